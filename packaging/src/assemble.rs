@@ -2,13 +2,13 @@
 //! the core and some plugins are one file.
 
 use crate::error::Error;
-use crate::matrix::{Axis, Matrix, Wheel as Row};
+use crate::matrix::{MatrixAxis, MatrixRow as Row, WheelMatrix};
 use crate::packages;
 use crate::wheel::Wheel;
 
 /// What comes of a part of the matrix when it is compiled.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct CompiledPart {
     /// What the matrix calls it, such as `cuda12`.
     pub part: String,
     /// The package of cargo that it is, such as `oarlock-plugin-cuda`.
@@ -25,9 +25,9 @@ pub struct Built {
 
 /// A plugin as a shared object, with what it says of itself.
 #[derive(Clone, Debug)]
-pub struct Plugin {
+pub struct BuiltPlugin {
     /// How it was built.
-    pub built: Built,
+    pub built: CompiledPart,
     /// The shared object.
     pub library: Vec<u8>,
     /// Its manifest, by which a host knows it without running it.
@@ -36,32 +36,32 @@ pub struct Plugin {
 
 /// The Python package, as a wheel of any name.
 #[derive(Debug)]
-pub struct Core {
+pub struct BuiltCore {
     /// How it was built.
-    pub built: Built,
+    pub built: CompiledPart,
     /// All that is in it.
     pub wheel: Wheel,
 }
 
 /// A program or a library that is in no wheel.
 #[derive(Debug)]
-pub struct Other {
+pub struct BuiltFile {
     /// How it was built.
-    pub built: Built,
+    pub built: CompiledPart,
     /// The file.
     pub bytes: Vec<u8>,
 }
 
 /// What was compiled of a part.
 #[derive(Debug)]
-pub(crate) enum Made {
-    Core(Core),
-    Plugin(Plugin),
-    Other(Other),
+pub(crate) enum BuildArtifact {
+    Core(BuiltCore),
+    Plugin(BuiltPlugin),
+    Other(BuiltFile),
 }
 
-impl Made {
-    pub(crate) fn built(&self) -> &Built {
+impl BuildArtifact {
+    pub(crate) fn compiled_part(&self) -> &CompiledPart {
         match self {
             Self::Core(core) => &core.built,
             Self::Plugin(plugin) => &plugin.built,
@@ -71,31 +71,31 @@ impl Made {
 }
 
 /// The group of entry points by which the core finds plugins.
-const GROUP: &str = "oarlock.plugins";
+const ENTRY_POINT_GROUP: &str = "oarlock.plugins";
 
 /// Where plugins lie that are part of the core.
-const BUNDLED: &str = "oarlock/plugins";
+const BUNDLED_PLUGIN_DIRECTORY: &str = "oarlock/plugins";
 
 /// How the packages of plugins are called.
-const PLUGIN: &str = "oarlock-plugin-";
+const PLUGIN_PACKAGE_PREFIX: &str = "oarlock-plugin-";
 
 /// The Pythons that wheels are for. The core says it in `pyproject.toml`.
-pub(crate) const PYTHONS: &str = ">=3.11";
+pub(crate) const REQUIRES_PYTHON: &str = ">=3.11";
 
 /// Where the core says which wheel it came in.
-pub(crate) const FLAVOUR: &str = "oarlock/wheel.json";
+pub(crate) const FLAVOR_FILE: &str = "oarlock/wheel.json";
 
 /// A wheel that brings a plugin to a core that is installed beside it.
 ///
 /// # Errors
 ///
 /// When the row of the matrix has other parts than the plugin, or its manifest cannot be read.
-pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
+pub fn assemble_plugin_wheel(row: &Row, plugin: &BuiltPlugin) -> Result<Wheel, Error> {
     check_parts(row, &[&plugin.built])?;
-    let directory = package_of(row);
-    let mut wheel = Wheel::new(&named(row));
-    wheel.add(&format!("{directory}/__init__.py"), module(plugin).into_bytes());
-    put(&mut wheel, &directory, plugin, row)?;
+    let directory = python_package(row);
+    let mut wheel = Wheel::new(&wheel_stem(row));
+    wheel.add_file(&format!("{directory}/__init__.py"), plugin_module_source(plugin).into_bytes());
+    add_plugin_files(&mut wheel, &directory, plugin, row)?;
     let name = plugin.name();
     let mut about = vec![
         "Metadata-Version: 2.4".to_owned(),
@@ -104,17 +104,17 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
         format!("Summary: The plugin `{name}` of Oarlock"),
         "Author: The Oarlock developers".to_owned(),
         "License-Expression: Apache-2.0".to_owned(),
-        format!("Requires-Python: {PYTHONS}"),
+        format!("Requires-Python: {REQUIRES_PYTHON}"),
     ];
-    about.extend(tell(&mut wheel, &[&plugin.built])?);
+    about.extend(add_sboms_and_licenses(&mut wheel, &[&plugin.built])?);
     about.push("Description-Content-Type: text/markdown".to_owned());
     let text = format!(
         "The plugin `{name}` of Oarlock. Where it is installed beside `oarlock`, its devices and kernels are there; \
          `python -m oarlock doctor` shows them.\n"
     );
-    wheel.say("METADATA", (about.join("\n") + "\n\n" + &text).into_bytes());
-    wheel.say("WHEEL", tags(row).into_bytes());
-    wheel.say("entry_points.txt", announcement(row, &plugin.built.package).into_bytes());
+    wheel.add_metadata("METADATA", (about.join("\n") + "\n\n" + &text).into_bytes());
+    wheel.add_metadata("WHEEL", wheel_metadata_text(row).into_bytes());
+    wheel.add_metadata("entry_points.txt", entry_points_text(row, &plugin.built.package).into_bytes());
     Ok(wheel)
 }
 
@@ -124,12 +124,17 @@ pub fn plugin(row: &Row, plugin: &Plugin) -> Result<Wheel, Error> {
 /// # Errors
 ///
 /// When the row of the matrix has other parts, or the core is no whole wheel.
-pub fn whole(matrix: &Matrix, row: &Row, core: &Core, plugins: &[Plugin]) -> Result<Wheel, Error> {
-    let built: Vec<&Built> =
+pub fn assemble_core_wheel(
+    matrix: &WheelMatrix,
+    row: &Row,
+    core: &BuiltCore,
+    plugins: &[BuiltPlugin],
+) -> Result<Wheel, Error> {
+    let built: Vec<&CompiledPart> =
         std::iter::once(&core.built).chain(plugins.iter().map(|plugin| &plugin.built)).collect();
     check_parts(row, &built)?;
-    let mut wheel = core.wheel.renamed(&named(row));
-    let metadata = std::str::from_utf8(wheel.information("METADATA")?)
+    let mut wheel = core.wheel.with_name(&wheel_stem(row));
+    let metadata = std::str::from_utf8(wheel.metadata_file("METADATA")?)
         .map_err(|_| Error::new("expected UTF-8 in METADATA"))?;
     let (head, text) = metadata.split_once("\n\n").unwrap_or((metadata.trim_end(), ""));
     let text = text.to_owned();
@@ -138,32 +143,32 @@ pub fn whole(matrix: &Matrix, row: &Row, core: &Core, plugins: &[Plugin]) -> Res
         _ => line.to_owned(),
     });
     let mut lines: Vec<String> = lines.collect();
-    lines.extend(tell(&mut wheel, &built)?);
-    lines.extend(asked_for(matrix, row));
+    lines.extend(add_sboms_and_licenses(&mut wheel, &built)?);
+    lines.extend(dependency_headers(matrix, row));
     let note = row.note.as_ref().map_or_else(String::new, |note| format!("**This wheel: {note}.**\n\n"));
-    wheel.say("METADATA", (lines.join("\n") + "\n\n" + &note + &text).into_bytes());
-    wheel.say("WHEEL", tags(row).into_bytes());
-    wheel.add(FLAVOUR, flavour(row).into_bytes());
+    wheel.add_metadata("METADATA", (lines.join("\n") + "\n\n" + &note + &text).into_bytes());
+    wheel.add_metadata("WHEEL", wheel_metadata_text(row).into_bytes());
+    wheel.add_file(FLAVOR_FILE, flavor_json(row).into_bytes());
     for plugin in plugins {
-        put(&mut wheel, BUNDLED, plugin, row)?;
+        add_plugin_files(&mut wheel, BUNDLED_PLUGIN_DIRECTORY, plugin, row)?;
     }
     Ok(wheel)
 }
 
 /// Which wheel of the matrix it is, for `python -m oarlock doctor` to say.
-pub(crate) fn flavour(row: &Row) -> String {
+pub(crate) fn flavor_json(row: &Row) -> String {
     let about = serde_json::json!({
         "label": row.label,
         "version": row.name.version.to_string(),
         "parts": row.parts,
-        "has_avx": row.combination.get(&Axis::Isa).is_none_or(|isa| isa != "noavx"),
+        "has_avx": row.combination.get(&MatrixAxis::Isa).is_none_or(|isa| isa != "noavx"),
     });
     format!("{about:#}\n")
 }
 
 /// The lines of METADATA that say what can be asked for with a wheel. What one file brings along is not asked for again.
-pub(crate) fn asked_for(matrix: &Matrix, row: &Row) -> Vec<String> {
-    let extras = if row.is_core_alone() { extras(matrix, &row.channel) } else { Vec::new() };
+pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &Row) -> Vec<String> {
+    let extras = if row.is_core_alone() { collect_extras(matrix, &row.channel) } else { Vec::new() };
     let mut lines = Vec::new();
     for extra in &extras {
         lines.push(format!("Provides-Extra: {}", extra.name));
@@ -174,7 +179,7 @@ pub(crate) fn asked_for(matrix: &Matrix, row: &Row) -> Vec<String> {
 }
 
 /// What can be asked for with the core, such as `oarlock[cuda12]`.
-struct Extra {
+struct WheelExtra {
     /// What stands between the brackets.
     name: String,
     /// What is installed then.
@@ -183,36 +188,36 @@ struct Extra {
 
 /// The extras of the core in a channel: each plugin that is built, with the libraries of its vendor; and without them, for
 /// machines that have them, as one whose name ends with `-local`.
-fn extras(matrix: &Matrix, channel: &str) -> Vec<Extra> {
+fn collect_extras(matrix: &WheelMatrix, channel: &str) -> Vec<WheelExtra> {
     let mut extras = Vec::new();
-    let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_whole();
+    let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_standalone();
     for row in matrix.wheels.iter().filter(is_beside) {
-        let (name, libraries) = (row.extra(), matrix.libraries(row));
+        let (name, libraries) = (row.extra_name(), matrix.library_requirements(row));
         let alone = vec![row.requirement()];
         if !libraries.is_empty() {
-            extras.push(Extra { name: format!("{name}-local"), requirements: alone.clone() });
+            extras.push(WheelExtra { name: format!("{name}-local"), requirements: alone.clone() });
         }
-        extras.push(Extra { name: name.to_owned(), requirements: [alone, libraries].concat() });
+        extras.push(WheelExtra { name: name.to_owned(), requirements: [alone, libraries].concat() });
     }
     extras
 }
 
-impl Plugin {
+impl BuiltPlugin {
     /// What users call it, such as `cuda`.
     fn name(&self) -> &str {
-        name_of(&self.built.package)
+        plugin_name(&self.built.package)
     }
 
     /// What its file is called.
-    fn file(&self) -> String {
-        file_of(&self.built.package)
+    fn library_file_name(&self) -> String {
+        plugin_file_name(&self.built.package)
     }
 
     /// Its manifest in a package: with the name of that, which is what has to be updated, and what it opens.
-    pub(crate) fn manifest_of(&self, package: &str) -> Result<Option<String>, Error> {
+    pub(crate) fn manifest_for_package(&self, package: &str) -> Result<Option<String>, Error> {
         let Some(text) = &self.manifest else { return Ok(None) };
         let mut manifest: toml::Table =
-            toml::from_str(text).map_err(|error| Error::of_syntax("the manifest", text, &error))?;
+            toml::from_str(text).map_err(|error| Error::from_toml("the manifest", text, &error))?;
         manifest.insert("package".to_owned(), package.into());
         let opens = self.built.opens.iter().map(|soname| {
             let entries = [("soname", soname.clone().into()), ("optional", true.into())];
@@ -224,43 +229,48 @@ impl Plugin {
 }
 
 /// What users call the plugin of a package, such as `cuda`.
-pub(crate) fn name_of(package: &str) -> &str {
-    package.strip_prefix(PLUGIN).unwrap_or(package)
+pub(crate) fn plugin_name(package: &str) -> &str {
+    package.strip_prefix(PLUGIN_PACKAGE_PREFIX).unwrap_or(package)
 }
 
 /// The package of Python in the wheel of a row.
-pub(crate) fn package_of(row: &Row) -> String {
+pub(crate) fn python_package(row: &Row) -> String {
     row.name.distribution.replace('-', "_")
 }
 
 /// Where plugins lie in the wheel of a row.
-pub(crate) fn directory_of_plugins(row: &Row) -> String {
-    if row.is_whole() { BUNDLED.to_owned() } else { package_of(row) }
+pub(crate) fn plugin_directory(row: &Row) -> String {
+    if row.is_standalone() { BUNDLED_PLUGIN_DIRECTORY.to_owned() } else { python_package(row) }
 }
 
 /// The entry points by which the core finds the plugin that is the wheel of a row.
-pub(crate) fn announcement(row: &Row, package: &str) -> String {
-    format!("[{GROUP}]\n{} = {}\n", name_of(package), package_of(row))
+pub(crate) fn entry_points_text(row: &Row, package: &str) -> String {
+    format!("[{ENTRY_POINT_GROUP}]\n{} = {}\n", plugin_name(package), python_package(row))
 }
 
 /// What the file of a package is called.
-pub(crate) fn file_of(package: &str) -> String {
+pub(crate) fn plugin_file_name(package: &str) -> String {
     format!("lib{}.so", package.replace('-', "_"))
 }
 
 /// A plugin and what it says of itself, in a directory.
-fn put(wheel: &mut Wheel, directory: &str, plugin: &Plugin, row: &Row) -> Result<(), Error> {
-    let file = plugin.file();
-    if let Some(manifest) = plugin.manifest_of(&row.name.distribution)? {
+fn add_plugin_files(
+    wheel: &mut Wheel,
+    directory: &str,
+    plugin: &BuiltPlugin,
+    row: &Row,
+) -> Result<(), Error> {
+    let file = plugin.library_file_name();
+    if let Some(manifest) = plugin.manifest_for_package(&row.name.distribution)? {
         let file = file.replace(".so", ".oarlock.toml");
-        wheel.add(&format!("{directory}/{file}"), manifest.into_bytes());
+        wheel.add_file(&format!("{directory}/{file}"), manifest.into_bytes());
     }
     wheel.add_executable(&format!("{directory}/{file}"), plugin.library.clone());
     Ok(())
 }
 
 /// The text of a package that Python need not import for the core to find the plugin in it.
-fn module(plugin: &Plugin) -> String {
+fn plugin_module_source(plugin: &BuiltPlugin) -> String {
     format!(
         "\"\"\"The plugin `{}` of Oarlock. Where it is installed, `oarlock` finds it.\"\"\"\n\n\
          from __future__ import annotations\n\n\
@@ -269,45 +279,50 @@ fn module(plugin: &Plugin) -> String {
              \"\"\"Where the shared object lies, for programs that load it themselves.\"\"\"\n    \
              return os.path.join(os.path.dirname(__file__), \"{}\")\n",
         plugin.name(),
-        plugin.file()
+        plugin.library_file_name()
     )
 }
 
 /// Tells in a wheel what is in it and under which licences; gives the lines that say where.
-fn tell(wheel: &mut Wheel, built: &[&Built]) -> Result<Vec<String>, Error> {
+fn add_sboms_and_licenses(wheel: &mut Wheel, built: &[&CompiledPart]) -> Result<Vec<String>, Error> {
     for part in built {
-        wheel.say(&format!("licenses/{LICENCE}"), part.licence.clone().into_bytes());
-        wheel.say(&format!("licenses/{}", licences_of(&part.package)), part.licences.clone().into_bytes());
-        wheel.say(&bill_of(&part.package), part.bill.clone().into_bytes());
+        wheel.add_metadata(&format!("licenses/{LICENSE_FILE}"), part.licence.clone().into_bytes());
+        wheel.add_metadata(
+            &format!("licenses/{}", third_party_license_path(&part.package)),
+            part.licences.clone().into_bytes(),
+        );
+        wheel.add_metadata(&sbom_path(&part.package), part.bill.clone().into_bytes());
     }
-    told(built.iter().map(|part| (part.package.as_str(), part.opens.as_slice())))
+    license_headers(built.iter().map(|part| (part.package.as_str(), part.opens.as_slice())))
 }
 
 /// The lines of METADATA that say under which licences packages are, what they open, and where more is to be read.
-pub(crate) fn told<'p>(
+pub(crate) fn license_headers<'p>(
     parts: impl Iterator<Item = (&'p str, &'p [String])> + Clone,
 ) -> Result<Vec<String>, Error> {
-    let mut lines = vec![format!("License-File: {LICENCE}")];
-    lines.extend(parts.clone().map(|(package, _)| format!("License-File: {}", licences_of(package))));
+    let mut lines = vec![format!("License-File: {LICENSE_FILE}")];
+    lines.extend(
+        parts.clone().map(|(package, _)| format!("License-File: {}", third_party_license_path(package))),
+    );
     lines.extend(parts.flat_map(|(_, opens)| opens).map(|soname| format!("Requires-External: {soname}")));
     lines.push(format!("Project-URL: Homepage, {}", packages::homepage()?));
     Ok(lines)
 }
 
 /// Our own licence in a wheel, below `licenses`.
-pub(crate) const LICENCE: &str = "LICENSE";
+pub(crate) const LICENSE_FILE: &str = "LICENSE";
 
 /// What the licences of others in a package are called there.
-pub(crate) fn licences_of(package: &str) -> String {
+pub(crate) fn third_party_license_path(package: &str) -> String {
     format!("THIRD-PARTY-{package}.txt")
 }
 
 /// Where the bill of materials of a package lies in what is said about a wheel.
-pub(crate) fn bill_of(package: &str) -> String {
+pub(crate) fn sbom_path(package: &str) -> String {
     format!("sboms/{package}.cyclonedx.json")
 }
 
-fn check_parts(row: &Row, built: &[&Built]) -> Result<(), Error> {
+fn check_parts(row: &Row, built: &[&CompiledPart]) -> Result<(), Error> {
     let found: Vec<&str> = built.iter().map(|it| it.part.as_str()).collect();
     if row.parts == found {
         return Ok(());
@@ -320,11 +335,11 @@ fn check_parts(row: &Row, built: &[&Built]) -> Result<(), Error> {
     )))
 }
 
-fn named(row: &Row) -> String {
-    format!("{}-{}", package_of(row), row.name.version)
+fn wheel_stem(row: &Row) -> String {
+    format!("{}-{}", python_package(row), row.name.version)
 }
 
-fn tags(row: &Row) -> String {
+fn wheel_metadata_text(row: &Row) -> String {
     format!(
         "Wheel-Version: 1.0\nGenerator: oarlock-pack ({})\nRoot-Is-Purelib: false\nTag: {}-{}\n",
         env!("CARGO_PKG_VERSION"),

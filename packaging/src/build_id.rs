@@ -9,30 +9,31 @@ use sha1::{Digest as _, Sha1};
 use crate::error::Error;
 
 /// Where it stands in a file.
-const SECTION: &str = ".note.gnu.build-id";
+const BUILD_ID_SECTION: &str = ".note.gnu.build-id";
 
 /// How many bytes it has.
-const LENGTH: usize = 20;
+const BUILD_ID_LENGTH: usize = 20;
 
 /// Gives a library the number that it has without one, and what was stripped of it the same.
-pub(crate) fn set(library: &mut [u8], stripped_off: &mut [u8]) -> Result<(), Error> {
-    number(library)?.fill(0);
+pub(crate) fn set_build_id(library: &mut [u8], stripped_off: &mut [u8]) -> Result<(), Error> {
+    build_id_mut(library)?.fill(0);
     let id = Sha1::digest(&*library);
-    number(library)?.copy_from_slice(&id);
-    number(stripped_off)?.copy_from_slice(&id);
+    build_id_mut(library)?.copy_from_slice(&id);
+    build_id_mut(stripped_off)?.copy_from_slice(&id);
     Ok(())
 }
 
 /// The number of a library, which ends its section.
-fn number(bytes: &mut [u8]) -> Result<&mut [u8], Error> {
-    let missing = || Error::new(format!("expected a library with a build id of {LENGTH} bytes, found none"));
+fn build_id_mut(bytes: &mut [u8]) -> Result<&mut [u8], Error> {
+    let missing =
+        || Error::new(format!("expected a library with a build id of {BUILD_ID_LENGTH} bytes, found none"));
     let place = {
         let file = object::File::parse(&*bytes).map_err(|error| Error::new(error.to_string()))?;
-        let is_whole = file.build_id().ok().flatten().is_some_and(|id| id.len() == LENGTH);
-        let range = file.section_by_name(SECTION).and_then(|section| section.file_range());
+        let is_whole = file.build_id().ok().flatten().is_some_and(|id| id.len() == BUILD_ID_LENGTH);
+        let range = file.section_by_name(BUILD_ID_SECTION).and_then(|section| section.file_range());
         range.filter(|_| is_whole).and_then(|(start, length)| {
             let end = usize::try_from(start.checked_add(length)?).ok()?;
-            Some(end.checked_sub(LENGTH)?..end)
+            Some(end.checked_sub(BUILD_ID_LENGTH)?..end)
         })
     };
     bytes.get_mut(place.ok_or_else(missing)?).ok_or_else(missing)
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     /// A library and what was stripped off it, compiled in a directory whose name stands in the latter.
-    fn built(code: &str) -> (Vec<u8>, Vec<u8>) {
+    fn compile_and_strip(code: &str) -> (Vec<u8>, Vec<u8>) {
         let place = tempfile::tempdir().expect("a directory");
         let run = |program: &str, arguments: &[&str]| {
             let output =
@@ -60,7 +61,7 @@ mod tests {
         (read("stripped"), read("symbols"))
     }
 
-    fn id(bytes: &[u8]) -> Vec<u8> {
+    fn read_build_id(bytes: &[u8]) -> Vec<u8> {
         let file = object::File::parse(bytes).expect("a library");
         file.build_id().expect("notes").expect("a build id").to_vec()
     }
@@ -68,25 +69,25 @@ mod tests {
     #[test]
     fn the_number_is_the_same_wherever_a_library_was_compiled() {
         let code = "int one(void) { return 1; }";
-        let (mut here, mut symbols) = built(code);
-        let (mut there, mut other_symbols) = built(code);
-        assert_ne!(id(&here), id(&there), "the directory is not in it");
-        set(&mut here, &mut symbols).expect("a number");
-        set(&mut there, &mut other_symbols).expect("a number");
+        let (mut here, mut symbols) = compile_and_strip(code);
+        let (mut there, mut other_symbols) = compile_and_strip(code);
+        assert_ne!(read_build_id(&here), read_build_id(&there), "the directory is not in it");
+        set_build_id(&mut here, &mut symbols).expect("a number");
+        set_build_id(&mut there, &mut other_symbols).expect("a number");
         assert_eq!(here, there);
-        assert_eq!(id(&symbols), id(&here));
-        let (mut different, mut symbols) = built("int one(void) { return 2; }");
-        set(&mut different, &mut symbols).expect("a number");
-        assert_ne!(id(&different), id(&here));
+        assert_eq!(read_build_id(&symbols), read_build_id(&here));
+        let (mut different, mut symbols) = compile_and_strip("int one(void) { return 2; }");
+        set_build_id(&mut different, &mut symbols).expect("a number");
+        assert_ne!(read_build_id(&different), read_build_id(&here));
         // The second time changes nothing.
         let before = here.clone();
-        set(&mut here, &mut other_symbols).expect("a number");
+        set_build_id(&mut here, &mut other_symbols).expect("a number");
         assert_eq!(here, before);
     }
 
     #[test]
     fn what_has_no_number_is_refused() {
-        let error = set(&mut b"text".to_vec(), &mut Vec::new()).expect_err("no library");
+        let error = set_build_id(&mut b"text".to_vec(), &mut Vec::new()).expect_err("no library");
         assert!(!error.to_string().is_empty());
     }
 }

@@ -10,19 +10,19 @@ use crate::error::Error;
 
 /// What cargo says of a workspace and of everything that it depends on, for Linux on x86-64.
 #[derive(Debug)]
-pub struct Crates {
+pub struct CrateGraph {
     root: PathBuf,
-    packages: BTreeMap<String, Package>,
+    packages: BTreeMap<String, CratePackage>,
     /// What the code of each package may use, by the ids that cargo gives.
     uses: BTreeMap<String, BTreeSet<String>>,
     /// The hashes of crates that come from a registry.
     hashes: BTreeMap<(String, String), String>,
-    compiler: Compiler,
+    compiler: RustCompiler,
 }
 
 /// The compiler, whose standard library is in everything.
 #[derive(Debug, Eq, PartialEq)]
-pub struct Compiler {
+pub struct RustCompiler {
     /// Its version.
     pub version: String,
     /// Of which sources it is; nothing where its builder does not say.
@@ -31,7 +31,7 @@ pub struct Compiler {
 
 /// A crate and what it says of itself.
 #[derive(Debug, Deserialize)]
-pub struct Package {
+pub struct CratePackage {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
@@ -43,42 +43,42 @@ pub struct Package {
 }
 
 #[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
+struct WorkspaceMetadata {
+    packages: Vec<CratePackage>,
+    resolve: CargoResolve,
 }
 
 #[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
+struct CargoResolve {
+    nodes: Vec<ResolveNode>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct ResolveNode {
     id: String,
-    deps: Vec<Dependency>,
+    deps: Vec<ResolvedDependency>,
 }
 
 #[derive(Deserialize)]
-struct Dependency {
+struct ResolvedDependency {
     pkg: String,
-    dep_kinds: Vec<Kind>,
+    dep_kinds: Vec<DependencyKind>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct DependencyKind {
     /// Nothing for what the code uses; otherwise that it is for building or for testing it.
     kind: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Lock {
-    package: Vec<Locked>,
+struct CargoLock {
+    package: Vec<LockedCrate>,
 }
 
 /// A crate as the lock of a workspace has it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Locked {
+pub struct LockedCrate {
     /// What it is called.
     pub name: String,
     /// Its version.
@@ -89,22 +89,23 @@ pub struct Locked {
 }
 
 /// What everything is compiled for.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+const TARGET_TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
-impl Crates {
+impl CrateGraph {
     /// Asks cargo about a workspace.
     ///
     /// # Errors
     ///
     /// When cargo cannot say, such as where the lock file is not fresh.
     pub fn of_workspace(root: &Path) -> Result<Self, Error> {
-        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", PLATFORM];
-        let said = cargo(root, &arguments)?;
-        let metadata: Metadata =
+        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET_TRIPLE];
+        let said = run_cargo(root, &arguments)?;
+        let metadata: WorkspaceMetadata =
             serde_json::from_slice(&said.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
-        let hash = |it: Locked| Some(((it.name, it.version), it.sha256?));
-        let is_used = |dependency: &Dependency| dependency.dep_kinds.iter().any(|it| it.kind.is_none());
-        let uses = |node: Node| {
+        let hash = |it: LockedCrate| Some(((it.name, it.version), it.sha256?));
+        let is_used =
+            |dependency: &ResolvedDependency| dependency.dep_kinds.iter().any(|it| it.kind.is_none());
+        let uses = |node: ResolveNode| {
             let used = node.deps.into_iter().filter(is_used).map(|it| it.pkg).collect();
             (node.id, used)
         };
@@ -112,13 +113,13 @@ impl Crates {
             root: root.to_owned(),
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
-            hashes: locked(root)?.into_iter().filter_map(hash).collect(),
-            compiler: Compiler::of(root)?,
+            hashes: locked_crates(root)?.into_iter().filter_map(hash).collect(),
+            compiler: RustCompiler::of_workspace(root)?,
         })
     }
 
     /// What compiles them.
-    pub(crate) fn compiler(&self) -> &Compiler {
+    pub(crate) fn compiler(&self) -> &RustCompiler {
         &self.compiler
     }
 
@@ -127,7 +128,7 @@ impl Crates {
     /// # Errors
     ///
     /// When the workspace has no such package, or it no such features.
-    pub fn of_package(&self, name: &str, features: &[String]) -> Result<Vec<&Package>, Error> {
+    pub fn linked_crates(&self, name: &str, features: &[String]) -> Result<Vec<&CratePackage>, Error> {
         if !self.packages.values().any(|it| it.name == name && it.source.is_none()) {
             return Err(Error::new(format!("expected a package of the workspace, found `{name}`")));
         }
@@ -135,9 +136,9 @@ impl Crates {
         let features = features.join(",");
         let mut arguments =
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
-        arguments.extend(["--target", PLATFORM, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
+        arguments.extend(["--target", TARGET_TRIPLE, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
         arguments.extend(["--prefix", "none", "--format", "{p}"]);
-        let said = cargo(&self.root, &arguments)?.stdout;
+        let said = run_cargo(&self.root, &arguments)?.stdout;
         let said = String::from_utf8_lossy(&said);
         let linked: BTreeSet<(&str, &str)> = said
             .lines()
@@ -146,33 +147,36 @@ impl Crates {
                 Some((words.next()?, words.next()?.strip_prefix('v')?))
             })
             .collect();
-        let is_linked = |it: &&Package| linked.contains(&(it.name.as_str(), it.version.as_str()));
-        let mut packages: Vec<&Package> = self.packages.values().filter(is_linked).collect();
+        let is_linked = |it: &&CratePackage| linked.contains(&(it.name.as_str(), it.version.as_str()));
+        let mut packages: Vec<&CratePackage> = self.packages.values().filter(is_linked).collect();
         packages.sort_by_key(|it| (it.name != name, &it.name, &it.version));
         Ok(packages)
     }
 
     /// The crates that the code of a package may use.
-    pub(crate) fn used_by<'s>(&'s self, package: &Package) -> impl Iterator<Item = &'s Package> {
+    pub(crate) fn dependencies_of<'s>(
+        &'s self,
+        package: &CratePackage,
+    ) -> impl Iterator<Item = &'s CratePackage> {
         self.uses.get(&package.id).into_iter().flatten().filter_map(|id| self.packages.get(id))
     }
 
     /// The hash of what the registry gives for a crate.
-    pub(crate) fn hash(&self, package: &Package) -> Option<&str> {
+    pub(crate) fn registry_checksum(&self, package: &CratePackage) -> Option<&str> {
         self.hashes.get(&(package.name.clone(), package.version.clone())).map(String::as_str)
     }
 }
 
-impl Compiler {
+impl RustCompiler {
     /// The one that cargo starts in a workspace.
-    pub(crate) fn of(root: &Path) -> Result<Self, Error> {
+    pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
         let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let said = Command::new(program).arg("-vV").current_dir(root).output()?;
-        Self::read(&String::from_utf8_lossy(&said.stdout))
+        Self::parse_version(&String::from_utf8_lossy(&said.stdout))
     }
 
     /// What it says of itself.
-    fn read(said: &str) -> Result<Self, Error> {
+    fn parse_version(said: &str) -> Result<Self, Error> {
         let of = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let version = of("release")
             .ok_or_else(|| Error::new("expected `rustc -vV` to say its `release`, found none"))?;
@@ -181,19 +185,19 @@ impl Compiler {
     }
 }
 
-impl Package {
+impl CratePackage {
     /// Where its files lie.
     pub(crate) fn directory(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new("."))
     }
 
     /// What it is licensed under, as SPDX writes it today.
-    pub(crate) fn licence(&self) -> Option<String> {
+    pub(crate) fn license(&self) -> Option<String> {
         self.license.as_ref().map(|text| text.replace('/', " OR "))
     }
 
     /// What identifies it everywhere.
-    pub(crate) fn address(&self) -> String {
+    pub(crate) fn package_url(&self) -> String {
         format!("pkg:cargo/{}@{}", self.name, self.version)
     }
 }
@@ -203,16 +207,16 @@ impl Package {
 /// # Errors
 ///
 /// When there is no such lock, or it cannot be read.
-pub fn locked(root: &Path) -> Result<Vec<Locked>, Error> {
+pub fn locked_crates(root: &Path) -> Result<Vec<LockedCrate>, Error> {
     let file = root.join("Cargo.lock");
     let text = std::fs::read_to_string(&file);
-    let text = text.map_err(|error| Error::from(error).of_file(file.display()))?;
-    let lock: Result<Lock, _> = toml::from_str(&text);
-    Ok(lock.map_err(|error| Error::of_syntax(&file.display().to_string(), &text, &error))?.package)
+    let text = text.map_err(|error| Error::from(error).in_file(file.display()))?;
+    let lock: Result<CargoLock, _> = toml::from_str(&text);
+    Ok(lock.map_err(|error| Error::from_toml(&file.display().to_string(), &text, &error))?.package)
 }
 
 /// Asks cargo in a workspace.
-fn cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
     let said = Command::new("cargo").args(arguments).current_dir(root).output()?;
     if said.status.success() {
         return Ok(said);
@@ -228,14 +232,14 @@ mod tests {
     #[test]
     fn a_compiler_says_its_version_and_its_commit_where_it_knows_it() {
         let said = "rustc 1.89.0\nbinary: rustc\ncommit-hash: 29483883eed6\nhost: x86_64-unknown-linux-gnu\nrelease: 1.89.0\n";
-        let compiler = |version: &str, commit: Option<&str>| Compiler {
+        let compiler = |version: &str, commit: Option<&str>| RustCompiler {
             version: version.to_owned(),
             commit: commit.map(str::to_owned),
         };
-        assert_eq!(Compiler::read(said), Ok(compiler("1.89.0", Some("29483883eed6"))));
+        assert_eq!(RustCompiler::parse_version(said), Ok(compiler("1.89.0", Some("29483883eed6"))));
         // As that of a distribution.
         let said = said.replace("29483883eed6", "unknown");
-        assert_eq!(Compiler::read(&said), Ok(compiler("1.89.0", None)));
-        assert!(Compiler::read("").is_err());
+        assert_eq!(RustCompiler::parse_version(&said), Ok(compiler("1.89.0", None)));
+        assert!(RustCompiler::parse_version("").is_err());
     }
 }

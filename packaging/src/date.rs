@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::error::Error;
 
 /// What says the time, in seconds since 1970, of what is made; the convention of <https://reproducible-builds.org>.
-const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 /// The seconds of a day.
-pub const DAY: u64 = 24 * 60 * 60;
+pub const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -20,7 +20,7 @@ const DAYS_TO_1970: u64 = 719_468;
 
 /// The seconds since 1970.
 #[must_use]
-pub fn now() -> u64 {
+pub fn seconds_now() -> u64 {
     // A clock that stands before 1970 is none.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
@@ -30,11 +30,12 @@ pub fn now() -> u64 {
 /// # Errors
 ///
 /// When that is no number.
-pub fn said() -> Result<Option<u64>, Error> {
-    let Some(said) = std::env::var_os(VARIABLE) else { return Ok(None) };
+pub fn source_date_epoch() -> Result<Option<u64>, Error> {
+    let Some(said) = std::env::var_os(EPOCH_VARIABLE) else { return Ok(None) };
     let time = said.to_str().and_then(|said| said.parse().ok());
-    let refuse =
-        || Error::new(format!("expected seconds since 1970 in `{VARIABLE}`, found `{}`", said.display()));
+    let refuse = || {
+        Error::new(format!("expected seconds since 1970 in `{EPOCH_VARIABLE}`, found `{}`", said.display()))
+    };
     time.map(Some).ok_or_else(refuse)
 }
 
@@ -43,8 +44,8 @@ pub fn said() -> Result<Option<u64>, Error> {
 /// # Errors
 ///
 /// When that is no number.
-pub fn of_what_is_made() -> Result<u64, Error> {
-    Ok(said()?.unwrap_or_else(now))
+pub fn build_time() -> Result<u64, Error> {
+    Ok(source_date_epoch()?.unwrap_or_else(seconds_now))
 }
 
 /// The time of sources in a directory: what `SOURCE_DATE_EPOCH` says, or when they were last committed.
@@ -52,38 +53,38 @@ pub fn of_what_is_made() -> Result<u64, Error> {
 /// # Errors
 ///
 /// When that is no number, or git knows nothing of the directory.
-pub fn of_sources(root: &Path) -> Result<u64, Error> {
-    if let Some(time) = said()? {
+pub fn source_time(root: &Path) -> Result<u64, Error> {
+    if let Some(time) = source_date_epoch()? {
         return Ok(time);
     }
     let said = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output().ok();
     let said = said.and_then(|said| String::from_utf8_lossy(&said.stdout).trim().parse().ok());
     said.ok_or_else(|| {
         Error::new(format!(
-            "expected the time of the sources from git or from `{VARIABLE}`, found neither; set the variable"
+            "expected the time of the sources from git or from `{EPOCH_VARIABLE}`, found neither; set the variable"
         ))
     })
 }
 
 /// A time as repositories say it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
 #[must_use]
-pub fn text(seconds: u64) -> String {
+pub fn format_rfc2822(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let (days, rest) = (seconds / DAY, seconds % DAY);
-    let (year, month, day) = calendar(days);
+    let (days, rest) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
+    let (year, month, day) = civil_from_days(days);
     let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
-    format!("{name}, {day:02} {month} {year} {} UTC", clock(rest))
+    format!("{name}, {day:02} {month} {year} {} UTC", format_clock(rest))
 }
 
 /// A time as images say it, such as `1970-01-01T00:00:00Z`.
 #[must_use]
-pub fn sortable(seconds: u64) -> String {
-    let (year, month, day) = calendar(seconds / DAY);
-    format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, clock(seconds % DAY))
+pub fn format_iso8601(seconds: u64) -> String {
+    let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
+    format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, format_clock(seconds % SECONDS_PER_DAY))
 }
 
 /// What a clock shows so many seconds after midnight.
-fn clock(seconds: u64) -> String {
+fn format_clock(seconds: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
@@ -92,7 +93,7 @@ fn clock(seconds: u64) -> String {
 /// # Errors
 ///
 /// When it is none.
-pub fn read(text: &str) -> Result<u64, Error> {
+pub fn parse_rfc2822(text: &str) -> Result<u64, Error> {
     let read = || {
         let words: Vec<&str> = text.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
         let [_, day, month, year, hour, minute, second, "UTC" | "GMT" | "+0000"] = words[..] else {
@@ -114,11 +115,11 @@ pub fn read(text: &str) -> Result<u64, Error> {
 }
 
 /// Year, month from 0 on and day from 1 on of a day since 1970.
-fn calendar(mut days: u64) -> (u64, usize, u64) {
+fn civil_from_days(mut days: u64) -> (u64, usize, u64) {
     // As many years as the calendar takes to begin anew have the same days.
-    const ROUND: u64 = 146_097;
-    let mut year = 1970 + days / ROUND * 400;
-    days %= ROUND;
+    const DAYS_PER_ERA: u64 = 146_097;
+    let mut year = 1970 + days / DAYS_PER_ERA * 400;
+    days %= DAYS_PER_ERA;
     let is_long =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     while days >= 365 + u64::from(is_long(year)) {
@@ -153,17 +154,17 @@ mod tests {
             (13_574_563_200, "Tue, 29 Feb 2400 00:00:00 UTC"),
             (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
         ] {
-            assert_eq!(text(seconds), said);
-            assert_eq!(read(said), Ok(seconds));
+            assert_eq!(format_rfc2822(seconds), said);
+            assert_eq!(parse_rfc2822(said), Ok(seconds));
         }
-        assert!(text(u64::MAX).ends_with(" UTC"));
+        assert!(format_rfc2822(u64::MAX).ends_with(" UTC"));
     }
 
     #[test]
     fn times_that_sort_say_the_same() {
-        assert_eq!(sortable(0), "1970-01-01T00:00:00Z");
-        assert_eq!(sortable(951_827_696), "2000-02-29T12:34:56Z");
-        assert_eq!(sortable(1_735_689_599), "2024-12-31T23:59:59Z");
+        assert_eq!(format_iso8601(0), "1970-01-01T00:00:00Z");
+        assert_eq!(format_iso8601(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(format_iso8601(1_735_689_599), "2024-12-31T23:59:59Z");
     }
 
     #[test]
@@ -176,7 +177,7 @@ mod tests {
             "Tue, 0 Jan 1970 00:00:00 UTC",
             "Tue, 31 Dec 1969 00:00:00 UTC",
         ] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(parse_rfc2822(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -15,23 +15,23 @@ impl Error {
     }
 
     /// The same, said of a file.
-    pub(crate) fn of_file(self, file: impl fmt::Display) -> Self {
+    pub(crate) fn in_file(self, file: impl fmt::Display) -> Self {
         Self { file: Some(file.to_string()), ..self }
     }
 
     /// The same, said of a part of a file that is named later.
-    pub(crate) fn of_part(self, part: impl fmt::Display) -> Self {
+    pub(crate) fn in_part(self, part: impl fmt::Display) -> Self {
         Self::new(format!("`{part}`: {self}"))
     }
 
     /// Of a text that cannot be read.
-    pub(crate) fn of_syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
+    pub(crate) fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
             .and_then(|span| text.get(..span.start))
             .map(|before| before.matches('\n').count() + 1);
         let place = line.map_or_else(String::new, |line| format!("line {line}: "));
-        Self::new(format!("{place}{}", error.message())).of_file(file)
+        Self::new(format!("{place}{}", error.message())).in_file(file)
     }
 }
 
@@ -54,7 +54,7 @@ impl From<std::io::Error> for Error {
 }
 
 /// Of names, each with the form in which it is compared, those that look most like one that there is not, in backticks.
-pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = (String, &'n str)>) -> Vec<String> {
+pub(crate) fn nearest_names<'n>(wrong: &str, names: impl Iterator<Item = (String, &'n str)>) -> Vec<String> {
     let mut near: Vec<(usize, &str)> =
         names.map(|(form, name)| (strsim::levenshtein(wrong, &form), name)).collect();
     near.sort_unstable();

@@ -12,7 +12,7 @@ use tempfile::{Builder, TempDir};
 use crate::error::Error;
 
 /// How the names begin of what is not finished. It is locked as long as somebody works on it.
-const UNFINISHED: &str = ".unfinished-";
+const UNFINISHED_PREFIX: &str = ".unfinished-";
 
 /// Writes a file in place of what was there, and makes the directories above it. A reader sees what was there before or all
 /// of the new, also where the disk is full half-way.
@@ -20,8 +20,8 @@ const UNFINISHED: &str = ".unfinished-";
 /// # Errors
 ///
 /// When the file cannot be written; the error names it.
-pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_with(file, bytes, 0o666)
+pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(file, bytes, 0o666)
 }
 
 /// The same of a program, which may be run.
@@ -30,17 +30,17 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// When the file cannot be written; the error names it.
 pub fn write_program(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_with(file, bytes, 0o777)
+    write_with_mode(file, bytes, 0o777)
 }
 
-fn write_with(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let directory = above(file);
+fn write_with_mode(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let directory = parent_directory(file);
     let write = || {
         fs::create_dir_all(directory)?;
-        let (mut new, _lock) = locked(|| {
+        let (mut new, _lock) = create_locked(|| {
             // What others may read of it is theirs to say, as of any file.
             let new = Builder::new()
-                .prefix(UNFINISHED)
+                .prefix(UNFINISHED_PREFIX)
                 .permissions(Permissions::from_mode(mode))
                 .tempfile_in(directory)?;
             let path = new.path().to_owned();
@@ -51,10 +51,10 @@ fn write_with(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         new.persist(file).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| of_file(file, error))
+    write().map_err(|error| add_file_context(file, error))
 }
 
-fn of_file(file: &Path, error: io::Error) -> io::Error {
+fn add_file_context(file: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", file.display()))
 }
 
@@ -66,13 +66,13 @@ fn of_file(file: &Path, error: io::Error) -> io::Error {
 pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || {
         // What is made without saying for whom is for its owner alone.
-        let mut new = Builder::new().prefix(UNFINISHED).tempfile_in(above(file))?;
+        let mut new = Builder::new().prefix(UNFINISHED_PREFIX).tempfile_in(parent_directory(file))?;
         new.write_all(bytes)?;
         new.as_file().sync_all()?;
         new.persist_noclobber(file).map_err(|error| error.error)?;
         Ok(())
     };
-    write().map_err(|error| of_file(file, error))
+    write().map_err(|error| add_file_context(file, error))
 }
 
 /// That so many bytes may be written where a directory is or will be, which is better known before all of them are made.
@@ -80,10 +80,10 @@ pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 ///
 /// When the disk has less room, or does not let this user write.
-pub fn check_room(directory: &Path, bytes: u64) -> Result<(), Error> {
+pub fn check_disk_space(directory: &Path, bytes: u64) -> Result<(), Error> {
     let there = directory.ancestors().find(|it| it.exists()).unwrap_or(Path::new("."));
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    let at = |error: Errno| of_file(directory, error.into());
+    let at = |error: Errno| add_file_context(directory, error.into());
     rustix::fs::access(there, Access::WRITE_OK).map_err(at)?;
     let disk = rustix::fs::statvfs(there).map_err(at)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -92,25 +92,25 @@ pub fn check_room(directory: &Path, bytes: u64) -> Result<(), Error> {
     }
     let megabytes = |bytes: u64| bytes / 1_000_000;
     let (wanted, found) = (megabytes(bytes), megabytes(free));
-    Err(Error::new(format!("expected {wanted} MB of free disk, found {found}")).of_file(directory.display()))
+    Err(Error::new(format!("expected {wanted} MB of free disk, found {found}")).in_file(directory.display()))
 }
 
 /// A directory that takes the place of another when it is finished, and goes away when it never is.
-pub(crate) struct NewDirectory {
+pub(crate) struct StagedDirectory {
     directory: TempDir,
     _lock: File,
 }
 
-impl NewDirectory {
+impl StagedDirectory {
     /// An empty one beside the directory whose place it will take. What earlier ones left there is removed, where whoever
     /// worked on it was stopped half-way.
-    pub(crate) fn beside(target: &Path) -> io::Result<Self> {
-        let beside = above(target);
+    pub(crate) fn create_beside(target: &Path) -> io::Result<Self> {
+        let beside = parent_directory(target);
         fs::create_dir_all(beside)?;
-        clear(beside)?;
-        let (directory, lock) = locked(|| {
+        remove_unfinished(beside)?;
+        let (directory, lock) = create_locked(|| {
             let directory = Builder::new()
-                .prefix(UNFINISHED)
+                .prefix(UNFINISHED_PREFIX)
                 .permissions(Permissions::from_mode(0o777))
                 .tempdir_in(beside)?;
             let path = directory.path().to_owned();
@@ -125,7 +125,7 @@ impl NewDirectory {
 
     /// Puts it in the place of what is there, if anything is; there is no moment between the two where the system knows how
     /// to swap them.
-    pub(crate) fn replace(self, target: &Path) -> io::Result<()> {
+    pub(crate) fn replace_target(self, target: &Path) -> io::Result<()> {
         let swap = || renameat_with(CWD, self.path(), CWD, target, RenameFlags::EXCHANGE);
         match swap() {
             // What was there goes away under the name of what is there now.
@@ -136,7 +136,7 @@ impl NewDirectory {
                 renamed => renamed,
             },
             Err(_) => {
-                let old = Builder::new().prefix(UNFINISHED).tempdir_in(above(target))?;
+                let old = Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(parent_directory(target))?;
                 fs::rename(target, old.path().join("old"))?;
                 fs::rename(self.path(), target)
             }
@@ -149,7 +149,7 @@ impl NewDirectory {
 /// # Errors
 ///
 /// When the directory cannot be read, or something in it not removed.
-pub fn clear(directory: &Path) -> io::Result<()> {
+pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
@@ -168,15 +168,15 @@ pub fn clear(directory: &Path) -> io::Result<()> {
 
 /// Whether a file has a name of what is not finished.
 fn is_unfinished(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()))
+    file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()))
 }
 
-fn above(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// What `make` makes, with a lock on it; it says where that lies.
-fn locked<T>(make: impl Fn() -> io::Result<(T, PathBuf)>) -> io::Result<(T, File)> {
+fn create_locked<T>(make: impl Fn() -> io::Result<(T, PathBuf)>) -> io::Result<(T, File)> {
     loop {
         let (made, path) = make()?;
         // Before it is locked, somebody may take it for left behind.
@@ -198,7 +198,7 @@ fn locked<T>(make: impl Fn() -> io::Result<(T, PathBuf)>) -> io::Result<(T, File
 mod tests {
     use super::*;
 
-    fn names(directory: &Path) -> Vec<String> {
+    fn file_names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("a directory");
         entries.map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned()).collect()
     }
@@ -207,8 +207,8 @@ mod tests {
     fn a_disk_that_is_too_small_is_known_before_anything_is_written() {
         let place = tempfile::tempdir().expect("a directory");
         let later = place.path().join("not/there/yet");
-        check_room(&later, 0).expect("room for nothing");
-        let error = check_room(&later, u64::MAX).expect_err("a full disk").to_string();
+        check_disk_space(&later, 0).expect("room for nothing");
+        let error = check_disk_space(&later, u64::MAX).expect_err("a full disk").to_string();
         assert!(error.contains("not/there/yet`: expected 18446744073709 MB of free disk, found "), "{error}");
     }
 
@@ -219,12 +219,15 @@ mod tests {
         fs::create_dir_all(place.path().join(".unfinished-a/deep")).expect("a directory");
         fs::write(place.path().join(".unfinished-b"), "half").expect("a file");
         fs::write(place.path().join("finished"), "whole").expect("a file");
-        let new = NewDirectory::beside(&target).expect("a directory");
-        clear(place.path()).expect("a directory that can be read");
-        assert_eq!(names(place.path()).len(), 2, "{:?}", names(place.path()));
-        new.replace(&target).expect("a place");
-        NewDirectory::beside(&target).expect("a directory").replace(&target).expect("a place");
-        let mut left = names(place.path());
+        let new = StagedDirectory::create_beside(&target).expect("a directory");
+        remove_unfinished(place.path()).expect("a directory that can be read");
+        assert_eq!(file_names(place.path()).len(), 2, "{:?}", file_names(place.path()));
+        new.replace_target(&target).expect("a place");
+        StagedDirectory::create_beside(&target)
+            .expect("a directory")
+            .replace_target(&target)
+            .expect("a place");
+        let mut left = file_names(place.path());
         left.sort();
         assert_eq!(left, ["finished", "target"]);
     }
@@ -241,7 +244,7 @@ mod tests {
             error.kind() == io::ErrorKind::AlreadyExists && error.to_string().contains("secret`: "),
             "{error}"
         );
-        assert_eq!((fs::read(&file).expect("a file"), names(place.path()).len()), (b"one".to_vec(), 1));
+        assert_eq!((fs::read(&file).expect("a file"), file_names(place.path()).len()), (b"one".to_vec(), 1));
     }
 
     #[test]
@@ -249,11 +252,11 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let target = place.path().join("target");
         for text in ["one", "two"] {
-            let new = NewDirectory::beside(&target).expect("a directory");
+            let new = StagedDirectory::create_beside(&target).expect("a directory");
             fs::write(new.path().join(text), text).expect("a file");
-            new.replace(&target).expect("a place");
-            assert_eq!(names(&target), [text]);
-            assert_eq!(names(place.path()), ["target"]);
+            new.replace_target(&target).expect("a place");
+            assert_eq!(file_names(&target), [text]);
+            assert_eq!(file_names(place.path()), ["target"]);
         }
     }
 }

@@ -13,23 +13,23 @@ use crate::error::Error;
 
 /// What a library has of one way to write instructions.
 #[derive(Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Found {
+pub struct EncodingUsage {
     /// How many instructions.
     pub count: usize,
     /// Where the first of them is.
-    pub first: Place,
+    pub first: InstructionLocation,
 }
 
 /// Where an instruction is.
 #[derive(Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Place {
+pub struct InstructionLocation {
     /// Its address, such as `0x1139`.
     pub address: String,
     /// The function around it; nothing where the library has no name for that, as in one that was stripped.
     pub function: Option<String>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for InstructionLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at {}", self.address)?;
         self.function.as_ref().map_or(Ok(()), |function| write!(f, " in `{function}`"))
@@ -53,8 +53,8 @@ impl FloatArithmetic {
     }
 
     /// Counts the instructions of some code.
-    fn count(&mut self, code: &[u8]) {
-        let by_mnemonic: Vec<Option<FloatKind>> = Mnemonic::values().map(FloatKind::of).collect();
+    fn count_instructions(&mut self, code: &[u8]) {
+        let by_mnemonic: Vec<Option<FloatKind>> = Mnemonic::values().map(FloatKind::from_mnemonic).collect();
         let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         while decoder.can_decode() {
@@ -77,8 +77,8 @@ enum FloatKind {
 
 impl FloatKind {
     /// That of an instruction such as `addps` or `vfmadd213ss`; nothing for one that computes no 32-bit float.
-    fn of(mnemonic: Mnemonic) -> Option<Self> {
-        const OPERATIONS: [&str; 11] =
+    fn from_mnemonic(mnemonic: Mnemonic) -> Option<Self> {
+        const FLOAT_OPERATIONS: [&str; 11] =
             ["add", "sub", "mul", "div", "min", "max", "sqrt", "fmadd", "fmsub", "fnmadd", "fnmsub"];
         let name = format!("{mnemonic:?}").to_lowercase();
         let name = name.strip_prefix('v').unwrap_or(&name);
@@ -86,7 +86,7 @@ impl FloatKind {
             Some(operation) => (operation, Self::Packed),
             None => (name.strip_suffix("ss")?, Self::Scalar),
         };
-        OPERATIONS.contains(&operation.trim_end_matches(|it: char| it.is_ascii_digit())).then_some(kind)
+        FLOAT_OPERATIONS.contains(&operation.trim_end_matches(|it: char| it.is_ascii_digit())).then_some(kind)
     }
 }
 
@@ -97,19 +97,19 @@ impl FloatKind {
 /// When the bytes are no such library.
 pub fn float_arithmetic(bytes: &[u8]) -> Result<FloatArithmetic, Error> {
     let mut found = FloatArithmetic::default();
-    for section in library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
-        found.count(section.data().map_err(refuse)?);
+    for section in parse_library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
+        found.count_instructions(section.data().map_err(decode_error)?);
     }
     Ok(found)
 }
 
-fn refuse(error: object::Error) -> Error {
+fn decode_error(error: object::Error) -> Error {
     Error::new(format!("expected a library: {error}"))
 }
 
 /// The library for x86-64 that the bytes are.
-fn library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
-    let library = object::File::parse(bytes).map_err(refuse)?;
+fn parse_library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
+    let library = object::File::parse(bytes).map_err(decode_error)?;
     if library.architecture() != object::Architecture::X86_64 {
         let other = library.architecture();
         return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
@@ -123,20 +123,20 @@ fn library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
 /// # Errors
 ///
 /// When the file cannot be read or is no library for x86-64.
-pub fn found(file: &Path) -> Result<BTreeMap<&'static str, Found>, Error> {
+pub fn encodings_in_file(file: &Path) -> Result<BTreeMap<&'static str, EncodingUsage>, Error> {
     std::fs::read(file)
         .map_err(Error::from)
-        .and_then(|bytes| found_in(&bytes))
-        .map_err(|error| error.of_file(file.display()))
+        .and_then(|bytes| encodings_in_bytes(&bytes))
+        .map_err(|error| error.in_file(file.display()))
 }
 
 /// Whether instructions that are written so only run where there is AVX.
 #[must_use]
 pub fn needs_avx(written: &str) -> bool {
-    written != name(EncodingKind::Legacy)
+    written != encoding_name(EncodingKind::Legacy)
 }
 
-fn name(kind: EncodingKind) -> &'static str {
+fn encoding_name(kind: EncodingKind) -> &'static str {
     match kind {
         EncodingKind::VEX => "VEX",
         EncodingKind::EVEX => "EVEX",
@@ -147,8 +147,8 @@ fn name(kind: EncodingKind) -> &'static str {
     }
 }
 
-pub(crate) fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Error> {
-    let library = library(bytes)?;
+pub(crate) fn encodings_in_bytes(bytes: &[u8]) -> Result<BTreeMap<&'static str, EncodingUsage>, Error> {
+    let library = parse_library(bytes)?;
     let mut symbols: Vec<(u64, u64, &str)> = library
         .symbols()
         .chain(library.dynamic_symbols())
@@ -156,33 +156,38 @@ pub(crate) fn found_in(bytes: &[u8]) -> Result<BTreeMap<&'static str, Found>, Er
         .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?)))
         .collect();
     symbols.sort_unstable();
-    let place = |address: u64| Place {
+    let place = |address: u64| InstructionLocation {
         address: format!("{address:#x}"),
-        function: function(&symbols, address).map(ToOwned::to_owned),
+        function: function_at(&symbols, address).map(ToOwned::to_owned),
     };
-    let mut kinds: BTreeMap<&'static str, Found> = BTreeMap::new();
+    let mut kinds: BTreeMap<&'static str, EncodingUsage> = BTreeMap::new();
     for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
-        count(section.data().map_err(refuse)?, section.address(), &place, &mut kinds);
+        count_encodings(section.data().map_err(decode_error)?, section.address(), &place, &mut kinds);
     }
     Ok(kinds)
 }
 
 /// The function that an address lies in, of all by their begin, each with its size. The one that begins before it may have
 /// ended: the functions between have no names where a library was stripped.
-fn function<'s>(symbols: &[(u64, u64, &'s str)], address: u64) -> Option<&'s str> {
+fn function_at<'s>(symbols: &[(u64, u64, &'s str)], address: u64) -> Option<&'s str> {
     let before = symbols.partition_point(|(start, ..)| *start <= address);
     let (start, size, name) = symbols.get(before.checked_sub(1)?)?;
     (address - start < *size).then_some(name)
 }
 
 /// Counts the instructions of some code.
-fn count(code: &[u8], address: u64, place: &dyn Fn(u64) -> Place, kinds: &mut BTreeMap<&'static str, Found>) {
+fn count_encodings(
+    code: &[u8],
+    address: u64,
+    place: &dyn Fn(u64) -> InstructionLocation,
+    kinds: &mut BTreeMap<&'static str, EncodingUsage>,
+) {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         if !instruction.is_invalid() {
-            let found = kinds.entry(name(instruction.encoding())).or_default();
+            let found = kinds.entry(encoding_name(instruction.encoding())).or_default();
             if found.count == 0 {
                 found.first = place(instruction.ip());
             }
@@ -205,8 +210,9 @@ mod tests {
         let wider: &[u8] = &[0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xc3];
         let mut kinds = BTreeMap::new();
         for (name, code) in [("plain", plain), ("wide", wide), ("wider", wider)] {
-            let place = |ip| Place { address: format!("{ip:#x}"), function: Some(name.to_owned()) };
-            count(code, 0, &place, &mut kinds);
+            let place =
+                |ip| InstructionLocation { address: format!("{ip:#x}"), function: Some(name.to_owned()) };
+            count_encodings(code, 0, &place, &mut kinds);
         }
         let of = |name: &str| kinds.get(name).map(|found| (found.count, found.first.to_string()));
         assert_eq!(of("legacy"), Some((4, "at 0x0 in `plain`".to_owned())));
@@ -228,11 +234,11 @@ mod tests {
             (Mnemonic::Vpaddb, None),
         ];
         for (mnemonic, kind) in kinds {
-            assert_eq!(FloatKind::of(mnemonic), kind, "{mnemonic:?}");
+            assert_eq!(FloatKind::from_mnemonic(mnemonic), kind, "{mnemonic:?}");
         }
         let mut found = FloatArithmetic::default();
         // addps xmm0, xmm1; vaddps zmm0, zmm0, zmm1; mulss xmm0, xmm1; movaps xmm0, xmm1; ret.
-        found.count(&[
+        found.count_instructions(&[
             0x0f, 0x58, 0xc1, 0x62, 0xf1, 0x7c, 0x48, 0x58, 0xc1, 0xf3, 0x0f, 0x59, 0xc1, 0x0f, 0x28, 0xc1,
             0xc3,
         ]);
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn this_program_has_instructions_in_functions_with_names() {
-        let kinds = found(&std::env::current_exe().expect("this program")).expect("instructions");
+        let kinds = encodings_in_file(&std::env::current_exe().expect("this program")).expect("instructions");
         assert!(kinds["legacy"].count > 10_000, "{kinds:?}");
         // The first of all may lie in a part of it that has no name.
         assert!(kinds.values().any(|found| found.first.function.is_some()), "{kinds:?}");
@@ -263,12 +269,17 @@ mod tests {
             (0x48, None),
         ];
         for (address, name) in expected {
-            assert_eq!(function(&symbols, address), name, "{address:#x}");
+            assert_eq!(function_at(&symbols, address), name, "{address:#x}");
         }
     }
 
     #[test]
     fn what_is_no_library_is_refused() {
-        assert!(found_in(b"text").expect_err("no library").to_string().starts_with("expected a library: "));
+        assert!(
+            encodings_in_bytes(b"text")
+                .expect_err("no library")
+                .to_string()
+                .starts_with("expected a library: ")
+        );
     }
 }

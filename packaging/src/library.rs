@@ -8,10 +8,10 @@ use object::{Architecture, Endianness, Object as _};
 
 use crate::error::Error;
 use crate::instructions;
-use crate::matrix::Part;
+use crate::matrix::MatrixPart;
 
 /// Libraries that every Linux with glibc has, which alone a wheel for manylinux may be linked with.
-const EVERYWHERE: [&str; 8] = [
+const MANYLINUX_LIBRARIES: [&str; 8] = [
     "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
     "libc.so.6",
@@ -23,10 +23,10 @@ const EVERYWHERE: [&str; 8] = [
 ];
 
 /// The one that unwinds the frames of everybody in a process.
-const UNWINDER: &str = "libgcc_s.so.1";
+const UNWINDER_LIBRARY: &str = "libgcc_s.so.1";
 
 /// How the tag of a platform ends, and what a library for it is made for.
-const MACHINES: [(&str, Architecture); 2] =
+const PLATFORM_ARCHITECTURES: [(&str, Architecture); 2] =
     [("_x86_64", Architecture::X86_64), ("_aarch64", Architecture::Aarch64)];
 
 /// Whether a file is a shared object or a program.
@@ -42,18 +42,18 @@ pub(crate) fn build_id_path(id: &str) -> String {
 
 /// What a library is allowed to need.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
+pub struct LibraryLimits<'a> {
     /// The platform in the name of its wheel, such as `manylinux_2_28_x86_64`.
     pub platform: &'a str,
     /// What it is compiled of, which says what it opens while it runs; nothing where that is not known.
-    pub part: Option<&'a Part>,
+    pub part: Option<&'a MatrixPart>,
     /// Whether no instruction of AVX may lie in it.
     pub without_avx: bool,
 }
 
 /// What a library needs.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub struct Needs {
+pub struct LibraryNeeds {
     /// The libraries that the linker loads with it.
     pub libraries: BTreeSet<String>,
     /// The versions of glibc whose functions it calls.
@@ -64,18 +64,18 @@ pub struct Needs {
     pub build_id: Option<String>,
 }
 
-impl Needs {
+impl LibraryNeeds {
     /// Those of a shared object for a machine of 64 bits.
     ///
     /// # Errors
     ///
     /// When the bytes are something else.
-    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_library(bytes: &[u8]) -> Result<Self, Error> {
         let refuse = |error: object::Error| Error::new(format!("expected a shared object: {error}"));
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(refuse)?;
         let endian = header.endian().map_err(refuse)?;
         let sections = header.sections(endian, bytes).map_err(refuse)?;
-        let mut needs = Self { named: named(bytes), ..Self::default() };
+        let mut needs = Self { named: find_sonames(bytes), ..Self::default() };
         if let Some((entries, link)) = sections.dynamic(endian, bytes).map_err(refuse)? {
             let strings = sections.strings(endian, bytes, link).map_err(refuse)?;
             for entry in entries {
@@ -100,7 +100,9 @@ impl Needs {
             while let Some((_, mut versions)) = files.next().map_err(refuse)? {
                 while let Some(version) = versions.next().map_err(refuse)? {
                     let name = version.name(endian, strings).map_err(refuse)?;
-                    needs.glibc.extend(String::from_utf8_lossy(name).strip_prefix("GLIBC_").and_then(number));
+                    needs.glibc.extend(
+                        String::from_utf8_lossy(name).strip_prefix("GLIBC_").and_then(parse_version_pair),
+                    );
                 }
             }
         }
@@ -118,37 +120,41 @@ impl Needs {
 /// # Errors
 ///
 /// When it needs more; the error says all of it.
-pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs, Error> {
+pub fn check_library(
+    stripped: &[u8],
+    whole: &[u8],
+    limits: LibraryLimits<'_>,
+) -> Result<LibraryNeeds, Error> {
     check_machine(stripped, limits.platform)?;
-    let needs = Needs::of(stripped)?;
+    let needs = LibraryNeeds::from_library(stripped)?;
     let mut wrong = Vec::new();
-    let newest = glibc(limits.platform);
+    let newest = glibc_version(limits.platform);
     if let Some(newest) = newest {
-        for library in needs.libraries.iter().filter(|it| !EVERYWHERE.contains(&it.as_str())) {
+        for library in needs.libraries.iter().filter(|it| !MANYLINUX_LIBRARIES.contains(&it.as_str())) {
             wrong.push(format!("it is linked with `{library}`, which a machine may not have"));
         }
         if let Some((major, minor)) = needs.glibc.last().filter(|version| **version > newest) {
             wrong.push(format!("it calls functions of glibc {major}.{minor}"));
         }
-        if !needs.libraries.contains(UNWINDER) {
+        if !needs.libraries.contains(UNWINDER_LIBRARY) {
             wrong.push(format!(
-                "it is not linked with `{UNWINDER}`, so it brings an unwinder that knows no other's frames"
+                "it is not linked with `{UNWINDER_LIBRARY}`, so it brings an unwinder that knows no other's frames"
             ));
         }
     }
-    if let Some(Part { opens, names, .. }) = limits.part {
-        let known = || EVERYWHERE.into_iter().chain(opens.iter().chain(names).map(String::as_str));
-        for name in needs.named.iter().filter(|name| !known().any(|it| may_be(name, it))) {
+    if let Some(MatrixPart { opens, names, .. }) = limits.part {
+        let known = || MANYLINUX_LIBRARIES.into_iter().chain(opens.iter().chain(names).map(String::as_str));
+        for name in needs.named.iter().filter(|name| !known().any(|it| matches_soname(name, it))) {
             wrong.push(format!("it names `{name}`, which [parts] of the matrix does not list"));
         }
-        for name in opens.iter().filter(|name| !needs.named.iter().any(|it| may_be(it, name))) {
+        for name in opens.iter().filter(|name| !needs.named.iter().any(|it| matches_soname(it, name))) {
             wrong.push(format!("it does not name `{name}`, which [parts] of the matrix lists"));
         }
     }
     if limits.without_avx {
-        for (written, found) in instructions::found_in(whole)? {
+        for (written, found) in instructions::encodings_in_bytes(whole)? {
             if instructions::needs_avx(written) {
-                let instructions::Found { count, first } = found;
+                let instructions::EncodingUsage { count, first } = found;
                 wrong.push(format!("it has {count} {written} instructions, the first {first}"));
             }
         }
@@ -180,9 +186,10 @@ pub fn check(stripped: &[u8], whole: &[u8], limits: Limits<'_>) -> Result<Needs,
 
 /// Whether a name that was found among bytes is just this one. Texts lie beside each other without an end between them, so digits
 /// of the next may follow a number: what has several more of them than the name is no version of it.
-fn may_be(found: &str, name: &str) -> bool {
-    const SEVERAL: usize = 3;
-    let is_number = |rest: &str| rest.len() >= SEVERAL && rest.bytes().all(|byte| byte.is_ascii_digit());
+fn matches_soname(found: &str, name: &str) -> bool {
+    const MAX_EXTRA_DIGITS: usize = 3;
+    let is_number =
+        |rest: &str| rest.len() >= MAX_EXTRA_DIGITS && rest.bytes().all(|byte| byte.is_ascii_digit());
     let ends_with_number = || name.ends_with(|last: char| last.is_ascii_digit());
     found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || ends_with_number() && is_number(rest))
 }
@@ -190,7 +197,7 @@ fn may_be(found: &str, name: &str) -> bool {
 /// That a library is for machines of the platform that its wheel names.
 fn check_machine(bytes: &[u8], platform: &str) -> Result<(), Error> {
     let is_it = |(end, _): &&(&str, Architecture)| platform.ends_with(end);
-    let wanted = MACHINES.iter().find(is_it).map(|(_, machine)| *machine);
+    let wanted = PLATFORM_ARCHITECTURES.iter().find(is_it).map(|(_, machine)| *machine);
     let wanted = wanted.ok_or_else(|| {
         Error::new(format!("expected no library in a wheel for the platform `{platform}`, found one"))
     })?;
@@ -204,30 +211,31 @@ fn check_machine(bytes: &[u8], platform: &str) -> Result<(), Error> {
 }
 
 /// The version of glibc that the tag of a platform promises to need; nothing where it promises none.
-pub(crate) fn glibc(platform: &str) -> Option<(u32, u32)> {
+pub(crate) fn glibc_version(platform: &str) -> Option<(u32, u32)> {
     let mut numbers = platform.strip_prefix("manylinux_")?.split('_').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn number(text: &str) -> Option<(u32, u32)> {
+fn parse_version_pair(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The names of libraries among bytes, such as `libcuda.so.1`.
-fn named(bytes: &[u8]) -> BTreeSet<String> {
-    const MIDDLE: &[u8] = b".so";
+fn find_sonames(bytes: &[u8]) -> BTreeSet<String> {
+    const SONAME_MIDDLE: &[u8] = b".so";
     let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-".contains(byte);
-    let places = bytes.windows(MIDDLE.len()).enumerate().filter(|(_, window)| *window == MIDDLE);
+    let places =
+        bytes.windows(SONAME_MIDDLE.len()).enumerate().filter(|(_, window)| *window == SONAME_MIDDLE);
     let mut found = BTreeSet::new();
     for (place, _) in places {
-        let (before, after) = (&bytes[..place], &bytes[place + MIDDLE.len()..]);
+        let (before, after) = (&bytes[..place], &bytes[place + SONAME_MIDDLE.len()..]);
         let length = before.iter().rev().take_while(|byte| in_name(byte)).count();
         let name = &before[place - length..];
         // What lies before it may have no end either, so the name begins where the last `lib` does.
         let Some(begin) = (0..name.len()).rev().find(|at| name[*at..].starts_with(b"lib")) else { continue };
         if name.len() - begin > "lib".len() {
-            let version = String::from_utf8_lossy(&after[..version(after)]);
+            let version = String::from_utf8_lossy(&after[..version_length(after)]);
             let name = String::from_utf8_lossy(&name[begin..]);
             found.insert(format!("{name}.so{version}"));
         }
@@ -236,7 +244,7 @@ fn named(bytes: &[u8]) -> BTreeSet<String> {
 }
 
 /// How long the version is that bytes begin with: numbers with a dot before each.
-fn version(bytes: &[u8]) -> usize {
+fn version_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while let Some((b'.', rest)) = bytes[length..].split_first() {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -259,18 +267,18 @@ mod tests {
         let bytes =
             b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source \
               libfive.so7 libsix.so.1.20";
-        let found: Vec<String> = named(bytes).into_iter().collect();
+        let found: Vec<String> = find_sonames(bytes).into_iter().collect();
         assert_eq!(found, ["libfive.so", "libone.so.1", "libsix.so.1.20", "libthree.so.2", "libtwo-3.so"]);
     }
 
     /// The program that runs this, which is linked with glibc.
-    fn this_program() -> Vec<u8> {
+    fn this_executable() -> Vec<u8> {
         std::fs::read("/proc/self/exe").expect("this program")
     }
 
     #[test]
     fn what_a_program_needs_is_in_its_header() {
-        let needs = Needs::of(&this_program()).expect("a program");
+        let needs = LibraryNeeds::from_library(&this_executable()).expect("a program");
         assert!(needs.libraries.contains("libc.so.6"), "{needs:?}");
         assert!(needs.glibc.contains(&(2, 2)) || needs.glibc.last() > Some(&(2, 2)), "{needs:?}");
     }
@@ -283,7 +291,8 @@ mod tests {
         let mut compiler = Command::new("gcc");
         compiler.args(["-shared", "-nostdlib", "-Wl,-soname,libone.so.2", "-o"]).args([&library, &source]);
         assert!(compiler.status().expect("gcc").success());
-        let needs = Needs::of(&std::fs::read(&library).expect("a library")).expect("a library");
+        let needs =
+            LibraryNeeds::from_library(&std::fs::read(&library).expect("a library")).expect("a library");
         assert_eq!(needs.named.into_iter().collect::<Vec<_>>(), ["libother.so.3"]);
     }
 
@@ -291,10 +300,12 @@ mod tests {
     fn a_library_is_held_to_what_it_says() {
         // Put together, so that this program does not name it.
         let opens = [["libnever", "so.7"].join(".")];
-        let part = Part { opens: opens.to_vec(), ..Part::default() };
-        let limits = Limits { platform: "manylinux_2_2_x86_64", part: Some(&part), without_avx: false };
-        let program = this_program();
-        let error = check(&program, &program, limits).expect_err("a program for a newer glibc").to_string();
+        let part = MatrixPart { opens: opens.to_vec(), ..MatrixPart::default() };
+        let limits =
+            LibraryLimits { platform: "manylinux_2_2_x86_64", part: Some(&part), without_avx: false };
+        let program = this_executable();
+        let error =
+            check_library(&program, &program, limits).expect_err("a program for a newer glibc").to_string();
         assert!(error.contains("it calls functions of glibc 2."), "{error}");
         assert!(error.contains(&format!("it does not name `{}`", opens[0])), "{error}");
         assert!(error.contains("it names `libtwo-3.so`, which"), "{error}");
@@ -303,12 +314,13 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_library_with_kernels_has_vectorized_them() {
-        let part = |least| Part { vectorized_percent: Some(least), ..Part::default() };
-        let program = this_program();
+        let part = |least| MatrixPart { vectorized_percent: Some(least), ..MatrixPart::default() };
+        let program = this_executable();
         let judge = |least| {
             let part = part(least);
-            let limits = Limits { platform: "linux_x86_64", part: Some(&part), without_avx: false };
-            check(&program, &program, limits).map_or_else(|error| error.to_string(), |_| String::new())
+            let limits = LibraryLimits { platform: "linux_x86_64", part: Some(&part), without_avx: false };
+            check_library(&program, &program, limits)
+                .map_or_else(|error| error.to_string(), |_| String::new())
         };
         assert!(!judge(0).contains("handle a vector"));
         assert!(judge(101).contains("handle a vector, fewer than 101 %"), "{}", judge(101));
@@ -316,30 +328,38 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_no_other_version() {
-        assert!(may_be("libmkl_rt.so", "libmkl_rt.so") && may_be("libmkl_rt.so.2", "libmkl_rt.so.2"));
+        assert!(
+            matches_soname("libmkl_rt.so", "libmkl_rt.so")
+                && matches_soname("libmkl_rt.so.2", "libmkl_rt.so.2")
+        );
         for other in ["libmkl_rt.so.2", "libmkl_rt.so.2.1", "libmkl_rt.so.20", "libmkl_rt.so.2000"] {
-            assert!(!may_be(other, "libmkl_rt.so"), "{other}");
+            assert!(!matches_soname(other, "libmkl_rt.so"), "{other}");
         }
         assert!(
-            !may_be("libmkl_rt.so.20", "libmkl_rt.so.2") && !may_be("libmkl_rt.so.2.1", "libmkl_rt.so.2")
+            !matches_soname("libmkl_rt.so.20", "libmkl_rt.so.2")
+                && !matches_soname("libmkl_rt.so.2.1", "libmkl_rt.so.2")
         );
         let beside_digits = "libopenblas.so.00123456789";
-        assert!(may_be(beside_digits, "libopenblas.so.0") && !may_be(beside_digits, "libopenblas.so"));
+        assert!(
+            matches_soname(beside_digits, "libopenblas.so.0")
+                && !matches_soname(beside_digits, "libopenblas.so")
+        );
     }
 
     #[test]
     fn tags_are_compared_by_the_glibc_that_they_need() {
-        assert!(glibc("manylinux_2_9_x86_64") < glibc("manylinux_2_28_x86_64"));
-        assert_eq!(glibc("linux_x86_64"), None);
+        assert!(glibc_version("manylinux_2_9_x86_64") < glibc_version("manylinux_2_28_x86_64"));
+        assert_eq!(glibc_version("linux_x86_64"), None);
     }
 
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_library_is_for_the_machines_that_its_wheel_names() {
-        let limits = |platform| Limits { platform, part: None, without_avx: false };
-        let program = this_program();
-        check(&program, &program, limits("linux_x86_64")).expect("a program for this machine alone");
-        let refusal = |platform| check(&program, &program, limits(platform)).expect_err(platform).to_string();
+        let limits = |platform| LibraryLimits { platform, part: None, without_avx: false };
+        let program = this_executable();
+        check_library(&program, &program, limits("linux_x86_64")).expect("a program for this machine alone");
+        let refusal =
+            |platform| check_library(&program, &program, limits(platform)).expect_err(platform).to_string();
         assert_eq!(
             refusal("manylinux_2_28_aarch64"),
             "expected a library for `manylinux_2_28_aarch64`, found one for the architecture X86_64"
@@ -349,7 +369,7 @@ mod tests {
 
     #[test]
     fn what_is_no_library_is_refused() {
-        let error = Needs::of(b"#!/bin/sh\n").expect_err("a script");
+        let error = LibraryNeeds::from_library(b"#!/bin/sh\n").expect_err("a script");
         assert!(error.to_string().starts_with("expected a shared object: "));
     }
 }

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
-    let arguments = commands::Arguments::parse();
+    let arguments = commands::PackArguments::parse();
     match commands::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            commands::tell(&*error, arguments.json);
+            commands::print_error(&*error, arguments.json);
             ExitCode::FAILURE
         }
     }

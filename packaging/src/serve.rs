@@ -17,11 +17,11 @@ use crate::error::Error;
 use crate::repository;
 
 /// What clients call the index as JSON.
-const JSON: &str = "application/vnd.pypi.simple.v1+json";
+const JSON_MEDIA_TYPE: &str = "application/vnd.pypi.simple.v1+json";
 
 /// What a directory is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum ServedKind {
     /// What pip and uv install from.
     Index,
     /// What apt installs from.
@@ -33,18 +33,18 @@ pub enum Kind {
 /// # Errors
 ///
 /// When it is neither.
-pub fn check(directory: &Path) -> Result<Kind, Error> {
+pub fn detect_kind(directory: &Path) -> Result<ServedKind, Error> {
     if directory.join("simple").is_dir() {
-        return Ok(Kind::Index);
+        return Ok(ServedKind::Index);
     }
-    if repository::is_one(directory) {
-        return Ok(Kind::Repository);
+    if repository::is_repository(directory) {
+        return Ok(ServedKind::Repository);
     }
     Err(Error::new(
         "expected an index, as `oarlock-pack index` writes it, or a repository, as `oarlock-pack apt-repo` does; \
          found neither `simple` nor `dists` in it",
     )
-    .of_file(directory.display()))
+    .in_file(directory.display()))
 }
 
 /// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that. `tell` hears
@@ -53,10 +53,10 @@ pub fn check(directory: &Path) -> Result<Kind, Error> {
 /// # Errors
 ///
 /// When the directory is neither index nor repository, or the network does not let the process listen.
-pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
-    let start = match check(directory)? {
-        Kind::Index => "/simple/".to_owned(),
-        Kind::Repository => format!("/{}", repository::SOURCES),
+pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
+    let start = match detect_kind(directory)? {
+        ServedKind::Index => "/simple/".to_owned(),
+        ServedKind::Repository => format!("/{}", repository::SOURCES_FILE),
     };
     let told = move |request: Request, next: Next| async move {
         let asked = format!("{} {}", request.method(), request.uri().path());
@@ -68,22 +68,22 @@ pub fn serve(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<
         // Who looks with a browser finds what there is.
         .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
-        .layer(middleware::from_fn(the_rest_of_the_same))
-        .layer(middleware::from_fn(as_asked))
-        .layer(middleware::from_fn(but_hidden))
+        .layer(middleware::from_fn(check_range_request))
+        .layer(middleware::from_fn(negotiate_json))
+        .layer(middleware::from_fn(reject_hidden))
         .layer(middleware::from_fn(told));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        axum::serve(listener, files).with_graceful_shutdown(interrupted()).await?;
+        axum::serve(listener, files).with_graceful_shutdown(wait_for_interrupt()).await?;
         Ok(())
     })
 }
 
 /// Answers that there is no file where the name of it, or of a directory on the way, begins with a dot: such are for whoever wrote the
 /// directory.
-async fn but_hidden(request: Request, next: Next) -> Response {
+async fn reject_hidden(request: Request, next: Next) -> Response {
     if is_hidden(request.uri().path()) {
         return StatusCode::NOT_FOUND.into_response();
     }
@@ -95,7 +95,7 @@ fn is_hidden(path: &str) -> bool {
     path.split('/').any(|part| part.starts_with('.'))
 }
 
-async fn interrupted() {
+async fn wait_for_interrupt() {
     // Without signals the process is stopped by other means.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
@@ -104,7 +104,7 @@ async fn interrupted() {
 
 /// Answers with the rest of a file who has the beginning of the same file, and with all of it who has that of another, such as apt where
 /// a repository was made anew. The server of files does not look which it is.
-async fn the_rest_of_the_same(mut request: Request, next: Next) -> Response {
+async fn check_range_request(mut request: Request, next: Next) -> Response {
     let Some(begun) = request.headers().get(IF_RANGE).cloned() else { return next.run(request).await };
     let mut rest = Request::new(Body::empty());
     *rest.uri_mut() = request.uri().clone();
@@ -115,10 +115,11 @@ async fn the_rest_of_the_same(mut request: Request, next: Next) -> Response {
 }
 
 /// Answers from `/json/` in place of `/simple/` who asks for JSON.
-async fn as_asked(mut request: Request, next: Next) -> Response {
+async fn negotiate_json(mut request: Request, next: Next) -> Response {
     let asked = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let wants_json =
-        asked.split(',').any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON));
+    let wants_json = asked
+        .split(',')
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == JSON_MEDIA_TYPE));
     let below = request.uri().path().strip_prefix("/simple/");
     let Some(rest) = below.filter(|rest| rest.is_empty() || rest.ends_with('/')) else {
         return next.run(request).await;
@@ -128,7 +129,7 @@ async fn as_asked(mut request: Request, next: Next) -> Response {
     }
     let mut response = next.run(request).await;
     if wants_json && response.status() == StatusCode::OK {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
     }
     // Who keeps an answer keeps it for who asks the same.
     response.headers_mut().insert(VARY, HeaderValue::from_name(ACCEPT));

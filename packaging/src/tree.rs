@@ -11,15 +11,15 @@ use crate::error::Error;
 
 /// What lies below a root, by paths without a slash in front.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Tree {
-    entries: BTreeMap<String, Entry>,
+pub struct FileTree {
+    entries: BTreeMap<String, TreeEntry>,
 }
 
 /// What lies at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// What it is.
-    pub node: Node,
+    pub node: TreeNode,
     /// The bits that say who may do what with it.
     pub mode: u32,
     /// The numbers of the user and of the group whose it is.
@@ -28,7 +28,7 @@ pub struct Entry {
 
 /// What may lie at a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Node {
+pub enum TreeNode {
     /// A directory.
     Directory,
     /// A file with its bytes, which trees share.
@@ -38,25 +38,25 @@ pub enum Node {
 }
 
 /// The user and the group that everything belongs to unless somebody says otherwise.
-const ROOT: (u32, u32) = (0, 0);
+const ROOT_OWNER: (u32, u32) = (0, 0);
 
 /// More than any tree of ours holds; what claims more is not unpacked.
-const LARGEST: u64 = 8 << 30;
+const MAX_TREE_BYTES: u64 = 8 << 30;
 
 /// How many links a path may lead through, as on Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINK_DEPTH: usize = 40;
 
-impl Entry {
+impl TreeEntry {
     /// A directory of root, which everybody may read.
     #[must_use]
     pub fn directory() -> Self {
-        Self { node: Node::Directory, mode: 0o755, owner: ROOT }
+        Self { node: TreeNode::Directory, mode: 0o755, owner: ROOT_OWNER }
     }
 
     /// A file of root, which everybody may read.
     #[must_use]
     pub fn file(bytes: impl Into<Arc<[u8]>>) -> Self {
-        Self { node: Node::File(bytes.into()), mode: 0o644, owner: ROOT }
+        Self { node: TreeNode::File(bytes.into()), mode: 0o644, owner: ROOT_OWNER }
     }
 
     /// The same that everybody may run.
@@ -68,22 +68,22 @@ impl Entry {
     /// A symbolic link.
     #[must_use]
     pub fn link(target: &str) -> Self {
-        Self { node: Node::Link(target.to_owned()), mode: 0o777, owner: ROOT }
+        Self { node: TreeNode::Link(target.to_owned()), mode: 0o777, owner: ROOT_OWNER }
     }
 }
 
-impl Tree {
+impl FileTree {
     /// Puts something at a path, in place of what is there, and makes the directories above it.
     ///
     /// # Errors
     ///
     /// When the path leads out of the tree, or through something that is no directory.
-    pub fn put(&mut self, path: &str, entry: Entry) -> Result<(), Error> {
-        let path = inside(path)?;
+    pub fn insert_entry(&mut self, path: &str, entry: TreeEntry) -> Result<(), Error> {
+        let path = normalize_path(path)?;
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
         for directory in above.filter(|it| !it.is_empty()) {
-            let there = self.entries.entry(directory.to_owned()).or_insert_with(Entry::directory);
-            if there.node != Node::Directory {
+            let there = self.entries.entry(directory.to_owned()).or_insert_with(TreeEntry::directory);
+            if there.node != TreeNode::Directory {
                 return Err(Error::new(format!(
                     "expected a directory `{directory}` above `{path}`, found a file"
                 )));
@@ -96,30 +96,30 @@ impl Tree {
     }
 
     /// All entries, directories before what lies in them.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &TreeEntry)> {
         self.entries.iter().map(|(path, entry)| (path.as_str(), entry))
     }
 
     /// All files with their bytes.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.entries().filter_map(|(path, entry)| match &entry.node {
-            Node::File(bytes) => Some((path, &**bytes)),
-            Node::Directory | Node::Link(_) => None,
+            TreeNode::File(bytes) => Some((path, &**bytes)),
+            TreeNode::Directory | TreeNode::Link(_) => None,
         })
     }
 
     /// The bytes of a file, if there is one at a path.
     #[must_use]
-    pub fn file(&self, path: &str) -> Option<&[u8]> {
+    pub fn file_bytes(&self, path: &str) -> Option<&[u8]> {
         match &self.entries.get(path)?.node {
-            Node::File(bytes) => Some(bytes),
-            Node::Directory | Node::Link(_) => None,
+            TreeNode::File(bytes) => Some(bytes),
+            TreeNode::Directory | TreeNode::Link(_) => None,
         }
     }
 
     /// What lies at a path.
     #[must_use]
-    pub fn get(&self, path: &str) -> Option<&Entry> {
+    pub fn get(&self, path: &str) -> Option<&TreeEntry> {
         self.entries.get(path)
     }
 
@@ -136,8 +136,8 @@ impl Tree {
 
     /// What is in this tree and not the same in another, such as the one that this was before more was laid over it.
     #[must_use]
-    pub fn beyond(&self, other: &Self) -> Self {
-        let is_new = |(path, entry): &(&String, &Entry)| other.entries.get(*path) != Some(*entry);
+    pub fn difference_from(&self, other: &Self) -> Self {
+        let is_new = |(path, entry): &(&String, &TreeEntry)| other.entries.get(*path) != Some(*entry);
         let entries = self.entries.iter().filter(is_new);
         Self { entries: entries.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
     }
@@ -148,19 +148,19 @@ impl Tree {
     /// # Errors
     ///
     /// When a directory of one is a file of the other, or links lead in a circle.
-    pub fn lay(&mut self, over: Self) -> Result<(), Error> {
+    pub fn overlay_tree(&mut self, over: Self) -> Result<(), Error> {
         for (path, entry) in over.entries {
-            let path = self.through_links(&path)?;
-            let is_directory = |entry: &Entry| entry.node == Node::Directory;
+            let path = self.resolve_parent_links(&path)?;
+            let is_directory = |entry: &TreeEntry| entry.node == TreeNode::Directory;
             match self.entries.get(&path) {
                 // A link to a directory stays one, as `/lib` does where `/usr` is merged.
-                Some(Entry { node: Node::Link(_), .. }) if is_directory(&entry) => {}
+                Some(TreeEntry { node: TreeNode::Link(_), .. }) if is_directory(&entry) => {}
                 Some(there) if is_directory(there) != is_directory(&entry) => {
                     return Err(Error::new(format!(
                         "expected `{path}` to be a directory in both trees, or in none"
                     )));
                 }
-                _ => self.put(&path, entry)?,
+                _ => self.insert_entry(&path, entry)?,
             }
         }
         Ok(())
@@ -168,18 +168,18 @@ impl Tree {
 
     /// Whether something is there in the end, where links lead one to the other.
     #[must_use]
-    pub fn leads(&self, path: &str) -> bool {
+    pub fn resolves_to_entry(&self, path: &str) -> bool {
         let mut path = path.to_owned();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINK_DEPTH {
             let target = match self.entries.get(&path).map(|entry| &entry.node) {
-                Some(Node::Link(target)) => target,
-                Some(Node::Directory | Node::File(_)) => return true,
+                Some(TreeNode::Link(target)) => target,
+                Some(TreeNode::Directory | TreeNode::File(_)) => return true,
                 None => return path.is_empty(),
             };
             let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
             let beside = || format!("{directory}/{target}");
             let place = target.strip_prefix('/').map_or_else(beside, str::to_owned);
-            match self.through_links(&place) {
+            match self.resolve_parent_links(&place) {
                 Ok(place) => path = place,
                 Err(_) => return false,
             }
@@ -188,7 +188,7 @@ impl Tree {
     }
 
     /// The path at which something lies whose directories may be links. What lies there itself may be one.
-    pub(crate) fn through_links(&self, path: &str) -> Result<String, Error> {
+    pub(crate) fn resolve_parent_links(&self, path: &str) -> Result<String, Error> {
         let mut left: Vec<&str> = path.rsplit('/').collect();
         let mut found: Vec<&str> = Vec::new();
         let mut links = 0;
@@ -198,14 +198,15 @@ impl Tree {
                 ".." => _ = found.pop(),
                 part => found.push(part),
             }
-            let Some(Entry { node: Node::Link(target), .. }) = self.entries.get(&found.join("/")) else {
+            let Some(TreeEntry { node: TreeNode::Link(target), .. }) = self.entries.get(&found.join("/"))
+            else {
                 continue;
             };
             if left.is_empty() {
                 break;
             }
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINK_DEPTH {
                 return Err(Error::new(format!("expected links to lead to a directory above `{path}`")));
             }
             if target.starts_with('/') {
@@ -232,15 +233,20 @@ impl Tree {
             header.set_uid(entry.owner.0.into());
             header.set_gid(entry.owner.1.into());
             let (kind, bytes): (_, &[u8]) = match &entry.node {
-                Node::Directory => (EntryType::Directory, &[]),
-                Node::File(bytes) => (EntryType::Regular, bytes),
-                Node::Link(target) => {
-                    say(&mut archive, &mut header, EntryType::GNULongLink, target)?;
+                TreeNode::Directory => (EntryType::Directory, &[]),
+                TreeNode::File(bytes) => (EntryType::Regular, bytes),
+                TreeNode::Link(target) => {
+                    append_path_header(&mut archive, &mut header, EntryType::GNULongLink, target)?;
                     (EntryType::Symlink, &[])
                 }
             };
             let slash = if kind == EntryType::Directory { "/" } else { "" };
-            say(&mut archive, &mut header, EntryType::GNULongName, &format!("{prefix}{path}{slash}"))?;
+            append_path_header(
+                &mut archive,
+                &mut header,
+                EntryType::GNULongName,
+                &format!("{prefix}{path}{slash}"),
+            )?;
             header.set_entry_type(kind);
             header.set_size(bytes.len() as u64);
             header.set_cksum();
@@ -254,9 +260,9 @@ impl Tree {
     /// # Errors
     ///
     /// When it is broken, leads out of the tree, or holds what is neither directory, file nor link.
-    pub fn of_tar(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_tar(bytes: &[u8]) -> Result<Self, Error> {
         let mut tree = Self::default();
-        let mut left = LARGEST;
+        let mut left = MAX_TREE_BYTES;
         for entry in Archive::new(Cursor::new(bytes)).entries()? {
             let mut entry = entry?;
             let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -269,19 +275,19 @@ impl Tree {
             let owner = (number(header.uid()?)?, number(header.gid()?)?);
             let mode = header.mode()? & 0o7777;
             let node = match (header.entry_type(), target) {
-                (EntryType::Directory, _) => Node::Directory,
+                (EntryType::Directory, _) => TreeNode::Directory,
                 (EntryType::Regular | EntryType::Continuous, _) => {
                     let mut bytes = Vec::new();
                     (&mut entry).take(left + 1).read_to_end(&mut bytes)?;
                     left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-                        Error::new(format!("expected at most {LARGEST} bytes of files, found more"))
+                        Error::new(format!("expected at most {MAX_TREE_BYTES} bytes of files, found more"))
                     })?;
-                    Node::File(bytes.into())
+                    TreeNode::File(bytes.into())
                 }
-                (EntryType::Symlink, Some(target)) => Node::Link(target),
+                (EntryType::Symlink, Some(target)) => TreeNode::Link(target),
                 // A second name of a file that came before.
                 (EntryType::Link, Some(target)) => {
-                    let first = tree.entries.get(&inside(&target)?).map(|entry| entry.node.clone());
+                    let first = tree.entries.get(&normalize_path(&target)?).map(|entry| entry.node.clone());
                     first.ok_or_else(|| {
                         Error::new(format!("expected `{target}` before `{path}`, found none"))
                     })?
@@ -291,22 +297,22 @@ impl Tree {
                     return Err(Error::new(message));
                 }
             };
-            tree.put(&path, Entry { node, mode, owner })?;
+            tree.insert_entry(&path, TreeEntry { node, mode, owner })?;
         }
         Ok(tree)
     }
 
-    /// The tree in an archive that has nothing but what [`Tree::to_tar`] writes, without a prefix; and of which time all of it is.
+    /// The tree in an archive that has nothing but what [`FileTree::to_tar`] writes, without a prefix; and of which time all of it is.
     ///
     /// # Errors
     ///
     /// When it is broken, or has more, such as attributes that programs find beside files, or what lies behind its end.
-    pub(crate) fn of_own_tar(bytes: &[u8]) -> Result<(Self, u64), Error> {
-        let mut tree = Self::of_tar(bytes)?;
+    pub(crate) fn from_own_tar(bytes: &[u8]) -> Result<(Self, u64), Error> {
+        let mut tree = Self::from_tar(bytes)?;
         let (mut listed, mut seconds) = (BTreeSet::new(), None);
         for entry in Archive::new(Cursor::new(bytes)).entries()? {
             let entry = entry?;
-            listed.insert(inside(&String::from_utf8_lossy(&entry.path_bytes()))?);
+            listed.insert(normalize_path(&String::from_utf8_lossy(&entry.path_bytes()))?);
             seconds = seconds.or(Some(entry.header().mtime()?));
         }
         // What is above others is there without being said, and may be of a layer below.
@@ -323,7 +329,12 @@ impl Tree {
 
 /// Says a path, or with another `kind` where a link leads: in the header, or in an entry before it where that has no room, as
 /// GNU's `tar` does. What writes archives elsewhere leaves out a `./` in front, without which no package of Debian is.
-fn say(archive: &mut Builder<Vec<u8>>, header: &mut Header, kind: EntryType, text: &str) -> io::Result<()> {
+fn append_path_header(
+    archive: &mut Builder<Vec<u8>>,
+    header: &mut Header,
+    kind: EntryType,
+    text: &str,
+) -> io::Result<()> {
     let text = text.as_bytes();
     let old = header.as_old_mut();
     let room = if kind == EntryType::GNULongLink { &mut old.linkname } else { &mut old.name };
@@ -332,9 +343,9 @@ fn say(archive: &mut Builder<Vec<u8>>, header: &mut Header, kind: EntryType, tex
     if fits == text.len() {
         return Ok(());
     }
-    const NAME: &[u8] = b"././@LongLink";
+    const LONG_LINK_NAME: &[u8] = b"././@LongLink";
     let mut before = Header::new_gnu();
-    before.as_old_mut().name[..NAME.len()].copy_from_slice(NAME);
+    before.as_old_mut().name[..LONG_LINK_NAME.len()].copy_from_slice(LONG_LINK_NAME);
     before.set_entry_type(kind);
     before.set_mode(0o644);
     before.set_size(text.len() as u64 + 1);
@@ -343,7 +354,7 @@ fn say(archive: &mut Builder<Vec<u8>>, header: &mut Header, kind: EntryType, tex
 }
 
 /// A path from the root as a tree says it, such as `usr/bin` for `./usr/bin/`.
-fn inside(path: &str) -> Result<String, Error> {
+fn normalize_path(path: &str) -> Result<String, Error> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -359,31 +370,32 @@ fn inside(path: &str) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn tree() -> Tree {
-        let mut tree = Tree::default();
-        tree.put("usr/bin/program", Entry::program(*b"text")).expect("a path");
-        tree.put("/usr/bin/other", Entry::link("program")).expect("a path");
+    fn example_tree() -> FileTree {
+        let mut tree = FileTree::default();
+        tree.insert_entry("usr/bin/program", TreeEntry::program(*b"text")).expect("a path");
+        tree.insert_entry("/usr/bin/other", TreeEntry::link("program")).expect("a path");
         let long = format!("./usr/share/{}/file", "long/".repeat(40));
-        tree.put(&long, Entry { owner: (7, 42), mode: 0o4640, ..Entry::file(*b"more") }).expect("a path");
+        tree.insert_entry(&long, TreeEntry { owner: (7, 42), mode: 0o4640, ..TreeEntry::file(*b"more") })
+            .expect("a path");
         tree
     }
 
     #[test]
     fn what_is_written_is_read_again_and_the_same_whenever_it_is_written() {
-        let bytes = tree().to_tar("./", 1_700_000_000).expect("an archive");
-        assert_eq!(Tree::of_tar(&bytes).expect("a tree"), tree());
-        assert_eq!(tree().to_tar("./", 1_700_000_000).expect("an archive"), bytes);
+        let bytes = example_tree().to_tar("./", 1_700_000_000).expect("an archive");
+        assert_eq!(FileTree::from_tar(&bytes).expect("a tree"), example_tree());
+        assert_eq!(example_tree().to_tar("./", 1_700_000_000).expect("an archive"), bytes);
     }
 
     #[test]
     fn every_path_begins_with_the_prefix_and_paths_and_links_are_as_long_as_they_like() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         for length in [97, 98, 99, 100, 101, 255] {
-            tree.put(&"x".repeat(length), Entry::link(&"./".repeat(length))).expect("a path");
+            tree.insert_entry(&"x".repeat(length), TreeEntry::link(&"./".repeat(length))).expect("a path");
         }
-        tree.put("d", Entry::directory()).expect("a path");
+        tree.insert_entry("d", TreeEntry::directory()).expect("a path");
         let bytes = tree.to_tar("./", 0).expect("an archive");
-        assert_eq!(Tree::of_tar(&bytes).expect("a tree"), tree);
+        assert_eq!(FileTree::from_tar(&bytes).expect("a tree"), tree);
         for entry in Archive::new(&*bytes).entries().expect("an archive") {
             let path = entry.expect("an entry").path_bytes().into_owned();
             assert!(path.starts_with(b"./"), "{}", String::from_utf8_lossy(&path));
@@ -392,18 +404,20 @@ mod tests {
 
     #[test]
     fn nothing_leads_out_of_a_tree_or_through_a_file() {
-        let mut tree = tree();
-        let refused = |tree: &mut Tree, path| tree.put(path, Entry::file(*b"")).expect_err(path).to_string();
+        let mut tree = example_tree();
+        let refused = |tree: &mut FileTree, path| {
+            tree.insert_entry(path, TreeEntry::file(*b"")).expect_err(path).to_string()
+        };
         assert!(refused(&mut tree, "usr/../../etc/passwd").contains("within the tree"));
         assert!(refused(&mut tree, "usr/bin/program/x").contains("expected a directory `usr/bin/program`"));
     }
 
     #[test]
     fn an_archive_of_our_own_has_nothing_that_its_tree_does_not_say() {
-        let mut tree = tree();
+        let mut tree = example_tree();
         tree.retain(|path| path != "usr/share");
         let own = tree.to_tar("", 7).expect("an archive");
-        assert_eq!(Tree::of_own_tar(&own).expect("a tree"), (tree.clone(), 7));
+        assert_eq!(FileTree::from_own_tar(&own).expect("a tree"), (tree.clone(), 7));
         let attributes = {
             let mut archive = Builder::new(Vec::new());
             archive
@@ -413,58 +427,61 @@ mod tests {
         };
         let behind = [&own[..], &own].concat();
         let another_time = {
-            let mut more = Tree::default();
-            more.put("z", Entry::file(*b"")).expect("a path");
+            let mut more = FileTree::default();
+            more.insert_entry("z", TreeEntry::file(*b"")).expect("a path");
             [&own[..own.len() - 1024], &more.to_tar("", 8).expect("an archive")].concat()
         };
         for other in [attributes, behind, another_time] {
-            let error = Tree::of_own_tar(&other).expect_err("a refusal").to_string();
+            let error = FileTree::from_own_tar(&other).expect_err("a refusal").to_string();
             assert!(error.starts_with("expected an archive as `oarlock-pack` writes it"), "{error}");
         }
     }
 
     #[test]
     fn a_tree_over_another_keeps_links_to_directories() {
-        let mut merged = Tree::default();
-        merged.put("lib", Entry::link("usr/lib")).expect("a path");
-        let mut over = Tree::default();
-        over.put("lib", Entry::directory()).expect("a path");
-        over.put("usr", Entry::directory()).expect("a path");
-        merged.lay(over).expect("trees that fit");
-        assert_eq!(merged.get("lib"), Some(&Entry::link("usr/lib")));
-        let mut wrong = Tree::default();
-        wrong.put("usr", Entry::file(*b"")).expect("a path");
-        assert!(merged.lay(wrong).is_err());
+        let mut merged = FileTree::default();
+        merged.insert_entry("lib", TreeEntry::link("usr/lib")).expect("a path");
+        let mut over = FileTree::default();
+        over.insert_entry("lib", TreeEntry::directory()).expect("a path");
+        over.insert_entry("usr", TreeEntry::directory()).expect("a path");
+        merged.overlay_tree(over).expect("trees that fit");
+        assert_eq!(merged.get("lib"), Some(&TreeEntry::link("usr/lib")));
+        let mut wrong = FileTree::default();
+        wrong.insert_entry("usr", TreeEntry::file(*b"")).expect("a path");
+        assert!(merged.overlay_tree(wrong).is_err());
     }
 
     #[test]
     fn what_lies_below_a_link_goes_where_the_link_leads() {
-        let mut merged = Tree::default();
-        merged.put("lib", Entry::link("usr/lib")).expect("a path");
-        merged.put("usr/lib/deep", Entry::link("/opt/./x/../deep")).expect("a path");
-        merged.put("round", Entry::link("round")).expect("a path");
-        let mut over = Tree::default();
-        over.put("lib/name", Entry::file(*b"text")).expect("a path");
-        over.put("lib/deep/name", Entry::file(*b"more")).expect("a path");
-        merged.lay(over).expect("trees that fit");
-        assert_eq!(merged.file("usr/lib/name"), Some(&b"text"[..]));
-        assert_eq!(merged.file("opt/deep/name"), Some(&b"more"[..]));
-        merged.put("usr/lib/more", Entry::link("../lib/deep/name")).expect("a path");
-        merged.put("away", Entry::link("/nowhere")).expect("a path");
-        let leads = ["usr/lib/more", "lib", "round", "away"].map(|path| merged.leads(path));
+        let mut merged = FileTree::default();
+        merged.insert_entry("lib", TreeEntry::link("usr/lib")).expect("a path");
+        merged.insert_entry("usr/lib/deep", TreeEntry::link("/opt/./x/../deep")).expect("a path");
+        merged.insert_entry("round", TreeEntry::link("round")).expect("a path");
+        let mut over = FileTree::default();
+        over.insert_entry("lib/name", TreeEntry::file(*b"text")).expect("a path");
+        over.insert_entry("lib/deep/name", TreeEntry::file(*b"more")).expect("a path");
+        merged.overlay_tree(over).expect("trees that fit");
+        assert_eq!(merged.file_bytes("usr/lib/name"), Some(&b"text"[..]));
+        assert_eq!(merged.file_bytes("opt/deep/name"), Some(&b"more"[..]));
+        merged.insert_entry("usr/lib/more", TreeEntry::link("../lib/deep/name")).expect("a path");
+        merged.insert_entry("away", TreeEntry::link("/nowhere")).expect("a path");
+        let leads = ["usr/lib/more", "lib", "round", "away"].map(|path| merged.resolves_to_entry(path));
         assert_eq!(leads, [true, true, false, false]);
-        let mut circle = Tree::default();
-        circle.put("round/name", Entry::file(*b"")).expect("a path");
-        assert!(merged.lay(circle).expect_err("a circle").to_string().contains("above `round/name`"));
+        let mut circle = FileTree::default();
+        circle.insert_entry("round/name", TreeEntry::file(*b"")).expect("a path");
+        assert!(
+            merged.overlay_tree(circle).expect_err("a circle").to_string().contains("above `round/name`")
+        );
     }
 
     #[test]
     fn what_a_tree_has_beyond_another_is_what_is_new_or_changed() {
-        let before = tree();
+        let before = example_tree();
         let mut after = before.clone();
-        after.put("usr/bin/program", Entry::program(*b"changed")).expect("a path");
-        after.put("usr/new/file", Entry::file(*b"")).expect("a path");
-        let paths: Vec<String> = after.beyond(&before).entries().map(|(path, _)| path.to_owned()).collect();
+        after.insert_entry("usr/bin/program", TreeEntry::program(*b"changed")).expect("a path");
+        after.insert_entry("usr/new/file", TreeEntry::file(*b"")).expect("a path");
+        let paths: Vec<String> =
+            after.difference_from(&before).entries().map(|(path, _)| path.to_owned()).collect();
         assert_eq!(paths, ["usr/bin/program", "usr/new", "usr/new/file"]);
     }
 }

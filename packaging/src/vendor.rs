@@ -12,24 +12,24 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::build::Plan;
-use crate::build::book::{MAKER, SCRIPT};
-use crate::build::tools::{self, Tools};
+use crate::build::WheelPlan;
+use crate::build::book::{BOOK_TOOL, TOOL_SCRIPT};
+use crate::build::tools::{self, BuildTools};
 use crate::error::Error;
 use crate::file;
 
 /// Where all of it lies in the sources.
-const DIRECTORY: &str = "vendor";
-const CRATES: &str = "crates";
+const VENDOR_DIRECTORY: &str = "vendor";
+const CRATES_DIRECTORY: &str = "crates";
 
 /// What says that the directory is filled, in the words of cargo.
-const SETTINGS: &str = "cargo.toml";
+const CARGO_SETTINGS_FILE: &str = "cargo.toml";
 
 /// What says that it is being filled.
-const UNFINISHED: &str = ".unfinished";
+const UNFINISHED_MARKER: &str = ".unfinished";
 
 /// What tells cargo to take crates from there and to ask nobody else; the place is said from the root of the sources.
-const SETTINGS_TEXT: &str = "\
+const CARGO_SETTINGS_TEXT: &str = "\
 # `oarlock-pack vendor` wrote this. Without this file, cargo takes crates from their registry again.
 
 [source.crates-io]
@@ -44,34 +44,34 @@ offline = true
 
 /// Where packages of Debian lie, where sources have been given what building them takes.
 #[must_use]
-pub fn debian(root: &Path) -> Option<PathBuf> {
-    below(root, "debian")
+pub fn debian_directory(root: &Path) -> Option<PathBuf> {
+    finished_directory(root, "debian")
 }
 
 /// Where wheels for pip lie, in the same case.
-pub(crate) fn python(root: &Path) -> Option<PathBuf> {
-    below(root, "python")
+pub(crate) fn python_directory(root: &Path) -> Option<PathBuf> {
+    finished_directory(root, "python")
 }
 
 /// Where crates lie, in the same case, as cargo says it: from where the file is that includes its settings.
-pub(crate) fn crates(root: &Path) -> Option<PathBuf> {
-    below(&root.join(".cargo/.."), CRATES)
+pub(crate) fn crates_directory(root: &Path) -> Option<PathBuf> {
+    finished_directory(&root.join(".cargo/.."), CRATES_DIRECTORY)
 }
 
-fn below(root: &Path, name: &str) -> Option<PathBuf> {
-    let place = root.join(DIRECTORY).join(name);
-    (root.join(DIRECTORY).join(SETTINGS).is_file() && place.is_dir()).then_some(place)
+fn finished_directory(root: &Path, name: &str) -> Option<PathBuf> {
+    let place = root.join(VENDOR_DIRECTORY).join(name);
+    (root.join(VENDOR_DIRECTORY).join(CARGO_SETTINGS_FILE).is_file() && place.is_dir()).then_some(place)
 }
 
 /// Sources that are given what building them takes.
 #[derive(Debug)]
-pub struct Vendored {
+pub struct VendorDirectory {
     root: PathBuf,
     /// Where what tools say can be read.
     target: PathBuf,
 }
 
-impl Vendored {
+impl VendorDirectory {
     /// Sources in a directory, which has nothing of somebody else where it all goes.
     ///
     /// # Errors
@@ -79,21 +79,22 @@ impl Vendored {
     /// When there is something else.
     pub fn new(root: &Path) -> Result<Self, Error> {
         let root = root.canonicalize()?;
-        let place = root.join(DIRECTORY);
+        let place = root.join(VENDOR_DIRECTORY);
         let is_empty = std::fs::read_dir(&place).map_or(true, |mut entries| entries.next().is_none());
-        if !is_empty && !place.join(SETTINGS).is_file() && !place.join(UNFINISHED).is_file() {
+        if !is_empty && !place.join(CARGO_SETTINGS_FILE).is_file() && !place.join(UNFINISHED_MARKER).is_file()
+        {
             return Err(Error::new(format!(
-                "expected nothing, or what `oarlock-pack vendor` put there, found neither its `{SETTINGS}` nor its `{UNFINISHED}`"
+                "expected nothing, or what `oarlock-pack vendor` put there, found neither its `{CARGO_SETTINGS_FILE}` nor its `{UNFINISHED_MARKER}`"
             ))
-            .of_file(DIRECTORY));
+            .in_file(VENDOR_DIRECTORY));
         }
         Ok(Self { target: root.join("target/pack"), root })
     }
 
     /// Where packages of Debian are put.
     #[must_use]
-    pub fn debian(&self) -> PathBuf {
-        self.root.join(DIRECTORY).join("debian")
+    pub fn debian_path(&self) -> PathBuf {
+        self.root.join(VENDOR_DIRECTORY).join("debian")
     }
 
     /// Begins: until it is finished, nothing there is used.
@@ -101,10 +102,10 @@ impl Vendored {
     /// # Errors
     ///
     /// When the directory cannot be written.
-    pub fn begin(&self) -> Result<(), Error> {
-        let place = self.root.join(DIRECTORY);
-        file::write(&place.join(UNFINISHED), b"")?;
-        match std::fs::remove_file(place.join(SETTINGS)) {
+    pub fn begin_vendoring(&self) -> Result<(), Error> {
+        let place = self.root.join(VENDOR_DIRECTORY);
+        file::write_file(&place.join(UNFINISHED_MARKER), b"")?;
+        match std::fs::remove_file(place.join(CARGO_SETTINGS_FILE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }
@@ -115,24 +116,25 @@ impl Vendored {
     /// # Errors
     ///
     /// When cargo cannot get them.
-    pub fn take_crates(&self) -> Result<(), Error> {
-        let tools = self.tools();
-        let versions = tools.run(Command::new(self.root.join(SCRIPT)).arg("--versions"), "versions")?;
+    pub fn vendor_crates(&self) -> Result<(), Error> {
+        let tools = self.build_tools();
+        let versions =
+            tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg("--versions"), "versions")?;
         let versions = versions.lines().filter_map(|line| line.split_once(' '));
-        let (maker, version) = versions.into_iter().find(|(name, _)| *name == MAKER).unwrap_or_default();
+        let (maker, version) = versions.into_iter().find(|(name, _)| *name == BOOK_TOOL).unwrap_or_default();
         // Cargo gives the sources of a crate to who depends on it.
-        let scratch = tempfile::tempdir_in(self.root.join(DIRECTORY))?;
+        let scratch = tempfile::tempdir_in(self.root.join(VENDOR_DIRECTORY))?;
         let manifest = format!(
             "[package]\nname = \"x\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n{maker} = \"={version}\"\n"
         );
-        file::write(&scratch.path().join("Cargo.toml"), manifest.as_bytes())?;
-        file::write(&scratch.path().join("src/lib.rs"), b"")?;
+        file::write_file(&scratch.path().join("Cargo.toml"), manifest.as_bytes())?;
+        file::write_file(&scratch.path().join("src/lib.rs"), b"")?;
         let given = scratch.path().join("given");
         let mut cargo = Command::new("cargo");
         cargo.args(["vendor", "--quiet", "--versioned-dirs", "--manifest-path"]);
-        tools.run(cargo.arg(scratch.path().join("Cargo.toml")).arg(&given), "vendor")?;
+        tools.run_tool(cargo.arg(scratch.path().join("Cargo.toml")).arg(&given), "vendor")?;
         let named = format!("{maker}-{version}");
-        let place = self.root.join(DIRECTORY).join("tools").join(&named);
+        let place = self.root.join(VENDOR_DIRECTORY).join("tools").join(&named);
         if place.exists() {
             std::fs::remove_dir_all(&place)?;
         }
@@ -142,7 +144,7 @@ impl Vendored {
         cargo
             .args(["vendor", "--quiet", "--locked", "--versioned-dirs", "--sync"])
             .arg(place.join("Cargo.toml"));
-        tools.run(cargo.arg(self.root.join(DIRECTORY).join(CRATES)), "vendor").map(drop)
+        tools.run_tool(cargo.arg(self.root.join(VENDOR_DIRECTORY).join(CRATES_DIRECTORY)), "vendor").map(drop)
     }
 
     /// Takes from PyPI the tools that build wheels, and what the plugins of a plan are asked with.
@@ -150,7 +152,7 @@ impl Vendored {
     /// # Errors
     ///
     /// When pip cannot get them.
-    pub fn take_python(&self, plan: &Plan<'_>) -> Result<(), Error> {
+    pub fn vendor_python(&self, plan: &WheelPlan<'_>) -> Result<(), Error> {
         let libraries = plan.recipes().iter().flat_map(|recipe| &recipe.part.libraries).cloned();
         let mut pip = Command::new("python3");
         pip.args([
@@ -162,8 +164,10 @@ impl Vendored {
             "--only-binary",
             ":all:",
         ]);
-        pip.arg("--dest").arg(self.root.join(DIRECTORY).join("python"));
-        self.tools().run(pip.args(tools::names()).args(libraries), "download").map(drop)
+        pip.arg("--dest").arg(self.root.join(VENDOR_DIRECTORY).join("python"));
+        self.build_tools()
+            .run_tool(pip.args(tools::tool_requirements()).args(libraries), "download")
+            .map(drop)
     }
 
     /// Ends: from now on building takes what is there, and nothing else.
@@ -171,14 +175,14 @@ impl Vendored {
     /// # Errors
     ///
     /// When the directory cannot be written.
-    pub fn finish(&self) -> Result<(), Error> {
-        let place = self.root.join(DIRECTORY);
-        file::write(&place.join(SETTINGS), SETTINGS_TEXT.as_bytes())?;
-        Ok(std::fs::remove_file(place.join(UNFINISHED))?)
+    pub fn finish_vendoring(&self) -> Result<(), Error> {
+        let place = self.root.join(VENDOR_DIRECTORY);
+        file::write_file(&place.join(CARGO_SETTINGS_FILE), CARGO_SETTINGS_TEXT.as_bytes())?;
+        Ok(std::fs::remove_file(place.join(UNFINISHED_MARKER))?)
     }
 
-    fn tools(&self) -> Tools<'_> {
-        Tools::in_directory(&self.root, &self.target)
+    fn build_tools(&self) -> BuildTools<'_> {
+        BuildTools::in_directory(&self.root, &self.target)
     }
 }
 
@@ -191,31 +195,37 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let root = place.path();
         std::fs::create_dir_all(root.join("vendor/debian")).expect("a directory");
-        let error = Vendored::new(root).expect_err("somebody's directory").to_string();
+        let error = VendorDirectory::new(root).expect_err("somebody's directory").to_string();
         assert!(
             error.starts_with("`vendor`: expected nothing, or what `oarlock-pack vendor` put there"),
             "{error}"
         );
         std::fs::remove_dir(root.join("vendor/debian")).expect("a directory");
-        let vendored = Vendored::new(root).expect("an empty directory");
-        vendored.begin().expect("a directory");
-        std::fs::create_dir_all(vendored.debian()).expect("a directory");
-        assert_eq!((debian(root), python(root)), (None, None));
+        let vendored = VendorDirectory::new(root).expect("an empty directory");
+        vendored.begin_vendoring().expect("a directory");
+        std::fs::create_dir_all(vendored.debian_path()).expect("a directory");
+        assert_eq!((debian_directory(root), python_directory(root)), (None, None));
         // A run that was stopped goes on.
-        let vendored = Vendored::new(root).expect("what was begun");
-        vendored.begin().expect("a directory");
-        vendored.finish().expect("a directory");
-        assert_eq!((debian(root), python(root)), (Some(root.join("vendor/debian")), None));
-        Vendored::new(root).expect("what is finished").begin().expect("a directory");
-        assert_eq!(debian(root), None);
+        let vendored = VendorDirectory::new(root).expect("what was begun");
+        vendored.begin_vendoring().expect("a directory");
+        vendored.finish_vendoring().expect("a directory");
+        assert_eq!(
+            (debian_directory(root), python_directory(root)),
+            (Some(root.join("vendor/debian")), None)
+        );
+        VendorDirectory::new(root).expect("what is finished").begin_vendoring().expect("a directory");
+        assert_eq!(debian_directory(root), None);
     }
 
     #[test]
     fn cargo_is_told_where_crates_lie() {
-        let settings: toml::Table = SETTINGS_TEXT.parse().expect("a file of cargo");
+        let settings: toml::Table = CARGO_SETTINGS_TEXT.parse().expect("a file of cargo");
         let place = settings["source"]["vendored"]["directory"].as_str();
-        assert_eq!(place.map(PathBuf::from), Some(Path::new(DIRECTORY).join(CRATES)));
+        assert_eq!(place.map(PathBuf::from), Some(Path::new(VENDOR_DIRECTORY).join(CRATES_DIRECTORY)));
         let ours = include_str!("../../.cargo/config.toml");
-        assert!(ours.contains(&format!("\"../{DIRECTORY}/{SETTINGS}\", optional = true")), "{ours}");
+        assert!(
+            ours.contains(&format!("\"../{VENDOR_DIRECTORY}/{CARGO_SETTINGS_FILE}\", optional = true")),
+            "{ours}"
+        );
     }
 }

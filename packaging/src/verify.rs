@@ -5,40 +5,40 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::build::{CORE, CORE_LIBRARY, recipe};
+use crate::build::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
-use crate::deb::Package;
+use crate::deb::DebPackage;
 use crate::error::Error;
-use crate::image::images::Image as About;
-use crate::image::read::Image;
-use crate::image::{Images, Lock, contents};
+use crate::image::image_reader::LoadedImage;
+use crate::image::images::ImageSpec as About;
+use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library::is_compiled;
-use crate::matrix::{Matrix, Wheel as Row};
-use crate::packages::{self, Compiled, Content, Packages};
-use crate::wheel::{Wheel, sha256};
+use crate::matrix::{MatrixRow as Row, WheelMatrix};
+use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
+use crate::wheel::{Wheel, sha256_hex};
 
 /// Parts as they were found, by how they are compiled, such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]
-pub struct Found {
-    parts: BTreeMap<String, Vec<Place>>,
+pub struct FoundParts {
+    parts: BTreeMap<String, Vec<PartLocation>>,
     /// The packages, with how many bytes each has.
     packages: Vec<(PathBuf, u64)>,
     /// The files of packages of ours, by the names of those.
-    brought: BTreeMap<String, Vec<Brought>>,
+    brought: BTreeMap<String, Vec<PackageFiles>>,
 }
 
 /// What a package of ours brought, where it lies or into an image.
 #[derive(Debug)]
-struct Brought {
+struct PackageFiles {
     file: PathBuf,
     is_image: bool,
     /// The hashes of its files by their paths.
     files: BTreeMap<String, String>,
 }
 
-impl Brought {
+impl PackageFiles {
     /// A file that an image has otherwise than this package, if there is one.
-    fn other_in<'i>(&self, image: &'i Self) -> Option<&'i String> {
+    fn first_difference<'i>(&self, image: &'i Self) -> Option<&'i String> {
         let is_other = |(path, hash): &(&String, &String)| self.files.get(*path) != Some(*hash);
         image.files.iter().find(is_other).map(|(path, _)| path)
     }
@@ -46,7 +46,7 @@ impl Brought {
 
 /// Where a part was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Place {
+pub struct PartLocation {
     /// The wheel, the package or the image.
     pub file: PathBuf,
     /// The hash of its bytes there.
@@ -55,7 +55,7 @@ pub struct Place {
 
 /// A part, which is the same everywhere.
 #[derive(Debug)]
-pub struct Same<'f> {
+pub struct IdenticalPart<'f> {
     /// How it is compiled.
     pub part: &'f str,
     /// The hash of its bytes.
@@ -64,22 +64,22 @@ pub struct Same<'f> {
     pub places: Vec<&'f Path>,
 }
 
-impl Found {
+impl FoundParts {
     /// Looks into a wheel of the matrix.
     ///
     /// # Errors
     ///
     /// When it is none, or not what its row says.
-    pub fn wheel(&mut self, matrix: &Matrix, file: &Path) -> Result<(), Error> {
-        check::wheels(matrix, &[file])?;
+    pub fn add_wheel(&mut self, matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
+        check::check_wheels(matrix, &[file])?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let Some(row) = matrix.wheels.iter().find(|row| row.name.to_string() == name) else { return Ok(()) };
-        let wheel = Wheel::read(file)?;
+        let wheel = Wheel::read_file(file)?;
         for (path, bytes) in wheel.files().filter(|(_, bytes)| is_compiled(bytes)) {
-            let part = check::part_of(matrix, row, path);
+            let part = check::part_of_library(matrix, row, path);
             let part =
                 part.ok_or_else(|| Error::new(format!("expected a part of the matrix, found `{path}`")))?;
-            self.add(matrix, row, part, file, bytes)?;
+            self.add_part(matrix, row, part, file, bytes)?;
         }
         Ok(())
     }
@@ -89,23 +89,29 @@ impl Found {
     /// # Errors
     ///
     /// When it is broken, or has something compiled that is not told of it.
-    pub fn package(&mut self, matrix: &Matrix, packages: &Packages, file: &Path) -> Result<(), Error> {
-        let package = Package::read_file(file)?;
+    pub fn add_package(
+        &mut self,
+        matrix: &WheelMatrix,
+        packages: &PackageCatalog,
+        file: &Path,
+    ) -> Result<(), Error> {
+        let package = DebPackage::read_file(file)?;
         self.packages.push((file.to_owned(), file.metadata()?.len()));
         let name = package.name()?.to_owned();
         // What debuggers want of it was cut off those bytes, and others' packages are others' business.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
-        self.bring(&name, file, false, package.contents.files());
+        self.add_package_files(&name, file, false, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
         let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
-        let parts: Vec<&Compiled> = about.contents.iter().filter_map(Content::compiled).collect();
+        let parts: Vec<&PackagePart> =
+            about.contents.iter().filter_map(PackageContent::compiled_part).collect();
         if compiled.len() != parts.len() {
             let (wanted, found) = (parts.len(), compiled.len());
             return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
-                .of_file(file.display()));
+                .in_file(file.display()));
         }
         compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
-            self.add(matrix, matrix.core(part.without_avx)?, &part.part, file, bytes)
+            self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)
         })
     }
 
@@ -114,38 +120,40 @@ impl Found {
     /// # Errors
     ///
     /// When it is no archive of an image of ours, was changed, is larger than it may be, or has not just what it should.
-    pub fn image(
+    pub fn add_image(
         &mut self,
-        matrix: &Matrix,
-        packages: &Packages,
-        images: &Images,
-        lock: &Lock,
+        matrix: &WheelMatrix,
+        packages: &PackageCatalog,
+        images: &ImageCatalog,
+        lock: &DebianLock,
         file: &Path,
     ) -> Result<(), Error> {
         let look = || {
-            let found = std::fs::read(file).map_err(Error::from).and_then(|bytes| Image::read(&bytes))?;
-            let image = images.of_tag(&found.tag).ok_or_else(|| unknown(images, &found.tag))?;
-            check_size(image, found.packed())?;
-            let tree = contents::Expected { images, image, lock }.check(&found)?;
+            let found = std::fs::read(file)
+                .map_err(Error::from)
+                .and_then(|bytes| LoadedImage::read_archive(&bytes))?;
+            let image = images.image_of_tag(&found.tag).ok_or_else(|| unknown_image(images, &found.tag))?;
+            check_image_size(image, found.packed_bytes())?;
+            let tree = contents::ExpectedImage { images, image, lock }.check_image(&found)?;
             Ok((image, tree))
         };
-        let (image, tree) = look().map_err(|error: Error| error.of_file(file.display()))?;
-        let version = matrix.core(false)?.name.version.to_string();
-        for name in images.own_of(image)? {
-            self.bring(name, file, true, contents::files_of(&tree, name));
+        let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
+        let version = matrix.core_row(false)?.name.version.to_string();
+        for name in images.own_packages(image)? {
+            self.add_package_files(name, file, true, contents::package_files(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
-                let Content::Part { compiled: part, at } = content else { continue };
-                let mut path = packages::place(at, &version);
-                if part.part == CORE {
-                    path += &format!("/{CORE_LIBRARY}abi3.so");
+                let PackageContent::Part { compiled: part, at } = content else { continue };
+                let mut path = packages::fill_path(at, &version);
+                if part.part == CORE_PART {
+                    path += &format!("/{CORE_LIBRARY_PREFIX}abi3.so");
                 }
                 let missing = || {
                     let message = format!("expected `{path}` in the image, found none");
-                    Error::new(message).of_file(file.display())
+                    Error::new(message).in_file(file.display())
                 };
-                let bytes = tree.file(&path).ok_or_else(missing)?;
-                self.add(matrix, matrix.core(part.without_avx)?, &part.part, file, bytes)?;
+                let bytes = tree.file_bytes(&path).ok_or_else(missing)?;
+                self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)?;
             }
         }
         Ok(())
@@ -156,32 +164,32 @@ impl Found {
     /// # Errors
     ///
     /// When a set of them is.
-    pub fn check_sets(&self, packages: &Packages) -> Result<(), Error> {
-        packages.check_sets(&self.packages)
+    pub fn check_sets(&self, packages: &PackageCatalog) -> Result<(), Error> {
+        packages.check_set_sizes(&self.packages)
     }
 
-    fn add(
+    fn add_part(
         &mut self,
-        matrix: &Matrix,
+        matrix: &WheelMatrix,
         row: &Row,
         part: &str,
         file: &Path,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let place = Place { file: file.to_owned(), sha256: sha256(bytes) };
-        self.parts.entry(recipe(matrix, row, part)?.to_string()).or_default().push(place);
+        let place = PartLocation { file: file.to_owned(), sha256: sha256_hex(bytes) };
+        self.parts.entry(recipe_for_part(matrix, row, part)?.to_string()).or_default().push(place);
         Ok(())
     }
 
-    fn bring<'b, P: Into<String>>(
+    fn add_package_files<'b, P: Into<String>>(
         &mut self,
         name: &str,
         file: &Path,
         is_image: bool,
         files: impl Iterator<Item = (P, &'b [u8])>,
     ) {
-        let files = files.map(|(path, bytes)| (path.into(), sha256(bytes))).collect();
-        self.brought.entry(name.to_owned()).or_default().push(Brought {
+        let files = files.map(|(path, bytes)| (path.into(), sha256_hex(bytes))).collect();
+        self.brought.entry(name.to_owned()).or_default().push(PackageFiles {
             file: file.to_owned(),
             is_image,
             files,
@@ -189,11 +197,12 @@ impl Found {
     }
 
     /// That images have of each package of ours what that brings. What it brings beside may be left out of them.
-    fn check_brought(&self) -> Result<(), Error> {
+    fn check_image_files(&self) -> Result<(), Error> {
         for (name, all) in &self.brought {
             for image in all.iter().filter(|it| it.is_image) {
                 let packages = all.iter().filter(|it| !it.is_image);
-                let others: Vec<_> = packages.map(|package| (package, package.other_in(image))).collect();
+                let others: Vec<_> =
+                    packages.map(|package| (package, package.first_difference(image))).collect();
                 // Of packages of several versions an image has one.
                 let has_one = others.iter().any(|(_, other)| other.is_none());
                 let Some((package, Some(path))) = others.first().filter(|_| !has_one) else { continue };
@@ -201,7 +210,7 @@ impl Found {
                     "expected `{path}` as the package `{name}` in `{}` has it, found another one; make the image anew",
                     package.file.display()
                 ))
-                .of_file(image.file.display()));
+                .in_file(image.file.display()));
             }
         }
         Ok(())
@@ -212,8 +221,8 @@ impl Found {
     /// # Errors
     ///
     /// When one is not; the error says which files differ.
-    pub fn same(&self) -> Result<Vec<Same<'_>>, Error> {
-        self.check_brought()?;
+    pub fn identical_parts(&self) -> Result<Vec<IdenticalPart<'_>>, Error> {
+        self.check_image_files()?;
         let mut all = Vec::new();
         for (part, places) in &self.parts {
             let Some(first) = places.first() else { continue };
@@ -223,14 +232,14 @@ impl Found {
                 )));
             }
             let places = places.iter().map(|place| place.file.as_path()).collect();
-            all.push(Same { part, sha256: &first.sha256, places });
+            all.push(IdenticalPart { part, sha256: &first.sha256, places });
         }
         Ok(all)
     }
 }
 
 /// Why nobody can say what an image should be.
-fn unknown(images: &Images, tag: &str) -> Error {
+fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
     let labels: Vec<&str> = images.images.iter().map(About::label).collect();
     Error::new(format!(
         "expected an image whose name ends in one of {}; found the tag `{tag}`",
@@ -239,7 +248,7 @@ fn unknown(images: &Images, tag: &str) -> Error {
 }
 
 /// That an image is not larger than it may be.
-fn check_size(image: &About, packed: u64) -> Result<(), Error> {
+fn check_image_size(image: &About, packed: u64) -> Result<(), Error> {
     if packed <= image.budget_mb * 1_000_000 {
         return Ok(());
     }
@@ -250,7 +259,7 @@ fn check_size(image: &About, packed: u64) -> Result<(), Error> {
     )))
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PartLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in `{}`", self.sha256, self.file.display())
     }

@@ -12,25 +12,25 @@ use sha2::{Digest as _, Sha256};
 use zip::{ZipArchive, ZipWriter};
 
 use crate::error::Error;
-use crate::packed::Packer;
+use crate::file_packer::FilePacker;
 
 /// The files of a wheel by their paths, without the list of them, which is made when it is written.
 #[derive(Debug, Default)]
 pub struct Wheel {
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, WheelFile>,
     /// The directory of what is said about the wheel, such as `oarlock-0.1.0.dist-info`.
     information: String,
 }
 
 /// A file of a wheel.
 #[derive(Clone, Debug)]
-struct File {
+struct WheelFile {
     bytes: Vec<u8>,
     is_executable: bool,
 }
 
 /// More than any wheel of ours holds; what claims more is not unpacked.
-const LARGEST: u64 = 4 << 30;
+const MAX_WHEEL_BYTES: u64 = 4 << 30;
 
 impl Wheel {
     /// A wheel without files; `named` is its distribution and its version, as they begin its name.
@@ -40,17 +40,17 @@ impl Wheel {
     }
 
     /// Adds a file, in place of one of the same path.
-    pub fn add(&mut self, path: &str, bytes: Vec<u8>) {
-        self.files.insert(path.to_owned(), File { bytes, is_executable: false });
+    pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) {
+        self.files.insert(path.to_owned(), WheelFile { bytes, is_executable: false });
     }
 
     /// Adds a file that may be run, or loaded.
     pub fn add_executable(&mut self, path: &str, bytes: Vec<u8>) {
-        self.files.insert(path.to_owned(), File { bytes, is_executable: true });
+        self.files.insert(path.to_owned(), WheelFile { bytes, is_executable: true });
     }
 
     /// The same files in a wheel of another name.
-    pub(crate) fn renamed(&self, named: &str) -> Self {
+    pub(crate) fn with_name(&self, named: &str) -> Self {
         let mut wheel = Self::new(named);
         for (path, file) in &self.files {
             let path = match path.strip_prefix(&self.information) {
@@ -63,8 +63,8 @@ impl Wheel {
     }
 
     /// Adds a file of what is said about the wheel, such as `METADATA`.
-    pub fn say(&mut self, name: &str, bytes: Vec<u8>) {
-        self.add(&self.information_path(name), bytes);
+    pub fn add_metadata(&mut self, name: &str, bytes: Vec<u8>) {
+        self.add_file(&self.metadata_path(name), bytes);
     }
 
     /// Reads a wheel and checks that it holds what its own list says, no more and no less.
@@ -72,21 +72,21 @@ impl Wheel {
     /// # Errors
     ///
     /// When the file cannot be read or is not a whole wheel.
-    pub fn read(file: &Path) -> Result<Self, Error> {
-        Self::read_bytes(
-            &std::fs::read(file).map_err(Error::from).map_err(|error| error.of_file(file.display()))?,
+    pub fn read_file(file: &Path) -> Result<Self, Error> {
+        Self::from_bytes(
+            &std::fs::read(file).map_err(Error::from).map_err(|error| error.in_file(file.display()))?,
         )
-        .map_err(|error| error.of_file(file.display()))
+        .map_err(|error| error.in_file(file.display()))
     }
 
     /// The same of a file that is in memory.
-    pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let broken = |error: zip::result::ZipError| {
             Error::new(format!("expected a wheel, which is a ZIP archive: {error}"))
         };
         let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
         let mut files = BTreeMap::new();
-        let mut left = LARGEST;
+        let mut left = MAX_WHEEL_BYTES;
         for place in 0..archive.len() {
             let mut entry = archive.by_index(place).map_err(broken)?;
             let name = entry.name().map_err(broken)?.into_owned();
@@ -98,23 +98,23 @@ impl Wheel {
             let read = (&mut entry).take(left + 1).read_to_end(&mut bytes);
             read.map_err(|error| Error::new(format!("`{name}`: {error}")))?;
             left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
-                Error::new(format!("expected at most {LARGEST} bytes of files, found more"))
+                Error::new(format!("expected at most {MAX_WHEEL_BYTES} bytes of files, found more"))
             })?;
             let is_executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
-            files.insert(name, File { bytes, is_executable });
+            files.insert(name, WheelFile { bytes, is_executable });
         }
-        let mut wheel = Self { information: information(files.keys())?, files };
+        let mut wheel = Self { information: find_metadata_directory(files.keys())?, files };
         wheel.check_record()?;
         Ok(wheel)
     }
 
     /// A file of what is said about the wheel, such as `METADATA`.
-    pub(crate) fn information(&self, name: &str) -> Result<&[u8], Error> {
-        self.file(&self.information_path(name))
+    pub(crate) fn metadata_file(&self, name: &str) -> Result<&[u8], Error> {
+        self.file_bytes(&self.metadata_path(name))
     }
 
     /// Where such a file lies.
-    pub(crate) fn information_path(&self, name: &str) -> String {
+    pub(crate) fn metadata_path(&self, name: &str) -> String {
         format!("{}/{name}", self.information)
     }
 
@@ -129,7 +129,7 @@ impl Wheel {
     }
 
     /// The directory of what is said about it, such as `oarlock-0.1.0.dist-info`.
-    pub(crate) fn directory_of_information(&self) -> &str {
+    pub(crate) fn metadata_directory(&self) -> &str {
         &self.information
     }
 
@@ -139,7 +139,7 @@ impl Wheel {
     }
 
     /// What is in a file of the wheel.
-    pub(crate) fn file(&self, path: &str) -> Result<&[u8], Error> {
+    pub(crate) fn file_bytes(&self, path: &str) -> Result<&[u8], Error> {
         let file = self.files.get(path);
         file.map(|it| &*it.bytes).ok_or_else(|| Error::new(format!("expected `{path}`, found none")))
     }
@@ -165,9 +165,9 @@ impl Wheel {
         listed.remove(&place);
         for (path, file) in &self.files {
             match listed.remove(path) {
-                Some(hash) if hash == hash_of(&file.bytes) => {}
+                Some(hash) if hash == record_hash(&file.bytes) => {}
                 Some(hash) => {
-                    let found = hash_of(&file.bytes);
+                    let found = record_hash(&file.bytes);
                     return Err(Error::new(format!(
                         "`{path}`: expected the hash {hash} of `{place}`, found {found}"
                     )));
@@ -192,16 +192,16 @@ impl Wheel {
     /// # Errors
     ///
     /// When memory runs out while it is packed.
-    pub fn to_bytes(&self, packer: &Packer) -> Result<Vec<u8>, Error> {
+    pub fn to_bytes(&self, packer: &FilePacker) -> Result<Vec<u8>, Error> {
         let failed = |error: zip::result::ZipError| Error::new(format!("packing failed: {error}"));
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let last = |path: &str| path.starts_with(&self.information);
         // What is said about the wheel comes last, so that it is found without reading all of it.
         let (after, before): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| last(path));
-        let record = File { bytes: self.record().into_bytes(), is_executable: false };
+        let record = WheelFile { bytes: self.record_text().into_bytes(), is_executable: false };
         let place = format!("{}/RECORD", self.information);
         for (path, file) in before.into_iter().chain(after).chain([(&place, &record)]) {
-            let packed = packer.pack(&file.bytes, file.is_executable)?;
+            let packed = packer.pack_file(&file.bytes, file.is_executable)?;
             let mut archive = ZipArchive::new(Cursor::new(packed)).map_err(failed)?;
             writer.raw_copy_file_rename(archive.by_index_raw(0).map_err(failed)?, path).map_err(failed)?;
         }
@@ -209,11 +209,11 @@ impl Wheel {
     }
 
     /// The list of all files.
-    fn record(&self) -> String {
+    fn record_text(&self) -> String {
         let mut text = String::new();
         for (path, file) in &self.files {
             // Writing to a text cannot fail.
-            _ = writeln!(text, "{},{},{}", quoted(path), hash_of(&file.bytes), file.bytes.len());
+            _ = writeln!(text, "{},{},{}", quote_field(path), record_hash(&file.bytes), file.bytes.len());
         }
         text + &format!("{}/RECORD,,\n", self.information)
     }
@@ -229,7 +229,7 @@ fn check_path(path: &str) -> Result<(), Error> {
 }
 
 /// The one directory of what is said about a wheel.
-fn information<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Error> {
+fn find_metadata_directory<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Error> {
     let mut found: Vec<&str> = paths
         .filter_map(|path| path.split_once('/').map(|(first, _)| first))
         .filter(|first| first.ends_with(".dist-info"))
@@ -244,16 +244,16 @@ fn information<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Er
 }
 
 /// The hash of bytes, as indexes write it.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn hash_of(bytes: &[u8]) -> String {
+fn record_hash(bytes: &[u8]) -> String {
     format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)))
 }
 
 /// A path as a field of a line.
-fn quoted(path: &str) -> String {
+fn quote_field(path: &str) -> String {
     if path.contains([',', '"']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
 }
 
@@ -264,18 +264,18 @@ mod tests {
     use zip::write::SimpleFileOptions;
 
     use super::*;
-    use crate::packed::Effort;
+    use crate::file_packer::CompressionEffort;
 
     /// A wheel of these files, beside what is said about it.
-    fn wheel(files: &[(&str, &[u8])]) -> Wheel {
+    fn example_wheel(files: &[(&str, &[u8])]) -> Wheel {
         let mut wheel = Wheel::new("example-1.0");
-        files.iter().for_each(|(path, bytes)| wheel.add(path, bytes.to_vec()));
-        wheel.say("METADATA", b"Name: example\n".to_vec());
+        files.iter().for_each(|(path, bytes)| wheel.add_file(path, bytes.to_vec()));
+        wheel.add_metadata("METADATA", b"Name: example\n".to_vec());
         wheel
     }
 
     /// An archive of these files as they are.
-    fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    fn zip_of_files(files: &[(&str, &str)]) -> Vec<u8> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for (path, text) in files {
             writer.start_file(*path, SimpleFileOptions::default()).expect("a file in memory");
@@ -284,18 +284,18 @@ mod tests {
         writer.finish().expect("an archive in memory").into_inner()
     }
 
-    fn refusal(files: &[(&str, &str)]) -> String {
-        Wheel::read_bytes(&archive(files)).expect_err("a wheel that is not whole").to_string()
+    fn refusal_of(files: &[(&str, &str)]) -> String {
+        Wheel::from_bytes(&zip_of_files(files)).expect_err("a wheel that is not whole").to_string()
     }
 
     #[test]
     fn what_is_written_is_read_again() {
         let text = "many words ".repeat(1000);
-        for effort in [Effort::Usual, Effort::Most] {
-            let bytes = wheel(&[("example/words.txt", text.as_bytes()), ("empty", b"")])
+        for effort in [CompressionEffort::Usual, CompressionEffort::Most] {
+            let bytes = example_wheel(&[("example/words.txt", text.as_bytes()), ("empty", b"")])
                 .to_bytes(&effort.into())
                 .expect("a wheel");
-            let again = Wheel::read_bytes(&bytes).expect("what was written");
+            let again = Wheel::from_bytes(&bytes).expect("what was written");
             assert_eq!(again.files["example/words.txt"].bytes, text.as_bytes());
             assert_eq!(again.to_bytes(&effort.into()).expect("a wheel"), bytes);
         }
@@ -304,15 +304,16 @@ mod tests {
     #[test]
     fn more_effort_makes_smaller_files() {
         let text: String = (0..5000).map(|number| format!("{} ", number * number % 977)).collect();
-        let size = |effort: Effort| {
-            wheel(&[("numbers", text.as_bytes())]).to_bytes(&effort.into()).expect("a wheel").len()
+        let size = |effort: CompressionEffort| {
+            example_wheel(&[("numbers", text.as_bytes())]).to_bytes(&effort.into()).expect("a wheel").len()
         };
-        assert!(size(Effort::Most) < size(Effort::Usual));
+        assert!(size(CompressionEffort::Most) < size(CompressionEffort::Usual));
     }
 
     #[test]
     fn what_is_said_about_a_wheel_comes_last() {
-        let bytes = wheel(&[("zebra.py", b"1")]).to_bytes(&Effort::Usual.into()).expect("a wheel");
+        let bytes =
+            example_wheel(&[("zebra.py", b"1")]).to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
         let archive = ZipArchive::new(Cursor::new(bytes)).expect("an archive");
         let names: Vec<String> =
             archive.file_names().map(|name| name.expect("a name in UTF-8").into_owned()).collect();
@@ -322,19 +323,19 @@ mod tests {
     #[test]
     fn a_wheel_that_is_not_what_its_list_says_is_refused() {
         let record = |text: &'static str| ("example-1.0.dist-info/RECORD", text);
-        assert!(refusal(&[("a.py", "1")]).contains("expected a directory `*.dist-info`"));
+        assert!(refusal_of(&[("a.py", "1")]).contains("expected a directory `*.dist-info`"));
         assert!(
-            refusal(&[("example-1.0.dist-info/METADATA", "")])
+            refusal_of(&[("example-1.0.dist-info/METADATA", "")])
                 .contains("expected `example-1.0.dist-info/RECORD`")
         );
-        assert!(refusal(&[record(""), ("a.py", "1")]).contains("found no line for `a.py`"));
+        assert!(refusal_of(&[record(""), ("a.py", "1")]).contains("found no line for `a.py`"));
         assert!(
-            refusal(&[record("a.py,sha256=x,1\n"), ("a.py", "1")]).contains("expected the hash sha256=x")
+            refusal_of(&[record("a.py,sha256=x,1\n"), ("a.py", "1")]).contains("expected the hash sha256=x")
         );
-        assert!(refusal(&[record("a.py,sha256=x,1\n")]).contains("found no such file"));
-        assert!(refusal(&[record("a.py\n")]).contains("found `a.py`"));
+        assert!(refusal_of(&[record("a.py,sha256=x,1\n")]).contains("found no such file"));
+        assert!(refusal_of(&[record("a.py\n")]).contains("found `a.py`"));
         assert!(
-            refusal(&[record(""), ("other-2.dist-info/RECORD", "")])
+            refusal_of(&[record(""), ("other-2.dist-info/RECORD", "")])
                 .contains("found example-1.0.dist-info, other-2")
         );
     }
@@ -342,26 +343,26 @@ mod tests {
     #[test]
     fn paths_that_leave_the_wheel_are_refused() {
         for path in ["../a", "/a", "a/../../b", "a//b", "a\\b"] {
-            assert!(refusal(&[(path, "")]).contains("paths that stay in the wheel"), "{path}");
+            assert!(refusal_of(&[(path, "")]).contains("paths that stay in the wheel"), "{path}");
         }
     }
 
     #[test]
     fn what_is_no_archive_is_refused() {
-        let error = Wheel::read_bytes(b"PK").expect_err("two letters");
+        let error = Wheel::from_bytes(b"PK").expect_err("two letters");
         assert!(error.to_string().starts_with("expected a wheel, which is a ZIP archive: "));
-        let whole = wheel(&[]).to_bytes(&Effort::Usual.into()).expect("a wheel");
-        assert!(Wheel::read_bytes(&whole[..whole.len() / 2]).is_err());
+        let whole = example_wheel(&[]).to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
+        assert!(Wheel::from_bytes(&whole[..whole.len() / 2]).is_err());
     }
 
     #[test]
     fn a_file_whose_bytes_changed_is_named() {
-        let mut bytes = archive(&[("example/a.py", "1"), ("example/b.py", "22222222")]);
+        let mut bytes = zip_of_files(&[("example/a.py", "1"), ("example/b.py", "22222222")]);
         // The last but what is said about the whole archive; it is so short that it is stored in a block of its own.
         let name = b"example/b.py";
         let place = bytes.windows(name.len()).position(|window| window == name).expect("its name");
         bytes[place + name.len() + 1] ^= 1;
-        let error = Wheel::read_bytes(&bytes).expect_err("a changed file").to_string();
+        let error = Wheel::from_bytes(&bytes).expect_err("a changed file").to_string();
         assert!(error.starts_with("`example/b.py`: "), "{error}");
     }
 }

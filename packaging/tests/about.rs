@@ -3,32 +3,35 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use oarlock_pack::crates::Crates;
-use oarlock_pack::{bill, licences};
+use oarlock_pack::crates::CrateGraph;
+use oarlock_pack::{licenses, sbom};
 use serde_json::Value;
 
-fn root() -> &'static Path {
+fn workspace_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
 }
 
-fn bill_of(package: &str, opens: &[String]) -> Value {
-    let crates = Crates::of_workspace(root()).expect("the workspace");
-    let packages = crates.of_package(package, &["shared-object".to_owned()]).expect("a package");
-    let text = bill::of_packages(&crates, &packages, opens);
-    assert!(!text.contains(&root().join("plugins").display().to_string()), "it says where it was built");
+fn render_sbom_of(package: &str, opens: &[String]) -> Value {
+    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let packages = crates.linked_crates(package, &["shared-object".to_owned()]).expect("a package");
+    let text = sbom::render_sbom(&crates, &packages, opens);
+    assert!(
+        !text.contains(&workspace_root().join("plugins").display().to_string()),
+        "it says where it was built"
+    );
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn texts<'v>(values: &'v Value, key: &str) -> BTreeSet<&'v str> {
+fn string_values<'v>(values: &'v Value, key: &str) -> BTreeSet<&'v str> {
     values.as_array().expect("a list").iter().map(|it| it[key].as_str().expect("a text")).collect()
 }
 
 #[test]
 fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
-    let bill = bill_of("oarlock-plugin-openblas", &["libopenblas.so.0".to_owned()]);
+    let bill = render_sbom_of("oarlock-plugin-openblas", &["libopenblas.so.0".to_owned()]);
     assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
     assert_eq!(bill["metadata"]["component"]["name"], "oarlock-plugin-openblas");
-    let names = texts(&bill["components"], "name");
+    let names = string_values(&bill["components"], "name");
     for linked in ["libloading", "oarlock-blas", "oarlock-sdk", "libopenblas.so.0"] {
         assert!(names.contains(linked), "{linked} in {names:?}");
     }
@@ -44,7 +47,7 @@ fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
 
 #[test]
 fn the_standard_library_is_that_of_the_compiler() {
-    let bill = bill_of("oarlock-plugin-openblas", &[]);
+    let bill = render_sbom_of("oarlock-plugin-openblas", &[]);
     let components = bill["components"].as_array().expect("a list");
     let standard = components.iter().find(|it| it["name"] == "rust-std").expect("the standard library");
     let said = std::process::Command::new("rustc").arg("--version").output().expect("the compiler");
@@ -57,8 +60,8 @@ fn the_standard_library_is_that_of_the_compiler() {
 
 #[test]
 fn whatever_a_bill_refers_to_is_in_it() {
-    let bill = bill_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
-    let mut known = texts(&bill["components"], "bom-ref");
+    let bill = render_sbom_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
+    let mut known = string_values(&bill["components"], "bom-ref");
     known.insert(bill["metadata"]["component"]["bom-ref"].as_str().expect("a text"));
     for dependency in bill["dependencies"].as_array().expect("a list") {
         assert!(known.contains(dependency["ref"].as_str().expect("a text")), "{dependency}");
@@ -75,9 +78,9 @@ fn whatever_a_bill_refers_to_is_in_it() {
 
 #[test]
 fn licences_other_than_ours_are_told_in_full() {
-    let crates = Crates::of_workspace(root()).expect("the workspace");
-    let packages = crates.of_package("oarlock-plugin-openblas", &[]).expect("a package");
-    let text = licences::of_packages(&packages).expect("licences");
+    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
+    let text = licenses::collect_licenses(&packages).expect("licences");
     // One that is under another licence alone, and one that may be had under ours.
     let (_, told) = text.split_once("\nlibloading ").expect("its licence");
     assert!(told.contains("Permission to use, copy, modify"), "{told}");
@@ -90,7 +93,7 @@ fn licences_other_than_ours_are_told_in_full() {
 
 #[test]
 fn a_package_that_is_not_there_is_named() {
-    let crates = Crates::of_workspace(root()).expect("the workspace");
-    let error = crates.of_package("oarlock-plugin-abacus", &[]).expect_err("no such package").to_string();
+    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let error = crates.linked_crates("oarlock-plugin-abacus", &[]).expect_err("no such package").to_string();
     assert!(error.contains("oarlock-plugin-abacus"), "{error}");
 }

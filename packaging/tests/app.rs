@@ -15,25 +15,27 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let missing = || format!("`{}` is missing: run `scripts/get-installers`", validator().display());
-    trials::run(TESTS, (!validator().is_file()).then(missing))
+    let missing =
+        || format!("`{}` is missing: run `scripts/get-installers`", kubernetes_validator().display());
+    trials::run_trials(TESTS, (!kubernetes_validator().is_file()).then(missing))
 }
 
-fn validator() -> PathBuf {
+fn kubernetes_validator() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
         .with_file_name("installers")
         .join("environment/bin/kubernetes-validate")
 }
 
-fn app(directory: &Path, arguments: &[&str]) -> Output {
+fn run_app_command(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     command.arg("app").args(arguments).current_dir(directory);
     command.output().expect("the command")
 }
 
 /// What is said of a manifest, and whether it passes.
-fn judged(file: &Path) -> (bool, String) {
-    let said = Command::new(validator()).arg("--strict").arg(file).output().expect("the validator");
+fn validate_manifest(file: &Path) -> (bool, String) {
+    let said =
+        Command::new(kubernetes_validator()).arg("--strict").arg(file).output().expect("the validator");
     let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
     (said.status.success(), text)
 }
@@ -51,8 +53,8 @@ fn jobs_are_what_kubernetes_takes() {
         (&["--hosts", "4", "--gpus", "8", "--namespace", "team", "--cpu", "500m", "train.py"][..], 2),
     ] {
         let place = tempfile::tempdir().expect("a directory");
-        assert!(app(place.path(), arguments).status.success());
-        let (passes, said) = judged(&place.path().join("job.yaml"));
+        assert!(run_app_command(place.path(), arguments).status.success());
+        let (passes, said) = validate_manifest(&place.path().join("job.yaml"));
         assert!(
             passes && said.matches(" passed for resource ").count() == resources,
             "{arguments:?}: {said}"
@@ -62,14 +64,14 @@ fn jobs_are_what_kubernetes_takes() {
 
 fn the_schemas_notice_what_is_wrong() {
     let place = tempfile::tempdir().expect("a directory");
-    assert!(app(place.path(), &["--hosts", "2", "train.py"]).status.success());
+    assert!(run_app_command(place.path(), &["--hosts", "2", "train.py"]).status.success());
     let file = place.path().join("job.yaml");
     let text = std::fs::read_to_string(&file).expect("a manifest");
     for (right, wrong) in [("completionMode: ", "completions_mode: "), ("parallelism: 2", "parallelism: two")]
     {
         assert!(text.contains(right));
         std::fs::write(&file, text.replace(right, wrong)).expect("a manifest");
-        let (passes, said) = judged(&file);
+        let (passes, said) = validate_manifest(&file);
         assert!(!passes, "{said}");
     }
 }
@@ -77,11 +79,11 @@ fn the_schemas_notice_what_is_wrong() {
 fn files_that_are_there_are_kept() {
     let place = tempfile::tempdir().expect("a directory");
     std::fs::write(place.path().join("Dockerfile"), "mine").expect("a file");
-    let said = app(place.path(), &["train.py"]);
+    let said = run_app_command(place.path(), &["train.py"]);
     let text = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(!said.status.success() && text.contains("`--replace` writes over it"), "{text}");
     assert!(!place.path().join("job.yaml").exists(), "nothing is written then");
-    assert!(app(place.path(), &["--replace", "train.py"]).status.success());
+    assert!(run_app_command(place.path(), &["--replace", "train.py"]).status.success());
     let written = std::fs::read_to_string(place.path().join("Dockerfile")).expect("a file");
     assert!(written.contains("CMD [\"train.py\"]"), "{written}");
 }

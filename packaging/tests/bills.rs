@@ -16,7 +16,7 @@ mod trials;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
-use crate::release::Built;
+use crate::release::ReleaseFixture;
 
 const TESTS: &[(&str, fn())] = &[
     ("bills_and_provenance_are_what_their_makers_take", bills_and_provenance_are_what_their_makers_take),
@@ -24,38 +24,42 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let missing = || format!("`{}` is missing: run `scripts/get-installers`", mark().display());
-    trials::run(TESTS, (!mark().is_file()).then(missing))
+    let missing = || format!("`{}` is missing: run `scripts/get-installers`", environment_marker().display());
+    trials::run_trials(TESTS, (!environment_marker().is_file()).then(missing))
 }
 
-fn environment() -> PathBuf {
+fn validator_environment() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers").join("environment")
 }
 
 /// What comes with one of those libraries.
-fn mark() -> PathBuf {
-    environment().join("bin/pyspdxtools")
+fn environment_marker() -> PathBuf {
+    validator_environment().join("bin/pyspdxtools")
 }
 
-fn check(release: &Path) -> Output {
+fn validate_release(release: &Path) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bills/check.py");
-    Command::new(environment().join("bin/python")).arg(script).arg(release).output().expect("Python")
+    Command::new(validator_environment().join("bin/python"))
+        .arg(script)
+        .arg(release)
+        .output()
+        .expect("Python")
 }
 
 fn bills_and_provenance_are_what_their_makers_take() {
-    let built = Built::new();
+    let built = ReleaseFixture::new();
     let out = built.path("out");
-    built.write(&out, Some("v0.1.0")).expect("a release");
-    let output = check(&out);
+    built.write_release(&out, Some("v0.1.0")).expect("a release");
+    let output = validate_release(&out);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "3 3 3\n");
 }
 
 fn what_is_wrong_is_noticed() {
-    let built = Built::new();
+    let built = ReleaseFixture::new();
     let out = built.path("out");
-    let items = built.write(&out, Some("v0.1.0")).expect("a release");
+    let items = built.write_release(&out, Some("v0.1.0")).expect("a release");
     let name = items[0].path.rsplit('/').next().expect("a name");
     for (file, right, wrong) in [
         (format!("bills/{name}.spdx.json"), "\"SPDXRef-File\"", "\"File\""),
@@ -67,8 +71,8 @@ fn what_is_wrong_is_noticed() {
         let changed = before.replace(right, wrong);
         assert_ne!(changed, before, "{}", file.display());
         std::fs::write(&file, changed).expect("a file");
-        assert!(!check(&out).status.success(), "{}", file.display());
+        assert!(!validate_release(&out).status.success(), "{}", file.display());
         std::fs::write(&file, before).expect("a file");
     }
-    assert!(check(&out).status.success());
+    assert!(validate_release(&out).status.success());
 }

@@ -2,21 +2,22 @@
 
 use std::path::Path;
 
-use oarlock_pack::matrix::{Matrix, OWN};
-use oarlock_pack::show;
+use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::matrix_table;
 
-const BEGIN: &str = "<!-- matrix: `OARLOCK_WRITE=1 cargo test -p oarlock-pack --test book` writes it -->\n";
-const END: &str = "<!-- end of the matrix -->\n";
+const MATRIX_BEGIN: &str =
+    "<!-- matrix: `OARLOCK_WRITE=1 cargo test -p oarlock-pack --test book` writes it -->\n";
+const MATRIX_END: &str = "<!-- end of the matrix -->\n";
 
 #[test]
 fn the_table_of_wheels_in_the_book_is_fresh() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/contributor/wheels.md");
     let page = std::fs::read_to_string(&file).expect("the page");
-    let (before, rest) = page.split_once(BEGIN).expect("where the table begins");
-    let (_, after) = rest.split_once(END).expect("where the table ends");
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    let table = show::markdown(&show::rows(&matrix, None));
-    let fresh = format!("{before}{BEGIN}\n{table}\n{END}{after}");
+    let (before, rest) = page.split_once(MATRIX_BEGIN).expect("where the table begins");
+    let (_, after) = rest.split_once(MATRIX_END).expect("where the table ends");
+    let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
+    let table = matrix_table::render_markdown(&matrix_table::table_rows(&matrix, None));
+    let fresh = format!("{before}{MATRIX_BEGIN}\n{table}\n{MATRIX_END}{after}");
     if std::env::var_os("OARLOCK_WRITE").is_some() {
         std::fs::write(file, fresh).expect("the page is writable");
         return;

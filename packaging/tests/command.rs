@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{names, put};
+use crate::common::{file_names, put_wheel};
 
 /// What `index` does in a shell that sets limits for it first.
-fn limited(limits: &str, directory: &Path) -> Output {
+fn run_with_limits(limits: &str, directory: &Path) -> Output {
     let line =
         format!("{limits} exec '{}' index --wheels wheels --out index", env!("CARGO_BIN_EXE_oarlock-pack"));
     let mut shell = Command::new("bash");
@@ -19,50 +19,50 @@ fn limited(limits: &str, directory: &Path) -> Output {
 }
 
 /// A wheel that our own matrix has nothing to say of, and its index.
-fn plain() -> TempDir {
+fn indexed_wheel() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
-    put(&directory.path().join("wheels"), "other", "1");
-    assert!(limited("", directory.path()).status.success());
+    put_wheel(&directory.path().join("wheels"), "other", "1");
+    assert!(run_with_limits("", directory.path()).status.success());
     directory
 }
 
 #[test]
 fn a_disk_that_is_full_half_way_leaves_the_old_index() {
-    let directory = plain();
+    let directory = indexed_wheel();
     let wheels = directory.path().join("wheels");
-    (2..9).for_each(|version| put(&wheels, "other", &version.to_string()));
+    (2..9).for_each(|version| put_wheel(&wheels, "other", &version.to_string()));
     // Files of a block at most, which the page of so many wheels is larger than.
-    let full = limited("trap '' XFSZ; ulimit -f 1;", directory.path());
+    let full = run_with_limits("trap '' XFSZ; ulimit -f 1;", directory.path());
     let said = String::from_utf8_lossy(&full.stderr);
     assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
-    assert_eq!(listed(&directory), 1);
-    assert_eq!(names(directory.path()), ["index", "wheels"]);
-    assert!(limited("", directory.path()).status.success());
-    assert_eq!(listed(&directory), 8);
+    assert_eq!(listed_count(&directory), 1);
+    assert_eq!(file_names(directory.path()), ["index", "wheels"]);
+    assert!(run_with_limits("", directory.path()).status.success());
+    assert_eq!(listed_count(&directory), 8);
 }
 
 #[test]
 fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
-    let directory = plain();
+    let directory = indexed_wheel();
     // The signal ends the process at the first file that is too large, and nothing is tidied up.
-    let ended = limited("ulimit -f 0;", directory.path());
+    let ended = run_with_limits("ulimit -f 0;", directory.path());
     assert_eq!(ended.status.code(), None);
-    assert_eq!(names(directory.path()).len(), 3, "{:?}", names(directory.path()));
+    assert_eq!(file_names(directory.path()).len(), 3, "{:?}", file_names(directory.path()));
     std::fs::write(directory.path().join("wheels/.unfinished-x"), "half a wheel").expect("a file");
-    let again = limited("", directory.path());
+    let again = run_with_limits("", directory.path());
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    assert_eq!(names(directory.path()), ["index", "wheels"]);
+    assert_eq!(file_names(directory.path()), ["index", "wheels"]);
 }
 
 /// How many wheels of the project are listed.
-fn listed(directory: &TempDir) -> usize {
+fn listed_count(directory: &TempDir) -> usize {
     let page = directory.path().join("index/simple/other/index.html");
     std::fs::read_to_string(page).expect("a page").matches("<a href").count()
 }
 
 /// What the command prints as JSON, and whether it succeeds.
-fn json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, bool) {
+fn run_for_json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     let output = command.arg("--json").args(arguments).current_dir(directory).output().expect("the command");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -70,38 +70,40 @@ fn json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, bool) {
 }
 
 /// What the command says went wrong.
-fn refusal(directory: &Path, arguments: &[&str]) -> String {
-    let (said, succeeds) = json(directory, arguments);
+fn refusal_of(directory: &Path, arguments: &[&str]) -> String {
+    let (said, succeeds) = run_for_json(directory, arguments);
     assert!(!succeeds, "{said}");
     said["error"]["message"].as_str().expect("a message").to_owned()
 }
 
 #[test]
 fn a_dry_run_writes_nothing_and_finds_what_is_wrong() {
-    let directory = plain();
+    let directory = indexed_wheel();
     let place = directory.path();
-    put(&place.join("wheels"), "other", "2");
+    put_wheel(&place.join("wheels"), "other", "2");
     let index = ["--dry-run", "index", "--wheels", "wheels", "--out"];
-    let (said, succeeds) = json(place, &[&index[..], &["index"]].concat());
+    let (said, succeeds) = run_for_json(place, &[&index[..], &["index"]].concat());
     assert!(succeeds && said == serde_json::json!({ "index": "index", "wheels": 2 }), "{said}");
-    assert_eq!(listed(&directory), 1);
+    assert_eq!(listed_count(&directory), 1);
     assert!(
-        refusal(place, &[&index[..], &["wheels"]].concat())
+        refusal_of(place, &[&index[..], &["wheels"]].concat())
             .contains("found `other-1-py3-none-any.whl` in it")
     );
-    let (said, succeeds) = json(place, &["--dry-run", "serve", "index", "--port", "0"]);
+    let (said, succeeds) = run_for_json(place, &["--dry-run", "serve", "index", "--port", "0"]);
     assert!(succeeds && said["address"].as_str().is_some_and(|it| it.ends_with("/simple/")), "{said}");
-    assert!(refusal(place, &["--dry-run", "serve", "wheels", "--port", "0"]).contains("expected an index"));
-    let (said, succeeds) = json(place, &["--dry-run", "pages", "--era", "2.3.2"]);
+    assert!(
+        refusal_of(place, &["--dry-run", "serve", "wheels", "--port", "0"]).contains("expected an index")
+    );
+    let (said, succeeds) = run_for_json(place, &["--dry-run", "pages", "--era", "2.3.2"]);
     assert!(succeeds && said["pages"].as_array().is_some_and(|pages| pages.len() == 9), "{said}");
-    assert_eq!(names(place), ["index", "wheels"]);
+    assert_eq!(file_names(place), ["index", "wheels"]);
 }
 
 #[test]
 fn what_is_missing_stops_a_complete_index() {
-    let directory = plain();
+    let directory = indexed_wheel();
     let index = ["index", "--wheels", "wheels", "--out", "index", "--complete"];
-    let said = refusal(directory.path(), &index);
+    let said = refusal_of(directory.path(), &index);
     assert!(
         said.starts_with("`wheels`: expected every wheel of the matrix, found none of `oarlock-"),
         "{said}"
@@ -113,7 +115,7 @@ fn what_is_missing_stops_a_complete_index() {
 fn pages_lead_to_the_host_that_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let host = "http://mirror.example/wheels/";
-    json(directory.path(), &["pages", "--era", "2.3.2", "--host", host]);
+    run_for_json(directory.path(), &["pages", "--era", "2.3.2", "--host", host]);
     let page = std::fs::read_to_string(directory.path().join("dist/whl/rocm/develop.html")).expect("a page");
     assert!(
         page.contains("href=\"http://mirror.example/wheels/develop/linux/rocm/paddlepaddle_rocm-"),
@@ -124,14 +126,14 @@ fn pages_lead_to_the_host_that_is_named() {
 #[test]
 fn a_matrix_without_pages_writes_none_and_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
-    let said = refusal(directory.path(), &["pages"]);
+    let said = refusal_of(directory.path(), &["pages"]);
     assert!(said.starts_with("expected a matrix with pages, found none in it"), "{said}");
 }
 
 #[test]
 fn a_row_that_there_is_not_is_answered_with_those_that_look_like_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let build = |row| refusal(directory.path(), &["--dry-run", "build", "--row", row]);
+    let build = |row| refusal_of(directory.path(), &["--dry-run", "build", "--row", row]);
     assert_eq!(build("Opencl"), "expected a row of the matrix, found `Opencl`; did you mean `OpenCL`");
     assert_eq!(
         build("cuda 12"),
@@ -147,11 +149,11 @@ fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     for era in ["1.5", "2.2.1", "2.3.2"] {
         for dry in [&["--dry-run"][..], &[]] {
-            let said = refusal(root, &[dry, &["build", "--era", era]].concat());
+            let said = refusal_of(root, &[dry, &["build", "--era", era]].concat());
             assert!(said.ends_with("found none; what others published cannot be built here"), "{said}");
         }
     }
-    let own = oarlock_pack::matrix::OWN;
+    let own = oarlock_pack::matrix::OWN_MATRIX;
     for (parts, words) in [
         ("\"opencl\", \"mkl\"", "found opencl, mkl"),
         ("\"cpu\", \"core\"", "found `core` among them"),
@@ -161,15 +163,15 @@ fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
         let matrix = own.replacen("parts = [\"opencl\"]", &format!("parts = [{parts}]"), 1);
         std::fs::write(place.join("matrix.toml"), matrix).expect("a file");
         let file = place.join("matrix.toml").display().to_string();
-        let said = refusal(root, &["--dry-run", "build", "--matrix", &file, "--row", "OpenCL"]);
+        let said = refusal_of(root, &["--dry-run", "build", "--matrix", &file, "--row", "OpenCL"]);
         assert!(
             said.starts_with("expected `parts` of `OpenCL` in the matrix") && said.contains(words),
             "{said}"
         );
     }
-    let said = refusal(place, &["--dry-run", "build", "--row", "OpenCL"]);
+    let said = refusal_of(place, &["--dry-run", "build", "--row", "OpenCL"]);
     assert!(said.ends_with("expected the root of the sources of Oarlock"), "{said}");
-    let (said, succeeds) = json(root, &["--dry-run", "build", "--row", "OpenCL"]);
+    let (said, succeeds) = run_for_json(root, &["--dry-run", "build", "--row", "OpenCL"]);
     assert!(succeeds && said["wheels"].as_array().is_some_and(|wheels| wheels.len() == 1), "{said}");
 }
 
@@ -186,7 +188,7 @@ fn who_stops_reading_stops_nothing_else() {
     drop(child.stdout.take());
     let said = child.wait_with_output().expect("the command");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let pages = oarlock_pack::matrix::Matrix::of_era("2.3.2").expect("an era").pages.len();
+    let pages = oarlock_pack::matrix::WheelMatrix::historical("2.3.2").expect("an era").pages.len();
     let mut left = vec![directory.path().to_owned()];
     let mut found = 0;
     while let Some(place) = left.pop() {
@@ -202,8 +204,8 @@ fn who_stops_reading_stops_nothing_else() {
 fn a_key_is_made_where_a_directory_is_and_one_that_others_may_read_is_warned_of() {
     let directory = tempfile::tempdir().expect("a directory");
     let nowhere = ["apt-key", "new", "--dry-run", "--out", "nowhere/my.key"];
-    assert!(refusal(directory.path(), &nowhere).contains("expected the directory `nowhere`, found none"));
-    let (made, succeeds) = json(directory.path(), &["apt-key", "new", "--out", "my.key"]);
+    assert!(refusal_of(directory.path(), &nowhere).contains("expected the directory `nowhere`, found none"));
+    let (made, succeeds) = run_for_json(directory.path(), &["apt-key", "new", "--out", "my.key"]);
     assert!(succeeds, "{made}");
     let warned = |mode: u32| {
         let key = directory.path().join("my.key");

@@ -14,11 +14,11 @@ use std::process::{Command, ExitCode};
 use bollard::Docker;
 use bollard::models::ImageInspect;
 use oarlock_pack::Error;
-use oarlock_pack::engine::{Engine, Heard};
-use oarlock_pack::image::Name;
+use oarlock_pack::engine::{ContainerEngine, ProgressEvent};
+use oarlock_pack::image::ImageName;
 use serde_json::Value;
 
-use crate::image::{IMAGES, Place};
+use crate::image::{IMAGE_CATALOG, ImageFixture};
 
 const TESTS: &[(&str, fn())] = &[
     (
@@ -31,52 +31,52 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let missing = find().err().map(|error| error.to_string());
-    if let Ok(engine) = find() {
-        eprintln!("with {}", engine.described());
+    let missing = find_engine().err().map(|error| error.to_string());
+    if let Ok(engine) = find_engine() {
+        eprintln!("with {}", engine.description());
     }
-    trials::run(TESTS, missing)
+    trials::run_trials(TESTS, missing)
 }
 
-fn find() -> Result<Engine, Error> {
-    Engine::find(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+fn find_engine() -> Result<ContainerEngine, Error> {
+    ContainerEngine::find_local(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
-fn engine() -> Engine {
-    find().expect("the engine that was there a moment ago")
+fn require_engine() -> ContainerEngine {
+    find_engine().expect("the engine that was there a moment ago")
 }
 
 /// An image that nobody else on this machine has, and that goes away with this.
-struct Ours {
-    place: Place,
+struct TestImage {
+    place: ImageFixture,
     name: String,
 }
 
-impl Ours {
+impl TestImage {
     fn new(of: &str) -> Self {
-        Self { place: Place::new(), name: format!("oarlock-test-{of}-{}", std::process::id()) }
+        Self { place: ImageFixture::new(), name: format!("oarlock-test-{of}-{}", std::process::id()) }
     }
 
-    fn images(&self) -> String {
-        IMAGES.replace("name = \"example\"", &format!("name = \"{}\"", self.name))
+    fn image_repository(&self) -> String {
+        IMAGE_CATALOG.replace("name = \"example\"", &format!("name = \"{}\"", self.name))
     }
 
     /// Under all of which an engine may have something of this; podman puts what it loads at a host of its own too.
-    fn names(&self) -> impl Iterator<Item = String> {
+    fn image_names(&self) -> impl Iterator<Item = String> {
         ["1.0-small", "built", "latest"]
             .into_iter()
             .flat_map(|tag| [format!("{}:{tag}", self.name), format!("localhost/{}:{tag}", self.name)])
     }
 
-    fn called(&self, tag: &str) -> Name {
-        Name::new(&self.name, tag).expect("a name")
+    fn name_with_tag(&self, tag: &str) -> ImageName {
+        ImageName::new(&self.name, tag).expect("a name")
     }
 }
 
-impl Drop for Ours {
+impl Drop for TestImage {
     fn drop(&mut self) {
-        asked(async |docker| {
-            for name in self.names() {
+        query_engine(async |docker| {
+            for name in self.image_names() {
                 // What a test did not come to make is not there.
                 _ = docker
                     .remove_image(&name, None::<bollard::query_parameters::RemoveImageOptions>, None)
@@ -87,16 +87,16 @@ impl Drop for Ours {
 }
 
 /// Asks the engine without anything of ours between.
-fn asked<T>(question: impl AsyncFnOnce(Docker) -> T) -> T {
+fn query_engine<T>(question: impl AsyncFnOnce(Docker) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let described = engine().described();
+    let described = require_engine().description();
     let address = described.rsplit(' ').next().expect("an address").to_owned();
     runtime.block_on(question(Docker::connect_with_host(&address).expect("an engine")))
 }
 
-fn settings(name: &Name) -> Value {
+fn image_settings(name: &ImageName) -> Value {
     let inspected: ImageInspect =
-        asked(async |docker| docker.inspect_image(&name.to_string()).await.expect("an image"));
+        query_engine(async |docker| docker.inspect_image(&name.to_string()).await.expect("an image"));
     let mut config = serde_json::to_value(inspected.config).expect("JSON");
     // An engine moves what it takes for special to the front.
     if let Some(environment) = config["Env"].as_array_mut() {
@@ -109,25 +109,26 @@ fn settings(name: &Name) -> Value {
 }
 
 fn an_image_is_loaded_and_built_with_the_same_settings() {
-    let ours = Ours::new("load");
-    let engine = engine();
-    let finished = ours.place.make(&ours.images(), &ours.place.path("out")).expect("an image");
-    assert_eq!(engine.id(&finished.name), Ok(None));
+    let ours = TestImage::new("load");
+    let engine = require_engine();
+    let finished =
+        ours.place.build_first_image(&ours.image_repository(), &ours.place.path("out")).expect("an image");
+    assert_eq!(engine.image_id(&finished.name), Ok(None));
     let (mut sent, mut steps) = (Vec::new(), Vec::new());
     let id = engine
-        .load(&finished.file, &finished.name, &mut |heard| {
-            if let Heard::Sent(_, all) = heard {
+        .load_image(&finished.file, &finished.name, &mut |heard| {
+            if let ProgressEvent::Sent(_, all) = heard {
                 sent.push(all);
             }
         })
         .expect("loaded");
-    assert!(id.starts_with("sha256:") && engine.id(&finished.name) == Ok(Some(id)));
+    assert!(id.starts_with("sha256:") && engine.image_id(&finished.name) == Ok(Some(id)));
     assert!(sent.iter().all(|all| *all == finished.file.metadata().expect("a file").len()));
     let directory = finished.dockerfile.expect("a directory");
-    let built = ours.called("built");
+    let built = ours.name_with_tag("built");
     engine
-        .build(&directory, &built, &mut |heard| {
-            if let Heard::Step(number, count, text) = heard {
+        .build_image(&directory, &built, &mut |heard| {
+            if let ProgressEvent::Step(number, count, text) = heard {
                 steps.push((number, count, text.split(' ').next().unwrap_or_default().to_owned()));
             }
         })
@@ -135,13 +136,13 @@ fn an_image_is_loaded_and_built_with_the_same_settings() {
     let first: Vec<_> = steps.iter().take(3).map(|(number, _, word)| (*number, word.as_str())).collect();
     assert_eq!(first, [(1, "FROM"), (2, "ADD"), (3, "ADD")]);
     assert!(steps.iter().all(|(_, count, _)| *count == steps.len()));
-    assert_eq!(settings(&finished.name), settings(&built));
+    assert_eq!(image_settings(&finished.name), image_settings(&built));
 }
 
 /// What `oarlock-pack app --build` says of a program on an image of ours.
-fn app(ours: &Ours, base: &Name, directory: &Path) -> (bool, String) {
+fn build_app(ours: &TestImage, base: &ImageName, directory: &Path) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
-    let (base, image) = (base.to_string(), ours.called("latest").to_string());
+    let (base, image) = (base.to_string(), ours.name_with_tag("latest").to_string());
     command.args(["app", "--build", "--base", &base, "--image", &image, "a.py"]).current_dir(directory);
     let output = command.output().expect("the command");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -149,26 +150,27 @@ fn app(ours: &Ours, base: &Name, directory: &Path) -> (bool, String) {
 }
 
 fn a_program_of_a_user_becomes_an_image() {
-    let ours = Ours::new("app");
-    let finished = ours.place.make(&ours.images(), &ours.place.path("out")).expect("an image");
-    engine().load(&finished.file, &finished.name, &mut |_| ()).expect("loaded");
+    let ours = TestImage::new("app");
+    let finished =
+        ours.place.build_first_image(&ours.image_repository(), &ours.place.path("out")).expect("an image");
+    require_engine().load_image(&finished.file, &finished.name, &mut |_| ()).expect("loaded");
     let directory = ours.place.path("app");
     std::fs::create_dir(&directory).expect("a directory");
     std::fs::write(directory.join("a.py"), "print(1)").expect("a file");
-    let (is_well, said) = app(&ours, &finished.name, &directory);
-    assert!(is_well && said.contains(&format!("built {}, sha256:", ours.called("latest"))), "{said}");
-    assert_eq!(settings(&ours.called("latest"))[2], serde_json::json!(["a.py"]));
+    let (is_well, said) = build_app(&ours, &finished.name, &directory);
+    assert!(is_well && said.contains(&format!("built {}, sha256:", ours.name_with_tag("latest"))), "{said}");
+    assert_eq!(image_settings(&ours.name_with_tag("latest"))[2], serde_json::json!(["a.py"]));
     // What the user changed stays, and is what is built.
     let file = directory.join("Dockerfile");
     let text = std::fs::read_to_string(&file).expect("a file").replace("CMD [\"a.py\"]", "CMD [\"b.py\"]");
     std::fs::write(&file, text).expect("a file");
-    let (is_well, said) = app(&ours, &finished.name, &directory);
+    let (is_well, said) = build_app(&ours, &finished.name, &directory);
     assert!(is_well && said.contains("kept ./Dockerfile"), "{said}");
-    assert_eq!(settings(&ours.called("latest"))[2], serde_json::json!(["b.py"]));
+    assert_eq!(image_settings(&ours.name_with_tag("latest"))[2], serde_json::json!(["b.py"]));
 }
 
 fn a_broken_text_of_a_user_is_said_with_its_line() {
-    let ours = Ours::new("broken");
+    let ours = TestImage::new("broken");
     let directory = ours.place.path("broken");
     std::fs::create_dir(&directory).expect("a directory");
     for (text, expected) in [
@@ -178,17 +180,22 @@ fn a_broken_text_of_a_user_is_said_with_its_line() {
         (&format!("FROM {}:none\n", ours.name), "has to be on this engine"),
     ] {
         std::fs::write(directory.join("Dockerfile"), text).expect("a file");
-        let error =
-            engine().build(&directory, &ours.called("built"), &mut |_| ()).expect_err(text).to_string();
+        let error = require_engine()
+            .build_image(&directory, &ours.name_with_tag("built"), &mut |_| ())
+            .expect_err(text)
+            .to_string();
         assert!(error.contains("Dockerfile`: line ") && error.contains(expected), "{error}");
     }
-    assert_eq!(engine().id(&ours.called("built")), Ok(None));
+    assert_eq!(require_engine().image_id(&ours.name_with_tag("built")), Ok(None));
 }
 
 fn an_archive_that_is_none_is_refused() {
-    let ours = Ours::new("none");
+    let ours = TestImage::new("none");
     let file = ours.place.path("none.tar");
     std::fs::write(&file, "no archive").expect("a file");
-    let error = engine().load(&file, &ours.called("built"), &mut |_| ()).expect_err("a refusal").to_string();
+    let error = require_engine()
+        .load_image(&file, &ours.name_with_tag("built"), &mut |_| ())
+        .expect_err("a refusal")
+        .to_string();
     assert!(error.contains(&format!("`{}`", file.display())), "{error}");
 }

@@ -8,17 +8,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use oarlock_pack::engine::{Address, Engine};
-use oarlock_pack::image::Name;
+use oarlock_pack::engine::{ContainerEngine, EngineAddress};
+use oarlock_pack::image::ImageName;
 
 /// A socket at which the same answer is given to each question of a kind.
-struct Socket {
+struct FakeEngine {
     directory: tempfile::TempDir,
 }
 
-const VERSION: &str = r#"{"Version":"1.2","ApiVersion":"1.41","MinAPIVersion":"1.24","Components":[{"Name":"Engine","Version":"1.2"}]}"#;
+const VERSION_ANSWER: &str = r#"{"Version":"1.2","ApiVersion":"1.41","MinAPIVersion":"1.24","Components":[{"Name":"Engine","Version":"1.2"}]}"#;
 
-impl Socket {
+impl FakeEngine {
     /// Answers questions for the version, and all others, with these; an answer is all that is sent.
     fn new(version: &str, other: &str) -> Self {
         Self::with_info(version, "{}", other)
@@ -28,12 +28,12 @@ impl Socket {
     fn with_info(version: &str, info: &str, other: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = UnixListener::bind(directory.path().join("socket")).expect("a socket");
-        let (version, info, other) = (version.to_owned(), ok(info), other.to_owned());
+        let (version, info, other) = (version.to_owned(), ok_answer(info), other.to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("somebody who asks");
                 // Who only looks whether somebody is there asks nothing.
-                let Some(asked) = question(&stream) else { continue };
+                let Some(asked) = read_request_line(&stream) else { continue };
                 let answer = match asked.as_str() {
                     asked if asked.contains("/version ") => &version,
                     asked if asked.contains("/info ") => &info,
@@ -46,31 +46,32 @@ impl Socket {
         Self { directory }
     }
 
-    fn path(&self) -> PathBuf {
+    fn socket_path(&self) -> PathBuf {
         self.directory.path().join("socket")
     }
 
-    fn engine(&self) -> Result<Engine, String> {
-        Engine::at(Address::Socket(self.path())).map_err(|error| error.to_string())
+    fn connect_engine(&self) -> Result<ContainerEngine, String> {
+        ContainerEngine::connect_to(EngineAddress::Socket(self.socket_path()))
+            .map_err(|error| error.to_string())
     }
 
     /// What is said where something of some bytes is to have room.
-    fn engine_and_room(&self, bytes: u64) -> Result<(), String> {
-        self.engine()?.check_room(bytes).map_err(|error| error.to_string())
+    fn check_disk_space(&self, bytes: u64) -> Result<(), String> {
+        self.connect_engine()?.check_disk_space(bytes).map_err(|error| error.to_string())
     }
 
     /// What is said when an image is loaded.
-    fn load(&self) -> String {
+    fn load_failure(&self) -> String {
         let file = self.directory.path().join("a.tar");
         std::fs::write(&file, "an archive").expect("a file");
-        let name = Name::new("a", "1").expect("a name");
-        let engine = self.engine().expect("something that answers");
-        engine.load(&file, &name, &mut |_| ()).expect_err("a refusal").to_string()
+        let name = ImageName::new("a", "1").expect("a name");
+        let engine = self.connect_engine().expect("something that answers");
+        engine.load_image(&file, &name, &mut |_| ()).expect_err("a refusal").to_string()
     }
 }
 
 /// The first line of a question, of which the rest is read.
-fn question(stream: &UnixStream) -> Option<String> {
+fn read_request_line(stream: &UnixStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first).ok().filter(|count| *count > 0)?;
@@ -93,15 +94,15 @@ fn question(stream: &UnixStream) -> Option<String> {
     Some(first)
 }
 
-fn answer(status: &str, body: &str) -> String {
+fn http_answer(status: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
 }
 
-fn ok(body: &str) -> String {
-    answer("200 OK", body)
+fn ok_answer(body: &str) -> String {
+    http_answer("200 OK", body)
 }
 
 #[test]
@@ -109,21 +110,28 @@ fn what_is_no_engine_or_one_of_another_time_is_refused_at_once() {
     for (version, expected) in [
         ("SSH-2.0-OpenSSH_9.2\r\n".to_owned(), "expected an engine to answer, found: "),
         (String::new(), "expected an engine to answer, found: "),
-        (ok("<html>"), "expected an answer as engines give it, found another: "),
-        (ok("[1]"), "expected an answer as engines give it, found another: "),
-        (ok("{}"), "found an answer without a version"),
-        (answer("500 Oops", r#"{"message":"it broke"}"#), "it broke"),
-        (answer("503 Busy", ""), "found the status 503 without a word"),
-        (ok(&VERSION.replace("1.41", "1.40")), "found Docker 1.2 with 1.24 to 1.40; use a newer engine"),
-        (ok(&VERSION.replace("1.24", "9.0").replace("1.41", "9.9")), "use a newer `oarlock-pack`"),
-        (ok(&VERSION.replace("1.41", "one")), "found an answer without a version"),
+        (ok_answer("<html>"), "expected an answer as engines give it, found another: "),
+        (ok_answer("[1]"), "expected an answer as engines give it, found another: "),
+        (ok_answer("{}"), "found an answer without a version"),
+        (http_answer("500 Oops", r#"{"message":"it broke"}"#), "it broke"),
+        (http_answer("503 Busy", ""), "found the status 503 without a word"),
+        (
+            ok_answer(&VERSION_ANSWER.replace("1.41", "1.40")),
+            "found Docker 1.2 with 1.24 to 1.40; use a newer engine",
+        ),
+        (
+            ok_answer(&VERSION_ANSWER.replace("1.24", "9.0").replace("1.41", "9.9")),
+            "use a newer `oarlock-pack`",
+        ),
+        (ok_answer(&VERSION_ANSWER.replace("1.41", "one")), "found an answer without a version"),
     ] {
-        let socket = Socket::new(&version, "");
-        let error = socket.engine().err().expect("a refusal");
+        let socket = FakeEngine::new(&version, "");
+        let error = socket.connect_engine().err().expect("a refusal");
         assert!(error.contains(expected), "{version:?}: {error}");
-        assert!(error.starts_with(&format!("`unix://{}`: ", socket.path().display())), "{error}");
+        assert!(error.starts_with(&format!("`unix://{}`: ", socket.socket_path().display())), "{error}");
     }
-    let engine = Socket::new(&ok(VERSION), "").engine().map(|engine| engine.described());
+    let engine =
+        FakeEngine::new(&ok_answer(VERSION_ANSWER), "").connect_engine().map(|engine| engine.description());
     assert!(engine.expect("an engine").starts_with("Docker 1.2 at unix://"));
 }
 
@@ -132,20 +140,23 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
     let cut = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"stream\":\"Loading\"}\n".to_owned();
     for (other, expected) in [
         (
-            ok("{\"stream\":\"Loading\\n\"}\n"),
+            ok_answer("{\"stream\":\"Loading\\n\"}\n"),
             "expected the image `a:1` to be there, found none; the engine said last: `Loading`",
         ),
-        (ok("{\"stream\":\"a\"}\n{\"errorDetail\":{\"message\":\"broken\\u001b[2J off\"}}\n"), "broken off"),
-        (ok("{\"errorDetail\":{}}\n"), "an error without a word"),
         (
-            ok("{\"errorDetail\":{\"message\":\"write /big: no space left on device\"}}\n"),
+            ok_answer("{\"stream\":\"a\"}\n{\"errorDetail\":{\"message\":\"broken\\u001b[2J off\"}}\n"),
+            "broken off",
+        ),
+        (ok_answer("{\"errorDetail\":{}}\n"), "an error without a word"),
+        (
+            ok_answer("{\"errorDetail\":{\"message\":\"write /big: no space left on device\"}}\n"),
             "`docker system prune` frees",
         ),
-        (ok("no JSON\n"), "expected an answer as engines give it, found another: "),
+        (ok_answer("no JSON\n"), "expected an answer as engines give it, found another: "),
         (cut, "expected an engine to answer, found: "),
-        (answer("500 Oops", r#"{"message":"it broke"}"#), "it broke"),
+        (http_answer("500 Oops", r#"{"message":"it broke"}"#), "it broke"),
     ] {
-        let error = Socket::new(&ok(VERSION), &other).load();
+        let error = FakeEngine::new(&ok_answer(VERSION_ANSWER), &other).load_failure();
         assert!(error.contains(expected) && !error.contains('\u{1b}'), "{other:?}: {error}");
     }
 }
@@ -169,20 +180,21 @@ fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
         ),
         ("{\"stream\":\"Step 1/2 : FROM a\\n\"}\n", "expected the image `a:1` to be there, found none"),
     ] {
-        let socket = Socket::new(&ok(VERSION), &ok(said));
+        let socket = FakeEngine::new(&ok_answer(VERSION_ANSWER), &ok_answer(said));
         let place = socket.directory.path().join("context");
         std::fs::create_dir(&place).expect("a directory");
         std::fs::write(place.join("Dockerfile"), "FROM a\n# note\nRUN b \\\n  && c\n").expect("a file");
-        let name = Name::new("a", "1").expect("a name");
-        let engine = socket.engine().expect("something that answers");
-        let error = engine.build(&place, &name, &mut |_| ()).expect_err("a refusal").to_string();
+        let name = ImageName::new("a", "1").expect("a name");
+        let engine = socket.connect_engine().expect("something that answers");
+        let error = engine.build_image(&place, &name, &mut |_| ()).expect_err("a refusal").to_string();
         assert!(error.contains(expected), "{said}: {error}");
     }
 }
 
 #[test]
 fn an_engine_without_room_is_said_before_it_is_given_anything() {
-    let engine = |info: &str| Socket::with_info(&ok(VERSION), info, "").engine_and_room(u64::MAX);
+    let engine =
+        |info: &str| FakeEngine::with_info(&ok_answer(VERSION_ANSWER), info, "").check_disk_space(u64::MAX);
     let error = engine(r#"{"DockerRootDir":"/"}"#).expect_err("a refusal");
     assert!(error.contains(" MB on the disk of the engine, in `/`, found "), "{error}");
     assert_eq!(engine(r#"{"DockerRootDir":"/nowhere"}"#), Ok(()));
@@ -191,16 +203,16 @@ fn an_engine_without_room_is_said_before_it_is_given_anything() {
 
 #[test]
 fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
-    let socket = Socket::new(&ok(VERSION), "");
+    let socket = FakeEngine::new(&ok_answer(VERSION_ANSWER), "");
     let place = socket.directory.path();
-    for (path, mode) in [(place.to_owned(), 0o777), (socket.path(), 0o000)] {
+    for (path, mode) in [(place.to_owned(), 0o777), (socket.socket_path(), 0o000)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
     }
     let program = place.join("oarlock-pack");
     std::fs::copy(env!("CARGO_BIN_EXE_oarlock-pack"), &program).expect("a copy");
     let mut command = Command::new(&program);
     command.args(["app", "--build", "a.py"]).current_dir(place);
-    command.env("DOCKER_HOST", format!("unix://{}", socket.path().display()));
+    command.env("DOCKER_HOST", format!("unix://{}", socket.socket_path().display()));
     // Modes are nothing to root.
     if rustix::process::geteuid().is_root() {
         command.uid(65534).gid(65534);
@@ -215,11 +227,11 @@ fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
 
 #[test]
 fn an_image_without_its_program_is_not_built() {
-    let socket = Socket::new(&ok(VERSION), "");
+    let socket = FakeEngine::new(&ok_answer(VERSION_ANSWER), "");
     let place = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     command.args(["app", "--build", "--requirements", "needs.txt", "a.py"]).current_dir(place.path());
-    command.env("DOCKER_HOST", format!("unix://{}", socket.path().display()));
+    command.env("DOCKER_HOST", format!("unix://{}", socket.socket_path().display()));
     for missing in ["a.py", "needs.txt"] {
         let output = command.output().expect("the command");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::image::{IMAGES, Place};
+use crate::image::{IMAGE_CATALOG, ImageFixture};
 
 /// All tests.
 const TESTS: &[(&str, fn())] = &[
@@ -22,39 +22,39 @@ const TESTS: &[(&str, fn())] = &[
 fn main() -> ExitCode {
     let is_here = Command::new("skopeo").arg("--version").output().is_ok_and(|said| said.status.success());
     let missing = || "`skopeo` is missing: it is part of Debian and Ubuntu".to_owned();
-    trials::run(TESTS, (!is_here).then(missing))
+    trials::run_trials(TESTS, (!is_here).then(missing))
 }
 
-fn said(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().expect(program);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn said_json(program: &str, arguments: &[&str]) -> Value {
-    serde_json::from_str(&said(program, arguments)).expect("JSON")
+fn json_output_of(program: &str, arguments: &[&str]) -> Value {
+    serde_json::from_str(&output_of(program, arguments)).expect("JSON")
 }
 
 fn skopeo_reads_both_forms_of_an_archive() {
-    let place = Place::new();
-    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let place = ImageFixture::new();
+    let finished = place.build_first_image(IMAGE_CATALOG, &place.path("out")).expect("an image");
     let file = finished.file.display();
-    let of_oci = said_json("skopeo", &["inspect", &format!("oci-archive:{file}")]);
+    let of_oci = json_output_of("skopeo", &["inspect", &format!("oci-archive:{file}")]);
     assert_eq!(of_oci["Digest"], format!("sha256:{}", finished.digest));
     assert_eq!(of_oci["Architecture"], "amd64");
     assert_eq!(of_oci["Created"], "2023-11-14T22:13:20Z");
     assert_eq!(of_oci["Labels"]["org.opencontainers.image.version"], "1.0");
     assert_eq!(of_oci["Layers"].as_array().map(Vec::len), Some(2));
-    let config = |form: &str| said_json("skopeo", &["inspect", "--config", &format!("{form}:{file}")]);
+    let config = |form: &str| json_output_of("skopeo", &["inspect", "--config", &format!("{form}:{file}")]);
     assert_eq!(config("oci-archive"), config("docker-archive"));
 }
 
 fn skopeo_keeps_the_digest_of_what_it_copies() {
-    let place = Place::new();
-    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let place = ImageFixture::new();
+    let finished = place.build_first_image(IMAGE_CATALOG, &place.path("out")).expect("an image");
     let copy = place.path("copy");
     let from = format!("oci-archive:{}", finished.file.display());
-    said("skopeo", &["--insecure-policy", "copy", &from, &format!("dir:{}", copy.display())]);
+    output_of("skopeo", &["--insecure-policy", "copy", &from, &format!("dir:{}", copy.display())]);
     let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
-    assert_eq!(image::sha256(&manifest), finished.digest);
+    assert_eq!(image::sha256_hex(&manifest), finished.digest);
 }

@@ -1,21 +1,21 @@
 //! The published tables of PaddlePaddle come out of their matrices byte for byte.
 
-use oarlock_pack::matrix::{ERAS, Matrix, OWN};
-use oarlock_pack::{page, show};
+use oarlock_pack::matrix::{HISTORICAL_MATRICES, OWN_MATRIX, WheelMatrix};
+use oarlock_pack::{link_page, matrix_table};
 
 /// The paths of a channel, in the order in which they were published.
-fn paths(era: &str, channel: &str) -> Vec<String> {
-    let matrix = Matrix::of_era(era).expect("the matrix of an era");
+fn channel_paths(era: &str, channel: &str) -> Vec<String> {
+    let matrix = WheelMatrix::historical(era).expect("the matrix of an era");
     matrix
         .wheels
         .iter()
         .filter(|wheel| wheel.channel == channel)
-        .map(oarlock_pack::matrix::Wheel::path)
+        .map(oarlock_pack::matrix::MatrixRow::file_path)
         .collect()
 }
 
 /// The paths that a table gives for a channel.
-fn published(table: &str, channel: &str) -> Vec<String> {
+fn published_paths(table: &str, channel: &str) -> Vec<String> {
     let rows =
         table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
     rows.filter(|row| row[0] == channel).map(|row| row[2].to_owned()).collect()
@@ -31,9 +31,9 @@ fn the_wheels_of_an_era_are_those_that_were_published() {
         ("2.2.1", second, "release", 63),
         ("2.2.1", second, "develop", 62),
     ] {
-        let published = published(table, channel);
+        let published = published_paths(table, channel);
         assert_eq!(published.len(), count);
-        assert_eq!(paths(era, channel), published);
+        assert_eq!(channel_paths(era, channel), published);
     }
 }
 
@@ -43,9 +43,9 @@ fn the_labels_are_those_that_were_published() {
         ("1.5", include_str!("published/wheels-1.5.tsv")),
         ("2.2.1", include_str!("published/wheels-2.2.1.tsv")),
     ] {
-        let matrix = Matrix::of_era(era).expect("the matrix of an era");
+        let matrix = WheelMatrix::historical(era).expect("the matrix of an era");
         let ours: Vec<[String; 3]> =
-            matrix.wheels.iter().map(|it| [it.channel.clone(), it.label.clone(), it.path()]).collect();
+            matrix.wheels.iter().map(|it| [it.channel.clone(), it.label.clone(), it.file_path()]).collect();
         let published = table.lines().filter(|line| !line.starts_with('#'));
         let published: Vec<[String; 3]> = published
             .map(|line| {
@@ -58,11 +58,11 @@ fn the_labels_are_those_that_were_published() {
 
 #[test]
 fn the_pages_of_2_3_2_list_what_a_command_with_them_would_find() {
-    let matrix = Matrix::of_era("2.3.2").expect("the matrix of an era");
+    let matrix = WheelMatrix::historical("2.3.2").expect("the matrix of an era");
     assert_eq!(matrix.pages.len(), 9);
     let page = |path: &str| {
         let page = matrix.pages.iter().find(|page| page.path == path).expect("a page of this path");
-        page::html(&matrix, page)
+        link_page::render_link_page(&matrix, page)
     };
     let noavx = page("/whl/linux/openblas/noavx/stable.html");
     assert_eq!(noavx.matches("<a href").count(), 1);
@@ -81,8 +81,8 @@ fn the_pages_of_2_3_2_list_what_a_command_with_them_would_find() {
 
 #[test]
 fn only_the_newest_sources_of_1_5_have_names_that_pip_refuses() {
-    for (era, _) in ERAS {
-        let matrix = Matrix::of_era(era).expect("the matrix of an era");
+    for (era, _) in HISTORICAL_MATRICES {
+        let matrix = WheelMatrix::historical(era).expect("the matrix of an era");
         let refused = matrix.wheels.iter().filter(|wheel| !wheel.name.is_valid());
         assert_eq!(refused.count(), if *era == "1.5" { 30 } else { 0 }, "{era}");
     }
@@ -90,10 +90,10 @@ fn only_the_newest_sources_of_1_5_have_names_that_pip_refuses() {
 
 #[test]
 fn our_own_wheels_have_one_core_and_one_name_each() {
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-    let rows = show::rows(&matrix, None);
+    let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
+    let rows = matrix_table::table_rows(&matrix, None);
     assert!(rows.iter().all(|row| row.distribution == "oarlock" || !row.parts.contains(&"core".to_owned())));
-    let jobs = show::jobs(&rows);
+    let jobs = matrix_table::ci_jobs(&rows);
     let planned = rows.iter().filter(|row| row.planned.is_some()).count();
     assert_eq!(jobs["include"].as_array().map(Vec::len), Some(rows.len() - planned));
 }

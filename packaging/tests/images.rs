@@ -8,36 +8,36 @@ mod image;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::deb::Package;
-use oarlock_pack::deb::control::Paragraph;
-use oarlock_pack::image::images::Kind;
-use oarlock_pack::image::lock::Locked;
-use oarlock_pack::image::mirror::Mirror;
-use oarlock_pack::image::own::Own;
-use oarlock_pack::image::workshop::Workshop;
-use oarlock_pack::image::{Images, Lock, Pool, images, lock};
-use oarlock_pack::tree::{Node, Tree};
+use oarlock_pack::deb::DebPackage;
+use oarlock_pack::deb::control::ControlParagraph;
+use oarlock_pack::image::image_builder::ImageBuilder;
+use oarlock_pack::image::images::ImageKind;
+use oarlock_pack::image::local_packages::LocalPackages;
+use oarlock_pack::image::lock::LockedPackage;
+use oarlock_pack::image::mirror::DebianMirror;
+use oarlock_pack::image::{DebianLock, ImageCatalog, PackagePool, images, lock};
+use oarlock_pack::tree::{FileTree, TreeNode};
 
-use crate::directory::names;
-use crate::image::{IMAGES, Place};
+use crate::directory::file_names;
+use crate::image::{IMAGE_CATALOG, ImageFixture};
 
 /// Why an image is not made, of which nothing is left then.
-fn refused(place: &Place, images: &str) -> String {
+fn refusal_of(place: &ImageFixture, images: &str) -> String {
     let out = place.path("refused");
-    let error = place.make(images, &out).err().expect("a refusal").to_string();
+    let error = place.build_first_image(images, &out).err().expect("a refusal").to_string();
     assert!(!out.exists(), "{error}");
     error
 }
 
 #[test]
 fn an_image_is_the_same_bytes_twice_and_in_another_directory() {
-    let (one, other) = (Place::new(), Place::new());
+    let (one, other) = (ImageFixture::new(), ImageFixture::new());
     let images: Vec<Vec<u8>> = [&one, &one, &other]
         .into_iter()
         .map(|place| {
-            let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+            let finished = place.build_first_image(IMAGE_CATALOG, &place.path("out")).expect("an image");
             assert_eq!(finished.name.to_string(), "example:1.0-small");
-            assert_eq!(names(&place.path("out")), ["example-1.0-small", "example-1.0-small.tar"]);
+            assert_eq!(file_names(&place.path("out")), ["example-1.0-small", "example-1.0-small.tar"]);
             std::fs::read(&finished.file).expect("a file")
         })
         .collect();
@@ -47,20 +47,20 @@ fn an_image_is_the_same_bytes_twice_and_in_another_directory() {
 
 #[test]
 fn a_layer_holds_what_it_adds_and_the_last_knows_every_package() {
-    let place = Place::new();
-    let finished = place.make(IMAGES, &place.path("out")).expect("an image");
+    let place = ImageFixture::new();
+    let finished = place.build_first_image(IMAGE_CATALOG, &place.path("out")).expect("an image");
     let directory = finished.dockerfile.expect("a directory");
-    assert_eq!(names(&directory), [".oarlock-image", "Dockerfile", "base.tar.gz", "more.tar.gz"]);
+    assert_eq!(file_names(&directory), [".oarlock-image", "Dockerfile", "base.tar.gz", "more.tar.gz"]);
     let layer = |name: &str| {
         let mut unpacked = Vec::new();
         let file = std::fs::File::open(directory.join(name)).expect("a file");
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut unpacked)
             .expect("an archive");
-        Tree::of_tar(&unpacked).expect("an archive")
+        FileTree::from_tar(&unpacked).expect("an archive")
     };
     let (base, more) = (layer("base.tar.gz"), layer("more.tar.gz"));
-    assert_eq!(base.file("usr/lib/base.so"), Some(&b"base"[..]));
-    assert_eq!(base.get("lib").map(|entry| &entry.node), Some(&Node::Link("usr/lib".to_owned())));
+    assert_eq!(base.file_bytes("usr/lib/base.so"), Some(&b"base"[..]));
+    assert_eq!(base.get("lib").map(|entry| &entry.node), Some(&TreeNode::Link("usr/lib".to_owned())));
     assert_eq!(base.get("tmp").map(|entry| entry.mode), Some(0o1777));
     assert!(base.get("usr/share/man").is_none());
     let files: Vec<&str> = more.files().map(|(path, _)| path).collect();
@@ -69,46 +69,52 @@ fn a_layer_holds_what_it_adds_and_the_last_knows_every_package() {
         [["usr/bin/ours".to_owned(), "usr/lib/more.so".to_owned()], info("more"), info("ours")].concat();
     expected.push("var/lib/dpkg/status".to_owned());
     assert_eq!(files, expected);
-    let status = String::from_utf8_lossy(more.file("var/lib/dpkg/status").expect("a file")).into_owned();
-    let known: Vec<String> = Paragraph::read(&status)
+    let status =
+        String::from_utf8_lossy(more.file_bytes("var/lib/dpkg/status").expect("a file")).into_owned();
+    let known: Vec<String> = ControlParagraph::parse_all(&status)
         .expect("fields")
         .iter()
-        .map(|it| it.need("Package").expect("a name").to_owned())
+        .map(|it| it.require_field("Package").expect("a name").to_owned())
         .collect();
     assert_eq!(known, ["base", "more", "ours"]);
 }
 
 #[test]
 fn an_image_of_other_packages_than_the_lock_has_is_refused() {
-    let place = Place::new();
+    let place = ImageFixture::new();
     let file = place.path("pool/more_1.0-1_amd64.deb");
     let mut bytes = std::fs::read(&file).expect("a file");
     *bytes.last_mut().expect("a byte") ^= 1;
     std::fs::write(&file, &bytes).expect("a file");
-    assert!(refused(&place, IMAGES).contains("expected `more` 1.0-1 of "));
+    assert!(refusal_of(&place, IMAGE_CATALOG).contains("expected `more` 1.0-1 of "));
     std::fs::remove_file(&file).expect("a file");
-    assert!(refused(&place, IMAGES).contains("expected `more` 1.0-1, found none"));
-    let newer = refused(&place, &IMAGES.replace("[\"more\"]", "[\"more\", \"new\"]"));
+    assert!(refusal_of(&place, IMAGE_CATALOG).contains("expected `more` 1.0-1, found none"));
+    let newer = refusal_of(&place, &IMAGE_CATALOG.replace("[\"more\"]", "[\"more\", \"new\"]"));
     assert!(newer.contains("expected `new` among the packages of the layer `more`, found none"), "{newer}");
 }
 
 #[test]
 fn an_image_that_is_too_large_or_lacks_something_is_refused() {
-    let place = Place::new();
-    let large = refused(&place, &IMAGES.replace("budget_mb = 1", "budget_mb = 0"));
+    let place = ImageFixture::new();
+    let large = refusal_of(&place, &IMAGE_CATALOG.replace("budget_mb = 1", "budget_mb = 0"));
     assert!(
         large.contains("`example:1.0-small`: expected at most 0 MB, packed; found 0.3 MB: `base` 0.0 MB"),
         "{large}"
     );
-    let lacking = IMAGES.replace("[\"base\", \"more\"]", "[\"base\", \"own\"]").replace(
+    let lacking = IMAGE_CATALOG.replace("[\"base\", \"more\"]", "[\"base\", \"own\"]").replace(
         "[[images]]",
         "[layers.own]\npurpose = \"p\"\nown = [\"ours\"]\n[[images]]\nsuffix = \"-all\"\ntitle = \"t\"\nlayers = [\"more\"]\nbudget_mb = 1\n[[images]]",
     );
-    let images = Images::read("images.toml", &lacking).expect("images");
-    let (pool, out) = (Pool::at(&place.path("pool")), place.path("lacking"));
-    let own = Own::of_directory(&place.path("debs"), "amd64").expect("packages");
-    let mut workshop = Workshop::new(&images, &place.lock, &pool, &own, &out);
-    let error = workshop.make(images.chosen(&["small".into()]).expect("an image")[0], &out, false, &|_| ());
+    let images = ImageCatalog::from_toml("images.toml", &lacking).expect("images");
+    let (pool, out) = (PackagePool::in_directory(&place.path("pool")), place.path("lacking"));
+    let own = LocalPackages::in_directory(&place.path("debs"), "amd64").expect("packages");
+    let mut workshop = ImageBuilder::new(&images, &place.lock, &pool, &own, &out);
+    let error = workshop.build_image(
+        images.select_images(&["small".into()]).expect("an image")[0],
+        &out,
+        false,
+        &|_| (),
+    );
     let error = error.err().expect("a refusal").to_string();
     assert!(error.contains("`ours` depends on `more`, which no layer of the image `small` has"), "{error}");
     assert!(!out.exists());
@@ -116,7 +122,7 @@ fn an_image_that_is_too_large_or_lacks_something_is_refused() {
 
 #[test]
 fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_root() {
-    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
     let unwanted = [
         "apt",
         "binutils",
@@ -138,28 +144,35 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
         "vim",
         "vim-tiny",
     ];
-    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
-    let runs = |layer: &String| images.layer(layer).expect("a layer").kind == Kind::Prod;
+    let images =
+        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
+    let runs = |layer: &String| images.find_layer(layer).expect("a layer").kind == ImageKind::Prod;
     for package in lock.packages.iter().filter(|package| package.layers.iter().any(runs)) {
         let name =
             package.name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
         assert!(!unwanted.contains(&name), "{}", package.name);
     }
-    let of_slim: Vec<&str> = of_image(&lock, &images, "slim").map(|package| &*package.name).collect();
+    let of_slim: Vec<&str> =
+        locked_packages_of(&lock, &images, "slim").map(|package| &*package.name).collect();
     assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
 }
 
 /// The packages of Debian that an image has.
-fn of_image<'l>(lock: &'l Lock, images: &Images, image: &str) -> impl Iterator<Item = &'l Locked> {
-    lock.of_images(&images.chosen(&[image.to_owned()]).expect("an image")).into_iter()
+fn locked_packages_of<'l>(
+    lock: &'l DebianLock,
+    images: &ImageCatalog,
+    image: &str,
+) -> impl Iterator<Item = &'l LockedPackage> {
+    lock.packages_of_images(&images.select_images(&[image.to_owned()]).expect("an image")).into_iter()
 }
 
 #[test]
 fn what_is_not_free_is_in_the_images_for_cuda_alone() {
-    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
-    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
+    let images =
+        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
     for image in &images.images {
-        let packages = of_image(&lock, &images, image.label());
+        let packages = locked_packages_of(&lock, &images, image.label());
         let found: Vec<&str> =
             packages.filter(|package| !package.path.starts_with("pool/main/")).map(|it| &*it.name).collect();
         let wanted: &[&str] = match image.label() {
@@ -172,9 +185,10 @@ fn what_is_not_free_is_in_the_images_for_cuda_alone() {
 
 #[test]
 fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_for_gpus() {
-    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
-    let images = Images::read("packaging/images.toml", images::OWN).expect("our own images");
-    let of_dev: Vec<&str> = of_image(&lock, &images, "dev").map(|package| &*package.name).collect();
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
+    let images =
+        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
+    let of_dev: Vec<&str> = locked_packages_of(&lock, &images, "dev").map(|package| &*package.name).collect();
     for wanted in [
         "apt",
         "cargo",
@@ -203,8 +217,8 @@ fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_
 
 #[test]
 fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
-    let place = Place::new();
-    let images = IMAGES
+    let place = ImageFixture::new();
+    let images = IMAGE_CATALOG
         .replace(
             "[layers.more]\n",
             "[layers.more]\nkind = \"dev\"\nentry = true\nlinks = { \"usr/lib/link.so\" = \"more.so\" }\n",
@@ -212,18 +226,18 @@ fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
         .replace("[layers.base]\n", "[layers.base]\nkind = \"dev\"\n")
         .replace("own = [\"ours\"]\n", "")
         .replace("budget_mb = 1", "budget_mb = 1\nenvironment = { GPU = \"OFF\" }");
-    let finished = place.make(&images, &place.path("out")).expect("an image");
+    let finished = place.build_first_image(&images, &place.path("out")).expect("an image");
     // Without packages of ours it is of the version of what makes it.
     assert_eq!(finished.name.to_string(), format!("example:{}-small", env!("CARGO_PKG_VERSION")));
     let text = std::fs::read_to_string(finished.dockerfile.expect("a directory").join("Dockerfile"))
         .expect("a file");
     assert!(text.contains("GPU=\"OFF\"") && !text.contains("HEALTHCHECK"), "{text}");
-    let archive = Tree::of_tar(&std::fs::read(&finished.file).expect("a file")).expect("an archive");
+    let archive = FileTree::from_tar(&std::fs::read(&finished.file).expect("a file")).expect("an archive");
     let layers = archive.files().filter(|(_, bytes)| bytes.starts_with(&[0x1f, 0x8b]));
     let layers = layers.map(|(_, bytes)| {
         let mut unpacked = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(bytes), &mut unpacked).expect("a layer");
-        Tree::of_tar(&unpacked).expect("an archive")
+        FileTree::from_tar(&unpacked).expect("an archive")
     });
     let paths: Vec<String> = layers
         .flat_map(|layer| layer.entries().map(|(path, _)| path.to_owned()).collect::<Vec<_>>())
@@ -236,34 +250,34 @@ fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
 #[test]
 fn our_own_image_with_python_is_the_same_bytes_twice() {
     let pool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pack/pool");
-    let pool = Pool::filled_from(&pool, Mirror::of_machine());
-    let lock = Lock::read(lock::FILE, lock::OWN).expect("our own lock");
-    let place = Place::new();
+    let pool = PackagePool::with_mirror(&pool, DebianMirror::of_machine());
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
+    let place = ImageFixture::new();
     // A package of the tests in place of each of ours.
     let text: String =
-        images::OWN
+        images::OWN_IMAGES
             .lines()
             .map(|line| {
                 if line.starts_with("own = ") { "own = [\"ours\"]\n".to_owned() } else { format!("{line}\n") }
             })
             .collect();
-    let images = Images::read("packaging/images.toml", &text).expect("images");
-    let plain = images.chosen(&["plain".into()]).expect("an image")[0];
+    let images = ImageCatalog::from_toml("packaging/images.toml", &text).expect("images");
+    let plain = images.select_images(&["plain".into()]).expect("an image")[0];
     let file = place.path("debs/ours_1.0-1_amd64.deb");
-    let mut ours = Package::read_file(&file).expect("a package");
+    let mut ours = DebPackage::read_file(&file).expect("a package");
     ours.control.set("Depends", "python3");
     std::fs::write(&file, ours.to_bytes(1).expect("a package")).expect("a file");
     let make = |out: &str| {
-        let own = Own::of_directory(&place.path("debs"), "amd64").expect("packages");
+        let own = LocalPackages::in_directory(&place.path("debs"), "amd64").expect("packages");
         let out = place.path(out);
-        let mut workshop = Workshop::new(&images, &lock, &pool, &own, &out);
-        let finished = workshop.make(plain, &out, false, &|_| ()).expect("an image");
+        let mut workshop = ImageBuilder::new(&images, &lock, &pool, &own, &out);
+        let finished = workshop.build_image(plain, &out, false, &|_| ()).expect("an image");
         std::fs::read(finished.file).expect("a file")
     };
     assert!(make("one") == make("a/second/place"));
 }
 
-fn command(arguments: &[&str], directory: &Path) -> Output {
+fn run_command(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     command.arg("image").args(arguments).current_dir(directory).output().expect("oarlock-pack")
 }
@@ -278,12 +292,12 @@ fn the_command_says_what_is_wrong_before_it_begins() {
         (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
     ] {
-        let output = command(arguments, place.path());
+        let output = run_command(arguments, place.path());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
-        assert!(names(place.path()).is_empty(), "{arguments:?}");
+        assert!(file_names(place.path()).is_empty(), "{arguments:?}");
     }
-    let listed = command(&["--list", "--json"], place.path());
+    let listed = run_command(&["--list", "--json"], place.path());
     assert!(listed.status.success());
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed[1]["image"], "slim");

@@ -1,9 +1,9 @@
 //! A matrix that cannot be what was meant says why.
 
-use oarlock_pack::matrix::Matrix;
+use oarlock_pack::matrix::WheelMatrix;
 
 /// A matrix of two wheels.
-const GOOD: &str = r#"
+const GOOD_MATRIX: &str = r#"
 host = "https://example.org/"
 
 [axes]
@@ -26,16 +26,20 @@ names.release = { label = "{device}", directory = "/{device}", distribution = "e
 "#;
 
 /// What is said of the good matrix with another text in place of one.
-fn with(text: &str, instead: &str) -> String {
-    assert!(GOOD.contains(text), "{text}");
-    read(&GOOD.replacen(text, instead, 1))
+fn refusal_after_replacing(text: &str, instead: &str) -> String {
+    assert!(GOOD_MATRIX.contains(text), "{text}");
+    read_refusal(&GOOD_MATRIX.replacen(text, instead, 1))
 }
 
-fn read(text: &str) -> String {
-    match Matrix::read("matrix.toml", text) {
-        Ok(matrix) => {
-            matrix.wheels.iter().map(|wheel| wheel.path() + "\n").collect::<String>().trim_end().to_owned()
-        }
+fn read_refusal(text: &str) -> String {
+    match WheelMatrix::from_toml("matrix.toml", text) {
+        Ok(matrix) => matrix
+            .wheels
+            .iter()
+            .map(|wheel| wheel.file_path() + "\n")
+            .collect::<String>()
+            .trim_end()
+            .to_owned(),
         Err(error) => error.to_string(),
     }
 }
@@ -43,7 +47,7 @@ fn read(text: &str) -> String {
 #[test]
 fn all_combinations_are_there() {
     assert_eq!(
-        read(GOOD),
+        read_refusal(GOOD_MATRIX),
         "/cpu/example_cpu-1.0-py3-none-manylinux_2_28_x86_64.whl\n\
          /cuda/example_cuda-1.0-py3-none-manylinux_2_28_x86_64.whl"
     );
@@ -52,11 +56,11 @@ fn all_combinations_are_there() {
 #[test]
 fn a_value_that_an_axis_does_not_have_is_named() {
     assert_eq!(
-        with("device = \"*\"", "device = \"cudo\""),
+        refusal_after_replacing("device = \"*\"", "device = \"cudo\""),
         "`matrix.toml`: expected a value of the axis `device`, one of `cpu`, `cuda`; found `cudo`"
     );
     assert_eq!(
-        with("device = \"*\"", "device = \"*\"\nblas = \"mkl\""),
+        refusal_after_replacing("device = \"*\"", "device = \"*\"\nblas = \"mkl\""),
         "`matrix.toml`: expected `blas` in [axes] before it is used, found `blas = \"mkl\"`"
     );
 }
@@ -64,16 +68,18 @@ fn a_value_that_an_axis_does_not_have_is_named() {
 #[test]
 fn an_axis_or_a_field_that_there_is_not_is_refused() {
     assert!(
-        with("device = \"*\"", "devices = \"*\"")
+        refusal_after_replacing("device = \"*\"", "devices = \"*\"")
             .contains("unknown variant `devices`, expected one of `platform`")
     );
-    assert!(with("label =", "labels = \"x\", label =").contains("unknown field `labels`"));
-    assert!(with("host =", "hosts = \"x\"\nhost =").contains("unknown field `hosts`"));
+    assert!(refusal_after_replacing("label =", "labels = \"x\", label =").contains("unknown field `labels`"));
+    assert!(refusal_after_replacing("host =", "hosts = \"x\"\nhost =").contains("unknown field `hosts`"));
 }
 
 #[test]
 fn what_serves_gpus_is_a_version_that_wheels_have_and_says_which() {
-    let of = |text: &str| with("[[channels]]", &format!("[accelerators.12]\n{text}\n\n[[channels]]"));
+    let of = |text: &str| {
+        refusal_after_replacing("[[channels]]", &format!("[accelerators.12]\n{text}\n\n[[channels]]"))
+    };
     let error = of("lowest = \"5.0\"");
     assert!(error.contains("expected `accelerator` in [axes] before it is used"), "{error}");
     assert!(of("lowest = \"new\"").contains("expected a number such as `12` or `12.4`, found `new`"));
@@ -84,7 +90,7 @@ fn what_serves_gpus_is_a_version_that_wheels_have_and_says_which() {
 fn what_a_gpu_may_have_at_most_is_no_less_than_what_it_must() {
     let accelerators = "[accelerators.12]\nlowest = \"9.0\"\nhighest = \"5.0\"\n\n[[channels]]";
     assert_eq!(
-        with("[[channels]]", accelerators),
+        refusal_after_replacing("[[channels]]", accelerators),
         "`matrix.toml`: line 12: expected a `highest` that is not below `lowest`, which is 9.0; found 5.0"
     );
 }
@@ -102,24 +108,28 @@ fn an_address_is_one_that_can_be_fetched_from() {
         "https://a'b",
         "",
     ] {
-        let said = with("https://example.org/", bad);
+        let said = refusal_after_replacing("https://example.org/", bad);
         let wanted = "`matrix.toml`: line 2: expected an address such as `https://example.org/wheels`, without a query";
         assert_eq!(said, format!("{wanted}, found `{}`", bad.escape_debug()));
-        let pages = with("host =", &format!("pages_host = \"{bad}\"\nhost ="));
+        let pages = refusal_after_replacing("host =", &format!("pages_host = \"{bad}\"\nhost ="));
         assert_eq!(pages, said);
     }
     for good in ["http://127.0.0.1:8080", "file:///srv/wheels", "https://[::1]/wheels/"] {
-        assert!(!with("https://example.org/", good).contains("expected"), "{good}");
+        assert!(!refusal_after_replacing("https://example.org/", good).contains("expected"), "{good}");
     }
 }
 
 #[test]
 fn libraries_and_packages_are_named_as_they_are_found() {
-    let part = |line: &str| GOOD.to_owned() + &format!("[parts.it]\npackage = \"it\"\n{line}\n");
+    let part = |line: &str| GOOD_MATRIX.to_owned() + &format!("[parts.it]\npackage = \"it\"\n{line}\n");
     let last = part("").lines().count();
     for key in ["opens", "names"] {
         for good in ["libcuda.so.1", "libopenblas.so", "libnvrtc-builtins.so", "libx_1+.so.1.20"] {
-            assert_eq!(read(&part(&format!("{key} = [\"{good}\"]"))), read(GOOD), "{good}");
+            assert_eq!(
+                read_refusal(&part(&format!("{key} = [\"{good}\"]"))),
+                read_refusal(GOOD_MATRIX),
+                "{good}"
+            );
         }
         for bad in [
             "cuda.so.1",
@@ -133,7 +143,7 @@ fn libraries_and_packages_are_named_as_they_are_found() {
             "",
         ] {
             assert_eq!(
-                read(&part(&format!("{key} = [\"libm.so.6\", \"{bad}\"]"))),
+                read_refusal(&part(&format!("{key} = [\"libm.so.6\", \"{bad}\"]"))),
                 format!(
                     "`matrix.toml`: line {last}: expected the name of a library such as `libcuda.so.1`, found `{bad}`"
                 )
@@ -141,7 +151,11 @@ fn libraries_and_packages_are_named_as_they_are_found() {
         }
     }
     for good in ["mkl>=2023.0,<2027", "nvidia-cublas-cu12==12.*", "a~=1.2"] {
-        assert_eq!(read(&part(&format!("libraries = [\"{good}\"]"))), read(GOOD), "{good}");
+        assert_eq!(
+            read_refusal(&part(&format!("libraries = [\"{good}\"]"))),
+            read_refusal(GOOD_MATRIX),
+            "{good}"
+        );
     }
     for bad in [
         "libmkl_rt.so.2",
@@ -154,7 +168,7 @@ fn libraries_and_packages_are_named_as_they_are_found() {
         "a b>=1",
         "",
     ] {
-        let said = read(&part(&format!("libraries = [\"{bad}\"]")));
+        let said = read_refusal(&part(&format!("libraries = [\"{bad}\"]")));
         let wanted = format!(
             "`matrix.toml`: line {last}: expected a package of Python with the versions that will do"
         );
@@ -168,54 +182,56 @@ fn libraries_and_packages_are_named_as_they_are_found() {
 #[test]
 fn two_wheels_of_one_name_are_refused() {
     assert_eq!(
-        with("distribution = \"example-{device}\"", "distribution = \"example\""),
+        refusal_after_replacing("distribution = \"example-{device}\"", "distribution = \"example\""),
         "`matrix.toml`: expected a file name for each wheel; `cpu` of channel `release` and `cuda` of channel `release` \
          are both `example-1.0-py3-none-manylinux_2_28_x86_64.whl`"
     );
-    let told_apart = GOOD
+    let told_apart = GOOD_MATRIX
         .replacen("distribution = \"example-{device}\"", "distribution = \"example\"", 1)
         .replacen("host =", "file_names = \"unique in a directory\"\nhost =", 1);
-    assert_eq!(read(&told_apart).lines().count(), 2);
+    assert_eq!(read_refusal(&told_apart).lines().count(), 2);
     let same_path = told_apart.replacen("directory = \"/{device}\"", "directory = \"/all\"", 1);
-    assert!(read(&same_path).contains("expected a path for each wheel"));
+    assert!(read_refusal(&same_path).contains("expected a path for each wheel"));
 }
 
 #[test]
 fn two_wheels_of_one_label_are_refused() {
     assert_eq!(
-        with("label = \"{device}\"", "label = \"one\""),
+        refusal_after_replacing("label = \"{device}\"", "label = \"one\""),
         "`matrix.toml`: expected a label for each wheel of channel `release`; two are `one`"
     );
     let other = "device = [\"cpu\", \"cuda\"]\npython = [\"py3-none\", \"cp311-abi3\"]";
-    let for_all = GOOD.replacen("device = [\"cpu\", \"cuda\"]\npython = [\"py3-none\"]", other, 1);
+    let for_all = GOOD_MATRIX.replacen("device = [\"cpu\", \"cuda\"]\npython = [\"py3-none\"]", other, 1);
     assert_eq!(
-        read(&for_all).lines().count(),
+        read_refusal(&for_all).lines().count(),
         4,
         "nobody builds them, so one label is for all versions of Python"
     );
     let built =
         for_all.replacen("[[wheels]]", "[parts.it]\npackage = \"it\"\n[[wheels]]\nparts = [\"it\"]", 1);
-    assert!(read(&built).ends_with("two are `cpu`"));
+    assert!(read_refusal(&built).ends_with("two are `cpu`"));
 }
 
 #[test]
 fn what_is_no_version_and_no_tag_is_refused() {
     assert_eq!(
-        with("\"1.0\"", "\"newest\""),
+        refusal_after_replacing("\"1.0\"", "\"newest\""),
         "`matrix.toml`: expected a version such as `1.2.3` or `1.2.3+cuda12`, found `newest`"
     );
     assert_eq!(
-        with("\"1.0\"", "\"1.0.RC1\""),
+        refusal_after_replacing("\"1.0\"", "\"1.0.RC1\""),
         "`matrix.toml`: expected the version as it is written in names, `1.0rc1`; found `1.0.RC1`"
     );
-    assert!(with("py3-none", "python3").contains("expected an interpreter and its ABI"));
-    assert!(with("manylinux_2_28_x86_64", "linux").contains("expected the tag of a platform"));
+    assert!(refusal_after_replacing("py3-none", "python3").contains("expected an interpreter and its ABI"));
     assert!(
-        with("example-{device}", "Example-{device}")
+        refusal_after_replacing("manylinux_2_28_x86_64", "linux").contains("expected the tag of a platform")
+    );
+    assert!(
+        refusal_after_replacing("example-{device}", "Example-{device}")
             .contains("wheel `cpu` of channel `release`: expected a distribution")
     );
     assert!(
-        with("name = \"release\"\nversion = \"1.0\"", "name = \"release\"")
+        refusal_after_replacing("name = \"release\"\nversion = \"1.0\"", "name = \"release\"")
             .contains("either `version` or `no_version`")
     );
 }
@@ -225,24 +241,30 @@ fn paths_stay_below_the_host() {
     for bad in
         ["/../{device}", "{device}", "/a//{device}", "/a b/{device}", "/.hidden/{device}", "/{device}/"]
     {
-        let said = with("directory = \"/{device}\"", &format!("directory = \"{bad}\""));
+        let said = refusal_after_replacing("directory = \"/{device}\"", &format!("directory = \"{bad}\""));
         assert!(said.contains("expected nothing or a path such as"), "{bad}: {said}");
     }
-    let page = GOOD.to_owned() + "[[pages]]\nchannel = \"release\"\npath = \"/../all.html\"\n";
-    assert!(read(&page).contains("found `/../all.html`"));
+    let page = GOOD_MATRIX.to_owned() + "[[pages]]\nchannel = \"release\"\npath = \"/../all.html\"\n";
+    assert!(read_refusal(&page).contains("found `/../all.html`"));
 }
 
 #[test]
 fn placeholders_are_axes_that_have_a_value() {
-    assert!(with("label = \"{device}\"", "label = \"{divice}\"").contains("found `{divice}` in `{divice}`"));
-    assert!(with("label = \"{device}\"", "label = \"{blas}\"").contains("found `{blas}`"));
-    assert!(with("label = \"{device}\"", "label = \"{device\"").contains("expected `}` after `{`"));
+    assert!(
+        refusal_after_replacing("label = \"{device}\"", "label = \"{divice}\"")
+            .contains("found `{divice}` in `{divice}`")
+    );
+    assert!(refusal_after_replacing("label = \"{device}\"", "label = \"{blas}\"").contains("found `{blas}`"));
+    assert!(
+        refusal_after_replacing("label = \"{device}\"", "label = \"{device\"")
+            .contains("expected `}` after `{`")
+    );
 }
 
 #[test]
 fn a_channel_that_there_is_not_is_named() {
     assert_eq!(
-        with("names.release", "names.releases"),
+        refusal_after_replacing("names.release", "names.releases"),
         "`matrix.toml`: expected a channel, one of `release`; found `releases`"
     );
 }
@@ -250,28 +272,30 @@ fn a_channel_that_there_is_not_is_named() {
 #[test]
 fn what_is_excluded_is_not_there_and_must_have_been() {
     let exclusion = |device: &str| {
-        GOOD.to_owned() + &format!("[[exclude]]\ndevice = \"{device}\"\nbecause = \"nobody has one\"\n")
+        GOOD_MATRIX.to_owned()
+            + &format!("[[exclude]]\ndevice = \"{device}\"\nbecause = \"nobody has one\"\n")
     };
-    assert_eq!(read(&exclusion("cuda")).lines().count(), 1);
-    assert!(read(&exclusion("cudo")).contains("found `cudo`"));
+    assert_eq!(read_refusal(&exclusion("cuda")).lines().count(), 1);
+    assert!(read_refusal(&exclusion("cudo")).contains("found `cudo`"));
     let nothing = exclusion("cuda").replacen("device = \"*\"", "device = \"cpu\"", 1);
     assert_eq!(
-        read(&nothing),
+        read_refusal(&nothing),
         "`matrix.toml`: expected each exclusion to exclude something; the one because “nobody has one” does not"
     );
 }
 
 #[test]
 fn a_text_that_is_no_matrix_says_where() {
-    assert!(read("host = ").starts_with("`matrix.toml`: line 1: "));
-    assert!(read("").contains("missing field"));
+    assert!(read_refusal("host = ").starts_with("`matrix.toml`: line 1: "));
+    assert!(read_refusal("").contains("missing field"));
 }
 
 #[test]
 fn pages_have_a_path_each() {
     let page = |path: &str| {
-        GOOD.to_owned() + &format!("[[pages]]\nchannel = \"release\"\ndevice = \"*\"\npath = \"{path}\"\n")
+        GOOD_MATRIX.to_owned()
+            + &format!("[[pages]]\nchannel = \"release\"\ndevice = \"*\"\npath = \"{path}\"\n")
     };
-    assert_eq!(Matrix::read("", &page("/{device}.html")).map(|matrix| matrix.pages.len()), Ok(2));
-    assert!(read(&page("/all.html")).contains("two are `/all.html`"));
+    assert_eq!(WheelMatrix::from_toml("", &page("/{device}.html")).map(|matrix| matrix.pages.len()), Ok(2));
+    assert!(read_refusal(&page("/all.html")).contains("two are `/all.html`"));
 }

@@ -1,18 +1,18 @@
 //! Options by the names that they had choose rows of the matrix.
 
-use oarlock_pack::matrix::{Matrix, OWN};
-use oarlock_pack::options::{Resolved, resolve};
+use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::options::{ResolvedOptions, resolve_options};
 
-fn resolved(options: &[&str]) -> Result<Resolved, String> {
-    resolved_on(&[], options)
+fn resolve_without_gpus(options: &[&str]) -> Result<ResolvedOptions, String> {
+    resolve_on_gpus(&[], options)
 }
 
 /// The same on a machine with GPUs of these compute capabilities.
-fn resolved_on(gpus: &[&str], options: &[&str]) -> Result<Resolved, String> {
+fn resolve_on_gpus(gpus: &[&str], options: &[&str]) -> Result<ResolvedOptions, String> {
     let here = || gpus.iter().map(|gpu| gpu.parse().expect("a number")).collect();
-    let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
+    let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
     let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    resolve(&matrix, &options, &here).map_err(|error| error.to_string())
+    resolve_options(&matrix, &options, &here).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -32,13 +32,13 @@ fn options_choose_rows() {
             &["cpu, mkl"],
         ),
     ] {
-        assert_eq!(resolved(options).expect("rows").rows, rows, "{options:?}");
+        assert_eq!(resolve_without_gpus(options).expect("rows").rows, rows, "{options:?}");
     }
 }
 
 #[test]
 fn defaults_are_those_of_the_tables() {
-    let all = resolved(&[]).expect("rows").options;
+    let all = resolve_without_gpus(&[]).expect("rows").options;
     let shown: Vec<String> = all.iter().map(|it| format!("{}={}", it.name, it.value)).collect();
     let expected = "WITH_GPU=ON WITH_ROCM=OFF WITH_AVX=ON WITH_MKL=ON WITH_DSO=ON WITH_PYTHON=ON WITH_TESTING=OFF \
         WITH_SYSTEM_BLAS=OFF WITH_DISTRIBUTE=OFF WITH_BRPC_RDMA=OFF ON_INFER=OFF CUDA_ARCH_NAME=All TENSORRT_ROOT=/usr";
@@ -48,9 +48,9 @@ fn defaults_are_those_of_the_tables() {
 
 #[test]
 fn what_was_given_is_shown_with_what_holds_instead() {
-    let found = resolved(&["WITH_GPU=OFF"]).expect("rows").options;
+    let found = resolve_without_gpus(&["WITH_GPU=OFF"]).expect("rows").options;
     assert!(found[0].is_given && found[0].value == "OFF" && found[0].means == "without cuda");
-    let found = resolved(&["WITH_NCCL=OFF"]).expect("rows").options;
+    let found = resolve_without_gpus(&["WITH_NCCL=OFF"]).expect("rows").options;
     let option = found.iter().find(|it| it.name == "WITH_NCCL").expect("what was given");
     assert!(option.is_given && !option.has_meaning && option.means.contains("one process"));
 }
@@ -84,19 +84,19 @@ fn what_cannot_be_is_refused_with_what_could() {
         ("WITH_ROCM=ON", "found `rocm`, which is planned: the plugin is not in the tree yet"),
         ("WITH_XPU=ON", "found `xpu`, which is planned"),
     ] {
-        let error = resolved(&[option]).expect_err(option);
+        let error = resolve_without_gpus(&[option]).expect_err(option);
         assert!(error.contains(words), "{option}: {error}");
     }
-    let error = resolved(&["WITH_GPU=ON", "WITH_ROCM=ON"]).expect_err("two devices");
+    let error = resolve_without_gpus(&["WITH_GPU=ON", "WITH_ROCM=ON"]).expect_err("two devices");
     assert_eq!(error, "expected one device, found `WITH_GPU=ON` and `WITH_ROCM=ON`");
 }
 
 #[test]
 fn the_same_options_choose_rows_of_an_era() {
-    let matrix = Matrix::of_era("2.2.1").expect("an era");
+    let matrix = WheelMatrix::historical("2.2.1").expect("an era");
     let rows = |options: &[&str]| {
         let options: Vec<String> = options.iter().map(|&it| it.to_owned()).collect();
-        resolve(&matrix, &options, &Vec::new).expect("rows").rows
+        resolve_options(&matrix, &options, &Vec::new).expect("rows").rows
     };
     assert!(
         rows(&["WITH_GPU=OFF", "WITH_AVX=OFF", "WITH_MKL=OFF"]).contains(&"cpu-openblas-noavx".to_owned())
@@ -105,8 +105,8 @@ fn the_same_options_choose_rows_of_an_era() {
 }
 
 /// The versions of CUDA that were chosen, and the reason that is told.
-fn chosen(gpus: &[&str], options: &[&str]) -> Result<(String, String), String> {
-    let found = resolved_on(gpus, options)?;
+fn chosen_cuda(gpus: &[&str], options: &[&str]) -> Result<(String, String), String> {
+    let found = resolve_on_gpus(gpus, options)?;
     let versions: Vec<&str> =
         found.rows.iter().map(|row| row.strip_suffix(", mkl").expect("a row with MKL")).collect();
     let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
@@ -143,7 +143,7 @@ fn gpus_choose_the_versions_of_cuda_that_serve_them() {
         // What is here does not count where a name is given.
         (&["9.0"], "Volta", "cuda12", "of Volta"),
     ] {
-        let found = chosen(gpus, &[&format!("CUDA_ARCH_NAME={name}")]).expect(name);
+        let found = chosen_cuda(gpus, &[&format!("CUDA_ARCH_NAME={name}")]).expect(name);
         assert_eq!(found.0, versions, "{name} on {gpus:?}");
         assert!(found.1.contains(reason), "{name} on {gpus:?}: {}", found.1);
     }
@@ -151,20 +151,20 @@ fn gpus_choose_the_versions_of_cuda_that_serve_them() {
         [("7.0 8.6", "cuda12"), ("86", "cuda12 cuda13"), ("8.0,12.2", "cuda13"), ("120", "cuda12 cuda13")]
     {
         let options = ["CUDA_ARCH_NAME=Manual", &format!("CUDA_ARCH_BIN={numbers}")];
-        assert_eq!(chosen(&[], &options).expect(numbers).0, versions, "{numbers}");
+        assert_eq!(chosen_cuda(&[], &options).expect(numbers).0, versions, "{numbers}");
     }
 }
 
 #[test]
 fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
-    let refused = |gpus: &[&str], options: &[&str]| chosen(gpus, options).expect_err("no wheel");
+    let refused = |gpus: &[&str], options: &[&str]| chosen_cuda(gpus, options).expect_err("no wheel");
     let error = refused(&["3.7"], &["CUDA_ARCH_NAME=Auto"]);
     assert!(error.ends_with("found those of this machine, of compute capability 3.7"), "{error}");
     for numbers in ["7.0 12.2", "x", "7.x", "7", ","] {
         let error = refused(&[], &["CUDA_ARCH_NAME=Manual", &format!("CUDA_ARCH_BIN={numbers}")]);
         assert!(error.starts_with("expected "), "{numbers}: {error}");
     }
-    let found = resolved(&["WITH_GPU=OFF", "CUDA_ARCH_NAME=Kepler"]).expect("rows");
+    let found = resolve_without_gpus(&["WITH_GPU=OFF", "CUDA_ARCH_NAME=Kepler"]).expect("rows");
     let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
     assert!(!option.has_meaning && option.means == "wheels with cpu are for no GPU of NVIDIA", "{option:?}");
 }
@@ -172,14 +172,17 @@ fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
 #[test]
 fn options_of_other_machines_and_of_devices_to_come_are_no_wheels_for_others() {
     for options in [&["WITH_ASCEND=ON"][..], &["WITH_ASCEND=ON", "WITH_ASCEND_CL=ON"]] {
-        let error = resolved(options).expect_err("a device that is planned");
+        let error = resolve_without_gpus(options).expect_err("a device that is planned");
         assert!(error.contains("found `npu`, which is planned"), "{error}");
     }
     for name in ["WITH_ARM", "WITH_AARCH64", "WITH_SW"] {
-        let error = resolved(&[&format!("{name}=ON")]).expect_err("another machine");
+        let error = resolve_without_gpus(&[&format!("{name}=ON")]).expect_err("another machine");
         let wanted =
             format!("expected a machine that there are wheels for (linux-x86_64), found `{name}=ON`");
         assert!(error.starts_with(&wanted), "{error}");
-        assert_eq!(resolved(&[&format!("{name}=OFF"), "WITH_GPU=OFF"]).expect("rows").rows, ["cpu, mkl"]);
+        assert_eq!(
+            resolve_without_gpus(&[&format!("{name}=OFF"), "WITH_GPU=OFF"]).expect("rows").rows,
+            ["cpu, mkl"]
+        );
     }
 }

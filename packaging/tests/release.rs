@@ -13,29 +13,29 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use oarlock_pack::release::Kind;
+use oarlock_pack::release::ReleaseItemKind;
 use serde_json::Value;
 
-use crate::release::{Built, files};
+use crate::release::{ReleaseFixture, files_below};
 
-fn read(directory: &Path, path: &str) -> String {
+fn read_file(directory: &Path, path: &str) -> String {
     std::fs::read_to_string(directory.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 #[test]
 fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
-    let built = Built::new();
+    let built = ReleaseFixture::new();
     let (one, other) = (built.path("one"), built.path("other"));
-    let items = built.write(&one, Some("v0.1.0")).expect("a release");
-    built.write(&other, Some("v0.1.0")).expect("a release");
-    let paths = files(&one);
-    assert_eq!(paths, files(&other));
+    let items = built.write_release(&one, Some("v0.1.0")).expect("a release");
+    built.write_release(&other, Some("v0.1.0")).expect("a release");
+    let paths = files_below(&one);
+    assert_eq!(paths, files_below(&other));
     for path in &paths {
         let same = std::fs::read(one.join(path)).expect(path) == std::fs::read(other.join(path)).expect(path);
         assert!(same, "{path}");
     }
-    let kinds: Vec<Kind> = items.iter().map(|item| item.kind).collect();
-    assert_eq!(kinds, [Kind::Wheel, Kind::Package, Kind::Image]);
+    let kinds: Vec<ReleaseItemKind> = items.iter().map(|item| item.kind).collect();
+    assert_eq!(kinds, [ReleaseItemKind::Wheel, ReleaseItemKind::Package, ReleaseItemKind::Image]);
     for item in &items {
         let name = item.path.rsplit('/').next().expect("a name");
         for end in ["spdx", "cdx"] {
@@ -46,7 +46,7 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
     for item in &items[1..] {
         let name = item.path.rsplit('/').next().expect("a name");
         let bill: Value =
-            serde_json::from_str(&read(&one, &format!("bills/{name}.spdx.json"))).expect("JSON");
+            serde_json::from_str(&read_file(&one, &format!("bills/{name}.spdx.json"))).expect("JSON");
         let names: Vec<&str> = bill["packages"]
             .as_array()
             .expect("a list")
@@ -58,7 +58,7 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
         }
     }
     // What is signed is every file, but for the list, its signatures, and what directories keep for themselves.
-    let sums = read(&one, "SHA256SUMS");
+    let sums = read_file(&one, "SHA256SUMS");
     let listed: Vec<&str> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect();
     let is_listed = |path: &&String| {
         !path.starts_with("SHA256SUMS") && !path.rsplit('/').next().is_some_and(|name| name.starts_with('.'))
@@ -76,16 +76,16 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
 
 #[test]
 fn where_it_comes_from_is_signed_so_that_openssl_can_say_so() {
-    let built = Built::new();
+    let built = ReleaseFixture::new();
     let out = built.path("out");
-    let items = built.write(&out, Some("v0.1.0")).expect("a release");
-    let envelope: Value = serde_json::from_str(&read(&out, "provenance.json")).expect("JSON");
+    let items = built.write_release(&out, Some("v0.1.0")).expect("a release");
+    let envelope: Value = serde_json::from_str(&read_file(&out, "provenance.json")).expect("JSON");
     let decoded = |text: &Value| STANDARD.decode(text.as_str().expect("a text")).expect("base64");
     let payload = decoded(&envelope["payload"]);
     let kind = envelope["payloadType"].as_str().expect("a text");
     let head = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len());
-    built.put("signed", &[head.as_bytes(), payload.as_slice()].concat());
-    built.put("signature", &decoded(&envelope["signatures"][0]["sig"]));
+    built.put_file("signed", &[head.as_bytes(), payload.as_slice()].concat());
+    built.put_file("signature", &decoded(&envelope["signatures"][0]["sig"]));
     let verify = || {
         let mut openssl = Command::new("openssl");
         openssl.args(["pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", "out/release-key.pem"]);
@@ -93,7 +93,7 @@ fn where_it_comes_from_is_signed_so_that_openssl_can_say_so() {
         openssl.output().expect("openssl").status.success()
     };
     assert!(verify());
-    built.put("signed", &[head.as_bytes(), payload.as_slice(), b" "].concat());
+    built.put_file("signed", &[head.as_bytes(), payload.as_slice(), b" "].concat());
     assert!(!verify());
     let statement: Value = serde_json::from_slice(&payload).expect("JSON");
     let subjects: Vec<(&str, &str)> = statement["subject"]
@@ -122,32 +122,35 @@ fn where_it_comes_from_is_signed_so_that_openssl_can_say_so() {
 
 #[test]
 fn a_rehearsal_says_that_it_is_one() {
-    let built = Built::new();
+    let built = ReleaseFixture::new();
     let out = built.path("out");
-    built.write(&out, None).expect("a release");
-    assert!(read(&out, "index.html").contains("This is a rehearsal"));
-    let said: Value = serde_json::from_str(&read(&out, "release.json")).expect("JSON");
+    built.write_release(&out, None).expect("a release");
+    assert!(read_file(&out, "index.html").contains("This is a rehearsal"));
+    let said: Value = serde_json::from_str(&read_file(&out, "release.json")).expect("JSON");
     assert_eq!((&said["is_rehearsal"], &said["tag"]), (&Value::Bool(true), &Value::Null));
     // In its place comes the release.
-    built.write(&out, Some("v0.1.0")).expect("a release");
-    assert!(!read(&out, "index.html").contains("rehearsal"));
+    built.write_release(&out, Some("v0.1.0")).expect("a release");
+    assert!(!read_file(&out, "index.html").contains("rehearsal"));
 }
 
 #[test]
 fn nothing_is_left_where_a_release_cannot_be_made() {
-    let built = Built::new();
-    built.put("out/notes.txt", b"mine");
-    let error = built.write(&built.path("out"), None).expect_err("a refusal").to_string();
+    let built = ReleaseFixture::new();
+    built.put_file("out/notes.txt", b"mine");
+    let error = built.write_release(&built.path("out"), None).expect_err("a refusal").to_string();
     assert!(error.contains("found `notes.txt` in it, which no release put there"), "{error}");
-    assert_eq!(files(&built.path("out")), ["notes.txt"]);
+    assert_eq!(files_below(&built.path("out")), ["notes.txt"]);
     // A wheel that does not say what it is made of.
     let wheels = std::fs::read_dir(built.path("wheels")).expect("a directory");
     let wheel = wheels.map(|it| it.expect("a file").path()).next().expect("a wheel");
-    let mut read = oarlock_pack::wheel::Wheel::read(&wheel).expect("a wheel");
-    read.say("sboms/oarlock-plugin-openblas.cyclonedx.json", b"{}".to_vec());
-    std::fs::write(&wheel, read.to_bytes(&oarlock_pack::packed::Effort::Usual.into()).expect("a wheel"))
-        .expect("a file");
-    let error = built.write(&built.path("new"), None).expect_err("a refusal").to_string();
+    let mut read = oarlock_pack::wheel::Wheel::read_file(&wheel).expect("a wheel");
+    read.add_metadata("sboms/oarlock-plugin-openblas.cyclonedx.json", b"{}".to_vec());
+    std::fs::write(
+        &wheel,
+        read.to_bytes(&oarlock_pack::file_packer::CompressionEffort::Usual.into()).expect("a wheel"),
+    )
+    .expect("a file");
+    let error = built.write_release(&built.path("new"), None).expect_err("a refusal").to_string();
     assert!(error.contains("sboms/oarlock-plugin-openblas.cyclonedx.json"), "{error}");
     assert!(!built.path("new").exists());
 }

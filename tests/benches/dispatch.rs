@@ -8,21 +8,21 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use oarlock_core::flags::Flags;
-use oarlock_core::{Attributes, Invocation, Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions, Identity};
-use oarlock_sdk::{Dtype, Host, Kernel, Operand, Plugin, Result, family};
+use oarlock_core::{Attributes, Op, OpInvocation, Runtime, Tensor};
+use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
+use oarlock_sdk::{Dtype, HostServices, Kernel, OperandSpec, Plugin, Result, family};
 
 /// Counts what is asked of the system.
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
-    static ASKED: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATION_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is passed on.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
+        ALLOCATION_COUNT.set(ALLOCATION_COUNT.get() + 1);
         // SAFETY: the caller's word is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -34,44 +34,44 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static GLOBAL_ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// A plugin with an op of its own that does nothing, so that only the way to it is measured.
-fn nothing(_: &Host) -> Result<Plugin<()>> {
-    let operand = Operand::new(family::FLOATING);
+fn no_op_plugin(_: &HostServices) -> Result<Plugin<()>> {
+    let operand = OperandSpec::new(family::FLOATING);
     let kernel = Kernel::new("Nothing", |(): &(), _| Ok(()))
-        .domain("bench")
-        .device_type("cpu")
-        .inputs([operand; 7])
-        .outputs([operand])
-        .infer(|(), call| call.allocate_output(0, Dtype::F32, &[1]));
-    Ok(Plugin::without_device("bench-nothing", "1.0.0").kernels([kernel]))
+        .with_domain("bench")
+        .with_device_type("cpu")
+        .with_inputs([operand; 7])
+        .with_outputs([operand])
+        .with_shape_inference(|(), call| call.allocate_output(0, Dtype::F32, &[1]));
+    Ok(Plugin::for_kernels("bench-nothing", "1.0.0").with_kernels([kernel]))
 }
 
-const ROUNDS: usize = 200;
-const CALLS: u32 = 2000;
+const ROUND_COUNT: usize = 200;
+const CALLS_PER_ROUND: u32 = 2000;
 
 /// The median and the 99th percentile of nanoseconds per call over rounds of many calls, and allocations per call.
-fn measure(mut call: impl FnMut()) -> (f64, f64, f64) {
-    let mut rounds: Vec<f64> = Vec::with_capacity(ROUNDS);
-    (0..CALLS).for_each(|_| call());
-    let before = ASKED.get();
-    for _ in 0..ROUNDS {
+fn measure_calls(mut call: impl FnMut()) -> (f64, f64, f64) {
+    let mut rounds: Vec<f64> = Vec::with_capacity(ROUND_COUNT);
+    (0..CALLS_PER_ROUND).for_each(|_| call());
+    let before = ALLOCATION_COUNT.get();
+    for _ in 0..ROUND_COUNT {
         let start = Instant::now();
-        (0..CALLS).for_each(|_| call());
-        rounds.push(start.elapsed().as_nanos() as f64 / f64::from(CALLS));
+        (0..CALLS_PER_ROUND).for_each(|_| call());
+        rounds.push(start.elapsed().as_nanos() as f64 / f64::from(CALLS_PER_ROUND));
     }
-    let asked = (ASKED.get() - before) as f64 / (ROUNDS as f64 * f64::from(CALLS));
+    let asked = (ALLOCATION_COUNT.get() - before) as f64 / (ROUND_COUNT as f64 * f64::from(CALLS_PER_ROUND));
     rounds.sort_by(f64::total_cmp);
-    (rounds[ROUNDS / 2], rounds[ROUNDS * 99 / 100], asked)
+    (rounds[ROUND_COUNT / 2], rounds[ROUND_COUNT * 99 / 100], asked)
 }
 
 fn main() {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("bench", Config::default(), environment);
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+    let mut options = HostOptions::new("bench", HostConfig::default(), environment);
     options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "bench-nothing", query: oarlock_sdk::query!(nothing) },
+        BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltInPlugin { name: "bench-nothing", query: oarlock_sdk::query!(no_op_plugin) },
     ];
     let flags = Flags::from_environment(|_| None).expect("defaults");
     let runtime = Runtime::start(options, flags).expect("a runtime");
@@ -83,19 +83,22 @@ fn main() {
     let add = Op::latest(&runtime, "Add").expect("Add");
     let empty = Op::new(&runtime, "bench", "Nothing", 1, Attributes::new()).expect("an op");
     let seven = [Some(&one); 7];
-    let call = Invocation { inputs: &seven, outputs: 1, device: None, stream: None };
-    let mut packed = empty.pack(&runtime, &call).expect("a packed call");
+    let call = OpInvocation { inputs: &seven, outputs: 1, device: None, stream: None };
+    let mut packed = empty.bind_call(&runtime, &call).expect("a packed call");
     let pair = [Some(&one), Some(&one)];
-    let sum = Invocation { inputs: &pair, outputs: 1, device: None, stream: None };
-    let mut packed_add = add.pack(&runtime, &sum).expect("a packed call");
+    let sum = OpInvocation { inputs: &pair, outputs: 1, device: None, stream: None };
+    let mut packed_add = add.bind_call(&runtime, &sum).expect("a packed call");
 
     println!("| call | p50, ns | p99, ns | allocations |\n|---|---|---|---|");
     let row = |name: &str, (median, high, asked): (f64, f64, f64)| {
         println!("| {name} | {median:.1} | {high:.1} | {asked:.2} |");
     };
-    row("packed, 8 operands, a kernel that does nothing", measure(|| packed.run().expect("a run")));
-    row("packed, `Add` of 1 element", measure(|| packed_add.run().expect("a run")));
-    row("8 operands, a kernel that does nothing", measure(|| drop(black_box(empty.invoke(&runtime, &call)))));
-    row("`Add` of 1 element", measure(|| drop(black_box(add.run(&runtime, &[&one, &one])))));
-    row("`Add` of 1024 elements", measure(|| drop(black_box(add.run(&runtime, &[&many, &many])))));
+    row("packed, 8 operands, a kernel that does nothing", measure_calls(|| packed.run().expect("a run")));
+    row("packed, `Add` of 1 element", measure_calls(|| packed_add.run().expect("a run")));
+    row(
+        "8 operands, a kernel that does nothing",
+        measure_calls(|| drop(black_box(empty.invoke(&runtime, &call)))),
+    );
+    row("`Add` of 1 element", measure_calls(|| drop(black_box(add.run(&runtime, &[&one, &one])))));
+    row("`Add` of 1024 elements", measure_calls(|| drop(black_box(add.run(&runtime, &[&many, &many])))));
 }

@@ -10,104 +10,107 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use oarlock_host::{BuiltIn, Config, Device, Environment, Host, HostOptions, Identity, ProbeCommand};
+use oarlock_host::{
+    BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, PluginDevice, ProbeCommand,
+    ProcessIdentity,
+};
 
 /// Calls in one sample, so that reading the clock costs little beside them.
-const CALLS: u32 = 1000;
+const CALLS_PER_SAMPLE: u32 = 1000;
 /// Samples of each way.
-const SAMPLES: usize = 2000;
+const SAMPLE_COUNT: usize = 2000;
 /// Starts of the command.
-const STARTS: usize = 40;
+const START_COUNT: usize = 40;
 /// Plugins in the full directory, and how many of them can be used.
-const PLUGINS: (usize, usize) = (64, 4);
+const PLUGIN_COUNTS: (usize, usize) = (64, 4);
 
 fn main() {
     let place = tempfile::tempdir().unwrap();
-    println!("{SAMPLES} samples of {CALLS} calls each, in turns; nanoseconds a call\n");
-    call_costs(place.path());
+    println!("{SAMPLE_COUNT} samples of {CALLS_PER_SAMPLE} calls each, in turns; nanoseconds a call\n");
+    measure_call_costs(place.path());
     if let Some(command) = std::env::var_os("OARLOCK_COMMAND").map(PathBuf::from) {
-        println!("\n{STARTS} starts of the command; milliseconds, and the most memory any start held\n");
-        start_costs(&command, place.path());
+        println!("\n{START_COUNT} starts of the command; milliseconds, and the most memory any start held\n");
+        measure_start_costs(&command, place.path());
     }
 }
 
 /// The direct call: what stands in a program that is linked to its device.
 #[inline(never)]
-extern "C" fn direct(_context: *mut std::ffi::c_void, device: u32) -> u64 {
+extern "C" fn direct_call(_context: *mut std::ffi::c_void, device: u32) -> u64 {
     u64::from(black_box(device) != 0)
 }
 
-fn call_costs(scratch: &Path) {
-    let (plain, traced) = (host(scratch, "plain", false), host(scratch, "traced", true));
+fn measure_call_costs(scratch: &Path) {
+    let (plain, traced) = (start_host(scratch, "plain", false), start_host(scratch, "traced", true));
     let device = |host: &Host, name: &str| host.device(name).unwrap();
     let (c, rust, trace) = (device(&plain, "Good"), device(&plain, "cpu"), device(&traced, "Good"));
     let run_direct = || {
-        black_box(direct(black_box(std::ptr::null_mut()), black_box(0)));
+        black_box(direct_call(black_box(std::ptr::null_mut()), black_box(0)));
     };
-    let through = |device: &Device| {
+    let through = |device: &PluginDevice| {
         let device = black_box(device.clone());
         move || device.synchronize().unwrap()
     };
     let ways: [(&str, &dyn Fn() -> f64); 4] = [
-        ("direct call", &|| sample(run_direct)),
-        ("table, plugin in C", &|| sample(through(&c))),
-        ("table, plugin in Rust", &|| sample(through(&rust))),
-        ("table, plugin in C, traced", &|| sample(through(&trace))),
+        ("direct call", &|| sample_call(run_direct)),
+        ("table, plugin in C", &|| sample_call(through(&c))),
+        ("table, plugin in Rust", &|| sample_call(through(&rust))),
+        ("table, plugin in C, traced", &|| sample_call(through(&trace))),
     ];
-    let mut samples = vec![Vec::with_capacity(SAMPLES); ways.len()];
-    for _ in 0..SAMPLES {
+    let mut samples = vec![Vec::with_capacity(SAMPLE_COUNT); ways.len()];
+    for _ in 0..SAMPLE_COUNT {
         for (way, samples) in ways.iter().zip(&mut samples) {
             samples.push(way.1());
         }
     }
-    let base = quantile(&mut samples[0], 0.5);
+    let base = sample_quantile(&mut samples[0], 0.5);
     println!("| way | p50 | p99 | p50 over direct | p50 to direct |\n|---|---|---|---|---|");
     for ((name, _), samples) in ways.iter().zip(&mut samples) {
-        let (half, most) = (quantile(samples, 0.5), quantile(samples, 0.99));
+        let (half, most) = (sample_quantile(samples, 0.5), sample_quantile(samples, 0.99));
         println!("| {name} | {half:.2} | {most:.2} | {:+.2} | {:.2} |", half - base, half / base);
     }
 }
 
-fn sample(call: impl Fn()) -> f64 {
+fn sample_call(call: impl Fn()) -> f64 {
     let start = Instant::now();
-    for _ in 0..CALLS {
+    for _ in 0..CALLS_PER_SAMPLE {
         call();
     }
-    start.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    start.elapsed().as_nanos() as f64 / f64::from(CALLS_PER_SAMPLE)
 }
 
 /// A host with a copy of the plugin in C of its own, since a plugin serves one host.
-fn host(scratch: &Path, name: &str, traced: bool) -> Host {
+fn start_host(scratch: &Path, name: &str, traced: bool) -> Host {
     let directory = scratch.join(name);
     std::fs::create_dir(&directory).unwrap();
-    compile("good.c", &directory.join("good.so"));
-    let environment = Environment::new(|_| None, false, Identity::of_process());
+    compile_plugin("good.c", &directory.join("good.so"));
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
     let file = scratch.join("trace.json").display().to_string();
     let config = format!("[plugin.trace]\nfile = \"{file}\"\n");
-    let config = Config::parse(Path::new("bench.toml"), config.as_bytes()).unwrap();
+    let config = HostConfig::parse_file(Path::new("bench.toml"), config.as_bytes()).unwrap();
     let mut options = HostOptions::new("bench 1.0", config, environment);
     options.paths = vec![directory];
     options.cache_home = Some(scratch.join("cache"));
     let program = std::env::var_os("OARLOCK_COMMAND").expect("`scripts/bench` says where the command is");
     options.probe = Some(ProbeCommand { program: program.into(), arguments: vec!["__probe".into()] });
     options.built_in = vec![
-        BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-        BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
+        BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+        BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
     ];
     options.layers = if traced { vec!["trace".to_owned()] } else { Vec::new() };
     Host::start(&options).unwrap()
 }
 
-fn start_costs(command: &Path, scratch: &Path) {
+fn measure_start_costs(command: &Path, scratch: &Path) {
     let full = scratch.join("full");
     std::fs::create_dir(&full).unwrap();
     let names = ["wrong_major.c", "symbol_leak.c", "missing_required_slot.c", "no_entry.c", "name_empty.c"];
-    for index in 0..PLUGINS.0 {
+    for index in 0..PLUGIN_COUNTS.0 {
         let file = full.join(format!("plugin{index:02}.so"));
-        if index < PLUGINS.1 {
-            compile_as("good.c", &file, index);
+        if index < PLUGIN_COUNTS.1 {
+            compile_numbered_plugin("good.c", &file, index);
         } else {
-            compile_as(names[index % names.len()], &file, index);
+            compile_numbered_plugin(names[index % names.len()], &file, index);
         }
     }
     let empty = scratch.join("empty");
@@ -129,8 +132,8 @@ fn start_costs(command: &Path, scratch: &Path) {
     };
     // The first start fills the cache of probes.
     cases.iter().for_each(|case| _ = run(case));
-    let mut samples = vec![(Vec::with_capacity(STARTS), 0u64); cases.len()];
-    for _ in 0..STARTS {
+    let mut samples = vec![(Vec::with_capacity(START_COUNT), 0u64); cases.len()];
+    for _ in 0..START_COUNT {
         for (case, (times, memory)) in cases.iter().zip(&mut samples) {
             let (milliseconds, kibibytes) = run(case);
             times.push(milliseconds);
@@ -139,7 +142,7 @@ fn start_costs(command: &Path, scratch: &Path) {
     }
     println!("| command | p50 | p99 | memory |\n|---|---|---|---|");
     for ((name, ..), (times, memory)) in cases.iter().zip(&mut samples) {
-        let (half, most) = (quantile(times, 0.5), quantile(times, 0.99));
+        let (half, most) = (sample_quantile(times, 0.5), sample_quantile(times, 0.99));
         println!("| {name} | {half:.1} | {most:.1} | {:.1} MiB |", *memory as f64 / 1024.0);
     }
 }
@@ -147,13 +150,13 @@ fn start_costs(command: &Path, scratch: &Path) {
 /// Runs a command to its end: how many milliseconds it took, and the most memory it held in KiB.
 fn run_once(command: &mut Command) -> (f64, u64) {
     let start = Instant::now();
-    let memory = wait(command.spawn().unwrap());
+    let memory = wait_for_child(command.spawn().unwrap());
     (start.elapsed().as_secs_f64() * 1000.0, memory)
 }
 
 /// Waits for one process, and asks the system what it used; the library's own way of waiting does not tell.
 #[expect(unsafe_code, reason = "the standard library does not say what a child used")]
-fn wait(child: std::process::Child) -> u64 {
+fn wait_for_child(child: std::process::Child) -> u64 {
     let mut status = 0;
     // SAFETY: the struct is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -163,17 +166,17 @@ fn wait(child: std::process::Child) -> u64 {
     usage.ru_maxrss.unsigned_abs()
 }
 
-fn quantile(samples: &mut [f64], part: f64) -> f64 {
+fn sample_quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[((samples.len() - 1) as f64 * part) as usize]
 }
 
-fn compile(source: &str, target: &Path) {
-    compile_as(source, target, 0);
+fn compile_plugin(source: &str, target: &Path) {
+    compile_numbered_plugin(source, target, 0);
 }
 
 /// Compiles a test plugin; plugins with different numbers have different bytes, so that each is probed.
-fn compile_as(source: &str, target: &Path, number: usize) {
+fn compile_numbered_plugin(source: &str, target: &Path, number: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("plugins").join(source)).unwrap();
     let text = format!("{text}\n__attribute__((used)) static const int number = {number};\n");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-const KERNELS: &str = "oarlock-plugin-cpu";
+const KERNEL_CRATE: &str = "oarlock-plugin-cpu";
 
 #[derive(Deserialize)]
 struct RootManifest {
@@ -39,22 +39,23 @@ struct PackageName {
     name: String,
 }
 
-fn read<T: serde::de::DeserializeOwned>(file: &Path) -> T {
+fn read_toml<T: serde::de::DeserializeOwned>(file: &Path) -> T {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 /// The crates that are linked with the kernels of the CPU, and the one that has them.
 fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
-    let manifests = members.iter().map(|member| read::<CrateManifest>(&root.join(member).join("Cargo.toml")));
+    let manifests =
+        members.iter().map(|member| read_toml::<CrateManifest>(&root.join(member).join("Cargo.toml")));
     let has_kernels = |manifest: &CrateManifest| {
-        manifest.package.name == KERNELS || manifest.dependencies.contains_key(KERNELS)
+        manifest.package.name == KERNEL_CRATE || manifest.dependencies.contains_key(KERNEL_CRATE)
     };
     manifests.filter(has_kernels).map(|manifest| manifest.package.name).collect()
 }
 
 /// The crates of a list that the profile `dist` does not optimise for speed alone.
-fn slow<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'a [String]) -> Vec<&'a str> {
+fn unoptimized_crates<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'a [String]) -> Vec<&'a str> {
     let fastest = toml::Value::Integer(3);
     let is_slow = |name: &&String| {
         let of_profile = |profile: &str| {
@@ -71,12 +72,12 @@ fn slow<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'a [String]) ->
 #[test]
 fn no_crate_that_is_linked_with_kernels_is_published_small_rather_than_fast() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository");
-    let RootManifest { workspace, profile } = read(&root.join("Cargo.toml"));
+    let RootManifest { workspace, profile } = read_toml(&root.join("Cargo.toml"));
     let crates = crates_with_kernels(root, &workspace.members);
-    for name in [KERNELS, "oarlock-cli", "oarlock-capi", "oarlock-python"] {
+    for name in [KERNEL_CRATE, "oarlock-cli", "oarlock-capi", "oarlock-python"] {
         assert!(crates.iter().any(|known| known == name), "{name} is linked with kernels; found {crates:?}");
     }
-    assert_eq!(slow(&profile, &crates), Vec::<&str>::new());
+    assert_eq!(unoptimized_crates(&profile, &crates), Vec::<&str>::new());
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn a_command_that_asks_for_size_is_noticed() {
     let fast = "[profile.release.package.oarlock-cli]\nopt-level = 1\n[profile.dist.package.oarlock-cli]\nopt-level = 3";
     let inherited =
         "[profile.release.package.oarlock-cli]\nopt-level = 1\n[profile.dist]\ninherits = \"release\"";
-    assert_eq!(slow(&profiles(small), &crates), ["oarlock-cli"]);
-    assert_eq!(slow(&profiles(fast), &crates), Vec::<&str>::new());
-    assert_eq!(slow(&profiles(inherited), &crates), ["oarlock-cli"]);
+    assert_eq!(unoptimized_crates(&profiles(small), &crates), ["oarlock-cli"]);
+    assert_eq!(unoptimized_crates(&profiles(fast), &crates), Vec::<&str>::new());
+    assert_eq!(unoptimized_crates(&profiles(inherited), &crates), ["oarlock-cli"]);
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Each floor, and the floors that its crates may depend on beside itself.
-const FLOORS: &[(&str, &[&str])] = &[
+const ALLOWED_FLOORS: &[(&str, &[&str])] = &[
     ("device-sdk", &[]),
     ("plugins", &["device-sdk"]),
     ("runtime/host", &["device-sdk"]),
@@ -25,7 +25,7 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// A crate of the workspace: its directory and the directories of the crates it depends on, from the root of the tree.
-struct Member {
+struct WorkspaceMember {
     directory: String,
     dependencies: Vec<String>,
 }
@@ -36,10 +36,10 @@ fn lies_in(directory: &str, floor: &str) -> bool {
 }
 
 /// One sentence for every dependency that leads to a floor it must not, and for every crate that is on no floor.
-fn breaches(members: &[Member]) -> Vec<String> {
+fn floor_breaches(members: &[WorkspaceMember]) -> Vec<String> {
     let mut found = Vec::new();
-    for Member { directory, dependencies } in members {
-        let Some((floor, below)) = FLOORS.iter().find(|(floor, _)| lies_in(directory, floor)) else {
+    for WorkspaceMember { directory, dependencies } in members {
+        let Some((floor, below)) = ALLOWED_FLOORS.iter().find(|(floor, _)| lies_in(directory, floor)) else {
             found.push(format!("`{directory}` is on no floor; add it to FLOORS and to ARCHITECTURE.md"));
             continue;
         };
@@ -54,35 +54,35 @@ fn breaches(members: &[Member]) -> Vec<String> {
 
 /// What `cargo metadata` prints, as far as it matters here.
 #[derive(Deserialize)]
-struct Metadata {
+struct CargoMetadata {
     workspace_root: PathBuf,
-    packages: Vec<Package>,
+    packages: Vec<CargoPackage>,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct CargoPackage {
     manifest_path: PathBuf,
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<CargoDependency>,
 }
 
 #[derive(Deserialize)]
-struct Dependency {
+struct CargoDependency {
     /// Where the crate lies, for one that does not come from a registry.
     path: Option<PathBuf>,
 }
 
 /// The crates of this workspace, as cargo sees them.
-fn workspace() -> Vec<Member> {
+fn workspace_members() -> Vec<WorkspaceMember> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo built this test, so it can be started");
     assert!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
-    let Metadata { workspace_root, packages } =
+    let CargoMetadata { workspace_root, packages } =
         serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
     let from_root = |path: &Path| path.strip_prefix(&workspace_root).unwrap_or(path).display().to_string();
-    let member = |package: Package| Member {
+    let member = |package: CargoPackage| WorkspaceMember {
         directory: from_root(package.manifest_path.parent().unwrap_or(&workspace_root)),
         dependencies: package
             .dependencies
@@ -96,9 +96,9 @@ fn workspace() -> Vec<Member> {
 
 #[test]
 fn every_crate_depends_only_on_its_own_floor_and_those_below() {
-    let members = workspace();
+    let members = workspace_members();
     assert!(members.iter().any(|member| member.directory == "runtime/host"), "the host is a crate");
-    assert_eq!(breaches(&members), Vec::<String>::new());
+    assert_eq!(floor_breaches(&members), Vec::<String>::new());
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn a_dependency_upwards_is_noticed() {
         ("packaging", "runtime/host"),
     ];
     for (directory, dependency) in upwards {
-        let member = Member { directory: directory.into(), dependencies: vec![dependency.into()] };
-        assert_eq!(breaches(&[member]).len(), 1, "{directory} on {dependency}");
+        let member = WorkspaceMember { directory: directory.into(), dependencies: vec![dependency.into()] };
+        assert_eq!(floor_breaches(&[member]).len(), 1, "{directory} on {dependency}");
     }
 }
 
 #[test]
 fn a_crate_on_no_floor_is_noticed() {
-    let member = Member { directory: "plugins-too/cpu".into(), dependencies: Vec::new() };
-    assert_eq!(breaches(&[member]).len(), 1);
+    let member = WorkspaceMember { directory: "plugins-too/cpu".into(), dependencies: Vec::new() };
+    assert_eq!(floor_breaches(&[member]).len(), 1);
 }

@@ -5,39 +5,39 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
+const STRICT_WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
 /// What many projects in C++ ask for beyond that.
-const STRICT_CPP: [&str; 2] = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant"];
-const HEADERS: [&str; 5] = [
+const STRICT_CPP_WARNINGS: [&str; 2] = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant"];
+const PUBLIC_HEADERS: [&str; 5] = [
     "oarlock/contract.h",
     "oarlock/contract_draft.h",
     "oarlock/contract_layout.h",
     "oarlock/plugin.h",
     "oarlock/op.h",
 ];
-const TEMPLATE: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
-const CPP_TEMPLATE: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
+const C_TEMPLATE_FLAGS: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
+const CPP_TEMPLATE_FLAGS: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
 
 /// A way of reading a header: a compiler and a language.
-const READERS: [[&str; 3]; 4] =
+const HEADER_COMPILERS: [[&str; 3]; 4] =
     [["gcc", "c", "c11"], ["clang", "c", "c11"], ["gcc", "c++", "c++17"], ["clang", "c++", "c++17"]];
 
-fn root() -> &'static Path {
+fn repository_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
 }
 
 /// A path for what one test builds.
-fn output(name: &str) -> PathBuf {
+fn output_path(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers");
     fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
     directory.join(name)
 }
 
 /// Runs a command in the repository with `input` and gives back what it printed.
-fn run(command: &mut Command, input: &str) -> String {
+fn run_command(command: &mut Command, input: &str) -> String {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
-        .current_dir(root())
+        .current_dir(repository_root())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -63,47 +63,47 @@ fn run(command: &mut Command, input: &str) -> String {
 }
 
 /// Compiles a source that includes `headers` in this order, with every reader.
-fn compiles(headers: &[&str]) {
+fn check_headers_compile(headers: &[&str]) {
     let source: String = headers.iter().map(|header| format!("#include \"{header}\"\n")).collect();
-    for [compiler, language, standard] in READERS {
+    for [compiler, language, standard] in HEADER_COMPILERS {
         let mut command = Command::new(compiler);
-        command.args(["-x", language, &format!("-std={standard}")]).args(STRICT);
+        command.args(["-x", language, &format!("-std={standard}")]).args(STRICT_WARNINGS);
         if language == "c++" {
-            command.args(STRICT_CPP);
+            command.args(STRICT_CPP_WARNINGS);
         }
-        run(command.args(["-O2", "-Idevice-sdk/include", "-c", "-o", "/dev/null", "-"]), &source);
+        run_command(command.args(["-O2", "-Idevice-sdk/include", "-c", "-o", "/dev/null", "-"]), &source);
     }
 }
 
 /// Runs the one line that the documentation gives, with `more` and the warnings, and lists the symbols of the result.
-fn build(compiler: &str, flags: &str, more: &str, name: &str, sources: &str) -> Vec<String> {
-    let file = output(name);
+fn build_plugin(compiler: &str, flags: &str, more: &str, name: &str, sources: &str) -> Vec<String> {
+    let file = output_path(name);
     let line = format!("{compiler} {flags} {more} -o '{}' {sources}", file.display());
-    run(Command::new("sh").args(["-c", &line]), "");
+    run_command(Command::new("sh").args(["-c", &line]), "");
     let symbols =
-        run(Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(file), "");
+        run_command(Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(file), "");
     symbols.lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn every_header_compiles_alone() {
-    for header in HEADERS {
-        compiles(&[header]);
+    for header in PUBLIC_HEADERS {
+        check_headers_compile(&[header]);
     }
 }
 
 #[test]
 fn every_header_may_be_included_twice() {
-    for header in HEADERS {
-        compiles(&[header, header]);
+    for header in PUBLIC_HEADERS {
+        check_headers_compile(&[header, header]);
     }
 }
 
 #[test]
 fn the_headers_compile_in_any_order() {
-    for first in HEADERS {
-        for second in HEADERS.into_iter().filter(|second| *second != first) {
-            compiles(&[first, second]);
+    for first in PUBLIC_HEADERS {
+        for second in PUBLIC_HEADERS.into_iter().filter(|second| *second != first) {
+            check_headers_compile(&[first, second]);
         }
     }
 }
@@ -116,15 +116,18 @@ fn a_failure_before_a_host_has_asked_is_an_error_and_no_crash() {
         int main(void) {\n\
             oarlock_log(OARLOCK_LOG_LEVEL_ERROR, \"nobody hears this\");\n\
             return OARLOCK_FAIL(OARLOCK_CODE_FATAL, \"too early\") == 0; }\n";
-    let program = output("too_early");
+    let program = output_path("too_early");
     let mut compiler = Command::new("cc");
-    run(compiler.args(["-std=c11", "-Idevice-sdk/include", "-x", "c", "-", "-o"]).arg(&program), source);
-    run(&mut Command::new(&program), "");
+    run_command(
+        compiler.args(["-std=c11", "-Idevice-sdk/include", "-x", "c", "-", "-o"]).arg(&program),
+        source,
+    );
+    run_command(&mut Command::new(&program), "");
 }
 
 #[test]
 fn a_comparison_of_pointers_does_not_compile() {
-    for [compiler, language, standard] in READERS {
+    for [compiler, language, standard] in HEADER_COMPILERS {
         let compiles = |pointer: &str| {
             let source = format!(
                 "#include \"oarlock/plugin.h\"\n\
@@ -134,7 +137,7 @@ fn a_comparison_of_pointers_does_not_compile() {
             );
             let mut command = Command::new(compiler);
             command.args(["-x", language, &format!("-std={standard}"), "-Idevice-sdk/include"]);
-            command.args(["-c", "-o", "/dev/null", "-"]).current_dir(root());
+            command.args(["-c", "-o", "/dev/null", "-"]).current_dir(repository_root());
             let started = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
             let mut child = started.expect("the compiler is installed");
             let mut input = child.stdin.take().expect("stdin is a pipe");
@@ -149,14 +152,23 @@ fn a_comparison_of_pointers_does_not_compile() {
 #[test]
 fn the_c_template_builds_with_the_one_line_and_exports_the_entry_alone() {
     let sources = "device-sdk/templates/c/*.c";
-    assert_eq!(build("cc", TEMPLATE, "", "libcustom_cpu.so", sources), ["oarlock_plugin_query"]);
+    assert_eq!(
+        build_plugin("cc", C_TEMPLATE_FLAGS, "", "libcustom_cpu.so", sources),
+        ["oarlock_plugin_query"]
+    );
 }
 
 #[test]
 fn the_c_template_builds_without_a_warning() {
     for compiler in ["gcc", "clang"] {
         let name = format!("libcustom_cpu_{compiler}.so");
-        let symbols = build(compiler, TEMPLATE, &STRICT.join(" "), &name, "device-sdk/templates/c/*.c");
+        let symbols = build_plugin(
+            compiler,
+            C_TEMPLATE_FLAGS,
+            &STRICT_WARNINGS.join(" "),
+            &name,
+            "device-sdk/templates/c/*.c",
+        );
         assert_eq!(symbols, ["oarlock_plugin_query"]);
     }
 }
@@ -166,8 +178,8 @@ fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own
     for compiler in ["g++", "clang++"] {
         let name = format!("libcustom_device_{compiler}.so");
         let sources = "device-sdk/templates/cpp/custom_device.cpp";
-        let warnings = [&STRICT[..], &STRICT_CPP].concat().join(" ");
-        let symbols = build(compiler, CPP_TEMPLATE, &warnings, &name, sources);
+        let warnings = [&STRICT_WARNINGS[..], &STRICT_CPP_WARNINGS].concat().join(" ");
+        let symbols = build_plugin(compiler, CPP_TEMPLATE_FLAGS, &warnings, &name, sources);
         // The headers of the standard library export their templates whatever the flags say.
         let own: Vec<_> = symbols.iter().filter(|symbol| !symbol.starts_with("_ZNS")).collect();
         assert_eq!(own, ["oarlock_plugin_query"]);
@@ -176,24 +188,24 @@ fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own
 
 #[test]
 fn the_plugins_of_the_tests_are_wrong_in_no_way_that_a_compiler_sees() {
-    let directory = root().join("tests/plugins");
+    let directory = repository_root().join("tests/plugins");
     for entry in fs::read_dir(directory).expect("the plugins are there") {
         let path = entry.expect("the directory can be read").path();
         let readers = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("c") => [("gcc", TEMPLATE), ("clang", TEMPLATE)],
-            Some("cpp") => [("g++", CPP_TEMPLATE), ("clang++", CPP_TEMPLATE)],
+            Some("c") => [("gcc", C_TEMPLATE_FLAGS), ("clang", C_TEMPLATE_FLAGS)],
+            Some("cpp") => [("g++", CPP_TEMPLATE_FLAGS), ("clang++", CPP_TEMPLATE_FLAGS)],
             _ => continue,
         };
         for (compiler, flags) in readers {
             let source = format!("'{}'", path.display());
-            build(compiler, flags, &STRICT.join(" "), "plugin.so", &source);
+            build_plugin(compiler, flags, &STRICT_WARNINGS.join(" "), "plugin.so", &source);
         }
     }
 }
 
 #[test]
 fn the_readme_of_the_plugins_lists_every_plugin() {
-    let directory = root().join("tests/plugins");
+    let directory = repository_root().join("tests/plugins");
     let readme = fs::read_to_string(directory.join("README.md")).expect("the README is there");
     for entry in fs::read_dir(directory).expect("the plugins are there") {
         let name = entry.expect("the directory can be read").file_name().to_string_lossy().into_owned();

@@ -6,73 +6,80 @@
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use oarlock_core::flags::Flags;
-use oarlock_core::{Attributes, Device, Error, Invocation, Op, Outputs, Result, Runtime, Tensor};
-use oarlock_host::BuiltIn;
-use oarlock_sdk::{Call, Dtype, DtypeSet, Host, Kernel, KernelFlags, Operand, Plugin, abi};
-use oarlock_tests::bare_host::{CPU, host_options};
+use oarlock_core::{Attributes, Device, Error, Op, OpInvocation, OpOutputs, Result, Runtime, Tensor};
+use oarlock_host::BuiltInPlugin;
+use oarlock_sdk::{Dtype, DtypeSet, HostServices, Kernel, KernelCall, KernelFlags, OperandSpec, Plugin, abi};
+use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 
-const F32: Operand = Operand::new(DtypeSet::F32);
+const F32_OPERAND: OperandSpec = OperandSpec::new(DtypeSet::F32);
 
-type Body = fn(&(), &Call<'_>) -> oarlock_sdk::Result<()>;
+type KernelBody = fn(&(), &KernelCall<'_>) -> oarlock_sdk::Result<()>;
 
 /// A kernel for the CPU that does its work, which is nothing.
-fn idle(op: &str) -> Kernel<()> {
-    kernel(op, |_, _| Ok(()))
+fn idle_kernel(op: &str) -> Kernel<()> {
+    cpu_kernel(op, |_, _| Ok(()))
 }
 
-fn kernel(op: &str, run: Body) -> Kernel<()> {
-    Kernel::new(op, run).device_type("cpu").score(1000).inputs([F32]).outputs([F32])
+fn cpu_kernel(op: &str, run: KernelBody) -> Kernel<()> {
+    Kernel::new(op, run)
+        .with_device_type("cpu")
+        .with_score(1000)
+        .with_inputs([F32_OPERAND])
+        .with_outputs([F32_OPERAND])
 }
 
 /// A kernel for an op of a domain that nobody else knows, which asks for the memory of its outputs.
-fn own(op: &str, run: Body) -> Kernel<()> {
-    kernel(op, run).domain("test.hostile").flags(KernelFlags::ALLOCATES_OUTPUTS)
+fn custom_kernel(op: &str, run: KernelBody) -> Kernel<()> {
+    cpu_kernel(op, run).with_domain("test.hostile").with_flags(KernelFlags::ALLOCATES_OUTPUTS)
 }
 
 /// A call of an op of that domain.
-fn own_op(runtime: &Runtime, name: &str) -> Op {
+fn custom_op(runtime: &Runtime, name: &str) -> Op {
     Op::new(runtime, "test.hostile", name, 1, Attributes::new()).expect("an op of the plugin")
 }
 
-fn start(query: abi::PluginQuery) -> (Runtime, Device) {
-    let options = host_options("tests", "", &[CPU, BuiltIn { name: "hostile", query }]);
+fn start_runtime(query: abi::PluginQuery) -> (Runtime, Device) {
+    let options = host_options("tests", "", &[CPU_PLUGIN, BuiltInPlugin { name: "hostile", query }]);
     let runtime =
         Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime");
     let cpu = runtime.device("cpu").expect("the CPU");
     (runtime, cpu)
 }
 
-fn invoke(op: &Op, runtime: &Runtime, x: &Tensor) -> Result<Outputs> {
-    op.invoke(runtime, &Invocation { inputs: &[Some(x)], outputs: 1, device: None, stream: None })
+fn invoke_op(op: &Op, runtime: &Runtime, x: &Tensor) -> Result<OpOutputs> {
+    op.invoke(runtime, &OpInvocation { inputs: &[Some(x)], outputs: 1, device: None, stream: None })
 }
 
 /// The rows of the plugin that make no sense, as `op: reason`.
-fn problems(runtime: &Runtime) -> Vec<String> {
-    let problems = runtime.registry().problems();
-    problems.iter().map(|problem| format!("{}: {}", problem.row.plugin(), problem.error)).collect()
+fn registration_problems(runtime: &Runtime) -> Vec<String> {
+    let problems = runtime.registry().find_problems();
+    problems.iter().map(|problem| format!("{}: {}", problem.row.plugin_name(), problem.error)).collect()
 }
 
-fn senseless(_: &Host) -> oarlock_sdk::Result<Plugin> {
-    Ok(Plugin::without_device("hostile", "1.0").kernels([
-        idle("Idenity"),
-        idle("Identity").domain("ai.onx"),
-        idle("Identity").device_type("cpuu"),
-        idle("Identity").since(4_000_000_000),
-        idle("Identity").since(1).until(u32::MAX).inputs([F32, F32]),
-        idle("Identity").inputs([F32.named("inptu")]),
-        idle("Identity").outputs([]),
-        idle("NonZero").outputs([F32]),
-        idle("Add"),
+fn senseless_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
+    Ok(Plugin::for_kernels("hostile", "1.0").with_kernels([
+        idle_kernel("Idenity"),
+        idle_kernel("Identity").with_domain("ai.onx"),
+        idle_kernel("Identity").with_device_type("cpuu"),
+        idle_kernel("Identity").since_version(4_000_000_000),
+        idle_kernel("Identity")
+            .since_version(1)
+            .until_version(u32::MAX)
+            .with_inputs([F32_OPERAND, F32_OPERAND]),
+        idle_kernel("Identity").with_inputs([F32_OPERAND.with_name("inptu")]),
+        idle_kernel("Identity").with_outputs([]),
+        idle_kernel("NonZero").with_outputs([F32_OPERAND]),
+        idle_kernel("Add"),
         // These make sense, and are the same.
-        idle("Relu"),
-        idle("Relu"),
+        idle_kernel("Relu"),
+        idle_kernel("Relu"),
     ]))
 }
 
 #[test]
 fn a_row_that_makes_no_sense_is_told_with_what_was_expected_and_found_and_is_never_used() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
-    let found = problems(&runtime);
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(senseless_plugin));
+    let found = registration_problems(&runtime);
     let expected = [
         ["hostile: `Idenity`", "found `Idenity`", "did you mean `Identity`"],
         ["hostile: `Identity`", "the domain `ai.onx`", "did you mean `ai.onnx`"],
@@ -95,10 +102,11 @@ fn a_row_that_makes_no_sense_is_told_with_what_was_expected_and_found_and_is_nev
 
 #[test]
 fn of_two_rows_that_are_the_same_the_first_runs() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(senseless_plugin));
     let x = Tensor::from_slice(&cpu, &[1], &[2.5f32]).unwrap();
-    let call = Invocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
-    let explanation = Op::latest(&runtime, "Relu").unwrap().explain(&runtime, &call).unwrap().to_string();
+    let call = OpInvocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
+    let explanation =
+        Op::latest(&runtime, "Relu").unwrap().explain_call(&runtime, &call).unwrap().to_string();
     assert!(explanation.contains("chosen: `hostile`"), "{explanation}");
     assert!(
         explanation.contains("behind: `hostile` 1+ for `cpu`, score 1000: another comes first"),
@@ -108,54 +116,57 @@ fn of_two_rows_that_are_the_same_the_first_runs() {
 
 #[test]
 fn an_op_that_only_a_senseless_row_has_cannot_be_called() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(senseless));
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(senseless_plugin));
     assert!(Op::latest(&runtime, "Idenity").is_err());
     let op = Op::new(&runtime, "ai.onx", "Identity", 1, Attributes::new());
     let x = Tensor::from_slice(&cpu, &[1], &[2.5f32]).unwrap();
-    let error = invoke(&op.expect("an op of a domain of its own"), &runtime, &x).expect_err("a refusal");
+    let error = invoke_op(&op.expect("an op of a domain of its own"), &runtime, &x).expect_err("a refusal");
     assert!(error.to_string().contains("`hostile`") && error.to_string().contains("infer"), "{error}");
 }
 
-fn lying(_: &Host) -> oarlock_sdk::Result<Plugin> {
-    Ok(Plugin::without_device("hostile", "1.0").kernels([
-        own("Fails", |_, _| Err(oarlock_sdk::Error::unavailable("the unit is asleep"))),
-        own("Panics", |_, _| panic!("a mistake of the kernel")),
-        own("PanicsLate", |_, call| {
+fn lying_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
+    Ok(Plugin::for_kernels("hostile", "1.0").with_kernels([
+        custom_kernel("Fails", |_, _| Err(oarlock_sdk::PluginError::unavailable("the unit is asleep"))),
+        custom_kernel("Panics", |_, _| panic!("a mistake of the kernel")),
+        custom_kernel("PanicsLate", |_, call| {
             call.allocate_output(0, Dtype::F32, &[4])?;
             panic!("a mistake of the kernel")
         }),
-        own("Never", |_, _| Ok(())),
-        own("Negative", |_, call| call.allocate_output(0, Dtype::F32, &[-1])),
-        own("Overflows", |_, call| call.allocate_output(0, Dtype::F32, &[i64::MAX, 8])),
-        own("Greedy", |_, call| call.allocate_output(0, Dtype::F32, &[1 << 50])),
-        own("Beyond", |_, call| call.allocate_output(7, Dtype::F32, &[1])),
-        own("NoDtype", |_, call| call.allocate_output(0, Dtype(99), &[1])),
-        own("Twice", |_, call| {
+        custom_kernel("Never", |_, _| Ok(())),
+        custom_kernel("Negative", |_, call| call.allocate_output(0, Dtype::F32, &[-1])),
+        custom_kernel("Overflows", |_, call| call.allocate_output(0, Dtype::F32, &[i64::MAX, 8])),
+        custom_kernel("Greedy", |_, call| call.allocate_output(0, Dtype::F32, &[1 << 50])),
+        custom_kernel("Beyond", |_, call| call.allocate_output(7, Dtype::F32, &[1])),
+        custom_kernel("NoDtype", |_, call| call.allocate_output(0, Dtype(99), &[1])),
+        custom_kernel("Twice", |_, call| {
             call.allocate_output(0, Dtype::F32, &[1])?;
             call.allocate_output(0, Dtype::F32, &[2])
         }),
-        own("Silent", |_, call| {
+        custom_kernel("Silent", |_, call| {
             _ = call.allocate_output(0, Dtype::F32, &[-1]);
             Ok(())
         }),
-        own("Guesses", |_, call| call.input(9).map(|_| ())),
-        own("Workspace", |_, _| Ok(())).workspace(|_, _| Ok(u64::MAX - 7)),
-        own("Infers", |_, _| Ok(())).infer(|_, call| call.allocate_output(0, Dtype::F32, &[-4])),
-        own("InfersBadly", |_, _| Ok(())).infer(|_, _| panic!("a mistake of the kernel")),
-        own("Refuses", |_, _| Ok(())).supports(|_, _| panic!("a mistake of the kernel")),
-        own("Readies", |_, _| Ok(())).workspace(|_, _| Err(oarlock_sdk::Error::fatal("broken"))),
-        kernel("NonZero", |_, call| call.allocate_output(0, Dtype::F32, &[1, 1]))
-            .outputs([Operand::new(DtypeSet::I64)])
-            .flags(KernelFlags::ALLOCATES_OUTPUTS),
+        custom_kernel("Guesses", |_, call| call.input(9).map(|_| ())),
+        custom_kernel("Workspace", |_, _| Ok(())).with_workspace(|_, _| Ok(u64::MAX - 7)),
+        custom_kernel("Infers", |_, _| Ok(()))
+            .with_shape_inference(|_, call| call.allocate_output(0, Dtype::F32, &[-4])),
+        custom_kernel("InfersBadly", |_, _| Ok(()))
+            .with_shape_inference(|_, _| panic!("a mistake of the kernel")),
+        custom_kernel("Refuses", |_, _| Ok(())).with_support_check(|_, _| panic!("a mistake of the kernel")),
+        custom_kernel("Readies", |_, _| Ok(()))
+            .with_workspace(|_, _| Err(oarlock_sdk::PluginError::fatal("broken"))),
+        cpu_kernel("NonZero", |_, call| call.allocate_output(0, Dtype::F32, &[1, 1]))
+            .with_outputs([OperandSpec::new(DtypeSet::I64)])
+            .with_flags(KernelFlags::ALLOCATES_OUTPUTS),
     ]))
 }
 
 #[test]
 fn a_kernel_that_fails_lies_or_panics_is_an_error_that_names_op_and_plugin_and_leaves_nothing_behind() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
-    assert_eq!(problems(&runtime), Vec::<String>::new());
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(lying_plugin));
+    assert_eq!(registration_problems(&runtime), Vec::<String>::new());
     let x = Tensor::from_slice(&cpu, &[2], &[1f32, 2.0]).unwrap();
-    let held = cpu.pool().unwrap().statistics().allocated;
+    let held = cpu.memory_pool().unwrap().statistics().allocated;
     for (name, words) in [
         ("Fails", "`hostile`: the unit is asleep"),
         ("Panics", "the plugin panicked"),
@@ -175,21 +186,21 @@ fn a_kernel_that_fails_lies_or_panics_is_an_error_that_names_op_and_plugin_and_l
         ("Refuses", "the plugin panicked"),
         ("Readies", "`hostile`: broken"),
     ] {
-        let op = own_op(&runtime, name);
+        let op = custom_op(&runtime, name);
         for _ in 0..2 {
-            let error = invoke(&op, &runtime, &x).expect_err(name);
+            let error = invoke_op(&op, &runtime, &x).expect_err(name);
             let text = error.to_string();
             assert!(text.contains(words) && text.contains(&format!("`{name}`")), "{name}: {text}");
         }
         drop(op);
-        assert_eq!(cpu.pool().unwrap().statistics().allocated, held, "{name}");
+        assert_eq!(cpu.memory_pool().unwrap().statistics().allocated, held, "{name}");
         assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0]);
     }
 }
 
 #[test]
 fn an_output_of_another_dtype_than_the_op_says_is_refused() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(lying_plugin));
     let x = Tensor::from_slice(&cpu, &[1], &[1f32]).unwrap();
     let error = Op::latest(&runtime, "NonZero").unwrap().run(&runtime, &[&x]).expect_err("a refusal");
     let text = error.to_string();
@@ -197,28 +208,28 @@ fn an_output_of_another_dtype_than_the_op_says_is_refused() {
 }
 
 /// What the garbled plugin said, kept in reach, so that a leak checker knows that it is meant to stay.
-static KEPT: AtomicPtr<abi::KernelTable> = AtomicPtr::new(std::ptr::null_mut());
+static GARBLED_KERNELS: AtomicPtr<abi::KernelTable> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Answers as a good plugin, and puts a function that returns what is no error of the host in place of the kernel's.
-unsafe extern "C" fn garbled(host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
-    unsafe extern "C" fn run(
+unsafe extern "C" fn query_garbled_plugin(host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
+    unsafe extern "C" fn run_garbled(
         _: *mut std::ffi::c_void,
         _: *mut std::ffi::c_void,
         _: *const abi::Call,
     ) -> abi::Error {
         abi::Error(0xDEAD_BEEF_0BAD_F00D)
     }
-    fn good(_: &Host) -> oarlock_sdk::Result<Plugin> {
-        Ok(Plugin::without_device("hostile", "1.0").kernels([idle("Relu")]))
+    fn good_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
+        Ok(Plugin::for_kernels("hostile", "1.0").with_kernels([idle_kernel("Relu")]))
     }
     // SAFETY: both structs are the host's, which vouches for them.
     unsafe {
-        let answer = oarlock_sdk::query!(good)(host, plugin);
+        let answer = oarlock_sdk::query!(good_plugin)(host, plugin);
         let table = &*(*plugin).kernels;
-        let kernel = Box::leak(Box::new(abi::Kernel { run: Some(run), ..**table.kernels }));
+        let kernel = Box::leak(Box::new(abi::Kernel { run: Some(run_garbled), ..**table.kernels }));
         let list = Box::leak(Box::new(&raw const *kernel));
         let table = Box::leak(Box::new(abi::KernelTable { kernels: list, ..*table }));
-        KEPT.store(table, Ordering::Relaxed);
+        GARBLED_KERNELS.store(table, Ordering::Relaxed);
         (*plugin).kernels = table;
         answer
     }
@@ -226,7 +237,7 @@ unsafe extern "C" fn garbled(host: *const abi::Host, plugin: *mut abi::Plugin) -
 
 #[test]
 fn a_status_that_is_no_error_of_the_host_is_one_all_the_same() {
-    let (runtime, cpu) = start(garbled);
+    let (runtime, cpu) = start_runtime(query_garbled_plugin);
     let x = Tensor::from_slice(&cpu, &[1], &[1f32]).unwrap();
     let error: Error = Op::latest(&runtime, "Relu").unwrap().run(&runtime, &[&x]).expect_err("an error");
     let text = error.to_string();
@@ -237,14 +248,14 @@ fn a_status_that_is_no_error_of_the_host_is_one_all_the_same() {
 
 #[test]
 fn nothing_is_left_of_plugins_whose_kernels_went_wrong() {
-    let (runtime, cpu) = start(oarlock_sdk::query!(lying));
+    let (runtime, cpu) = start_runtime(oarlock_sdk::query!(lying_plugin));
     let plugins = runtime.host().plugins().to_vec();
     let x = Tensor::from_slice(&cpu, &[2], &[1f32, 2.0]).unwrap();
     for name in ["Fails", "Panics", "PanicsLate", "Never", "Twice", "Workspace", "Infers"] {
-        assert!(invoke(&own_op(&runtime, name), &runtime, &x).is_err());
+        assert!(invoke_op(&custom_op(&runtime, name), &runtime, &x).is_err());
     }
     drop((x, cpu, runtime));
     for plugin in plugins {
-        assert_eq!(plugin.live().to_string(), "no handles", "{}", plugin.info().name);
+        assert_eq!(plugin.live_handles().to_string(), "no handles", "{}", plugin.info().name);
     }
 }

@@ -4,24 +4,24 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use oarlock_host::{Config, Manifest};
-use oarlock_plugin_sim::Script;
+use oarlock_host::{HostConfig, PluginManifest};
+use oarlock_plugin_sim::FaultScript;
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The Markdown files of a directory, and of those below it when asked to.
-fn pages(directory: &Path, below: bool) -> Vec<PathBuf> {
+fn markdown_files(directory: &Path, below: bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut found = Vec::new();
     for path in entries.map(|entry| entry.expect("a directory that can be read").path()) {
         if path.is_dir() && below {
-            found.extend(pages(&path, below));
+            found.extend(markdown_files(&path, below));
         } else if path.extension().is_some_and(|extension| extension == "md") {
             found.push(path);
         }
@@ -30,25 +30,25 @@ fn pages(directory: &Path, below: bool) -> Vec<PathBuf> {
 }
 
 /// Every Markdown file of the project.
-fn documents() -> Vec<PathBuf> {
-    let mut found = pages(&root(), false);
+fn all_documents() -> Vec<PathBuf> {
+    let mut found = markdown_files(&repository_root(), false);
     for directory in ["docs/src", "docs/measurements", "packaging", "docker", "device-sdk/templates", "tests"]
     {
-        found.extend(pages(&root().join(directory), true));
+        found.extend(markdown_files(&repository_root().join(directory), true));
     }
     found
 }
 
 /// What stands in the round brackets of the links of a page.
-fn links(text: &str) -> impl Iterator<Item = &str> {
+fn markdown_links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
 /// The examples in a language, each with the page it stands on.
-fn examples(language: &str) -> Vec<(PathBuf, String)> {
+fn language_examples(language: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    for page in documents() {
-        for (index, part) in read(&page).split("```").enumerate() {
+    for page in all_documents() {
+        for (index, part) in read_text(&page).split("```").enumerate() {
             if let Some(example) = part.strip_prefix(language).filter(|_| index % 2 == 1) {
                 found.push((page.clone(), example.to_owned()));
             }
@@ -61,8 +61,8 @@ fn examples(language: &str) -> Vec<(PathBuf, String)> {
 #[test]
 fn every_link_to_a_file_leads_to_one() {
     let mut broken = Vec::new();
-    for page in documents() {
-        for link in links(&read(&page)) {
+    for page in all_documents() {
+        for link in markdown_links(&read_text(&page)) {
             let file = link.split('#').next().unwrap_or_default();
             let is_elsewhere = link.contains("://") || file.is_empty();
             let directory = page.parent().expect("a page lies in a directory");
@@ -76,40 +76,41 @@ fn every_link_to_a_file_leads_to_one() {
 
 #[test]
 fn every_page_and_every_decision_is_in_the_book() {
-    let book = root().join("docs/src");
-    let summary = read(&book.join("SUMMARY.md"));
-    let listed: BTreeSet<PathBuf> = links(&summary).map(|link| book.join(link)).collect();
-    let mut present: BTreeSet<PathBuf> = pages(&book, true).into_iter().collect();
+    let book = repository_root().join("docs/src");
+    let summary = read_text(&book.join("SUMMARY.md"));
+    let listed: BTreeSet<PathBuf> = markdown_links(&summary).map(|link| book.join(link)).collect();
+    let mut present: BTreeSet<PathBuf> = markdown_files(&book, true).into_iter().collect();
     present.remove(&book.join("SUMMARY.md"));
     assert_eq!(listed, present);
 }
 
 #[test]
 fn every_term_of_the_glossary_names_where_it_lives() {
-    let glossary = read(&root().join("docs/glossary.md"));
+    let glossary = read_text(&repository_root().join("docs/glossary.md"));
     let rows = glossary.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
     let homes = rows.filter_map(|row| row.trim_end_matches(" |").rsplit_once("| `")?.1.strip_suffix('`'));
     let homes: Vec<&str> = homes.collect();
     assert!(homes.len() > 80, "{} homes", homes.len());
-    let missing: Vec<&&str> = homes.iter().filter(|home| !root().join(home).exists()).collect();
+    let missing: Vec<&&str> = homes.iter().filter(|home| !repository_root().join(home).exists()).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
 fn every_reason_of_a_refusal_is_in_the_reference() {
-    let source = read(&root().join("runtime/host/src/refusal.rs"));
-    let (_, reasons) = source.split_once("pub enum Reason {").expect("the host has an enum of reasons");
+    let source = read_text(&repository_root().join("runtime/host/src/refusal.rs"));
+    let (_, reasons) =
+        source.split_once("pub enum RefusalReason {").expect("the host has an enum of reasons");
     let (reasons, _) = reasons.split_once("\n}").expect("the enum ends");
     let names = reasons.lines().filter_map(|line| line.trim().strip_suffix(','));
-    let expected: BTreeSet<String> = names.map(kebab_case).collect();
-    let page = read(&root().join("docs/src/reference/refusals.md"));
+    let expected: BTreeSet<String> = names.map(to_kebab_case).collect();
+    let page = read_text(&repository_root().join("docs/src/reference/refusals.md"));
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let documented: BTreeSet<String> =
         rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect();
     assert_eq!(documented, expected);
 }
 
-fn kebab_case(name: &str) -> String {
+fn to_kebab_case(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
         if letter.is_uppercase() && !text.is_empty() {
@@ -122,11 +123,13 @@ fn kebab_case(name: &str) -> String {
 
 #[test]
 fn every_example_of_a_manifest_or_a_configuration_is_accepted() {
-    for (page, example) in examples("toml\n") {
+    for (page, example) in language_examples("toml\n") {
         let result = if page.ends_with("manifest.md") {
-            Manifest::parse(&page, example.as_bytes()).map(drop).map_err(|refusal| refusal.to_string())
+            PluginManifest::parse_manifest(&page, example.as_bytes())
+                .map(drop)
+                .map_err(|refusal| refusal.to_string())
         } else {
-            Config::parse(&page, example.as_bytes()).map(drop).map_err(|error| error.to_string())
+            HostConfig::parse_file(&page, example.as_bytes()).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(result, Ok(()), "{example}");
     }
@@ -134,7 +137,7 @@ fn every_example_of_a_manifest_or_a_configuration_is_accepted() {
 
 #[test]
 fn every_option_of_the_cpu_device_is_on_its_page() {
-    let page = read(&root().join("docs/src/user/cpu.md"));
+    let page = read_text(&repository_root().join("docs/src/user/cpu.md"));
     let row = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
     };
@@ -142,9 +145,9 @@ fn every_option_of_the_cpu_device_is_on_its_page() {
         let rows = page.lines().skip_while(|line| !line.starts_with(head)).skip(2);
         rows.take_while(|line| line.starts_with('|')).map(row).collect()
     };
-    let sources = root().join("plugins/cpu/src");
-    let isa = read(&sources.join("isa.rs"));
-    let read_by_it = asked_for(&sources);
+    let sources = repository_root().join("plugins/cpu/src");
+    let isa = read_text(&sources.join("isa.rs"));
+    let read_by_it = requested_options(&sources);
     let options = table("| option |");
     assert_eq!(options.iter().map(|row| row[0].clone()).collect::<BTreeSet<_>>(), read_by_it);
     let (_, names) = isa.split_once("impl fmt::Display for Isa").expect("levels have names");
@@ -152,16 +155,16 @@ fn every_option_of_the_cpu_device_is_on_its_page() {
     let names: Vec<&str> = names.split('"').skip(1).step_by(2).collect();
     assert_eq!(options[0][1].split(", ").collect::<Vec<_>>(), names);
     for flag in table("| flag |") {
-        let known = oarlock_core::flags::TABLE.iter().find(|known| known.name == flag[0]);
+        let known = oarlock_core::flags::FLAG_TABLE.iter().find(|known| known.name == flag[0]);
         assert_eq!(known.map(|known| known.default), Some(flag[1].as_str()), "{}", flag[0]);
     }
 }
 
 /// The options that the sources of a plugin ask the host for.
-fn asked_for(directory: &Path) -> BTreeSet<String> {
+fn requested_options(directory: &Path) -> BTreeSet<String> {
     let option = |rest: &str| Some(rest.split_once('"')?.0.to_owned());
     let asked = |path: &PathBuf| -> Vec<String> {
-        read(path).split(".option(\"").skip(1).filter_map(option).collect()
+        read_text(path).split(".option(\"").skip(1).filter_map(option).collect()
     };
     rust_files(directory).iter().flat_map(asked).collect()
 }
@@ -183,10 +186,10 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
 /// A host of another making would run the kernels of the CPU with the best instruction set, whichever one is forced.
 #[test]
 fn tests_start_their_hosts_where_an_instruction_set_is_forced() {
-    let tests = root().join("tests/tests");
+    let tests = repository_root().join("tests/tests");
     let of_the_book = tests.join("library.rs");
     let names_query = |file: &PathBuf| {
-        let text = read(file);
+        let text = read_text(file);
         ["cpu", "sim"].iter().any(|plugin| text.contains(&format!("oarlock_plugin_{plugin}::QUERY")))
     };
     let found: Vec<PathBuf> = rust_files(&tests).into_iter().filter(names_query).collect();
@@ -199,8 +202,8 @@ fn tests_start_their_hosts_where_an_instruction_set_is_forced() {
 
 #[test]
 fn every_example_of_a_sim_script_is_accepted() {
-    for (page, example) in examples("sim\n") {
-        let result = Script::parse(&example).map(drop).map_err(|error| error.to_string());
+    for (page, example) in language_examples("sim\n") {
+        let result = FaultScript::parse_script(&example).map(drop).map_err(|error| error.to_string());
         assert_eq!(result, Ok(()), "{}: {example}", page.display());
     }
 }

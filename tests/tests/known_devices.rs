@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 /// What of the matrix is compared.
 #[derive(Deserialize)]
-struct Matrix {
+struct DeviceMatrix {
     axes: BTreeMap<String, Vec<String>>,
-    wheels: Vec<Wheels>,
+    wheels: Vec<WheelGroup>,
 }
 
 /// A group of wheels.
 #[derive(Deserialize)]
-struct Wheels {
+struct WheelGroup {
     device: OneOrMany,
     accelerator: Option<OneOrMany>,
     blas: Option<OneOrMany>,
@@ -32,7 +32,7 @@ enum OneOrMany {
 
 impl OneOrMany {
     /// The values, where `*` stands for all of an axis.
-    fn values(&self, axis: &[String]) -> Vec<String> {
+    fn axis_values(&self, axis: &[String]) -> Vec<String> {
         match self {
             Self::One(any) if any == "*" => axis.to_vec(),
             Self::One(one) => vec![one.clone()],
@@ -41,22 +41,23 @@ impl OneOrMany {
     }
 }
 
-fn read(path: &str) -> String {
+fn read_text(path: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 /// The devices of the matrix, each with the wheels that bring it beside the core; none where they are planned.
-fn in_matrix() -> BTreeMap<String, BTreeSet<String>> {
-    let Matrix { axes, wheels } = toml::from_str(&read("packaging/matrix.toml")).expect("a matrix");
+fn devices_in_matrix() -> BTreeMap<String, BTreeSet<String>> {
+    let DeviceMatrix { axes, wheels } =
+        toml::from_str(&read_text("packaging/matrix.toml")).expect("a matrix");
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let is_device = |group: &&Wheels| group.blas.is_none() && !group.parts.contains(&"core".to_owned());
+    let is_device = |group: &&WheelGroup| group.blas.is_none() && !group.parts.contains(&"core".to_owned());
     for group in wheels.iter().filter(is_device) {
         let accelerators = match &group.accelerator {
-            Some(accelerator) => accelerator.values(&axes["accelerator"]),
+            Some(accelerator) => accelerator.axis_values(&axes["accelerator"]),
             None => vec![String::new()],
         };
-        for device in group.device.values(&axes["device"]) {
+        for device in group.device.axis_values(&axes["device"]) {
             let brings = found.entry(device.clone()).or_default();
             if group.planned.is_none() {
                 brings.extend(accelerators.iter().map(|accelerator| format!("{device}{accelerator}")));
@@ -72,12 +73,12 @@ fn what_the_core_says_of_devices_is_what_the_matrix_builds_and_plans() {
         let wheels = known.wheels.iter().map(|wheel| (*wheel).to_owned()).collect();
         (known.device_type.to_owned(), wheels)
     });
-    assert_eq!(known.collect::<BTreeMap<String, BTreeSet<String>>>(), in_matrix());
+    assert_eq!(known.collect::<BTreeMap<String, BTreeSet<String>>>(), devices_in_matrix());
 }
 
 #[test]
 fn the_help_of_the_command_names_what_is_planned() {
-    let text = read("docs/src/reference/command.md");
+    let text = read_text("docs/src/reference/command.md");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let planned = KNOWN_DEVICES.iter().filter(|known| known.is_planned());
     let names: Vec<String> = planned.map(|known| format!("`{}`", known.device_type)).collect();

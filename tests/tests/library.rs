@@ -3,16 +3,16 @@
 // ANCHOR: program
 use oarlock_core::flags::Flags;
 use oarlock_core::{Attribute, Attributes, Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, Config, Environment, HostOptions};
+use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions};
 
 fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
-    let environment = Environment::from_process();
-    let config = Config::load(&environment)?;
+    let environment = HostEnvironment::from_process();
+    let config = HostConfig::load(&environment)?;
     let flags = Flags::from_environment(|name| environment.variable(name))?;
     let mut options = HostOptions::new("my-program 1.0", config, environment);
-    options.built_in = vec![BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
+    options.built_in = vec![BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
     let runtime = Runtime::start(options, flags)?;
-    for refusal in runtime.host().report().refused() {
+    for refusal in runtime.host().report().refusals() {
         eprintln!("not used: {refusal}");
     }
 
@@ -21,7 +21,7 @@ fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
     let b = Tensor::from_slice(&cpu, &[2], &[1.0f32, 1.0])?;
     let sum = Op::latest(&runtime, "Add")?.run(&runtime, &[&a, &b])?;
 
-    let last_axis = Attributes::default().with("axis", Attribute::Int(-1));
+    let last_axis = Attributes::default().with_attribute("axis", Attribute::Int(-1));
     let softmax = Op::new(&runtime, "ai.onnx", "Softmax", 13, last_axis)?;
     Ok(softmax.run(&runtime, &[&sum])?.to_vec()?)
 }

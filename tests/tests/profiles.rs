@@ -5,14 +5,14 @@
 use std::fs;
 use std::path::Path;
 
-use oarlock_contract::model::{Item, ItemKind};
-use oarlock_contract::{Contract, SOURCE, read};
-use oarlock_host::{BuiltIn, Host, PluginInfo};
+use oarlock_contract::model::{ContractItem, ItemKind};
+use oarlock_contract::{CONTRACT_SOURCE, Contract, read_contract};
+use oarlock_host::{BuiltInPlugin, Host, PluginInfo};
 use oarlock_sdk::abi;
-use oarlock_tests::bare_host::{CPU, SIM, host_options};
+use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 
 /// The devices of the tree that start on every machine. One that brings a draft belongs here too.
-const DEVICES: [BuiltIn; 2] = [CPU, SIM];
+const TREE_DEVICES: [BuiltInPlugin; 2] = [CPU_PLUGIN, SIM_PLUGIN];
 
 /// What makes a profile fit to be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct ProfileUse {
 }
 
 /// What is wrong with a profile that is locked, or not, although it is used like this.
-fn mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<String> {
+fn lock_mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<String> {
     let ProfileUse { is_implemented, is_called, is_checked } = found;
     let facts = [
         (is_implemented, "no device in the tree brings it"),
@@ -46,7 +46,7 @@ fn mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<String> 
 }
 
 /// The tree, as far as profiles are concerned.
-struct Tree {
+struct SourceTree {
     contract: Contract,
     plugins: Vec<PluginInfo>,
     generated_calls: String,
@@ -54,20 +54,20 @@ struct Tree {
     suite: String,
 }
 
-impl Tree {
-    fn read() -> Self {
+impl SourceTree {
+    fn read_tree() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let generated = root.join("runtime/host/src/generated.rs");
         Self {
-            contract: read(SOURCE).expect("the contract is valid"),
-            plugins: devices(),
-            host: sources(&root.join("runtime/host/src"), &generated),
-            suite: sources(&root.join("device-sdk/conformance/src"), &generated),
+            contract: read_contract(CONTRACT_SOURCE).expect("the contract is valid"),
+            plugins: device_answers(),
+            host: rust_sources(&root.join("runtime/host/src"), &generated),
+            suite: rust_sources(&root.join("device-sdk/conformance/src"), &generated),
             generated_calls: fs::read_to_string(generated).expect("the calls of the host"),
         }
     }
 
-    fn look_at(&self, profile: &str, number: u32, table: &Item) -> ProfileUse {
+    fn profile_use(&self, profile: &str, number: u32, table: &ContractItem) -> ProfileUse {
         let is_brought = |info: &PluginInfo| {
             let mut drafts = info.drafts.iter().map(|draft| (draft.profile.as_str(), draft.number));
             info.profiles.iter().any(|known| known == profile)
@@ -78,13 +78,13 @@ impl Tree {
             is_implemented: self.plugins.iter().any(is_brought),
             // The host writes `calls.slot(…)`, the suite `slot!(…, slot(…))`.
             is_called: self.has_caller(table) && calls_required_slots(&self.host, ".", table),
-            is_checked: oarlock_conformance::checks().any(|check| is_named_after(&check))
+            is_checked: oarlock_conformance::list_checks().any(|check| is_named_after(&check))
                 && calls_required_slots(&self.suite, ", ", table),
         }
     }
 
     /// Whether a caller is generated for the table, and somebody has one.
-    fn has_caller(&self, table: &Item) -> bool {
+    fn has_caller(&self, table: &ContractItem) -> bool {
         let (head, tail) = table.name.split_at(1);
         let caller = format!("{}{tail}Calls", head.to_uppercase());
         self.generated_calls.contains(&format!("struct {caller} ")) && self.host.contains(&caller)
@@ -92,20 +92,20 @@ impl Tree {
 }
 
 /// What the devices of the tree say of themselves to a host.
-fn devices() -> Vec<PluginInfo> {
-    let host = Host::start(&host_options("tests 1.0", "", &DEVICES)).expect("a host");
-    let plugins: Vec<_> = host.report().loaded().map(|(_, loaded)| loaded.info.clone()).collect();
-    assert_eq!(plugins.len(), DEVICES.len(), "{:?}", host.report());
+fn device_answers() -> Vec<PluginInfo> {
+    let host = Host::start(&host_options("tests 1.0", "", &TREE_DEVICES)).expect("a host");
+    let plugins: Vec<_> = host.report().loaded_plugins().map(|(_, loaded)| loaded.info.clone()).collect();
+    assert_eq!(plugins.len(), TREE_DEVICES.len(), "{:?}", host.report());
     plugins
 }
 
 /// The Rust sources of a directory but one, without comments, on one line.
-fn sources(directory: &Path, without: &Path) -> String {
+fn rust_sources(directory: &Path, without: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(directory).expect("a directory of sources").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            text.push_str(&sources(&path, without));
+            text.push_str(&rust_sources(&path, without));
         } else if path != without && path.extension().is_some_and(|ending| ending == "rs") {
             let source = fs::read_to_string(&path).expect("a source");
             let code = source.lines().map(str::trim).filter(|line| !line.starts_with("//"));
@@ -116,7 +116,7 @@ fn sources(directory: &Path, without: &Path) -> String {
 }
 
 /// Whether each slot that a profile requires stands in some sources as an argument list after `before`.
-fn calls_required_slots(sources: &str, before: &str, table: &Item) -> bool {
+fn calls_required_slots(sources: &str, before: &str, table: &ContractItem) -> bool {
     let ItemKind::Table(table) = &table.kind else { return false };
     let mut required = table.slots().filter(|slot| slot.required);
     required.all(|slot| sources.contains(&format!("{before}{}(", slot.name)))
@@ -124,13 +124,13 @@ fn calls_required_slots(sources: &str, before: &str, table: &Item) -> bool {
 
 #[test]
 fn a_profile_is_locked_when_it_is_in_use_and_not_before() {
-    let tree = Tree::read();
+    let tree = SourceTree::read_tree();
     let locked = tree.contract.locked_profiles().map(|profile| (true, profile));
     let drafts = tree.contract.draft_profiles().map(|profile| (false, profile));
     let mistakes: Vec<String> = locked
         .chain(drafts)
         .filter_map(|(is_locked, (table, profile, number))| {
-            mistake(profile, is_locked, tree.look_at(profile, number, table))
+            lock_mistake(profile, is_locked, tree.profile_use(profile, number, table))
         })
         .collect();
     assert_eq!(mistakes, Vec::<String>::new());
@@ -138,11 +138,11 @@ fn a_profile_is_locked_when_it_is_in_use_and_not_before() {
 
 #[test]
 fn every_fact_about_a_profile_is_told_from_its_opposite() {
-    let tree = Tree::read();
+    let tree = SourceTree::read_tree();
     let of = |wanted: &str| {
         let mut all = tree.contract.locked_profiles().chain(tree.contract.draft_profiles());
         let (table, profile, number) = all.find(|(_, profile, _)| *profile == wanted).expect("a profile");
-        tree.look_at(profile, number, table)
+        tree.profile_use(profile, number, table)
     };
     let used = ProfileUse { is_implemented: true, is_called: true, is_checked: true };
     assert_eq!([of("core"), of("async")], [used, used]);
@@ -156,11 +156,11 @@ fn a_profile_is_locked_with_all_three_facts_and_a_draft_without_one_of_them() {
         let bit = |number: u32| bits & (1 << number) != 0;
         let found = ProfileUse { is_implemented: bit(0), is_called: bit(1), is_checked: bit(2) };
         let is_in_use = bits == 7;
-        assert_eq!(mistake("a", true, found).is_none(), is_in_use, "locked, {found:?}");
-        assert_eq!(mistake("a", false, found).is_some(), is_in_use, "a draft, {found:?}");
+        assert_eq!(lock_mistake("a", true, found).is_none(), is_in_use, "locked, {found:?}");
+        assert_eq!(lock_mistake("a", false, found).is_some(), is_in_use, "a draft, {found:?}");
     }
     let found = ProfileUse { is_implemented: true, is_called: false, is_checked: true };
-    let message = mistake("a", true, found).expect("it is not called");
+    let message = lock_mistake("a", true, found).expect("it is not called");
     assert!(
         message.contains("found that the host does not call each of its required slots; put"),
         "{message}"
@@ -170,7 +170,7 @@ fn a_profile_is_locked_with_all_three_facts_and_a_draft_without_one_of_them() {
 /// What a host is built with and what the test reads are the same.
 #[test]
 fn the_bindings_have_the_profiles_of_the_contract() {
-    let contract = read(SOURCE).expect("the contract is valid");
+    let contract = read_contract(CONTRACT_SOURCE).expect("the contract is valid");
     let locked: Vec<_> = contract.locked_profiles().map(|(_, profile, version)| (profile, version)).collect();
     assert_eq!(locked, abi::PROFILES);
     let drafts: Vec<_> = contract.draft_profiles().map(|(_, profile, number)| (profile, number)).collect();

@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// What bash prints on stdout and on stderr when it has read `common.sh` and runs these lines, and whether it ends well. Of the
 /// environment it has the path alone.
-fn bash(lines: &str) -> (String, String, bool) {
+fn run_bash(lines: &str) -> (String, String, bool) {
     let script = format!("source scripts/common.sh\n{lines}\n");
     let output = Command::new("bash")
         .args(["-c", &script])
-        .current_dir(root())
+        .current_dir(repository_root())
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("CARGO_TARGET_DIR", env!("CARGO_TARGET_TMPDIR"))
@@ -26,8 +26,8 @@ fn bash(lines: &str) -> (String, String, bool) {
 }
 
 /// The one line with which these lines end a script.
-fn stops(lines: &str) -> String {
-    let (out, error, is_well) = bash(lines);
+fn script_error(lines: &str) -> String {
+    let (out, error, is_well) = run_bash(lines);
     assert!(!is_well, "{out}{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     error.trim_end().to_owned()
@@ -35,14 +35,14 @@ fn stops(lines: &str) -> String {
 
 #[test]
 fn too_little_disk_is_said_with_how_much_it_takes() {
-    let error = stops("free_disk() { echo 8; }; need_disk 9 nothing");
+    let error = script_error("free_disk() { echo 8; }; need_disk 9 nothing");
     assert!(error.starts_with("error: expected 9 GB of disk for `"), "{error}");
     assert!(
         error.ends_with(", found 8 GB free; `export CARGO_TARGET_DIR=DIRECTORY` builds elsewhere"),
         "{error}"
     );
     // What was built before is there already.
-    let (_, error, is_well) = bash(
+    let (_, error, is_well) = run_bash(
         "free_disk() { echo 4; }; du() { printf '5\\tx\\n'; }; mkdir -p \"$TARGET/built\"; need_disk 9 built",
     );
     assert!(is_well, "{error}");
@@ -53,7 +53,7 @@ fn with_little_memory_cargo_does_less_at_once() {
     let jobs = |free: u32, cores: u32, set: &str| {
         let machine = format!("free_memory() {{ echo {free}; }}; nproc() {{ echo {cores}; }}; {set}");
         let (out, error, is_well) =
-            bash(&format!("{machine} fit_memory; echo \"jobs=${{CARGO_BUILD_JOBS:-}}\""));
+            run_bash(&format!("{machine} fit_memory; echo \"jobs=${{CARGO_BUILD_JOBS:-}}\""));
         assert!(is_well, "{error}");
         let (said, jobs) = out.split_once("jobs=").expect("how many");
         (said.to_owned(), jobs.trim_end().to_owned())
@@ -65,23 +65,23 @@ fn with_little_memory_cargo_does_less_at_once() {
     assert_eq!(jobs(1_500, 2, "").1, "1");
     assert_eq!(jobs(1_500, 1, "").1, "1");
     assert_eq!(jobs(1_500, 8, "CARGO_BUILD_JOBS=3;"), (String::new(), "3".to_owned()));
-    let (out, error, is_well) = bash("free_memory");
+    let (out, error, is_well) = run_bash("free_memory");
     assert!(is_well && out.trim().parse::<u64>().is_ok_and(|free| free > 0), "{out}{error}");
 }
 
 #[test]
 fn a_home_that_cannot_be_written_is_named_with_the_variable_that_names_another() {
     let cargo = "cargo() { echo cargo 1.95; };";
-    let error = stops(&format!("{cargo} HOME=/proc/nowhere; need_cargo"));
+    let error = script_error(&format!("{cargo} HOME=/proc/nowhere; need_cargo"));
     assert_eq!(
         error,
         "error: expected a directory for crates that can be written, found `/proc/nowhere/.cargo`; \
          `export CARGO_HOME=DIRECTORY` names another"
     );
     let (_, error, is_well) =
-        bash(&format!("{cargo} HOME=/proc/nowhere; CARGO_HOME=$TARGET/crates; need_cargo"));
+        run_bash(&format!("{cargo} HOME=/proc/nowhere; CARGO_HOME=$TARGET/crates; need_cargo"));
     assert!(is_well, "{error}");
-    let error = stops("cargo() { printf 'error: no toolchain\\nmore\\n' >&2; return 1; }; need_cargo");
+    let error = script_error("cargo() { printf 'error: no toolchain\\nmore\\n' >&2; return 1; }; need_cargo");
     assert!(
         error.starts_with("error: expected `cargo --version` to work, found: error: no toolchain;"),
         "{error}"
@@ -91,8 +91,9 @@ fn a_home_that_cannot_be_written_is_named_with_the_variable_that_names_another()
 #[test]
 fn packages_of_python_that_cannot_be_fetched_are_named() {
     let pip = "python3() { mkdir -p \"$3/bin\"; printf '#!/bin/sh\\nexit 1\\n' >\"$3/bin/pip\"; chmod +x \"$3/bin/pip\"; };";
-    let error =
-        stops(&format!("{pip} need_python() {{ :; }}; python_environment \"$TARGET/offline\" numpy==2.3.1"));
+    let error = script_error(&format!(
+        "{pip} need_python() {{ :; }}; python_environment \"$TARGET/offline\" numpy==2.3.1"
+    ));
     assert!(
         error.starts_with("error: expected numpy==2.3.1 from an index of Python packages, found none;"),
         "{error}"
@@ -104,7 +105,7 @@ fn packages_of_python_that_cannot_be_fetched_are_named() {
 fn an_environment_of_python_is_made_once_for_what_it_has() {
     let pip = "python3() { mkdir -p \"$3/bin\"; for it in python pip; do printf '#!/bin/sh\\necho made >>\"%s/made\"\\n' \"$3\" \
                >\"$3/bin/$it\"; chmod +x \"$3/bin/$it\"; done; }; need_python() { :; }; place=$TARGET/once; rm -rf \"$place\";";
-    let (out, error, is_well) = bash(&format!(
+    let (out, error, is_well) = run_bash(&format!(
         "{pip} for wanted in a==1 a==1 a==2; do python_environment \"$place\" $wanted; done; wc -l <\"$place/made\""
     ));
     assert!(is_well, "{error}");
@@ -114,8 +115,11 @@ fn an_environment_of_python_is_made_once_for_what_it_has() {
 #[test]
 fn jobs_are_listed_with_their_budgets_and_unknown_ones_are_named() {
     let run = |arguments: &[&str]| {
-        let output =
-            Command::new(root().join(".ci/run")).args(arguments).current_dir(root()).output().expect("bash");
+        let output = Command::new(repository_root().join(".ci/run"))
+            .args(arguments)
+            .current_dir(repository_root())
+            .output()
+            .expect("bash");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         (text(output.stdout), text(output.stderr))
     };

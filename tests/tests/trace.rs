@@ -4,39 +4,39 @@ use std::sync::{Arc, Mutex};
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
-use oarlock_host::{BuiltIn, LogLevel, LogSink};
-use oarlock_tests::bare_host::{CPU, host_options};
+use oarlock_host::{BuiltInPlugin, LogLevel, LogSink};
+use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 use serde_json::Value;
 
 /// Keeps what is said to the user: notes of layers, and warnings.
 #[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
+struct HeardMessages(Mutex<Vec<String>>);
 
-impl LogSink for Heard {
+impl LogSink for HeardMessages {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
         if level.0 <= LogLevel::WARNING.0 {
             self.0.lock().expect("no panic").push(format!("warning of {plugin}: {message}"));
         }
     }
 
-    fn note(&self, layer: &str, message: &str) {
+    fn log_layer_note(&self, layer: &str, message: &str) {
         self.0.lock().expect("no panic").push(format!("note of {layer}: {message}"));
     }
 }
 
-fn start(config: &str) -> Runtime {
-    start_with(config, Arc::default())
+fn start_runtime(config: &str) -> Runtime {
+    start_with_messages(config, Arc::default())
 }
 
-fn start_with(config: &str, heard: Arc<Heard>) -> Runtime {
-    let trace = BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY };
-    let mut options = host_options("tests 1.0", config, &[CPU, trace]);
+fn start_with_messages(config: &str, heard: Arc<HeardMessages>) -> Runtime {
+    let trace = BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY };
+    let mut options = host_options("tests 1.0", config, &[CPU_PLUGIN, trace]);
     options.log = heard;
     Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime")
 }
 
 /// Adds two numbers on the CPU, and gathers what is not there, which fails.
-fn work(runtime: &Runtime) -> f32 {
+fn run_traced_work(runtime: &Runtime) -> f32 {
     let cpu = runtime.device("cpu").expect("the CPU");
     let number = |value: f32| Tensor::from_slice(&cpu, &[1], &[value]).expect("a tensor");
     let (a, b) = (number(1.5), number(2.25));
@@ -52,8 +52,8 @@ fn every_call_is_recorded_with_its_numbers_and_the_results_stay_the_same() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("trace.json");
     let config = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{}'", file.display());
-    let runtime = start(&config);
-    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    let runtime = start_runtime(&config);
+    assert_eq!(run_traced_work(&runtime).to_bits(), 3.75f32.to_bits());
     drop(runtime);
 
     let text = std::fs::read_to_string(&file).expect("a trace");
@@ -80,8 +80,8 @@ fn without_the_layer_nothing_is_written() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("trace.json");
     let config = format!("[plugin.trace]\nfile = '{}'", file.display());
-    let runtime = start(&config);
-    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    let runtime = start_runtime(&config);
+    assert_eq!(run_traced_work(&runtime).to_bits(), 3.75f32.to_bits());
     drop(runtime);
     assert!(!file.exists());
 }
@@ -89,18 +89,18 @@ fn without_the_layer_nothing_is_written() {
 #[test]
 fn a_file_that_cannot_be_written_is_said_and_the_work_goes_on() {
     let config = "[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '/nonexistent/trace.json'";
-    let runtime = start(config);
-    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    let runtime = start_runtime(config);
+    assert_eq!(run_traced_work(&runtime).to_bits(), 3.75f32.to_bits());
     let said = format!("{:?}", runtime.host().report());
     assert!(said.contains("/nonexistent/trace.json"), "{said}");
 }
 
 /// What the user hears of a runtime that traces some work into a file.
-fn heard_of(file: &str) -> Vec<String> {
-    let heard = Arc::new(Heard::default());
+fn messages_about(file: &str) -> Vec<String> {
+    let heard = Arc::new(HeardMessages::default());
     let config = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{file}'");
-    let runtime = start_with(&config, heard.clone());
-    assert_eq!(work(&runtime).to_bits(), 3.75f32.to_bits());
+    let runtime = start_with_messages(&config, heard.clone());
+    assert_eq!(run_traced_work(&runtime).to_bits(), 3.75f32.to_bits());
     drop(runtime);
     std::mem::take(&mut *heard.0.lock().expect("no panic"))
 }
@@ -109,7 +109,7 @@ fn heard_of(file: &str) -> Vec<String> {
 fn at_its_end_the_layer_says_how_many_calls_are_in_which_file() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("trace.json");
-    let heard = heard_of(&file.display().to_string());
+    let heard = messages_about(&file.display().to_string());
     let text = std::fs::read_to_string(&file).expect("a trace");
     let events: Vec<Value> = serde_json::from_str(&text).expect("the trace is JSON");
     let calls = events.iter().filter(|event| event["ph"] == "X").count();
@@ -118,7 +118,7 @@ fn at_its_end_the_layer_says_how_many_calls_are_in_which_file() {
 
 #[test]
 fn a_disk_that_is_full_is_said_once_and_the_work_goes_on() {
-    let [heard] = heard_of("/dev/full").try_into().expect("one message");
+    let [heard] = messages_about("/dev/full").try_into().expect("one message");
     let start =
         "warning of trace: expected to write the trace to `/dev/full`, found: No space left on device";
     assert!(heard.starts_with(start) && heard.ends_with("it ends after 0 calls"), "{heard}");

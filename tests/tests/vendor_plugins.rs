@@ -10,25 +10,28 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use oarlock_host::{
-    Config, Environment, Host, HostOptions, Identity, Outcome, ProbeCommand, probe_child_main,
+    Host, HostConfig, HostEnvironment, HostOptions, PluginOutcome, ProbeCommand, ProcessIdentity,
+    probe_child_main,
 };
 use oarlock_sdk::abi;
 use oarlock_tests::plugin_compiler;
 
-const PROBE: &str = "__probe";
+const PROBE_COMMAND: &str = "__probe";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == PROBE) {
+    if arguments.next().is_some_and(|first| first == PROBE_COMMAND) {
         return probe_child_main(Path::new(&arguments.next().unwrap_or_default()));
     }
-    let table = fs::read_to_string(plugins().join("README.md")).expect("the table of plugins");
-    let mut rows: Vec<Row> = table.lines().filter_map(Row::read).collect();
+    let table = fs::read_to_string(plugins_directory().join("README.md")).expect("the table of plugins");
+    let mut rows: Vec<PluginExpectation> = table.lines().filter_map(PluginExpectation::parse_row).collect();
     let listed = |file: &Path| {
         rows.iter().any(|row| Some(row.file.as_str()) == file.file_name().and_then(|f| f.to_str()))
     };
-    for source in
-        fs::read_dir(plugins()).expect("the directory of plugins").flatten().map(|entry| entry.path())
+    for source in fs::read_dir(plugins_directory())
+        .expect("the directory of plugins")
+        .flatten()
+        .map(|entry| entry.path())
     {
         let is_plugin = source.extension().is_some_and(|ending| ending == "c" || ending == "cpp");
         assert!(!is_plugin || listed(&source), "`{}` is missing from the table", source.display());
@@ -36,12 +39,12 @@ fn main() -> ExitCode {
     // In a host with the address sanitizer, the plugin that says it has it is right.
     rows.retain(|row| row.file != "asan_tagged.c" || abi::SANITIZER == abi::Sanitizer::NONE);
     let mut trials: Vec<Trial> =
-        rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run())).collect();
+        rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run_expectation())).collect();
     trials.push(Trial::test("the simulated device, probed", probe_the_simulated_device));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn plugins() -> PathBuf {
+fn plugins_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")
 }
 
@@ -51,21 +54,21 @@ fn probe_the_simulated_device() -> Result<(), Failed> {
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
     let built = std::env::current_exe()?.with_file_name("liboarlock_plugin_sim.so");
     fs::copy(built, place.path().join("liboarlock_plugin_sim.so"))?;
-    let host = start(place.path())?;
+    let host = start_host(place.path())?;
     host.device("sim:1").map(drop).ok_or_else(|| format!("{:?}", host.report()).into())
 }
 
 /// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads. What notes say
 /// about a plugin that loads is all there.
-struct Row {
+struct PluginExpectation {
     file: String,
     loads: bool,
     reasons: Vec<String>,
     noted: Vec<String>,
 }
 
-impl Row {
-    fn read(line: &str) -> Option<Self> {
+impl PluginExpectation {
+    fn parse_row(line: &str) -> Option<Self> {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let ["", file, _, verdict, ""] = cells[..] else { return None };
         let file = file.strip_prefix('`')?.strip_suffix('`')?.to_owned();
@@ -76,37 +79,39 @@ impl Row {
         Some(Self { file, loads: first.starts_with("loads"), reasons: quoted(first), noted })
     }
 
-    fn run(&self) -> Result<(), Failed> {
+    fn run_expectation(&self) -> Result<(), Failed> {
         let place = tempfile::tempdir()?;
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
         // Sorted by name, the good plugin comes first, so that it owns its device type.
-        compile("good.c", &place.path().join("a_good.so"))?;
+        compile_plugin("good.c", &place.path().join("a_good.so"))?;
         let subject = place.path().join(Path::new(&self.file).with_extension("so"));
         if self.file == "missing_soname.c" {
-            expect(Command::new("sh").arg(plugins().join("missing_soname.sh")).arg(place.path()))?;
+            expect_success(
+                Command::new("sh").arg(plugins_directory().join("missing_soname.sh")).arg(place.path()),
+            )?;
         } else if self.file != "good.c" {
-            compile(&self.file, &subject)?;
+            compile_plugin(&self.file, &subject)?;
         }
-        let host = start(place.path())?;
+        let host = start_host(place.path())?;
         let good = host.device("Good").ok_or("the good plugin beside it does not work any more")?;
         let mut block = good.allocate(4)?;
-        block.write(0, b"oars")?;
-        if self.file == "good.c" { Ok(()) } else { self.compare(&host, &subject) }
+        block.write_bytes(0, b"oars")?;
+        if self.file == "good.c" { Ok(()) } else { self.compare_refusal(&host, &subject) }
     }
 
-    fn compare(&self, host: &Host, subject: &Path) -> Result<(), Failed> {
+    fn compare_refusal(&self, host: &Host, subject: &Path) -> Result<(), Failed> {
         let report = host.report().plugins.iter().find(|report| report.file == subject);
         let report = report.ok_or("the host says nothing of it")?;
         let is_missing = |text: &&String| !report.notes.iter().any(|note| note.contains(text.as_str()));
         match &report.outcome {
-            Outcome::Loaded(_) if self.loads => match self.noted.iter().find(is_missing) {
+            PluginOutcome::Loaded(_) if self.loads => match self.noted.iter().find(is_missing) {
                 None => Ok(()),
                 Some(text) => Err(format!("expected a note with `{text}`, found {:?}", report.notes).into()),
             },
-            Outcome::Loaded(_) => {
+            PluginOutcome::Loaded(_) => {
                 Err(format!("expected one of {:?}, found that it loads", self.reasons).into())
             }
-            Outcome::Refused(refusal) => {
+            PluginOutcome::Refused(refusal) => {
                 let reason = serde_json::to_value(refusal.reason)?;
                 let expected = self.reasons.iter().any(|expected| reason == expected.as_str());
                 if !expected || !refusal.to_string().contains(&*subject.to_string_lossy()) {
@@ -122,14 +127,14 @@ impl Row {
     }
 }
 
-fn compile(source: &str, target: &Path) -> Result<(), Failed> {
-    let source = plugins().join(source);
+fn compile_plugin(source: &str, target: &Path) -> Result<(), Failed> {
+    let source = plugins_directory().join(source);
     let is_cpp = source.extension().is_some_and(|ending| ending == "cpp");
     let mut compiler = plugin_compiler(is_cpp, abi::SANITIZER == abi::Sanitizer::ADDRESS);
-    expect(compiler.arg("-o").arg(target).arg(source))
+    expect_success(compiler.arg("-o").arg(target).arg(source))
 }
 
-fn expect(command: &mut Command) -> Result<(), Failed> {
+fn expect_success(command: &mut Command) -> Result<(), Failed> {
     let output = command.output()?;
     if output.status.success() {
         return Ok(());
@@ -138,11 +143,12 @@ fn expect(command: &mut Command) -> Result<(), Failed> {
 }
 
 /// A host that looks at one directory and nowhere else.
-fn start(directory: &Path) -> Result<Host, Failed> {
-    let environment = Environment::new(|_| None, false, Identity::of_process());
-    let mut options = HostOptions::new("tests 1.0", Config::default(), environment);
+fn start_host(directory: &Path) -> Result<Host, Failed> {
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+    let mut options = HostOptions::new("tests 1.0", HostConfig::default(), environment);
     options.paths = vec![directory.to_path_buf()];
     options.cache_home = Some(directory.join("cache"));
-    options.probe = Some(ProbeCommand { program: std::env::current_exe()?, arguments: vec![PROBE.into()] });
+    options.probe =
+        Some(ProbeCommand { program: std::env::current_exe()?, arguments: vec![PROBE_COMMAND.into()] });
     Ok(Host::start(&options)?)
 }

@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::device::Device;
-use crate::snapshot::Snapshot;
-use crate::subject::{ErrorText, Subject};
+use crate::device::DeviceUnderTest;
+use crate::snapshot::ProcessSnapshot;
+use crate::subject::{ConformanceSubject, ErrorText};
 
 /// The most errors that are remembered for the check that reads them all.
-const MOST_ERRORS: usize = 1024;
+const MAX_ERRORS: usize = 1024;
 
 /// Why a check ends early.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum CheckAbort {
     /// The plugin broke the rule.
     Failed(String),
     /// The plugin leaves out what the check needs, as it may.
@@ -26,9 +26,9 @@ pub(crate) enum Stop {
 }
 
 /// How a check, or a step of one, went.
-pub(crate) type Verdict<T = ()> = Result<T, Stop>;
+pub(crate) type Verdict<T = ()> = Result<T, CheckAbort>;
 
-impl Stop {
+impl CheckAbort {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
@@ -38,12 +38,12 @@ impl Stop {
     }
 
     /// The plugin leaves this slot empty.
-    pub(crate) fn empty(slot: &str) -> Self {
+    pub(crate) fn empty_slot(slot: &str) -> Self {
         Self::unsupported(format!("the slot `{slot}` is empty"))
     }
 
     /// The same, with the place at which it happened.
-    pub(crate) fn at(self, place: impl fmt::Display) -> Self {
+    pub(crate) fn at_location(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
             unsupported @ Self::Unsupported(_) => unsupported,
@@ -55,7 +55,7 @@ impl Stop {
 macro_rules! ensure {
     ($holds:expr, $($message:tt)+) => {
         if !$holds {
-            return Err($crate::bench::Stop::failed(format!($($message)+)));
+            return Err($crate::bench::CheckAbort::failed(format!($($message)+)));
         }
     };
 }
@@ -68,13 +68,13 @@ macro_rules! slot {
         $crate::bench::slot!($bench, $bench.subject().context => $table, $slot($($argument),*))
     };
     ($bench:expr, $context:expr => $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
-        let bench: &$crate::bench::Bench = $bench;
-        let function = $table.$slot.ok_or_else(|| $crate::bench::Stop::empty(stringify!($slot)))?;
-        bench.enter(stringify!($slot));
+        let bench: &$crate::bench::TestBench = $bench;
+        let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
+        bench.begin_call(stringify!($slot));
         // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments are the
         // suite's own: what they point to lives, and may be written where the slot writes, for as long as the contract asks.
         let error = unsafe { function($context, $($argument),*) };
-        bench.answer(stringify!($slot), error)
+        bench.finish_call(stringify!($slot), error)
     }};
 }
 pub(crate) use slot;
@@ -98,7 +98,7 @@ impl fmt::Display for CallError {
     }
 }
 
-impl From<CallError> for Stop {
+impl From<CallError> for CheckAbort {
     fn from(error: CallError) -> Self {
         Self::failed(error.to_string())
     }
@@ -110,25 +110,25 @@ pub(crate) fn code_name(code: abi::Code) -> String {
 }
 
 /// The plugin, and what is known of the calls that were made.
-pub(crate) struct Bench {
-    subject: Subject,
+pub(crate) struct TestBench {
+    subject: ConformanceSubject,
     patience: Duration,
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
     is_abandoned: AtomicBool,
     /// What must be the same when the run ends.
-    pub(crate) at_first: Snapshot,
+    pub(crate) at_first: ProcessSnapshot,
 }
 
 // SAFETY: the functions of a plugin may be called on any thread (rule T-1), with its context; the rest is plain data.
-unsafe impl Send for Bench {}
+unsafe impl Send for TestBench {}
 // SAFETY: as above; what changes is behind locks.
-unsafe impl Sync for Bench {}
+unsafe impl Sync for TestBench {}
 
-impl Bench {
-    pub(crate) fn new(subject: Subject, patience: Duration) -> Self {
+impl TestBench {
+    pub(crate) fn new(subject: ConformanceSubject, patience: Duration) -> Self {
         Self {
-            at_first: Snapshot::take(&subject),
+            at_first: ProcessSnapshot::capture(&subject),
             subject,
             patience,
             last_call: Mutex::new(None),
@@ -137,22 +137,22 @@ impl Bench {
         }
     }
 
-    pub(crate) fn subject(&self) -> &Subject {
+    pub(crate) fn subject(&self) -> &ConformanceSubject {
         &self.subject
     }
 
-    pub(crate) fn core(&self) -> &abi::CoreTable {
+    pub(crate) fn core_table(&self) -> &abi::CoreTable {
         &self.subject.core
     }
 
     /// The table of streams and events.
-    pub(crate) fn asynchronous(&self) -> Verdict<&abi::AsyncTable> {
-        let missing = || Stop::unsupported("the plugin leaves the profile `async` out");
+    pub(crate) fn async_table(&self) -> Verdict<&abi::AsyncTable> {
+        let missing = || CheckAbort::unsupported("the plugin leaves the profile `async` out");
         self.subject.asynchronous.as_ref().ok_or_else(missing)
     }
 
     /// How long a single wait may take.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn wait_limit(&self) -> Duration {
         self.patience
     }
 
@@ -163,56 +163,56 @@ impl Bench {
     }
 
     /// Every device. A plugin that shows none cannot be checked.
-    pub(crate) fn devices(&self) -> Verdict<Vec<Device<'_>>> {
+    pub(crate) fn devices(&self) -> Verdict<Vec<DeviceUnderTest<'_>>> {
         if self.subject.devices.is_empty() {
-            return Err(Stop::unsupported("the plugin shows no device on this machine"));
+            return Err(CheckAbort::unsupported("the plugin shows no device on this machine"));
         }
-        Ok(self.subject.devices.iter().map(|id| Device::new(self, *id)).collect())
+        Ok(self.subject.devices.iter().map(|id| DeviceUnderTest::new(self, *id)).collect())
     }
 
     /// Does something with each device, and says on which one it failed.
-    pub(crate) fn on_each_device(&self, mut check: impl FnMut(Device<'_>) -> Verdict) -> Verdict {
+    pub(crate) fn on_each_device(&self, mut check: impl FnMut(DeviceUnderTest<'_>) -> Verdict) -> Verdict {
         let devices = self.devices()?;
-        devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at(device)))
+        devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at_location(device)))
     }
 
     /// Notes that a call begins.
-    pub(crate) fn enter(&self, slot: &'static str) {
+    pub(crate) fn begin_call(&self, slot: &'static str) {
         self.park_if_abandoned();
-        *locked(&self.last_call) = Some(slot);
+        *lock_unpoisoned(&self.last_call) = Some(slot);
     }
 
     /// Notes that a call ended, and reads its error.
-    pub(crate) fn answer(&self, slot: &'static str, error: abi::Error) -> Result<(), CallError> {
+    pub(crate) fn finish_call(&self, slot: &'static str, error: abi::Error) -> Result<(), CallError> {
         self.park_if_abandoned();
         if !error.is_some() {
             return Ok(());
         }
         let failure = CallError { slot, text: (self.subject.read_error)(error) };
-        let mut errors = locked(&self.errors);
-        if errors.len() < MOST_ERRORS {
+        let mut errors = lock_unpoisoned(&self.errors);
+        if errors.len() < MAX_ERRORS {
             errors.push(failure.clone());
         }
         Err(failure)
     }
 
     /// Reads an error that a slot handed to a callback.
-    pub(crate) fn read(&self, slot: &'static str, error: abi::Error) -> Verdict {
-        Ok(self.answer(slot, error)?)
+    pub(crate) fn check_callback_error(&self, slot: &'static str, error: abi::Error) -> Verdict {
+        Ok(self.finish_call(slot, error)?)
     }
 
     /// The slot that was called last, for a check that did not return.
     pub(crate) fn last_call(&self) -> Option<&'static str> {
-        *locked(&self.last_call)
+        *lock_unpoisoned(&self.last_call)
     }
 
     /// Every error that calls returned so far.
-    pub(crate) fn errors(&self) -> Vec<CallError> {
-        locked(&self.errors).clone()
+    pub(crate) fn recorded_errors(&self) -> Vec<CallError> {
+        lock_unpoisoned(&self.errors).clone()
     }
 
     /// Nobody waits for the check that runs now any more.
-    pub(crate) fn abandon(&self) {
+    pub(crate) fn abandon_check(&self) {
         self.is_abandoned.store(true, Ordering::SeqCst);
     }
 
@@ -225,12 +225,12 @@ impl Bench {
 }
 
 /// A lock whose holder panicked still guards plain data.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes that look like nothing else, different for each seed.
-pub(crate) fn pattern(seed: u64, size: usize) -> Vec<u8> {
+pub(crate) fn test_pattern(seed: u64, size: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = |_| {
         state ^= state << 13;
@@ -245,15 +245,17 @@ pub(crate) fn pattern(seed: u64, size: usize) -> Vec<u8> {
 pub(crate) fn expect_bytes(what: impl fmt::Display, expected: &[u8], found: &[u8]) -> Verdict {
     let wrong = expected.iter().zip(found).position(|(expected, found)| expected != found);
     match wrong {
-        Some(at) => Err(Stop::failed(format!(
+        Some(at) => Err(CheckAbort::failed(format!(
             "{what}: expected {:#04x} at byte {at} of {}, found {:#04x}",
             expected[at],
             expected.len(),
             found[at]
         ))),
-        None if expected.len() != found.len() => {
-            Err(Stop::failed(format!("{what}: expected {} bytes, found {}", expected.len(), found.len())))
-        }
+        None if expected.len() != found.len() => Err(CheckAbort::failed(format!(
+            "{what}: expected {} bytes, found {}",
+            expected.len(),
+            found.len()
+        ))),
         None => Ok(()),
     }
 }

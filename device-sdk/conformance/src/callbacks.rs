@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::bench::locked;
+use crate::bench::lock_unpoisoned;
 
 /// One call of a callback.
 #[derive(Clone, Debug)]
-pub(crate) struct Reached {
+pub(crate) struct CallbackInvocation {
     pub(crate) device: u32,
     pub(crate) stream: abi::Stream,
     pub(crate) failure: abi::Error,
@@ -27,20 +27,21 @@ pub(crate) struct Reached {
 }
 
 /// How long a callback that is held waits to be let go. Whoever waits for it before letting it go waits in vain.
-const HELD_FOR: Duration = Duration::from_secs(2);
+const MAX_HOLD: Duration = Duration::from_secs(2);
 
-struct Books {
+struct CallbackLog {
     next: usize,
     held: BTreeSet<usize>,
-    calls: BTreeMap<usize, Vec<Reached>>,
+    calls: BTreeMap<usize, Vec<CallbackInvocation>>,
 }
 
-static BOOKS: Mutex<Books> = Mutex::new(Books { next: 1, held: BTreeSet::new(), calls: BTreeMap::new() });
-static CHANGED: Condvar = Condvar::new();
+static CALLBACK_LOG: Mutex<CallbackLog> =
+    Mutex::new(CallbackLog { next: 1, held: BTreeSet::new(), calls: BTreeMap::new() });
+static LOG_CHANGED: Condvar = Condvar::new();
 
 /// A number to be handed to a plugin.
-pub(crate) fn new_number() -> usize {
-    let mut books = locked(&BOOKS);
+pub(crate) fn new_callback_number() -> usize {
+    let mut books = lock_unpoisoned(&CALLBACK_LOG);
     let number = books.next;
     books.next += 1;
     books.calls.insert(number, Vec::new());
@@ -48,24 +49,28 @@ pub(crate) fn new_number() -> usize {
 }
 
 /// The calls that came for a number so far.
-pub(crate) fn calls(number: usize) -> Vec<Reached> {
-    locked(&BOOKS).calls.get(&number).cloned().unwrap_or_default()
+pub(crate) fn invocations_for(number: usize) -> Vec<CallbackInvocation> {
+    lock_unpoisoned(&CALLBACK_LOG).calls.get(&number).cloned().unwrap_or_default()
 }
 
 /// Makes calls for a number wait.
-pub(crate) fn hold(number: usize) {
-    locked(&BOOKS).held.insert(number);
+pub(crate) fn hold_callbacks(number: usize) {
+    lock_unpoisoned(&CALLBACK_LOG).held.insert(number);
 }
 
 /// Lets calls for a number go on.
-pub(crate) fn release(number: usize) {
-    locked(&BOOKS).held.remove(&number);
-    CHANGED.notify_all();
+pub(crate) fn release_callbacks(number: usize) {
+    lock_unpoisoned(&CALLBACK_LOG).held.remove(&number);
+    LOG_CHANGED.notify_all();
 }
 
 /// Waits until something holds; the books, and whether it does.
-fn wait_until(patience: Duration, holds: impl Fn(&Books) -> bool) -> (MutexGuard<'static, Books>, bool) {
-    let waited = CHANGED.wait_timeout_while(locked(&BOOKS), patience, |books| !holds(books));
+fn wait_until(
+    patience: Duration,
+    holds: impl Fn(&CallbackLog) -> bool,
+) -> (MutexGuard<'static, CallbackLog>, bool) {
+    let waited =
+        LOG_CHANGED.wait_timeout_while(lock_unpoisoned(&CALLBACK_LOG), patience, |books| !holds(books));
     let (books, _) = waited.unwrap_or_else(PoisonError::into_inner);
     let holds = holds(&books);
     (books, holds)
@@ -77,16 +82,16 @@ pub(crate) fn wait_for_call(number: usize, patience: Duration) -> bool {
 }
 
 /// The function that plugins call.
-pub(crate) unsafe extern "C" fn reached(
+pub(crate) unsafe extern "C" fn on_stream_reached(
     device: u32,
     stream: abi::Stream,
     user: *mut c_void,
     failure: abi::Error,
 ) {
     let (number, thread) = (user.addr(), std::thread::current().id());
-    let (mut books, is_let_go) = wait_until(HELD_FOR, |books| !books.held.contains(&number));
-    let call = Reached { device, stream, failure, thread, was_held_too_long: !is_let_go };
+    let (mut books, is_let_go) = wait_until(MAX_HOLD, |books| !books.held.contains(&number));
+    let call = CallbackInvocation { device, stream, failure, thread, was_held_too_long: !is_let_go };
     books.calls.entry(number).or_default().push(call);
     drop(books);
-    CHANGED.notify_all();
+    LOG_CHANGED.notify_all();
 }

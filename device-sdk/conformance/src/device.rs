@@ -6,19 +6,19 @@ use std::fmt;
 
 use oarlock_abi as abi;
 
-use crate::bench::{Bench, CallError, Verdict, ensure, slot};
+use crate::bench::{CallError, TestBench, Verdict, ensure, slot};
 
 /// What host buffers are filled with before the plugin writes them, so that a byte left alone is noticed.
 const UNWRITTEN: u8 = 0xA5;
 
 /// One device of the subject.
 #[derive(Clone, Copy)]
-pub(crate) struct Device<'a> {
-    pub(crate) bench: &'a Bench,
+pub(crate) struct DeviceUnderTest<'a> {
+    pub(crate) bench: &'a TestBench,
     pub(crate) id: u32,
 }
 
-impl fmt::Display for Device<'_> {
+impl fmt::Display for DeviceUnderTest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "device {}", self.id)
     }
@@ -26,87 +26,92 @@ impl fmt::Display for Device<'_> {
 
 /// How much memory a device says it has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stats {
+pub(crate) struct ReportedMemory {
     pub(crate) total: u64,
     pub(crate) free: u64,
 }
 
-impl<'a> Device<'a> {
-    pub(crate) fn new(bench: &'a Bench, id: u32) -> Self {
+impl<'a> DeviceUnderTest<'a> {
+    pub(crate) fn new(bench: &'a TestBench, id: u32) -> Self {
         Self { bench, id }
     }
 
     /// Takes memory; the inner result is the plugin's answer.
-    pub(crate) fn try_allocate(self, size: u64) -> Verdict<Result<Block<'a>, CallError>> {
+    pub(crate) fn try_allocate(self, size: u64) -> Verdict<Result<TestBlock<'a>, CallError>> {
         let mut handle = abi::Memory(0);
-        let answer = slot!(self.bench, self.bench.core(), memory_allocate(self.id, size, &raw mut handle));
+        let answer =
+            slot!(self.bench, self.bench.core_table(), memory_allocate(self.id, size, &raw mut handle));
         match answer {
-            Ok(()) => Block::taken(self, handle, size).map(Ok),
+            Ok(()) => TestBlock::from_allocation(self, handle, size).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
 
     /// Takes memory.
-    pub(crate) fn allocate(self, size: usize) -> Verdict<Block<'a>> {
+    pub(crate) fn allocate(self, size: usize) -> Verdict<TestBlock<'a>> {
         Ok(self.try_allocate(size as u64)??)
     }
 
     /// Takes memory and writes it.
-    pub(crate) fn block_of(self, data: &[u8]) -> Verdict<Block<'a>> {
+    pub(crate) fn allocate_with(self, data: &[u8]) -> Verdict<TestBlock<'a>> {
         let block = self.allocate(data.len())?;
-        block.write(0, data)?;
+        block.write_bytes(0, data)?;
         Ok(block)
     }
 
-    pub(crate) fn stats(self) -> Verdict<Stats> {
+    pub(crate) fn memory_stats(self) -> Verdict<ReportedMemory> {
         let (mut total, mut free) = (u64::MAX, u64::MAX);
-        slot!(self.bench, self.bench.core(), memory_stats(self.id, &raw mut total, &raw mut free))?;
-        Ok(Stats { total, free })
+        slot!(self.bench, self.bench.core_table(), memory_stats(self.id, &raw mut total, &raw mut free))?;
+        Ok(ReportedMemory { total, free })
     }
 
     pub(crate) fn min_chunk_size(self) -> Verdict<u64> {
         let mut size = 0;
-        slot!(self.bench, self.bench.core(), min_chunk_size(self.id, &raw mut size))?;
+        slot!(self.bench, self.bench.core_table(), min_chunk_size(self.id, &raw mut size))?;
         Ok(size)
     }
 
     pub(crate) fn synchronize(self) -> Verdict {
-        Ok(slot!(self.bench, self.bench.core(), device_synchronize(self.id))?)
+        Ok(slot!(self.bench, self.bench.core_table(), device_synchronize(self.id))?)
     }
 
     /// What the device is like; nothing is known of one that does not say.
-    pub(crate) fn info(self) -> Verdict<abi::DeviceInfo> {
+    pub(crate) fn device_info(self) -> Verdict<abi::DeviceInfo> {
         let mut info = abi::DeviceInfo::EMPTY;
-        if self.bench.core().device_info.is_some() {
-            slot!(self.bench, self.bench.core(), device_info(self.id, &raw mut info))?;
+        if self.bench.core_table().device_info.is_some() {
+            slot!(self.bench, self.bench.core_table(), device_info(self.id, &raw mut info))?;
         }
         Ok(info)
     }
 
     /// Whether the memory is the host's own, of which others take and give back at any time.
     pub(crate) fn shares_host_memory(self) -> Verdict<bool> {
-        Ok(self.info()?.bits.contains(abi::DeviceFlags::SHARES_HOST_MEMORY))
+        Ok(self.device_info()?.bits.contains(abi::DeviceFlags::SHARES_HOST_MEMORY))
     }
 
     /// A distance between operands of kernels that suits the device.
-    pub(crate) fn alignment(self) -> Verdict<usize> {
-        let asked = u64::from(self.info()?.memory_alignment).max(self.min_chunk_size()?);
+    pub(crate) fn operand_alignment(self) -> Verdict<usize> {
+        let asked = u64::from(self.device_info()?.memory_alignment).max(self.min_chunk_size()?);
         ensure!(asked <= 1 << 26, "expected an alignment of at most 64 MiB, found {asked} bytes");
         Ok(asked.max(64) as usize)
     }
 }
 
 /// Memory of a device. Given back when dropped, since a check that fails must not starve the next.
-pub(crate) struct Block<'a> {
-    pub(crate) device: Device<'a>,
+pub(crate) struct TestBlock<'a> {
+    pub(crate) device: DeviceUnderTest<'a>,
     pub(crate) handle: abi::Memory,
     pub(crate) size: u64,
     is_given_back: bool,
 }
 
-impl<'a> Block<'a> {
+impl<'a> TestBlock<'a> {
     /// What an allocation wrote.
-    pub(crate) fn taken(device: Device<'a>, handle: abi::Memory, size: u64) -> Verdict<Self> {
+    pub(crate) fn from_allocation(
+        device: DeviceUnderTest<'a>,
+        handle: abi::Memory,
+        size: u64,
+    ) -> Verdict<Self> {
         ensure!(
             handle.0 != 0,
             "expected a block that is not 0 in `block` on success, found 0 or nothing written"
@@ -114,58 +119,62 @@ impl<'a> Block<'a> {
         Ok(Self { device, handle, size, is_given_back: false })
     }
 
-    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Verdict {
-        let Device { bench, id } = self.device;
+    pub(crate) fn write_bytes(&self, offset: u64, data: &[u8]) -> Verdict {
+        let DeviceUnderTest { bench, id } = self.device;
         let (source, size) = (data.as_ptr().cast(), data.len() as u64);
-        Ok(slot!(bench, bench.core(), memory_copy_h2d(id, self.handle, offset, source, size))?)
+        Ok(slot!(bench, bench.core_table(), memory_copy_h2d(id, self.handle, offset, source, size))?)
     }
 
-    pub(crate) fn read(&self, offset: u64, size: usize) -> Verdict<Vec<u8>> {
-        let Device { bench, id } = self.device;
+    pub(crate) fn read_bytes(&self, offset: u64, size: usize) -> Verdict<Vec<u8>> {
+        let DeviceUnderTest { bench, id } = self.device;
         let mut data = vec![UNWRITTEN; size];
         let target = data.as_mut_ptr().cast();
-        slot!(bench, bench.core(), memory_copy_d2h(id, target, size as u64, self.handle, offset))?;
+        slot!(bench, bench.core_table(), memory_copy_d2h(id, target, size as u64, self.handle, offset))?;
         Ok(data)
     }
 
     pub(crate) fn read_all(&self) -> Verdict<Vec<u8>> {
-        self.read(0, self.size as usize)
+        self.read_bytes(0, self.size as usize)
     }
 
-    pub(crate) fn fill(&self, offset: u64, byte: u8, size: u64) -> Verdict {
-        let Device { bench, id } = self.device;
-        Ok(slot!(bench, bench.core(), memory_set(id, self.handle, offset, byte, size))?)
+    pub(crate) fn fill_bytes(&self, offset: u64, byte: u8, size: u64) -> Verdict {
+        let DeviceUnderTest { bench, id } = self.device;
+        Ok(slot!(bench, bench.core_table(), memory_set(id, self.handle, offset, byte, size))?)
     }
 
     pub(crate) fn copy_from(&self, to: u64, source: &Self, from: u64, size: u64) -> Verdict {
-        let Device { bench, id } = self.device;
-        Ok(slot!(bench, bench.core(), memory_copy_d2d(id, self.handle, to, source.handle, from, size))?)
+        let DeviceUnderTest { bench, id } = self.device;
+        Ok(slot!(bench, bench.core_table(), memory_copy_d2d(id, self.handle, to, source.handle, from, size))?)
     }
 
     /// Copies from a block of another device.
-    pub(crate) fn copy_from_peer(&self, to: u64, source: &Block<'_>, from: u64, size: u64) -> Verdict {
-        let Device { bench, id } = self.device;
+    pub(crate) fn copy_from_peer(&self, to: u64, source: &TestBlock<'_>, from: u64, size: u64) -> Verdict {
+        let DeviceUnderTest { bench, id } = self.device;
         let peer = source.device.id;
-        Ok(slot!(bench, bench.core(), memory_copy_p2p(id, self.handle, to, peer, source.handle, from, size))?)
+        Ok(slot!(
+            bench,
+            bench.core_table(),
+            memory_copy_p2p(id, self.handle, to, peer, source.handle, from, size)
+        )?)
     }
 
-    pub(crate) fn give_back(mut self) -> Verdict {
+    pub(crate) fn deallocate(mut self) -> Verdict {
         self.return_to_device()
     }
 
     /// Leaves the block to whoever gave it back in another way.
-    pub(crate) fn was_given_back(mut self) {
+    pub(crate) fn forget_deallocated(mut self) {
         self.is_given_back = true;
     }
 
     fn return_to_device(&mut self) -> Verdict {
-        let Device { bench, id } = self.device;
+        let DeviceUnderTest { bench, id } = self.device;
         self.is_given_back = true;
-        Ok(slot!(bench, bench.core(), memory_deallocate(id, self.handle, self.size))?)
+        Ok(slot!(bench, bench.core_table(), memory_deallocate(id, self.handle, self.size))?)
     }
 }
 
-impl Drop for Block<'_> {
+impl Drop for TestBlock<'_> {
     fn drop(&mut self) {
         if !self.is_given_back {
             // The check is ending for a reason of its own, which matters more than this.

@@ -6,81 +6,84 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::bench::{Bench, CallError, Verdict, slot};
-use crate::device::{Block, Device};
+use crate::bench::{CallError, TestBench, Verdict, slot};
+use crate::device::{DeviceUnderTest, TestBlock};
 
 /// The most operands that the suite reads of one kernel; the host has refused longer lists.
-const MOST_OPERANDS: u64 = 1 << 10;
+const MAX_OPERANDS: u64 = 1 << 10;
 
 /// A kernel of the subject.
 #[derive(Clone, Copy)]
-pub(crate) struct Kernel<'a> {
+pub(crate) struct KernelUnderTest<'a> {
     pub(crate) raw: &'a abi::Kernel,
 }
 
 /// A list of a plugin's.
-fn list<'a, T>(first: *const T, count: u64) -> &'a [T] {
-    if first.is_null() || count == 0 || count > MOST_OPERANDS {
+fn plugin_slice<'a, T>(first: *const T, count: u64) -> &'a [T] {
+    if first.is_null() || count == 0 || count > MAX_OPERANDS {
         return &[];
     }
     // SAFETY: whoever made the subject vouches for its kernels, whose lists live until the plugin is unloaded.
     unsafe { std::slice::from_raw_parts(first, count as usize) }
 }
 
-fn text(text: abi::Str) -> String {
+fn plugin_text(text: abi::Str) -> String {
     // SAFETY: as for `list`.
     let text = unsafe { text.text() };
     text.unwrap_or("(not UTF-8)").to_owned()
 }
 
 /// The operands of a list; those that are null are left out.
-fn operands(first: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
-    let all = list(first, count).iter().filter(|operand| !operand.is_null());
+fn plugin_operands(first: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
+    let all = plugin_slice(first, count).iter().filter(|operand| !operand.is_null());
     // SAFETY: as for `list`; an operand is at least as large as it was in the first version of the contract.
     all.map(|operand| unsafe { **operand }).collect()
 }
 
-impl<'a> Kernel<'a> {
-    pub(crate) fn op(self) -> String {
-        text(self.raw.op)
+impl<'a> KernelUnderTest<'a> {
+    pub(crate) fn op_name(self) -> String {
+        plugin_text(self.raw.op)
     }
 
     pub(crate) fn domain(self) -> String {
-        text(self.raw.domain)
+        plugin_text(self.raw.domain)
     }
 
     pub(crate) fn inputs(self) -> Vec<abi::Operand> {
-        operands(self.raw.inputs, self.raw.inputs_count)
+        plugin_operands(self.raw.inputs, self.raw.inputs_count)
     }
 
     pub(crate) fn outputs(self) -> Vec<abi::Operand> {
-        operands(self.raw.outputs, self.raw.outputs_count)
+        plugin_operands(self.raw.outputs, self.raw.outputs_count)
     }
 
-    pub(crate) fn in_place(self) -> &'a [abi::InPlace] {
-        list(self.raw.in_place, self.raw.in_place_count)
+    pub(crate) fn in_place_pairs(self) -> &'a [abi::InPlace] {
+        plugin_slice(self.raw.in_place, self.raw.in_place_count)
     }
 
     /// Whether the kernel is for devices of a type; an empty name means the plugin's own.
     pub(crate) fn runs_on(self, device_type: &str) -> bool {
-        self.raw.device_type.is_empty() || text(self.raw.device_type) == device_type
+        self.raw.device_type.is_empty() || plugin_text(self.raw.device_type) == device_type
     }
 
     /// The record as text, to be compared with itself later.
-    pub(crate) fn describe(self) -> String {
+    pub(crate) fn record_text(self) -> String {
         let describe = |operand: &abi::Operand| {
             let abi::Operand { dtypes, dtype_group, rank_min, rank_max, bits, place, .. } = operand;
-            let (dtypes, bits, place, name) = (dtypes.0, bits.0, place.0, text(operand.name));
+            let (dtypes, bits, place, name) = (dtypes.0, bits.0, place.0, plugin_text(operand.name));
             format!("{name}:{dtypes:x}/{dtype_group}/{rank_min}-{rank_max}/{bits}/{place}")
         };
         let join = |operands: Vec<abi::Operand>| operands.iter().map(describe).collect::<Vec<_>>().join(", ");
-        let (op, domain, device_type) = (self.op(), self.domain(), text(self.raw.device_type));
+        let (op, domain, device_type) = (self.op_name(), self.domain(), plugin_text(self.raw.device_type));
         let (inputs, outputs) = (join(self.inputs()), join(self.outputs()));
-        format!("{domain} {op} {device_type}: ({inputs}) to ({outputs}), in place {:?}", self.in_place())
+        format!(
+            "{domain} {op} {device_type}: ({inputs}) to ({outputs}), in place {:?}",
+            self.in_place_pairs()
+        )
     }
 
     /// Whether the kernel takes a call.
-    pub(crate) fn supports(self, bench: &Bench, call: &abi::Call) -> Verdict<Result<(), CallError>> {
+    pub(crate) fn supports(self, bench: &TestBench, call: &abi::Call) -> Verdict<Result<(), CallError>> {
         if self.raw.supports.is_none() {
             return Ok(Ok(()));
         }
@@ -88,7 +91,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// How much scratch memory a call needs.
-    pub(crate) fn workspace(self, bench: &Bench, call: &abi::Call) -> Verdict<u64> {
+    pub(crate) fn workspace_size(self, bench: &TestBench, call: &abi::Call) -> Verdict<u64> {
         let mut size = 0;
         if self.raw.workspace.is_some() {
             slot!(bench, self.raw.context => self.raw, workspace(call, &raw mut size))?;
@@ -97,47 +100,47 @@ impl<'a> Kernel<'a> {
     }
 
     /// Makes the state for calls like this one.
-    pub(crate) fn prepare(self, bench: &'a Bench, call: &abi::Call) -> Verdict<State<'a>> {
+    pub(crate) fn prepare(self, bench: &'a TestBench, call: &abi::Call) -> Verdict<PreparedState<'a>> {
         let mut state = std::ptr::null_mut();
         if self.raw.prepare.is_some() {
             slot!(bench, self.raw.context => self.raw, prepare(call, &raw mut state))?;
         }
-        Ok(State { kernel: self, bench, state })
+        Ok(PreparedState { kernel: self, bench, state })
     }
 }
 
 /// What a kernel prepared. Released when dropped.
-pub(crate) struct State<'a> {
-    kernel: Kernel<'a>,
-    bench: &'a Bench,
+pub(crate) struct PreparedState<'a> {
+    kernel: KernelUnderTest<'a>,
+    bench: &'a TestBench,
     state: *mut c_void,
 }
 
 // SAFETY: one state may be used by several threads at once (rule K-4).
-unsafe impl Sync for State<'_> {}
+unsafe impl Sync for PreparedState<'_> {}
 
-impl State<'_> {
+impl PreparedState<'_> {
     pub(crate) fn run(&self, call: &abi::Call) -> Verdict {
         Ok(slot!(self.bench, self.kernel.raw.context => self.kernel.raw, run(self.state, call))?)
     }
 
-    fn release(&self) -> Verdict {
+    fn release_state(&self) -> Verdict {
         Ok(slot!(self.bench, self.kernel.raw.context => self.kernel.raw, release(self.state))?)
     }
 }
 
-impl Drop for State<'_> {
+impl Drop for PreparedState<'_> {
     fn drop(&mut self) {
         if self.kernel.raw.release.is_some() {
             // What the check found matters more than this.
-            let _ = self.release();
+            let _ = self.release_state();
         }
     }
 }
 
 /// A tensor that a call shows to a kernel: contiguous, on the device.
 #[derive(Clone)]
-pub(crate) struct Shown {
+pub(crate) struct TestTensor {
     pub(crate) block: abi::Memory,
     pub(crate) offset: u64,
     pub(crate) size: u64,
@@ -147,13 +150,13 @@ pub(crate) struct Shown {
 
 /// Makes a call of these operands in a stream, with scratch memory if there is any, and hands it to `work`.
 pub(crate) fn with_call<T>(
-    device: Device<'_>,
+    device: DeviceUnderTest<'_>,
     queue: abi::Stream,
-    (inputs, outputs): (&[Shown], &[Shown]),
-    scratch: Option<&Block<'_>>,
+    (inputs, outputs): (&[TestTensor], &[TestTensor]),
+    scratch: Option<&TestBlock<'_>>,
     work: impl FnOnce(&abi::Call) -> T,
 ) -> T {
-    let describe = |shown: &Shown| abi::Tensor {
+    let describe = |shown: &TestTensor| abi::Tensor {
         block: shown.block,
         offset: shown.offset,
         size_in_bytes: shown.size,

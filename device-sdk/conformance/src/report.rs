@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::SUITE_VERSION;
-use crate::checks::Profile;
-use crate::subject::Subject;
+use crate::checks::CheckedProfile;
+use crate::subject::ConformanceSubject;
 
 /// The findings of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ConformanceReport {
     /// The version of the suite.
     pub suite: String,
     /// The version of the contract that the suite is about.
@@ -45,7 +45,7 @@ pub struct CheckResult {
     pub profile: String,
     /// What was found.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
 }
@@ -53,7 +53,7 @@ pub struct CheckResult {
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "message", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// The rule held.
     Passed,
     /// The rule was broken: what was expected, and what was found.
@@ -64,7 +64,7 @@ pub enum Outcome {
     NotRun(String),
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// The outcome in one word, or two.
     pub fn name(&self) -> &'static str {
         match self {
@@ -84,20 +84,21 @@ impl Outcome {
     }
 }
 
-impl Report {
-    pub(crate) fn new(subject: &Subject, results: Vec<CheckResult>) -> Self {
-        let is_offered = |profile: Profile| match profile {
-            Profile::Core => true,
-            Profile::Async => subject.asynchronous.is_some(),
-            Profile::Kernels => !subject.kernels.is_empty(),
+impl ConformanceReport {
+    pub(crate) fn new(subject: &ConformanceSubject, results: Vec<CheckResult>) -> Self {
+        let is_offered = |profile: CheckedProfile| match profile {
+            CheckedProfile::Core => true,
+            CheckedProfile::Async => subject.asynchronous.is_some(),
+            CheckedProfile::Kernels => !subject.kernels.is_empty(),
         };
-        let profiles =
-            [Profile::Core, Profile::Async, Profile::Kernels].into_iter().filter(|p| is_offered(*p));
+        let profiles = [CheckedProfile::Core, CheckedProfile::Async, CheckedProfile::Kernels]
+            .into_iter()
+            .filter(|p| is_offered(*p));
         let profiles = profiles.map(|profile| ProfileResult {
             name: profile.name().to_owned(),
             // Without a device next to nothing was tried.
             passed: !subject.devices.is_empty()
-                && has_passed(results.iter().filter(|result| result.profile == profile.name())),
+                && profile_has_passed(results.iter().filter(|result| result.profile == profile.name())),
         });
         Self {
             suite: SUITE_VERSION.to_owned(),
@@ -111,7 +112,7 @@ impl Report {
     }
 
     /// Whether every profile that the plugin offers passed.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.profiles.iter().all(|profile| profile.passed)
     }
 
@@ -121,14 +122,15 @@ impl Report {
     }
 
     /// The checks of a profile.
-    pub fn results_of<'a>(&'a self, profile: &'a str) -> impl Iterator<Item = &'a CheckResult> {
+    pub fn results_for_profile<'a>(&'a self, profile: &'a str) -> impl Iterator<Item = &'a CheckResult> {
         self.results.iter().filter(move |result| result.profile == profile)
     }
 
     /// How many checks of each outcome there are in a profile, such as `12 passed, 1 failed`.
-    pub(crate) fn counts(&self, profile: &str) -> String {
+    pub(crate) fn outcome_counts(&self, profile: &str) -> String {
         let count = |name: &&str| {
-            let count = self.results_of(profile).filter(|result| result.outcome.name() == *name).count();
+            let count =
+                self.results_for_profile(profile).filter(|result| result.outcome.name() == *name).count();
             (count > 0).then(|| format!("{count} {name}"))
         };
         let counts: Vec<String> =
@@ -137,13 +139,13 @@ impl Report {
     }
 }
 
-fn has_passed<'a>(results: impl Iterator<Item = &'a CheckResult>) -> bool {
+fn profile_has_passed<'a>(results: impl Iterator<Item = &'a CheckResult>) -> bool {
     let mut any = false;
     for result in results {
         match result.outcome {
-            Outcome::Passed => any = true,
-            Outcome::Unsupported(_) => {}
-            Outcome::Failed(_) | Outcome::NotRun(_) => return false,
+            CheckOutcome::Passed => any = true,
+            CheckOutcome::Unsupported(_) => {}
+            CheckOutcome::Failed(_) | CheckOutcome::NotRun(_) => return false,
         }
     }
     any

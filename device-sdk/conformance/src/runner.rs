@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::bench::{Bench, Stop, Verdict};
-use crate::checks::{self, Check};
-use crate::report::{CheckResult, Outcome, Report};
-use crate::subject::Subject;
+use crate::bench::{CheckAbort, TestBench, Verdict};
+use crate::checks::{self, ConformanceCheck};
+use crate::report::{CheckOutcome, CheckResult, ConformanceReport};
+use crate::subject::ConformanceSubject;
 
 /// How long a check may take before the suite gives up on the plugin, unless the caller says otherwise.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs every check. `progress` is told the name of each before it starts.
 ///
@@ -20,21 +20,27 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// is initialised, the devices are readied, and it stays so for as long as `read_error` lives. Nobody else uses the plugin
 /// during the run.
 #[expect(unsafe_code, reason = "the caller vouches for the plugin, whose tables are raw")]
-pub unsafe fn run(subject: Subject, patience: Duration, progress: &mut dyn FnMut(&str)) -> Report {
-    let bench = Arc::new(Bench::new(subject, patience));
+pub unsafe fn run_suite(
+    subject: ConformanceSubject,
+    patience: Duration,
+    progress: &mut dyn FnMut(&str),
+) -> ConformanceReport {
+    let bench = Arc::new(TestBench::new(subject, patience));
     let mut results = Vec::new();
     let mut stuck: Option<&str> = None;
-    for check in checks::all() {
+    for check in checks::all_checks() {
         let (outcome, time) = match stuck {
-            Some(name) => (Outcome::NotRun(format!("the check \"{name}\" did not return")), Duration::ZERO),
+            Some(name) => {
+                (CheckOutcome::NotRun(format!("the check \"{name}\" did not return")), Duration::ZERO)
+            }
             None => {
                 progress(check.name);
                 let start = Instant::now();
-                let outcome = watched(&bench, check);
+                let outcome = run_with_timeout(&bench, check);
                 (
                     outcome.unwrap_or_else(|| {
                         stuck = Some(check.name);
-                        given_up(&bench)
+                        timed_out_outcome(&bench)
                     }),
                     start.elapsed(),
                 )
@@ -48,11 +54,11 @@ pub unsafe fn run(subject: Subject, patience: Duration, progress: &mut dyn FnMut
             micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
         });
     }
-    Report::new(bench.subject(), results)
+    ConformanceReport::new(bench.subject(), results)
 }
 
 /// Runs a check; nothing when it did not return in time.
-fn watched(bench: &Arc<Bench>, check: &'static Check) -> Option<Outcome> {
+fn run_with_timeout(bench: &Arc<TestBench>, check: &'static ConformanceCheck) -> Option<CheckOutcome> {
     let (sender, receiver) = mpsc::channel();
     let for_check = Arc::clone(bench);
     let run = move || {
@@ -62,35 +68,39 @@ fn watched(bench: &Arc<Bench>, check: &'static Check) -> Option<Outcome> {
     let thread = match std::thread::Builder::new().name("conformance".to_owned()).spawn(run) {
         Ok(thread) => thread,
         Err(error) => {
-            return Some(Outcome::Failed(format!("a thread for the check could not be started: {error}")));
+            return Some(CheckOutcome::Failed(format!(
+                "a thread for the check could not be started: {error}"
+            )));
         }
     };
-    match receiver.recv_timeout(bench.patience()) {
+    match receiver.recv_timeout(bench.wait_limit()) {
         Ok(verdict) => {
             // What the check holds is dropped before the next one starts.
             let _ = thread.join();
-            Some(outcome(verdict))
+            Some(outcome_of_verdict(verdict))
         }
         Err(RecvTimeoutError::Disconnected) => {
             let _ = thread.join();
-            Some(Outcome::Failed("the check itself panicked, which is a mistake of the suite".to_owned()))
+            Some(CheckOutcome::Failed(
+                "the check itself panicked, which is a mistake of the suite".to_owned(),
+            ))
         }
         Err(RecvTimeoutError::Timeout) => None,
     }
 }
 
-fn outcome(verdict: Verdict) -> Outcome {
+fn outcome_of_verdict(verdict: Verdict) -> CheckOutcome {
     match verdict {
-        Ok(()) => Outcome::Passed,
-        Err(Stop::Failed(message)) => Outcome::Failed(message),
-        Err(Stop::Unsupported(reason)) => Outcome::Unsupported(reason),
+        Ok(()) => CheckOutcome::Passed,
+        Err(CheckAbort::Failed(message)) => CheckOutcome::Failed(message),
+        Err(CheckAbort::Unsupported(reason)) => CheckOutcome::Unsupported(reason),
     }
 }
 
 /// The outcome of a check that did not return. Its thread never calls the plugin again.
-fn given_up(bench: &Bench) -> Outcome {
-    bench.abandon();
-    let seconds = bench.patience().as_secs_f32();
+fn timed_out_outcome(bench: &TestBench) -> CheckOutcome {
+    bench.abandon_check();
+    let seconds = bench.wait_limit().as_secs_f32();
     let call = bench.last_call().map_or(String::new(), |slot| format!("; the last call was `{slot}`"));
-    Outcome::Failed(format!("did not return within {seconds} s{call}"))
+    CheckOutcome::Failed(format!("did not return within {seconds} s{call}"))
 }

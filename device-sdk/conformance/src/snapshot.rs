@@ -2,33 +2,33 @@
 
 use oarlock_abi as abi;
 
-use crate::kernel_call::Kernel;
-use crate::subject::Subject;
+use crate::kernel_call::KernelUnderTest;
+use crate::subject::ConformanceSubject;
 
 /// How the plugin and the process were at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Snapshot {
+pub(crate) struct ProcessSnapshot {
     /// Each kernel, as its record reads.
     pub(crate) kernels: Vec<String>,
     /// Which signals the process catches and ignores, where the system says so.
     pub(crate) signals: Option<Vec<String>>,
 }
 
-impl Snapshot {
-    pub(crate) fn take(subject: &Subject) -> Self {
-        let describe = |raw: &abi::Kernel| Kernel { raw }.describe();
-        Self { kernels: subject.kernels.iter().map(describe).collect(), signals: signals() }
+impl ProcessSnapshot {
+    pub(crate) fn capture(subject: &ConformanceSubject) -> Self {
+        let describe = |raw: &abi::Kernel| KernelUnderTest { raw }.record_text();
+        Self { kernels: subject.kernels.iter().map(describe).collect(), signals: caught_signals() }
     }
 }
 
 /// The signals that the system's C library keeps for itself, and starts to catch when it needs them.
-const OF_THE_LIBRARY: u64 = 1 << 31 | 1 << 32;
+const LIBC_SIGNALS: u64 = 1 << 31 | 1 << 32;
 
-fn signals() -> Option<Vec<String>> {
+fn caught_signals() -> Option<Vec<String>> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let set = |name: &str| {
         let text = status.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(u64::from_str_radix(text.trim(), 16).ok()? & !OF_THE_LIBRARY)
+        Some(u64::from_str_radix(text.trim(), 16).ok()? & !LIBC_SIGNALS)
     };
     let numbers = |set: u64| (0..64).filter(move |bit| set >> bit & 1 == 1).map(|bit| (bit + 1).to_string());
     let (caught, ignored) = (set("SigCgt:")?, set("SigIgn:")?);

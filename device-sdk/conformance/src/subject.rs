@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use oarlock_abi as abi;
 
 /// A loaded plugin whose devices are ready.
-pub struct Subject {
+pub struct ConformanceSubject {
     /// The plugin's name.
     pub name: String,
     /// The plugin's version.

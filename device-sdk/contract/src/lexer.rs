@@ -1,6 +1,6 @@
 //! Cuts the text of a contract into words.
 
-use crate::Error;
+use crate::ContractError;
 
 /// A word of the contract with the line it stands on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl std::fmt::Display for TokenKind {
     }
 }
 
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Error> {
+pub(crate) fn tokenize(source: &str) -> Result<Vec<Token>, ContractError> {
     let mut tokens = Vec::new();
     for (index, text) in source.lines().enumerate() {
         let line = index + 1;
@@ -50,7 +50,7 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Error> {
             } else if let Some(quoted) = rest.strip_prefix('"') {
                 let end = quoted
                     .find('"')
-                    .ok_or_else(|| Error::new(line, "a closing `\"`", "the end of the line"))?;
+                    .ok_or_else(|| ContractError::new(line, "a closing `\"`", "the end of the line"))?;
                 (TokenKind::Text(quoted[..end].to_owned()), end + 2)
             } else if first.is_ascii_alphanumeric() || first == '_' {
                 let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
@@ -59,7 +59,7 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Error> {
             } else if "{}():,=*|".contains(first) {
                 (TokenKind::Mark(first), 1)
             } else {
-                return Err(Error::new(line, "a word, text or punctuation", format!("`{first}`")));
+                return Err(ContractError::new(line, "a word, text or punctuation", format!("`{first}`")));
             };
             tokens.push(Token { kind, line });
             rest = rest[length..].trim_start();

@@ -1,7 +1,7 @@
 //! Reads the plugin contract of Oarlock and checks it.
 //!
 //! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This
-//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`layout()`]), what may
+//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`struct_layout`]), what may
 //! never change again ([`lock`]) and what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
 
 mod check;
@@ -15,37 +15,37 @@ mod parse;
 
 use std::fmt;
 
-pub use layout::{Layout, layout};
+pub use layout::{StructLayout, struct_layout};
 pub use model::Contract;
 
 /// The text of the contract that this version of the crate was built with.
-pub const SOURCE: &str = include_str!("../oarlock.contract");
+pub const CONTRACT_SOURCE: &str = include_str!("../oarlock.contract");
 
 /// A mistake in a contract.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct ContractError {
     line: usize,
     expected: String,
     found: String,
 }
 
-impl Error {
+impl ContractError {
     pub(crate) fn new(line: usize, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { line, expected: expected.into(), found: found.into() }
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: expected {}, found {}", self.line, self.expected, self.found)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ContractError {}
 
 /// Reads a contract and checks that it makes sense.
-pub fn read(source: &str) -> Result<Contract, Error> {
-    let contract = parse::parse(source)?;
-    check::check(&contract)?;
+pub fn read_contract(source: &str) -> Result<Contract, ContractError> {
+    let contract = parse::parse_contract(source)?;
+    check::check_contract(&contract)?;
     Ok(contract)
 }

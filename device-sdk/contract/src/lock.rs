@@ -9,13 +9,13 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::drafts::reached_from;
-use crate::layout::layout;
-use crate::lower::{Plain, PlainField, callback_params};
-use crate::model::{Constant, Contract, Item, ItemKind};
+use crate::drafts::reachable_items;
+use crate::layout::struct_layout;
+use crate::lower::{LoweredField, LoweredType, callback_params};
+use crate::model::{ConstantDefinition, Contract, ContractItem, ItemKind};
 
 /// The lock of a contract, as the text of `abi.lock`.
-pub fn text(contract: &Contract) -> String {
+pub fn lock_text(contract: &Contract) -> String {
     let mut out = String::from(
         "# Every fact that binaries rely on. Lines are only ever added; `cargo xtask generate` writes this file.\n",
     );
@@ -33,7 +33,7 @@ pub fn draft_text(contract: &Contract) -> String {
          `cargo xtask generate` writes this file.\n",
     );
     for (table, profile, number) in contract.draft_profiles() {
-        for item in reached_from(contract, table).into_iter().filter(|item| !item.is_locked()) {
+        for item in reachable_items(contract, table).into_iter().filter(|item| !item.is_locked()) {
             let mut facts = String::new();
             write_item(&mut facts, contract, item);
             facts.lines().for_each(|fact| {
@@ -45,24 +45,26 @@ pub fn draft_text(contract: &Contract) -> String {
 }
 
 /// The lines of `old` that `new` has lost: what would break binaries.
-pub fn lost<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
+pub fn lost_lines<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
     let kept: HashSet<&str> = new.lines().collect();
     old.lines().filter(|line| !line.starts_with('#') && !kept.contains(line)).collect()
 }
 
-fn write_item(out: &mut String, contract: &Contract, item: &Item) {
+fn write_item(out: &mut String, contract: &Contract, item: &ContractItem) {
     let name = item.type_name();
     let major = contract.major;
     let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string never fails");
     match &item.kind {
         ItemKind::Handle => line(format!("handle {name} u64")),
-        ItemKind::Enum(constants) => constants.iter().for_each(|c| line(constant("enum", &name, major, c))),
+        ItemKind::Enum(constants) => {
+            constants.iter().for_each(|c| line(constant_line("enum", &name, major, c)));
+        }
         ItemKind::Flags(bits, constants) => {
             line(format!("flags {name} u{bits}"));
-            constants.iter().for_each(|c| line(constant("bit", &name, major, c)));
+            constants.iter().for_each(|c| line(constant_line("bit", &name, major, c)));
         }
         ItemKind::Callback(callback) => {
-            let params = signature(&callback_params(contract, callback));
+            let params = signature_text(&callback_params(contract, callback));
             line(format!("callback {name}({params}){}", if callback.fallible { " -> error" } else { "" }));
         }
         ItemKind::Rule(_) => line(format!("rule {name}")),
@@ -72,22 +74,22 @@ fn write_item(out: &mut String, contract: &Contract, item: &Item) {
     }
 }
 
-fn constant(kind: &str, name: &str, major: u32, constant: &Constant) -> String {
+fn constant_line(kind: &str, name: &str, major: u32, constant: &ConstantDefinition) -> String {
     format!("{kind} {name}.{} = {} since {major}.{}", constant.name, constant.value, constant.since)
 }
 
-fn write_layout(line: &mut impl FnMut(String), contract: &Contract, item: &Item, name: &str) {
+fn write_layout(line: &mut impl FnMut(String), contract: &Contract, item: &ContractItem, name: &str) {
     let major = contract.major;
     let mut last = None;
     for minor in 0..=contract.minor {
-        let layout = layout(contract, item, minor);
+        let layout = struct_layout(contract, item, minor);
         if last != Some(layout.size) {
             line(format!("struct {name} in {major}.{minor}: size {} align {}", layout.size, layout.align));
             last = Some(layout.size);
         }
     }
     for (index, (field, offset, size)) in
-        layout(contract, item, contract.minor).fields.into_iter().enumerate()
+        struct_layout(contract, item, contract.minor).fields.into_iter().enumerate()
     {
         let promise = match field.required {
             Some(true) => " required",
@@ -99,19 +101,19 @@ fn write_layout(line: &mut impl FnMut(String), contract: &Contract, item: &Item,
     }
 }
 
-fn signature(params: &[PlainField]) -> String {
+fn signature_text(params: &[LoweredField]) -> String {
     params.iter().map(|p| format!("{}: {}", p.name, type_text(&p.ty))).collect::<Vec<_>>().join(", ")
 }
 
-fn type_text(ty: &Plain) -> String {
+fn type_text(ty: &LoweredType) -> String {
     match ty {
-        Plain::Number(name) => (*name).to_owned(),
-        Plain::Named(name) => name.clone(),
-        Plain::Const(None) => "*const".to_owned(),
-        Plain::Const(Some(target)) => format!("*const {}", type_text(target)),
-        Plain::Mutable(None) => "*mut".to_owned(),
-        Plain::Mutable(Some(target)) => format!("*mut {}", type_text(target)),
-        Plain::Function(params) => format!("fn({})", signature(params)),
-        Plain::Callback(name) => format!("callback {name}"),
+        LoweredType::Number(name) => (*name).to_owned(),
+        LoweredType::Named(name) => name.clone(),
+        LoweredType::Const(None) => "*const".to_owned(),
+        LoweredType::Const(Some(target)) => format!("*const {}", type_text(target)),
+        LoweredType::Mutable(None) => "*mut".to_owned(),
+        LoweredType::Mutable(Some(target)) => format!("*mut {}", type_text(target)),
+        LoweredType::Function(params) => format!("fn({})", signature_text(params)),
+        LoweredType::Callback(name) => format!("callback {name}"),
     }
 }

@@ -8,12 +8,12 @@ pub struct Contract {
     /// The newest minor version.
     pub minor: u32,
     /// Everything in the order of the file.
-    pub items: Vec<Item>,
+    pub items: Vec<ContractItem>,
 }
 
 /// One declaration, with the comment above it.
 #[derive(Debug)]
-pub struct Item {
+pub struct ContractItem {
     /// The lines of the `///` comment.
     pub docs: Vec<String>,
     /// The name as the file spells it; a rule's is its number.
@@ -21,14 +21,14 @@ pub struct Item {
     /// What is declared.
     pub kind: ItemKind,
     /// Whether binaries may rely on it.
-    pub stage: Stage,
+    pub stage: ItemStage,
     /// The line of the declaration.
     pub line: usize,
 }
 
 /// Whether binaries may rely on a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ItemStage {
     /// It never changes again.
     Locked,
     /// It is written down, and may change or go.
@@ -43,24 +43,24 @@ pub enum ItemKind {
     /// An opaque `u64`.
     Handle,
     /// Named `u32` values.
-    Enum(Vec<Constant>),
+    Enum(Vec<ConstantDefinition>),
     /// Named bits of an integer with this many bits.
-    Flags(u32, Vec<Constant>),
+    Flags(u32, Vec<ConstantDefinition>),
     /// A struct without a header, frozen for ever.
-    Value(Vec<Member>),
+    Value(Vec<MemberDefinition>),
     /// A struct that starts with a header and may grow.
-    Struct(Vec<Member>),
+    Struct(Vec<MemberDefinition>),
     /// A function that the caller hands over.
-    Callback(Callback),
+    Callback(CallbackDefinition),
     /// A struct of functions.
-    Table(Table),
+    Table(TableDefinition),
     /// A numbered promise; the word says who notices a breach.
     Rule(String),
 }
 
 /// A named value of an enum, or the number of a bit.
 #[derive(Debug)]
-pub struct Constant {
+pub struct ConstantDefinition {
     /// The comment.
     pub docs: Vec<String>,
     /// The name.
@@ -73,38 +73,38 @@ pub struct Constant {
 
 /// A table of functions.
 #[derive(Debug)]
-pub struct Table {
+pub struct TableDefinition {
     /// The profile the table makes up, with its version; of a draft, with the number of the draft.
     pub profile: Option<(String, u32)>,
     /// Functions and fields.
-    pub members: Vec<Member>,
+    pub members: Vec<MemberDefinition>,
 }
 
 /// A part of a struct or table.
 #[derive(Debug)]
-pub enum Member {
+pub enum MemberDefinition {
     /// A piece of data.
-    Field(Field),
+    Field(FieldDefinition),
     /// A function pointer.
-    Slot(Slot),
+    Slot(SlotDefinition),
 }
 
 /// A piece of data in a struct.
 #[derive(Debug)]
-pub struct Field {
+pub struct FieldDefinition {
     /// The comment.
     pub docs: Vec<String>,
     /// The name.
     pub name: String,
     /// The type.
-    pub ty: Type,
+    pub ty: ContractType,
     /// The minor version that brought it.
     pub since: u32,
 }
 
 /// A function pointer in a table or struct.
 #[derive(Debug)]
-pub struct Slot {
+pub struct SlotDefinition {
     /// The comment.
     pub docs: Vec<String>,
     /// The name.
@@ -116,34 +116,34 @@ pub struct Slot {
     /// The function of the custom-device interface that this one stands for.
     pub spec: Option<String>,
     /// The arguments after the context.
-    pub params: Vec<Param>,
+    pub params: Vec<ParameterDefinition>,
     /// The minor version that brought it.
     pub since: u32,
 }
 
 /// A function that the caller hands over.
 #[derive(Debug)]
-pub struct Callback {
+pub struct CallbackDefinition {
     /// The arguments.
-    pub params: Vec<Param>,
+    pub params: Vec<ParameterDefinition>,
     /// Whether it returns an error.
     pub fallible: bool,
 }
 
 /// An argument.
 #[derive(Debug)]
-pub struct Param {
+pub struct ParameterDefinition {
     /// The name.
     pub name: String,
     /// The type.
-    pub ty: Type,
+    pub ty: ContractType,
     /// Which way the data goes.
-    pub direction: Direction,
+    pub direction: ParameterDirection,
 }
 
 /// Which way the data of an argument goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum ParameterDirection {
     /// Passed by value.
     Value,
     /// The callee reads through a pointer.
@@ -154,7 +154,7 @@ pub enum Direction {
 
 /// The type of a field or an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum ContractType {
     /// A fixed-width number: `u8` to `u64`, `i32`, `i64`, `f64`; or `char`, a byte of text.
     Number(&'static str),
     /// An address without a type.
@@ -166,16 +166,16 @@ pub enum Type {
     /// Something declared in the contract.
     Named(String),
     /// A pointer to one thing.
-    PointerTo(Box<Type>),
+    PointerTo(Box<ContractType>),
     /// A pointer and a count.
-    List(Box<Type>),
+    List(Box<ContractType>),
     /// A function of a declared signature.
     Callback(String),
 }
 
 impl Contract {
     /// The declaration with this name that is not a rule; tables are named with their `_table` ending.
-    pub fn find(&self, name: &str) -> Option<&Item> {
+    pub fn find_item(&self, name: &str) -> Option<&ContractItem> {
         self.items.iter().find(|item| match item.kind {
             ItemKind::Rule(_) => false,
             _ => item.type_name() == name,
@@ -183,7 +183,7 @@ impl Contract {
     }
 
     /// The tables, in order.
-    pub fn tables(&self) -> impl Iterator<Item = (&Item, &Table)> {
+    pub fn tables(&self) -> impl Iterator<Item = (&ContractItem, &TableDefinition)> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Table(table) => Some((item, table)),
             _ => None,
@@ -191,16 +191,16 @@ impl Contract {
     }
 
     /// The profiles that binaries may rely on: the declaration of each table, with the name and the version.
-    pub fn locked_profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
-        self.profiles().filter(|(item, _, _)| item.is_locked())
+    pub fn locked_profiles(&self) -> impl Iterator<Item = (&ContractItem, &str, u32)> {
+        self.profiles_in_stage().filter(|(item, _, _)| item.is_locked())
     }
 
     /// The profiles that may still change: the declaration of each table, with the name and the number of the draft.
-    pub fn draft_profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
-        self.profiles().filter(|(item, _, _)| !item.is_locked())
+    pub fn draft_profiles(&self) -> impl Iterator<Item = (&ContractItem, &str, u32)> {
+        self.profiles_in_stage().filter(|(item, _, _)| !item.is_locked())
     }
 
-    fn profiles(&self) -> impl Iterator<Item = (&Item, &str, u32)> {
+    fn profiles_in_stage(&self) -> impl Iterator<Item = (&ContractItem, &str, u32)> {
         self.tables().filter_map(|(item, table)| {
             let (name, number) = table.profile.as_ref()?;
             Some((item, name.as_str(), *number))
@@ -208,10 +208,10 @@ impl Contract {
     }
 }
 
-impl Item {
+impl ContractItem {
     /// Whether binaries may rely on it.
     pub fn is_locked(&self) -> bool {
-        self.stage == Stage::Locked
+        self.stage == ItemStage::Locked
     }
 
     /// The name of the type it declares: tables get the ending `_table`, so that a struct may share their name.
@@ -223,14 +223,14 @@ impl Item {
     }
 }
 
-impl Table {
+impl TableDefinition {
     /// The functions of the table.
-    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
-        slots(&self.members)
+    pub fn slots(&self) -> impl Iterator<Item = &SlotDefinition> {
+        member_slots(&self.members)
     }
 }
 
-impl Member {
+impl MemberDefinition {
     /// The minor version that brought it.
     pub fn since(&self) -> u32 {
         match self {
@@ -241,9 +241,9 @@ impl Member {
 }
 
 /// The functions among some members.
-pub fn slots(members: &[Member]) -> impl Iterator<Item = &Slot> {
+pub fn member_slots(members: &[MemberDefinition]) -> impl Iterator<Item = &SlotDefinition> {
     members.iter().filter_map(|member| match member {
-        Member::Slot(slot) => Some(slot),
-        Member::Field(_) => None,
+        MemberDefinition::Slot(slot) => Some(slot),
+        MemberDefinition::Field(_) => None,
     })
 }

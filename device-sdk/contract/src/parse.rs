@@ -1,193 +1,197 @@
 //! Reads the text of a contract. Knows the grammar only; whether the contract makes sense is for `check`.
 
-use crate::Error;
-use crate::lexer::{Token, TokenKind, tokens};
+use crate::ContractError;
+use crate::lexer::{Token, TokenKind, tokenize};
 use crate::model::{
-    Callback, Constant, Contract, Direction, Field, Item, ItemKind, Member, Param, Slot, Stage, Table, Type,
+    CallbackDefinition, ConstantDefinition, Contract, ContractItem, ContractType, FieldDefinition, ItemKind,
+    ItemStage, MemberDefinition, ParameterDefinition, ParameterDirection, SlotDefinition, TableDefinition,
 };
 
-pub(crate) fn parse(source: &str) -> Result<Contract, Error> {
-    let mut parser = Parser { tokens: tokens(source)?, next: 0 };
-    parser.docs();
+pub(crate) fn parse_contract(source: &str) -> Result<Contract, ContractError> {
+    let mut parser = ContractParser { tokens: tokenize(source)?, next: 0 };
+    parser.parse_docs();
     parser.expect_word("contract")?;
-    let version = parser.word()?;
+    let version = parser.parse_word()?;
     let (major, minor) = version
         .split_once('.')
         .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
         .ok_or_else(|| parser.error_before("a version such as `1.0`", format!("`{version}`")))?;
     let mut items = Vec::new();
     loop {
-        let docs = parser.docs();
+        let docs = parser.parse_docs();
         if parser.peek() == &TokenKind::End {
             return Ok(Contract { major, minor, items });
         }
-        items.push(parser.item(docs)?);
+        items.push(parser.parse_item(docs)?);
     }
 }
 
-struct Parser {
+struct ContractParser {
     tokens: Vec<Token>,
     next: usize,
 }
 
-impl Parser {
-    fn item(&mut self, docs: Vec<String>) -> Result<Item, Error> {
+impl ContractParser {
+    fn parse_item(&mut self, docs: Vec<String>) -> Result<ContractItem, ContractError> {
         let line = self.tokens[self.next].line;
         let stage = if self.accept_word("draft") {
-            Stage::Draft
+            ItemStage::Draft
         } else if self.accept_word("trial") {
-            Stage::Trial
+            ItemStage::Trial
         } else {
-            Stage::Locked
+            ItemStage::Locked
         };
-        let keyword = self.word()?;
-        let name = self.word()?;
+        let keyword = self.parse_word()?;
+        let name = self.parse_word()?;
         let kind = match keyword.as_str() {
             "handle" => ItemKind::Handle,
-            "enum" => ItemKind::Enum(self.constants()?),
+            "enum" => ItemKind::Enum(self.parse_constants()?),
             "flags" => {
-                self.expect(':')?;
-                let bits = match self.word()?.as_str() {
+                self.expect_mark(':')?;
+                let bits = match self.parse_word()?.as_str() {
                     "u32" => 32,
                     "u64" => 64,
                     other => return Err(self.error_before("`u32` or `u64`", format!("`{other}`"))),
                 };
-                ItemKind::Flags(bits, self.constants()?)
+                ItemKind::Flags(bits, self.parse_constants()?)
             }
-            "value" => ItemKind::Value(self.members()?),
-            "struct" => ItemKind::Struct(self.members()?),
+            "value" => ItemKind::Value(self.parse_members()?),
+            "struct" => ItemKind::Struct(self.parse_members()?),
             "callback" => {
-                let params = self.params()?;
-                let fallible = self.accept('>');
+                let params = self.parse_params()?;
+                let fallible = self.accept_mark('>');
                 if fallible {
                     self.expect_word("error")?;
                 }
-                ItemKind::Callback(Callback { params, fallible })
+                ItemKind::Callback(CallbackDefinition { params, fallible })
             }
             "table" => {
-                let profile =
-                    if self.accept_word("profile") { Some((self.word()?, self.number()?)) } else { None };
-                ItemKind::Table(Table { profile, members: self.members()? })
+                let profile = if self.accept_word("profile") {
+                    Some((self.parse_word()?, self.parse_number()?))
+                } else {
+                    None
+                };
+                ItemKind::Table(TableDefinition { profile, members: self.parse_members()? })
             }
             "rule" => {
                 self.expect_word("by")?;
-                ItemKind::Rule(self.word()?)
+                ItemKind::Rule(self.parse_word()?)
             }
             other => {
                 let expected = "`handle`, `enum`, `flags`, `value`, `struct`, `callback`, `table` or `rule`, with or without `draft`";
-                return Err(Error::new(line, expected, format!("`{other}`")));
+                return Err(ContractError::new(line, expected, format!("`{other}`")));
             }
         };
-        Ok(Item { docs, name, kind, stage, line })
+        Ok(ContractItem { docs, name, kind, stage, line })
     }
 
-    fn constants(&mut self) -> Result<Vec<Constant>, Error> {
-        self.block(|parser, docs| {
-            let name = parser.word()?;
-            parser.expect('=')?;
-            let value = parser.number()?;
-            Ok(Constant { docs, name, value, since: parser.since()? })
+    fn parse_constants(&mut self) -> Result<Vec<ConstantDefinition>, ContractError> {
+        self.parse_block(|parser, docs| {
+            let name = parser.parse_word()?;
+            parser.expect_mark('=')?;
+            let value = parser.parse_number()?;
+            Ok(ConstantDefinition { docs, name, value, since: parser.parse_since()? })
         })
     }
 
-    fn members(&mut self) -> Result<Vec<Member>, Error> {
-        self.block(|parser, docs| {
+    fn parse_members(&mut self) -> Result<Vec<MemberDefinition>, ContractError> {
+        self.parse_block(|parser, docs| {
             let required = parser.accept_word("required");
             let optional = !required && parser.accept_word("optional");
             if parser.accept_word("fn") {
-                return Ok(Member::Slot(parser.slot(docs, required)?));
+                return Ok(MemberDefinition::Slot(parser.parse_slot(docs, required)?));
             }
             if required || optional {
                 return Err(parser.error_here("`fn`"));
             }
-            let name = parser.word()?;
-            parser.expect(':')?;
-            let ty = parser.ty()?;
-            Ok(Member::Field(Field { docs, name, ty, since: parser.since()? }))
+            let name = parser.parse_word()?;
+            parser.expect_mark(':')?;
+            let ty = parser.parse_type()?;
+            Ok(MemberDefinition::Field(FieldDefinition { docs, name, ty, since: parser.parse_since()? }))
         })
     }
 
-    fn slot(&mut self, docs: Vec<String>, required: bool) -> Result<Slot, Error> {
-        let name = self.word()?;
-        let params = self.params()?;
-        let default = if self.accept_word("default") { Some(self.text()?) } else { None };
-        let spec = if self.accept_word("spec") { Some(self.word()?) } else { None };
-        Ok(Slot { docs, name, required, default, spec, params, since: self.since()? })
+    fn parse_slot(&mut self, docs: Vec<String>, required: bool) -> Result<SlotDefinition, ContractError> {
+        let name = self.parse_word()?;
+        let params = self.parse_params()?;
+        let default = if self.accept_word("default") { Some(self.parse_text()?) } else { None };
+        let spec = if self.accept_word("spec") { Some(self.parse_word()?) } else { None };
+        Ok(SlotDefinition { docs, name, required, default, spec, params, since: self.parse_since()? })
     }
 
-    fn params(&mut self) -> Result<Vec<Param>, Error> {
-        self.expect('(')?;
+    fn parse_params(&mut self) -> Result<Vec<ParameterDefinition>, ContractError> {
+        self.expect_mark('(')?;
         let mut params = Vec::new();
-        while !self.accept(')') {
+        while !self.accept_mark(')') {
             let direction = if self.accept_word("in") {
-                Direction::In
+                ParameterDirection::In
             } else if self.accept_word("out") {
-                Direction::Out
+                ParameterDirection::Out
             } else {
-                Direction::Value
+                ParameterDirection::Value
             };
-            let name = self.word()?;
-            self.expect(':')?;
-            params.push(Param { name, ty: self.ty()?, direction });
-            if !self.accept(',') {
-                self.expect(')')?;
+            let name = self.parse_word()?;
+            self.expect_mark(':')?;
+            params.push(ParameterDefinition { name, ty: self.parse_type()?, direction });
+            if !self.accept_mark(',') {
+                self.expect_mark(')')?;
                 break;
             }
         }
         Ok(params)
     }
 
-    fn ty(&mut self) -> Result<Type, Error> {
-        if self.accept('*') {
+    fn parse_type(&mut self) -> Result<ContractType, ContractError> {
+        if self.accept_mark('*') {
             if self.accept_word("void") {
-                return Ok(Type::ReadOnlyPointer);
+                return Ok(ContractType::ReadOnlyPointer);
             }
-            return Ok(Type::PointerTo(Box::new(self.ty()?)));
+            return Ok(ContractType::PointerTo(Box::new(self.parse_type()?)));
         }
-        let word = self.word()?;
+        let word = self.parse_word()?;
         Ok(match word.as_str() {
-            "char" => Type::Number("char"),
-            "u8" => Type::Number("u8"),
-            "u32" => Type::Number("u32"),
-            "u64" => Type::Number("u64"),
-            "i32" => Type::Number("i32"),
-            "i64" => Type::Number("i64"),
-            "f64" => Type::Number("f64"),
-            "ptr" => Type::Pointer,
-            "bytes" => Type::Bytes,
-            "list" => Type::List(Box::new(self.ty()?)),
-            "callback" => Type::Callback(self.word()?),
-            _ => Type::Named(word),
+            "char" => ContractType::Number("char"),
+            "u8" => ContractType::Number("u8"),
+            "u32" => ContractType::Number("u32"),
+            "u64" => ContractType::Number("u64"),
+            "i32" => ContractType::Number("i32"),
+            "i64" => ContractType::Number("i64"),
+            "f64" => ContractType::Number("f64"),
+            "ptr" => ContractType::Pointer,
+            "bytes" => ContractType::Bytes,
+            "list" => ContractType::List(Box::new(self.parse_type()?)),
+            "callback" => ContractType::Callback(self.parse_word()?),
+            _ => ContractType::Named(word),
         })
     }
 
-    fn since(&mut self) -> Result<u32, Error> {
+    fn parse_since(&mut self) -> Result<u32, ContractError> {
         if !self.accept_word("since") {
             return Ok(0);
         }
-        let version = self.word()?;
+        let version = self.parse_word()?;
         version
             .split_once('.')
             .and_then(|(_, minor)| minor.parse().ok())
             .ok_or_else(|| self.error_before("a version such as `1.1`", format!("`{version}`")))
     }
 
-    fn block<T>(
+    fn parse_block<T>(
         &mut self,
-        mut one: impl FnMut(&mut Self, Vec<String>) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
-        self.expect('{')?;
+        mut one: impl FnMut(&mut Self, Vec<String>) -> Result<T, ContractError>,
+    ) -> Result<Vec<T>, ContractError> {
+        self.expect_mark('{')?;
         let mut all = Vec::new();
         loop {
-            let docs = self.docs();
-            if self.accept('}') {
+            let docs = self.parse_docs();
+            if self.accept_mark('}') {
                 return Ok(all);
             }
             all.push(one(self, docs)?);
         }
     }
 
-    fn docs(&mut self) -> Vec<String> {
+    fn parse_docs(&mut self) -> Vec<String> {
         let mut docs = Vec::new();
         while let TokenKind::Doc(line) = self.peek() {
             docs.push(line.clone());
@@ -200,7 +204,7 @@ impl Parser {
         &self.tokens[self.next].kind
     }
 
-    fn word(&mut self) -> Result<String, Error> {
+    fn parse_word(&mut self) -> Result<String, ContractError> {
         match self.peek() {
             TokenKind::Word(word) => {
                 let word = word.clone();
@@ -211,7 +215,7 @@ impl Parser {
         }
     }
 
-    fn text(&mut self) -> Result<String, Error> {
+    fn parse_text(&mut self) -> Result<String, ContractError> {
         match self.peek() {
             TokenKind::Text(text) => {
                 let text = text.clone();
@@ -222,12 +226,12 @@ impl Parser {
         }
     }
 
-    fn number(&mut self) -> Result<u32, Error> {
-        let word = self.word()?;
+    fn parse_number(&mut self) -> Result<u32, ContractError> {
+        let word = self.parse_word()?;
         word.parse().map_err(|_| self.error_before("a number", format!("`{word}`")))
     }
 
-    fn accept(&mut self, mark: char) -> bool {
+    fn accept_mark(&mut self, mark: char) -> bool {
         let found = self.peek() == &TokenKind::Mark(mark);
         self.next += usize::from(found);
         found
@@ -239,20 +243,20 @@ impl Parser {
         found
     }
 
-    fn expect(&mut self, mark: char) -> Result<(), Error> {
-        if self.accept(mark) { Ok(()) } else { Err(self.error_here(format!("`{mark}`"))) }
+    fn expect_mark(&mut self, mark: char) -> Result<(), ContractError> {
+        if self.accept_mark(mark) { Ok(()) } else { Err(self.error_here(format!("`{mark}`"))) }
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<(), Error> {
+    fn expect_word(&mut self, word: &str) -> Result<(), ContractError> {
         if self.accept_word(word) { Ok(()) } else { Err(self.error_here(format!("`{word}`"))) }
     }
 
-    fn error_here(&self, expected: impl Into<String>) -> Error {
+    fn error_here(&self, expected: impl Into<String>) -> ContractError {
         let token = &self.tokens[self.next];
-        Error::new(token.line, expected, token.kind.to_string())
+        ContractError::new(token.line, expected, token.kind.to_string())
     }
 
-    fn error_before(&self, expected: impl Into<String>, found: String) -> Error {
-        Error::new(self.tokens[self.next - 1].line, expected, found)
+    fn error_before(&self, expected: impl Into<String>, found: String) -> ContractError {
+        ContractError::new(self.tokens[self.next - 1].line, expected, found)
     }
 }

@@ -1,6 +1,6 @@
 //! What a draft may be, and that what was locked once never becomes one again.
 
-use oarlock_contract::{Contract, SOURCE, lock, read};
+use oarlock_contract::{CONTRACT_SOURCE, Contract, lock, read_contract};
 
 /// What every contract declares, and a plugin with one locked profile.
 const BASICS: &str = "contract 1.1
@@ -34,24 +34,24 @@ draft enum how { fast = 1 }
 draft callback sink(bytes: u64)
 ";
 
-fn contract(more: &str) -> Result<Contract, oarlock_contract::Error> {
-    read(&format!("{BASICS}{more}"))
+fn read_with(more: &str) -> Result<Contract, oarlock_contract::ContractError> {
+    read_contract(&format!("{BASICS}{more}"))
 }
 
-fn refusal(more: &str) -> String {
-    contract(more).expect_err("the contract is not valid").to_string()
+fn refusal_of(more: &str) -> String {
+    read_with(more).expect_err("the contract is not valid").to_string()
 }
 
 fn lock_of(more: &str) -> String {
-    lock::text(&contract(more).expect("the contract is valid"))
+    lock::lock_text(&read_with(more).expect("the contract is valid"))
 }
 
 fn draft_of(more: &str) -> String {
-    lock::draft_text(&contract(more).expect("the contract is valid"))
+    lock::draft_text(&read_with(more).expect("the contract is valid"))
 }
 
 /// The same text with nothing marked as a draft.
-fn locked(text: &str) -> String {
+fn without_draft_marks(text: &str) -> String {
     text.replace("draft ", "")
 }
 
@@ -69,13 +69,13 @@ fn nothing_of_a_draft_is_in_the_lock_and_all_of_it_is_among_the_drafts() {
 
 #[test]
 fn a_profile_that_gets_locked_only_adds_to_the_lock() {
-    assert_eq!(lock::lost(&lock_of(GRAPH), &lock_of(&locked(GRAPH))), Vec::<&str>::new());
+    assert_eq!(lock::lost_lines(&lock_of(GRAPH), &lock_of(&without_draft_marks(GRAPH))), Vec::<&str>::new());
 }
 
 #[test]
 fn a_profile_that_was_locked_cannot_become_a_draft_again() {
-    let once_locked = lock_of(&locked(GRAPH));
-    let lost = lock::lost(&once_locked, &lock_of(GRAPH)).join("\n");
+    let once_locked = lock_of(&without_draft_marks(GRAPH));
+    let lost = lock::lost_lines(&once_locked, &lock_of(GRAPH)).join("\n");
     for fact in
         ["struct graph_table", "field graph_table.run", "struct job", "enum how.fast", "callback sink"]
     {
@@ -86,17 +86,17 @@ fn a_profile_that_was_locked_cannot_become_a_draft_again() {
 #[test]
 fn what_is_locked_uses_no_draft() {
     let more = format!("{GRAPH}\n/// S.\nstruct later {{ how: how reserved: u32 }}");
-    let error = refusal(&more);
+    let error = refusal_of(&more);
     assert!(error.ends_with("since this is locked, found the draft `how`"), "{error}");
     let core = BASICS.replace("table core", "draft table core").replace("handle block", "draft handle block");
-    let error = read(&core).expect_err("the plugin is locked and leads to `core`").to_string();
+    let error = read_contract(&core).expect_err("the plugin is locked and leads to `core`").to_string();
     assert!(error.contains("in `plugin`") && error.contains("the draft `core`"), "{error}");
 }
 
 #[test]
 fn what_only_drafts_use_is_a_draft() {
     for (item, name) in [("enum how", "how"), ("struct job", "job"), ("callback sink", "sink")] {
-        let error = refusal(&GRAPH.replace(&format!("draft {item}"), item));
+        let error = refusal_of(&GRAPH.replace(&format!("draft {item}"), item));
         let expected = match name {
             // The struct is locked by this, and uses the enum, which is a draft.
             "job" => "nothing that may still change".to_owned(),
@@ -108,34 +108,34 @@ fn what_only_drafts_use_is_a_draft() {
 
 #[test]
 fn a_draft_is_a_profile_or_used_by_one() {
-    let error = refusal("/// R.\ndraft enum rank { any = 1 }");
+    let error = refusal_of("/// R.\ndraft enum rank { any = 1 }");
     assert!(error.contains("a draft that is a profile, or that the draft of one uses"), "{error}");
-    let error = refusal("/// T.\ndraft table loose {\n  /// F.\n  required fn f()\n}");
+    let error = refusal_of("/// T.\ndraft table loose {\n  /// F.\n  required fn f()\n}");
     assert!(error.contains("a draft that is a profile"), "{error}");
 }
 
 #[test]
 fn a_draft_has_a_number_and_no_additions() {
-    assert!(refusal(&GRAPH.replace("graph 1", "graph 0")).contains("the number of a draft, from 1 on"));
+    assert!(refusal_of(&GRAPH.replace("graph 1", "graph 0")).contains("the number of a draft, from 1 on"));
     for (from, to) in
         [("fast = 1", "fast = 1 since 1.1"), ("reserved: u32", "reserved: u32 later: u64 since 1.1")]
     {
-        let error = refusal(&GRAPH.replace(from, to));
+        let error = refusal_of(&GRAPH.replace(from, to));
         assert!(error.contains("a draft without additions; it gets a new number instead"), "{error}");
     }
 }
 
 #[test]
 fn only_the_table_of_a_profile_is_on_trial() {
-    assert!(contract(&GRAPH.replace("draft table", "trial table")).is_ok());
-    let error = refusal(&GRAPH.replace("draft enum", "trial enum"));
+    assert!(read_with(&GRAPH.replace("draft table", "trial table")).is_ok());
+    let error = refusal_of(&GRAPH.replace("draft enum", "trial enum"));
     assert!(error.contains("`trial` before a table of a profile"), "{error}");
 }
 
 #[test]
 fn the_drafts_of_the_contract_say_nothing_of_plugins_that_bring_none() {
-    let contract = read(SOURCE).expect("the contract is valid");
-    let lock = lock::text(&contract);
+    let contract = read_contract(CONTRACT_SOURCE).expect("the contract is valid");
+    let lock = lock::lock_text(&contract);
     for (table, profile, _) in contract.draft_profiles() {
         assert!(!lock.contains(&table.type_name()), "the lock names the draft `{profile}`");
     }

@@ -10,11 +10,11 @@ const DRAFTS: &str = "device-sdk/contract/abi.draft";
 const OTHER_LOCK: &str = "runtime/capi/abi.lock";
 
 /// A repository with the script and what it looks at.
-struct Branch {
+struct TestRepository {
     root: PathBuf,
 }
 
-impl Branch {
+impl TestRepository {
     /// One with a lock of these lines and no drafts, committed.
     fn new(name: &str, lock: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("history").join(name);
@@ -23,36 +23,36 @@ impl Branch {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
         for script in ["common.sh", "check-abi-lock"] {
             let text = fs::read_to_string(scripts.join(script)).expect("the scripts are there");
-            branch.write(&format!("scripts/{script}"), &text);
+            branch.write_file(&format!("scripts/{script}"), &text);
         }
-        branch.write(OTHER_LOCK, "struct other\n");
-        branch.write(DRAFTS, "# None.\n");
-        branch.write(LOCK, lock);
-        branch.git(&["init", "--quiet"]);
-        branch.commit();
+        branch.write_file(OTHER_LOCK, "struct other\n");
+        branch.write_file(DRAFTS, "# None.\n");
+        branch.write_file(LOCK, lock);
+        branch.run_git(&["init", "--quiet"]);
+        branch.commit_all();
         branch
     }
 
-    fn write(&self, file: &str, text: &str) {
+    fn write_file(&self, file: &str, text: &str) {
         let path = self.root.join(file);
         fs::create_dir_all(path.parent().expect("it lies in a directory")).expect("a directory");
         fs::write(path, text).expect("the file can be written");
     }
 
-    fn git(&self, arguments: &[&str]) {
+    fn run_git(&self, arguments: &[&str]) {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"]);
         let done = git.args(arguments).current_dir(&self.root).output().expect("git is installed");
         assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
-    fn commit(&self) {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "--allow-empty", "--no-verify", "--message", "change"]);
+    fn commit_all(&self) {
+        self.run_git(&["add", "--all"]);
+        self.run_git(&["commit", "--quiet", "--allow-empty", "--no-verify", "--message", "change"]);
     }
 
     /// What the script says of the branch: nothing, or why it stops.
-    fn complaint(&self) -> Option<String> {
+    fn check_lock(&self) -> Option<String> {
         let script = self.root.join("scripts/check-abi-lock");
         let Output { status, stderr, .. } =
             Command::new("bash").arg(script).output().expect("bash is installed");
@@ -62,65 +62,65 @@ impl Branch {
 
 #[test]
 fn a_line_may_be_added_and_none_may_go() {
-    let branch = Branch::new("grows", "struct a\nstruct b\n");
-    branch.write(LOCK, "struct a\nstruct b\nstruct c\n");
-    assert_eq!(branch.complaint(), None);
-    branch.write(LOCK, "struct b\nstruct c\n");
-    let complaint = branch.complaint().expect("a line is lost");
+    let branch = TestRepository::new("grows", "struct a\nstruct b\n");
+    branch.write_file(LOCK, "struct a\nstruct b\nstruct c\n");
+    assert_eq!(branch.check_lock(), None);
+    branch.write_file(LOCK, "struct b\nstruct c\n");
+    let complaint = branch.check_lock().expect("a line is lost");
     assert!(complaint.starts_with("struct a\n") && complaint.contains("append instead"), "{complaint}");
 }
 
 #[test]
 fn a_line_that_was_withdrawn_may_be_missing() {
-    let branch = Branch::new("withdrawn", "struct a\nstruct graph_table\n");
-    branch.write(LOCK, "struct a\n");
-    assert!(branch.complaint().is_some(), "nothing says that the line was withdrawn");
-    branch.write(WITHDRAWN, "# Why.\nstruct graph_table\n");
-    assert_eq!(branch.complaint(), None);
-    branch.commit();
-    assert_eq!(branch.complaint(), None);
+    let branch = TestRepository::new("withdrawn", "struct a\nstruct graph_table\n");
+    branch.write_file(LOCK, "struct a\n");
+    assert!(branch.check_lock().is_some(), "nothing says that the line was withdrawn");
+    branch.write_file(WITHDRAWN, "# Why.\nstruct graph_table\n");
+    assert_eq!(branch.check_lock(), None);
+    branch.commit_all();
+    assert_eq!(branch.check_lock(), None);
 }
 
 #[test]
 fn a_line_that_was_withdrawn_and_comes_back_stays_for_good() {
-    let branch = Branch::new("comes_back", "struct a\nstruct graph_table\n");
-    branch.write(LOCK, "struct a\n");
-    branch.write(WITHDRAWN, "struct graph_table\n");
-    branch.commit();
-    branch.write(LOCK, "struct a\nstruct graph_table\n");
-    branch.commit();
-    branch.write(LOCK, "struct a\n");
-    let complaint = branch.complaint().expect("the profile was locked, and is a draft again");
+    let branch = TestRepository::new("comes_back", "struct a\nstruct graph_table\n");
+    branch.write_file(LOCK, "struct a\n");
+    branch.write_file(WITHDRAWN, "struct graph_table\n");
+    branch.commit_all();
+    branch.write_file(LOCK, "struct a\nstruct graph_table\n");
+    branch.commit_all();
+    branch.write_file(LOCK, "struct a\n");
+    let complaint = branch.check_lock().expect("the profile was locked, and is a draft again");
     assert!(complaint.starts_with("struct graph_table\n"), "{complaint}");
 }
 
 #[test]
 fn the_list_of_what_was_withdrawn_takes_no_more_lines() {
-    let branch = Branch::new("closed", "struct a\nstruct graph_table\n");
-    branch.write(LOCK, "struct a\n");
-    branch.write(WITHDRAWN, "struct graph_table\n");
-    branch.commit();
-    branch.write(LOCK, "");
-    branch.write(WITHDRAWN, "struct graph_table\nstruct a\n");
+    let branch = TestRepository::new("closed", "struct a\nstruct graph_table\n");
+    branch.write_file(LOCK, "struct a\n");
+    branch.write_file(WITHDRAWN, "struct graph_table\n");
+    branch.commit_all();
+    branch.write_file(LOCK, "");
+    branch.write_file(WITHDRAWN, "struct graph_table\nstruct a\n");
     for is_committed in [false, true] {
-        let complaint = branch.complaint().expect("a locked line is lost");
+        let complaint = branch.check_lock().expect("a locked line is lost");
         assert!(complaint.starts_with("struct a\n"), "committed: {is_committed}: {complaint}");
-        branch.commit();
+        branch.commit_all();
     }
 }
 
 #[test]
 fn a_draft_that_changes_needs_a_new_number_and_may_go() {
-    let branch = Branch::new("drafts", "struct a\n");
-    branch.write(DRAFTS, "graph 1: field x\nsubgraph 1: field x\n");
-    branch.commit();
+    let branch = TestRepository::new("drafts", "struct a\n");
+    branch.write_file(DRAFTS, "graph 1: field x\nsubgraph 1: field x\n");
+    branch.commit_all();
     for changed in ["graph 1: field y\n", "graph 1: field x\ngraph 1: field y\n"] {
-        branch.write(DRAFTS, changed);
-        let complaint = branch.complaint().expect("a draft has changed");
+        branch.write_file(DRAFTS, changed);
+        let complaint = branch.check_lock().expect("a draft has changed");
         assert!(complaint.contains("draft `graph 1` is not what it was in commit"), "{complaint}");
     }
     for harmless in ["graph 2: field y\n", "# None.\n", "graph 1: field x\ngraph 3: field y\n"] {
-        branch.write(DRAFTS, harmless);
-        assert_eq!(branch.complaint(), None, "{harmless}");
+        branch.write_file(DRAFTS, harmless);
+        assert_eq!(branch.check_lock(), None, "{harmless}");
     }
 }

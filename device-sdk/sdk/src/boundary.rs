@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::error::{PluginError, Result};
+use crate::host::HostServices;
 use crate::panics;
 use crate::pointer::HostPointer;
 
 /// What the context of a plugin points to.
 #[repr(C)]
-pub(crate) struct Instance<D> {
+pub(crate) struct PluginInstance<D> {
     pub(crate) device: Arc<D>,
-    pub(crate) host: Host,
+    pub(crate) host: HostServices,
 }
 
 /// Calls into a device: the way of every slot.
@@ -24,27 +24,27 @@ pub(crate) struct Instance<D> {
 /// # Safety
 ///
 /// `context` is the context of a plugin whose device is a `D`.
-pub(crate) unsafe fn enter<D>(
+pub(crate) unsafe fn enter_plugin<D>(
     context: *mut c_void,
-    call: impl FnOnce(&Instance<D>) -> Result<()>,
+    call: impl FnOnce(&PluginInstance<D>) -> Result<()>,
 ) -> abi::Error {
     // SAFETY: the caller vouches for the context; an instance is never changed.
-    let instance = unsafe { &*context.cast::<Instance<D>>() };
-    guard(&instance.host, || call(instance))
+    let instance = unsafe { &*context.cast::<PluginInstance<D>>() };
+    guard_call(&instance.host, || call(instance))
 }
 
 /// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
 #[inline]
-pub fn guard(host: &Host, body: impl FnOnce() -> Result<()>) -> abi::Error {
-    match panics::catch(body) {
+pub fn guard_call(host: &HostServices, body: impl FnOnce() -> Result<()>) -> abi::Error {
+    match panics::catch_panic(body) {
         Ok(Ok(())) => abi::Error::NONE,
-        Ok(Err(error)) => host.error(&error),
-        Err(panic) => host.error(&Error::caught_panic(panic)),
+        Ok(Err(error)) => host.report_error(&error),
+        Err(panic) => host.report_error(&PluginError::from_panic(panic)),
     }
 }
 
 /// The function, if the device offers it.
-pub(crate) fn offered<F>(slots: &[&str], slot: &str, function: F) -> Option<F> {
+pub(crate) fn slot_if_offered<F>(slots: &[&str], slot: &str, function: F) -> Option<F> {
     slots.contains(&slot).then_some(function)
 }
 
@@ -70,7 +70,7 @@ pub unsafe fn copy_sized<T: Copy>(source: *const T, empty: T) -> T {
 /// # Safety
 ///
 /// `place` points to a struct of the contract that the callee may write, whose first field is its size in bytes.
-pub(crate) unsafe fn fill<T>(place: *mut T, value: T) {
+pub(crate) unsafe fn write_sized<T>(place: *mut T, value: T) {
     const SIZE_FIELD: usize = size_of::<u32>();
     // SAFETY: every struct of the contract starts with its size as a `u32`.
     let room = unsafe { place.cast::<u32>().read() } as usize;
@@ -83,19 +83,19 @@ pub(crate) unsafe fn fill<T>(place: *mut T, value: T) {
 }
 
 #[cold]
-fn missing(name: &str) -> Error {
-    Error::invalid_argument(format!("expected a pointer for `{name}`, found null"))
+fn missing_argument(name: &str) -> PluginError {
+    PluginError::invalid_argument(format!("expected a pointer for `{name}`, found null"))
 }
 
 /// A place the caller wants a result in. Nothing is written unless the call succeeds.
-pub(crate) struct Out<T>(*mut T);
+pub(crate) struct OutValue<T>(*mut T);
 
-impl<T> Out<T> {
+impl<T> OutValue<T> {
     /// # Safety
     ///
     /// `place` is null or may be written until the call returns.
     pub(crate) unsafe fn new(place: *mut T, name: &str) -> Result<Self> {
-        if place.is_null() { Err(missing(name)) } else { Ok(Self(place)) }
+        if place.is_null() { Err(missing_argument(name)) } else { Ok(Self(place)) }
     }
 
     pub(crate) fn write(self, value: T) -> Result<()> {
@@ -107,14 +107,14 @@ impl<T> Out<T> {
     /// Writes as much of a struct as the caller knows, and leaves the size it came with.
     pub(crate) fn write_struct(self, value: T) -> Result<()> {
         // SAFETY: the maker of this vouched for the place, and a struct of the contract starts with its size.
-        unsafe { fill(self.0, value) };
+        unsafe { write_sized(self.0, value) };
         Ok(())
     }
 }
 
-impl Out<*mut c_void> {
+impl OutValue<*mut c_void> {
     pub(crate) fn write_pointer(self, value: HostPointer) -> Result<()> {
-        self.write(value.address())
+        self.write(value.as_ptr())
     }
 }
 
@@ -131,7 +131,7 @@ impl<T> OutList<T> {
     /// `items` has room for `capacity` items and `count` may be written, until the call returns.
     pub(crate) unsafe fn new(items: *mut T, capacity: u64, count: *mut u64, name: &str) -> Result<Self> {
         if count.is_null() || (items.is_null() && capacity > 0) {
-            return Err(missing(name));
+            return Err(missing_argument(name));
         }
         Ok(Self { items, capacity, count })
     }
@@ -153,13 +153,13 @@ impl<T> OutList<T> {
 ///
 /// `source` is null or has `count` items that stay readable for `'a`.
 #[inline]
-pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> Result<&'a [T]> {
+pub(crate) unsafe fn checked_slice<'a, T>(source: *const T, count: u64, name: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }
-    let count = length::<T>(count, name)?;
+    let count = checked_length::<T>(count, name)?;
     if source.is_null() {
-        return Err(missing(name));
+        return Err(missing_argument(name));
     }
     // SAFETY: not null, a length a slice may have, and the caller vouches for the items.
     Ok(unsafe { core::slice::from_raw_parts(source, count) })
@@ -169,29 +169,29 @@ pub(crate) unsafe fn slice<'a, T>(source: *const T, count: u64, name: &str) -> R
 ///
 /// # Safety
 ///
-/// As for [`slice`].
+/// As for [`checked_slice`].
 #[inline]
-pub(crate) unsafe fn pointers<'a, T>(
+pub(crate) unsafe fn checked_pointers<'a, T>(
     source: *const *const T,
     count: u64,
     name: &str,
 ) -> Result<&'a [*const T]> {
     // SAFETY: the caller vouches for the list.
-    let pointers = unsafe { slice(source, count, name) }?;
-    if pointers.iter().any(|pointer| pointer.is_null()) { Err(missing(name)) } else { Ok(pointers) }
+    let pointers = unsafe { checked_slice(source, count, name) }?;
+    if pointers.iter().any(|pointer| pointer.is_null()) { Err(missing_argument(name)) } else { Ok(pointers) }
 }
 
 /// # Safety
 ///
-/// As for [`slice`]; each item is null or points to a `T` that stays readable for `'a`.
+/// As for [`checked_slice`]; each item is null or points to a `T` that stays readable for `'a`.
 #[inline]
-pub(crate) unsafe fn references<'a, T>(
+pub(crate) unsafe fn checked_references<'a, T>(
     source: *const *const T,
     count: u64,
     name: &str,
 ) -> Result<&'a [&'a T]> {
     // SAFETY: the caller vouches for the list.
-    let pointers = unsafe { pointers(source, count, name) }?;
+    let pointers = unsafe { checked_pointers(source, count, name) }?;
     // SAFETY: a reference and a pointer that is not null have one layout, and the caller vouches for what they point to.
     Ok(unsafe { core::slice::from_raw_parts(pointers.as_ptr().cast(), pointers.len()) })
 }
@@ -199,21 +199,25 @@ pub(crate) unsafe fn references<'a, T>(
 /// # Safety
 ///
 /// `source` is null or has `size` bytes that stay readable for `'a`.
-pub(crate) unsafe fn bytes<'a>(source: *const c_void, size: u64, name: &str) -> Result<&'a [u8]> {
+pub(crate) unsafe fn checked_bytes<'a>(source: *const c_void, size: u64, name: &str) -> Result<&'a [u8]> {
     // SAFETY: as the caller vouches.
-    unsafe { slice(source.cast(), size, name) }
+    unsafe { checked_slice(source.cast(), size, name) }
 }
 
 /// # Safety
 ///
 /// `target` is null or has `size` bytes that nobody else touches for `'a`.
-pub(crate) unsafe fn bytes_mut<'a>(target: *mut c_void, size: u64, name: &str) -> Result<&'a mut [u8]> {
+pub(crate) unsafe fn checked_bytes_mut<'a>(
+    target: *mut c_void,
+    size: u64,
+    name: &str,
+) -> Result<&'a mut [u8]> {
     if size == 0 {
         return Ok(&mut []);
     }
-    let size = length::<u8>(size, name)?;
+    let size = checked_length::<u8>(size, name)?;
     if target.is_null() {
-        return Err(missing(name));
+        return Err(missing_argument(name));
     }
     // SAFETY: not null, a length a slice may have, and the caller vouches for the bytes.
     Ok(unsafe { core::slice::from_raw_parts_mut(target.cast(), size) })
@@ -223,29 +227,30 @@ pub(crate) unsafe fn bytes_mut<'a>(target: *mut c_void, size: u64, name: &str) -
 ///
 /// `source` is null or points to a `T` that stays readable for `'a`.
 #[inline]
-pub(crate) unsafe fn reference<'a, T>(source: *const T, name: &str) -> Result<&'a T> {
+pub(crate) unsafe fn checked_reference<'a, T>(source: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: the caller vouches for what is behind a pointer that is not null.
-    unsafe { source.as_ref() }.ok_or_else(|| missing(name))
+    unsafe { source.as_ref() }.ok_or_else(|| missing_argument(name))
 }
 
 /// # Safety
 ///
 /// The text stays readable for `'a`.
-pub(crate) unsafe fn text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
+pub(crate) unsafe fn checked_text<'a>(source: abi::Str, name: &str) -> Result<&'a str> {
     // SAFETY: the caller vouches for the bytes.
     let text = unsafe { source.text() };
     text.ok_or_else(|| {
-        Error::invalid_argument(format!("expected UTF-8 text for `{name}`, found other bytes")).rule("S-5")
+        PluginError::invalid_argument(format!("expected UTF-8 text for `{name}`, found other bytes"))
+            .with_rule("S-5")
     })
 }
 
 #[inline]
-fn length<T>(count: u64, name: &str) -> Result<usize> {
+fn checked_length<T>(count: u64, name: &str) -> Result<usize> {
     let fits = count.checked_mul(size_of::<T>() as u64).is_some_and(|bytes| isize::try_from(bytes).is_ok());
-    if fits { Ok(count as usize) } else { Err(too_long(count, name)) }
+    if fits { Ok(count as usize) } else { Err(length_error(count, name)) }
 }
 
 #[cold]
-fn too_long(count: u64, name: &str) -> Error {
-    Error::out_of_range(format!("expected a length that fits into memory for `{name}`, found {count}"))
+fn length_error(count: u64, name: &str) -> PluginError {
+    PluginError::out_of_range(format!("expected a length that fits into memory for `{name}`, found {count}"))
 }

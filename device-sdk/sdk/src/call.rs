@@ -9,40 +9,40 @@ use std::borrow::Cow;
 
 use oarlock_abi as abi;
 
-use crate::boundary::{pointers, reference, references, slice};
+use crate::boundary::{checked_pointers, checked_reference, checked_references, checked_slice};
 use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::error::{PluginError, Result};
+use crate::host::HostServices;
 
 /// One call of a kernel: its operands, its attributes and its place in a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct KernelCall<'a> {
     raw: &'a abi::Call,
-    host: Host,
+    host: HostServices,
     inputs: &'a [&'a abi::Tensor],
     /// Pointers, as the host writes to an output that is allocated while the call runs.
     outputs: &'a [*const abi::Tensor],
 }
 
-impl<'a> Call<'a> {
+impl<'a> KernelCall<'a> {
     /// # Safety
     ///
     /// `raw` is null or a call that the host is making and that stays as it is for `'a`.
     #[inline(always)]
-    pub(crate) unsafe fn new(raw: *const abi::Call, host: Host) -> Result<Self> {
+    pub(crate) unsafe fn new(raw: *const abi::Call, host: HostServices) -> Result<Self> {
         // SAFETY: as the caller vouches; the contract has each list match its count.
         unsafe {
-            let raw = reference(raw, "call")?;
+            let raw = checked_reference(raw, "call")?;
             if raw.size < abi::Call::SIZE_AT_FIRST {
                 let expected = abi::Call::SIZE_AT_FIRST;
                 let found = raw.size;
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected a call of {expected} bytes, found {found}"
                 ))
-                .rule("S-2"));
+                .with_rule("S-2"));
             }
-            let inputs = references(raw.inputs, raw.inputs_count, "inputs")?;
-            let outputs = pointers(raw.outputs, raw.outputs_count, "outputs")?;
+            let inputs = checked_references(raw.inputs, raw.inputs_count, "inputs")?;
+            let outputs = checked_pointers(raw.outputs, raw.outputs_count, "outputs")?;
             Ok(Self { raw, host, inputs, outputs })
         }
     }
@@ -73,54 +73,54 @@ impl<'a> Call<'a> {
 
     /// An input that must be there.
     #[inline(always)]
-    pub fn input(&self, index: usize) -> Result<Tensor<'a>> {
+    pub fn input(&self, index: usize) -> Result<TensorView<'a>> {
         match self.optional_input(index)? {
             Some(found) => Ok(found),
-            None => Err(none("an input", index)),
+            None => Err(missing_operand("an input", index)),
         }
     }
 
     /// An input that may be left out.
     #[inline(always)]
-    pub fn optional_input(&self, index: usize) -> Result<Option<Tensor<'a>>> {
+    pub fn optional_input(&self, index: usize) -> Result<Option<TensorView<'a>>> {
         match self.inputs.get(index) {
             // SAFETY: the host promises that the description holds during the call.
-            Some(raw) => unsafe { Tensor::new(raw) },
+            Some(raw) => unsafe { TensorView::new(raw) },
             None => Ok(None),
         }
     }
 
     /// An output.
     #[inline(always)]
-    pub fn output(&self, index: usize) -> Result<Tensor<'a>> {
+    pub fn output(&self, index: usize) -> Result<TensorView<'a>> {
         match self.optional_output(index)? {
             Some(found) => Ok(found),
-            None => Err(none("an output", index)),
+            None => Err(missing_operand("an output", index)),
         }
     }
 
     /// An output that may be left out.
     #[inline(always)]
-    pub fn optional_output(&self, index: usize) -> Result<Option<Tensor<'a>>> {
+    pub fn optional_output(&self, index: usize) -> Result<Option<TensorView<'a>>> {
         match self.outputs.get(index) {
             // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers
             // to it then.
-            Some(raw) => unsafe { Tensor::new(&**raw) },
+            Some(raw) => unsafe { TensorView::new(&**raw) },
             None => Ok(None),
         }
     }
 
-    /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`Call::output`] has it afterwards.
+    /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`KernelCall::output`] has it afterwards.
     pub fn allocate_output(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<()> {
         // SAFETY: this is the call that the kernel is running.
-        unsafe { self.host.output_allocate(self.raw, index, dtype, dims) }
+        unsafe { self.host.allocate_output(self.raw, index, dtype, dims) }
     }
 
     /// Says in a few words how the kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for
     /// whoever asks why a model takes its time.
-    pub fn describe(&self, way: &str) {
+    pub fn describe_kernel(&self, way: &str) {
         // SAFETY: this is the call that the kernel is readied for.
-        unsafe { self.host.kernel_describe(self.raw, way) }
+        unsafe { self.host.describe_kernel(self.raw, way) }
     }
 
     /// Scratch memory on the device: block, offset and size in bytes.
@@ -129,77 +129,78 @@ impl<'a> Call<'a> {
     }
 
     /// The state of the random generator: the seed, and the first counter value that is this call's.
-    pub fn random(&self) -> (u64, u64) {
+    pub fn random_state(&self) -> (u64, u64) {
         (self.raw.random_seed, self.raw.random_offset)
     }
 
     /// The call as the contract has it.
-    pub fn raw(&self) -> &'a abi::Call {
+    pub fn as_raw(&self) -> &'a abi::Call {
         self.raw
     }
 
     /// An attribute that is an integer.
-    pub fn int(&self, name: &str) -> Result<Option<i64>> {
-        self.attribute(name, abi::AttributeKind::INT, |a| {
+    pub fn int_attribute(&self, name: &str) -> Result<Option<i64>> {
+        self.find_attribute(name, abi::AttributeKind::INT, |a| {
             // SAFETY: the host promises that the list matches its count.
-            unsafe { slice(a.ints, a.ints_count, "ints") }
+            unsafe { checked_slice(a.ints, a.ints_count, "ints") }
         })
         .map(|list| list.and_then(|ints| ints.first().copied()))
     }
 
     /// An attribute that is a list of integers.
-    pub fn ints(&self, name: &str) -> Result<Option<&'a [i64]>> {
-        self.attribute(name, abi::AttributeKind::INTS, |a| {
+    pub fn ints_attribute(&self, name: &str) -> Result<Option<&'a [i64]>> {
+        self.find_attribute(name, abi::AttributeKind::INTS, |a| {
             // SAFETY: as above.
-            unsafe { slice(a.ints, a.ints_count, "ints") }
+            unsafe { checked_slice(a.ints, a.ints_count, "ints") }
         })
     }
 
     /// An attribute that is a number.
-    pub fn float(&self, name: &str) -> Result<Option<f64>> {
-        self.attribute(name, abi::AttributeKind::FLOAT, |a| {
+    pub fn float_attribute(&self, name: &str) -> Result<Option<f64>> {
+        self.find_attribute(name, abi::AttributeKind::FLOAT, |a| {
             // SAFETY: as above.
-            unsafe { slice(a.floats, a.floats_count, "floats") }
+            unsafe { checked_slice(a.floats, a.floats_count, "floats") }
         })
         .map(|list| list.and_then(|floats| floats.first().copied()))
     }
 
     /// An attribute that is a list of numbers.
-    pub fn floats(&self, name: &str) -> Result<Option<&'a [f64]>> {
-        self.attribute(name, abi::AttributeKind::FLOATS, |a| {
+    pub fn floats_attribute(&self, name: &str) -> Result<Option<&'a [f64]>> {
+        self.find_attribute(name, abi::AttributeKind::FLOATS, |a| {
             // SAFETY: as above.
-            unsafe { slice(a.floats, a.floats_count, "floats") }
+            unsafe { checked_slice(a.floats, a.floats_count, "floats") }
         })
     }
 
     /// An attribute that is text.
-    pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
-        let strings = self.attribute(name, abi::AttributeKind::STRING, |a| {
+    pub fn string_attribute(&self, name: &str) -> Result<Option<&'a str>> {
+        let strings = self.find_attribute(name, abi::AttributeKind::STRING, |a| {
             // SAFETY: as above.
-            unsafe { slice(a.strings, a.strings_count, "strings") }
+            unsafe { checked_slice(a.strings, a.strings_count, "strings") }
         })?;
         // SAFETY: the text of an attribute lives as long as the call.
         strings
             .and_then(|list| list.first())
-            .map(|text| unsafe { crate::boundary::text(*text, name) })
+            .map(|text| unsafe { crate::boundary::checked_text(*text, name) })
             .transpose()
     }
 
-    fn attribute<T>(
+    fn find_attribute<T>(
         &self,
         name: &str,
         kind: abi::AttributeKind,
         read: impl FnOnce(&'a abi::Attribute) -> Result<&'a [T]>,
     ) -> Result<Option<&'a [T]>> {
         // SAFETY: the host promises that the list matches its count.
-        let attributes = unsafe { references(self.raw.attributes, self.raw.attributes_count, "attributes") }?;
+        let attributes =
+            unsafe { checked_references(self.raw.attributes, self.raw.attributes_count, "attributes") }?;
         // SAFETY: the name of an attribute lives as long as the call.
         let named = |attribute: &&&'a abi::Attribute| unsafe { attribute.name.text() } == Some(name);
         let Some(attribute) = attributes.iter().find(named) else { return Ok(None) };
         if attribute.kind != kind {
             let expected = kind.name().unwrap_or("?");
             let found = attribute.kind.name().unwrap_or("something unknown");
-            return Err(Error::invalid_argument(format!(
+            return Err(PluginError::invalid_argument(format!(
                 "expected `{name}` to hold {expected}, found {found}"
             )));
         }
@@ -208,13 +209,13 @@ impl<'a> Call<'a> {
 }
 
 #[cold]
-fn none(what: &str, index: usize) -> Error {
-    Error::invalid_argument(format!("expected {what} {index}, found none"))
+fn missing_operand(what: &str, index: usize) -> PluginError {
+    PluginError::invalid_argument(format!("expected {what} {index}, found none"))
 }
 
 /// One operand of a call.
 #[derive(Clone, Copy, Debug)]
-pub struct Tensor<'a> {
+pub struct TensorView<'a> {
     dtype: abi::Dtype,
     layout: abi::Layout,
     bits: abi::TensorFlags,
@@ -225,7 +226,7 @@ pub struct Tensor<'a> {
     strides: &'a [i64],
 }
 
-impl<'a> Tensor<'a> {
+impl<'a> TensorView<'a> {
     /// # Safety
     ///
     /// The lists of the description match their counts and stay for `'a`.
@@ -236,11 +237,14 @@ impl<'a> Tensor<'a> {
         }
         // SAFETY: as the caller vouches.
         let (dims, strides) = unsafe {
-            (slice(raw.dims, raw.dims_count, "dims")?, slice(raw.strides, raw.strides_count, "strides")?)
+            (
+                checked_slice(raw.dims, raw.dims_count, "dims")?,
+                checked_slice(raw.strides, raw.strides_count, "strides")?,
+            )
         };
         if !strides.is_empty() && strides.len() != dims.len() {
             let (expected, found) = (dims.len(), strides.len());
-            return Err(Error::invalid_argument(format!(
+            return Err(PluginError::invalid_argument(format!(
                 "expected {expected} strides or none, found {found}"
             )));
         }
@@ -276,7 +280,10 @@ impl<'a> Tensor<'a> {
         let product =
             self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
         product.ok_or_else(|| {
-            Error::out_of_range(format!("expected dimensions that fit into memory, found {:?}", self.dims))
+            PluginError::out_of_range(format!(
+                "expected dimensions that fit into memory, found {:?}",
+                self.dims
+            ))
         })
     }
 
@@ -287,7 +294,7 @@ impl<'a> Tensor<'a> {
 
     /// The block and the offset in bytes at which the first element lies.
     #[inline]
-    pub fn place(&self) -> (abi::Memory, u64) {
+    pub fn memory_location(&self) -> (abi::Memory, u64) {
         (self.block, self.offset)
     }
 
@@ -311,7 +318,7 @@ impl<'a> Tensor<'a> {
         Ok(unsafe { core::slice::from_raw_parts(address, count) })
     }
 
-    /// The elements, to be written; otherwise as [`Tensor::elements`].
+    /// The elements, to be written; otherwise as [`TensorView::elements`].
     ///
     /// # Safety
     ///
@@ -371,7 +378,9 @@ impl<'a> Tensor<'a> {
         let count = self.checked_count::<T>()?;
         let address = self.block.0.wrapping_add(self.offset) as *const T;
         if count > 0 && (address.is_null() || !address.is_aligned()) {
-            return Err(Error::invalid_argument(format!("expected an aligned address, found {address:p}")));
+            return Err(PluginError::invalid_argument(format!(
+                "expected an aligned address, found {address:p}"
+            )));
         }
         Ok((address, count))
     }
@@ -380,16 +389,20 @@ impl<'a> Tensor<'a> {
     fn checked_count<T: Element>(&self) -> Result<usize> {
         if self.dtype != T::DTYPE {
             let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.dtype.name().unwrap_or("unknown"));
-            return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
+            return Err(PluginError::invalid_argument(format!(
+                "expected elements of {expected}, found {found}"
+            )));
         }
         if !self.strides.is_empty() {
-            return Err(Error::invalid_argument("expected a contiguous operand, found one with strides"));
+            return Err(PluginError::invalid_argument(
+                "expected a contiguous operand, found one with strides",
+            ));
         }
         let count = self.element_count()?;
         let needed = (count as u64).checked_mul(size_of::<T>() as u64);
         if needed.is_none_or(|needed| needed > self.size_in_bytes) {
             let found = self.size_in_bytes;
-            return Err(Error::out_of_range(format!(
+            return Err(PluginError::out_of_range(format!(
                 "expected room for {count} elements, found {found} bytes"
             )));
         }

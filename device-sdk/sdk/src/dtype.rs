@@ -128,11 +128,11 @@ macro_rules! element_of {
 /// The error of [`dispatch!`](crate::dispatch).
 #[doc(hidden)]
 #[track_caller]
-pub fn unexpected_dtype(taken: &[&str], found: Dtype) -> crate::Error {
+pub fn unexpected_dtype(taken: &[&str], found: Dtype) -> crate::PluginError {
     let expected = match taken {
         [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
         all => all.concat(),
     };
     let found = found.name().map_or_else(|| format!("the unknown dtype {}", found.0), str::to_owned);
-    crate::Error::unimplemented(format!("expected {expected}, found {found}"))
+    crate::PluginError::unimplemented(format!("expected {expected}, found {found}"))
 }

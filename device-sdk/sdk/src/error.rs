@@ -7,13 +7,13 @@ use oarlock_abi as abi;
 pub use oarlock_abi::Code;
 
 /// What a function of a plugin returns.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T, E = PluginError> = std::result::Result<T, E>;
 
 /// Something that went wrong in a plugin: what was expected, what was found, what to do.
 ///
 /// The constructors remember the line they are called on; users see it with the message.
 #[derive(Clone, Debug)]
-pub struct Error {
+pub struct PluginError {
     code: Code,
     message: String,
     rule: &'static str,
@@ -34,7 +34,7 @@ macro_rules! constructors {
     };
 }
 
-impl Error {
+impl PluginError {
     /// An error of any kind.
     #[track_caller]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
@@ -71,30 +71,30 @@ impl Error {
         unavailable = UNAVAILABLE;
         /// The plugin is in a state from which it cannot go on.
         fatal = FATAL;
-        /// A library or driver below the plugin failed; [`Error::native`] adds its number.
+        /// A library or driver below the plugin failed; [`PluginError::with_native_code`] adds its number.
         external = EXTERNAL;
     }
 
     /// The number that the library or driver below the plugin returned.
-    pub fn native(mut self, code: i64) -> Self {
+    pub fn with_native_code(mut self, code: i64) -> Self {
         self.native_code = code;
         self
     }
 
     /// The rule of the contract that was broken, such as `M-2`.
-    pub fn rule(mut self, rule: &'static str) -> Self {
+    pub fn with_rule(mut self, rule: &'static str) -> Self {
         self.rule = rule;
         self
     }
 
     /// The same call may succeed later.
-    pub fn retryable(mut self) -> Self {
+    pub fn as_retryable(mut self) -> Self {
         self.bits = self.bits | abi::ErrorFlags::RETRYABLE;
         self
     }
 
     /// The device is gone.
-    pub fn device_lost(mut self) -> Self {
+    pub fn as_device_lost(mut self) -> Self {
         self.bits = self.bits | abi::ErrorFlags::DEVICE_LOST;
         self
     }
@@ -110,18 +110,18 @@ impl Error {
     }
 
     /// A function that the trait has and the plugin did not write. The host never calls it.
-    pub(crate) fn absent(slot: &'static str) -> Self {
+    pub(crate) fn slot_not_offered(slot: &'static str) -> Self {
         Self::unimplemented(format!("this plugin does not offer `{slot}`"))
     }
 
-    pub(crate) fn caught_panic(message: String) -> Self {
-        let mut error = Self::fatal(message).rule("R-2");
+    pub(crate) fn from_panic(message: String) -> Self {
+        let mut error = Self::fatal(message).with_rule("R-2");
         error.bits = abi::ErrorFlags::CAUGHT_PANIC;
         error
     }
 
     /// What the host is told. The text is borrowed from this error.
-    pub(crate) fn info(&self) -> abi::ErrorInfo {
+    pub(crate) fn as_error_info(&self) -> abi::ErrorInfo {
         abi::ErrorInfo {
             code: self.code,
             bits: self.bits,
@@ -135,20 +135,20 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for PluginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for PluginError {}
 
 /// Returns an error of the given kind unless a condition holds: `ensure!(n > 0, invalid_argument, "expected …, found {n}")`.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $kind:ident, $($message:tt)+) => {
         if !$condition {
-            return ::core::result::Result::Err($crate::Error::$kind(::std::format!($($message)+)));
+            return ::core::result::Result::Err($crate::PluginError::$kind(::std::format!($($message)+)));
         }
     };
 }

@@ -7,8 +7,8 @@ use core::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::boundary::{self, Instance, Out};
-use crate::error::{Error, Result};
+use crate::boundary::{self, OutValue, PluginInstance};
+use crate::error::{PluginError, Result};
 use crate::pointer::{HostPointer, StreamReached};
 
 /// A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
@@ -24,14 +24,14 @@ pub trait Core: Send + Sync + 'static {
     ///
     /// When it is not offered: not called.
     fn initialize(&self) -> Result<()> {
-        Err(Error::absent("initialize"))
+        Err(PluginError::slot_not_offered("initialize"))
     }
 
     /// Tears the back end down: the last call of all.
     ///
     /// When it is not offered: not called.
     fn finalize(&self) -> Result<()> {
-        Err(Error::absent("finalize"))
+        Err(PluginError::slot_not_offered("finalize"))
     }
 
     /// Readies one device. Called for every device in the list when the plugin is registered.
@@ -39,7 +39,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: not called.
     fn device_init(&self, device: u32) -> Result<()> {
         let _ = device;
-        Err(Error::absent("device_init"))
+        Err(PluginError::slot_not_offered("device_init"))
     }
 
     /// Frees everything one device holds. Called before `finalize`.
@@ -47,7 +47,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: not called.
     fn device_deinit(&self, device: u32) -> Result<()> {
         let _ = device;
-        Err(Error::absent("device_deinit"))
+        Err(PluginError::slot_not_offered("device_deinit"))
     }
 
     /// Waits until all work on the device is done.
@@ -64,7 +64,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: the device type as name, everything else unknown.
     fn device_info(&self, device: u32) -> Result<abi::DeviceInfo> {
         let _ = device;
-        Err(Error::absent("device_info"))
+        Err(PluginError::slot_not_offered("device_info"))
     }
 
     /// The compute capability of the chip.
@@ -87,7 +87,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: ordinary host memory is used.
     fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
         let _ = (device, size);
-        Err(Error::absent("host_memory_allocate"))
+        Err(PluginError::slot_not_offered("host_memory_allocate"))
     }
 
     /// Gives page-locked host memory back.
@@ -95,7 +95,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: ordinary host memory is used.
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
         let _ = (device, address, size);
-        Err(Error::absent("host_memory_deallocate"))
+        Err(PluginError::slot_not_offered("host_memory_deallocate"))
     }
 
     /// Takes memory that host and device reach at one address.
@@ -103,7 +103,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: unified memory is not offered.
     fn unified_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
         let _ = (device, size);
-        Err(Error::absent("unified_memory_allocate"))
+        Err(PluginError::slot_not_offered("unified_memory_allocate"))
     }
 
     /// Gives unified memory back.
@@ -111,7 +111,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: unified memory is not offered.
     fn unified_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
         let _ = (device, address, size);
-        Err(Error::absent("unified_memory_deallocate"))
+        Err(PluginError::slot_not_offered("unified_memory_deallocate"))
     }
 
     /// Copies from the host to the device.
@@ -157,7 +157,7 @@ pub trait Core: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (target_device, target, target_offset, source_device, source, source_offset, size);
-        Err(Error::absent("memory_copy_p2p"))
+        Err(PluginError::slot_not_offered("memory_copy_p2p"))
     }
 
     /// Fills device memory with one byte.
@@ -172,7 +172,7 @@ pub trait Core: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, target, target_offset, byte, size);
-        Err(Error::absent("memory_set"))
+        Err(PluginError::slot_not_offered("memory_set"))
     }
 
     /// How much memory the device has and how much of it is free, in bytes.
@@ -186,7 +186,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: the largest allocation.
     fn max_chunk_size(&self, device: u32) -> Result<u64> {
         let _ = device;
-        Err(Error::absent("max_chunk_size"))
+        Err(PluginError::slot_not_offered("max_chunk_size"))
     }
 
     /// The largest allocation.
@@ -194,7 +194,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: the memory free now.
     fn max_alloc_size(&self, device: u32) -> Result<u64> {
         let _ = device;
-        Err(Error::absent("max_alloc_size"))
+        Err(PluginError::slot_not_offered("max_alloc_size"))
     }
 
     /// Bytes that every request needs on top.
@@ -202,7 +202,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: 0.
     fn extra_padding_size(&self, device: u32) -> Result<u64> {
         let _ = device;
-        Err(Error::absent("extra_padding_size"))
+        Err(PluginError::slot_not_offered("extra_padding_size"))
     }
 
     /// The first block the host's pool takes.
@@ -210,7 +210,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: the largest allocation.
     fn init_alloc_size(&self, device: u32) -> Result<u64> {
         let _ = device;
-        Err(Error::absent("init_alloc_size"))
+        Err(PluginError::slot_not_offered("init_alloc_size"))
     }
 
     /// The further blocks the host's pool takes.
@@ -218,7 +218,7 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: the largest allocation.
     fn realloc_size(&self, device: u32) -> Result<u64> {
         let _ = device;
-        Err(Error::absent("realloc_size"))
+        Err(PluginError::slot_not_offered("realloc_size"))
     }
 
     /// Finds an experimental function by its versioned name.
@@ -226,40 +226,44 @@ pub trait Core: Send + Sync + 'static {
     /// When it is not offered: there are no experimental functions.
     fn experimental(&self, name: &str) -> Result<HostPointer> {
         let _ = name;
-        Err(Error::absent("experimental"))
+        Err(PluginError::slot_not_offered("experimental"))
     }
 }
 
 unsafe extern "C" fn core_initialize<D: Core>(context: *mut c_void) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.initialize()) }
+    unsafe { boundary::enter_plugin(context, |plugin: &PluginInstance<D>| plugin.device.initialize()) }
 }
 
 unsafe extern "C" fn core_finalize<D: Core>(context: *mut c_void) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.finalize()) }
+    unsafe { boundary::enter_plugin(context, |plugin: &PluginInstance<D>| plugin.device.finalize()) }
 }
 
 unsafe extern "C" fn core_device_init<D: Core>(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.device_init(device)) }
+    unsafe { boundary::enter_plugin(context, |plugin: &PluginInstance<D>| plugin.device.device_init(device)) }
 }
 
 unsafe extern "C" fn core_device_deinit<D: Core>(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.device_deinit(device)) }
+    unsafe {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| plugin.device.device_deinit(device))
+    }
 }
 
 unsafe extern "C" fn core_device_synchronize<D: Core>(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.device_synchronize(device)) }
+    unsafe {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| plugin.device.device_synchronize(device))
+    }
 }
 
 unsafe extern "C" fn core_device_count<D: Core>(context: *mut c_void, count: *mut u32) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let count = Out::new(count, "count")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let count = OutValue::new(count, "count")?;
             count.write(plugin.device.device_count()?)
         })
     }
@@ -273,7 +277,7 @@ unsafe extern "C" fn core_device_list<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let ids = boundary::OutList::new(ids, ids_capacity, ids_count, "ids")?;
             ids.write(plugin.device.device_list()?)
         })
@@ -287,8 +291,8 @@ unsafe extern "C" fn core_device_info<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let info = Out::new(info, "info")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let info = OutValue::new(info, "info")?;
             info.write_struct(plugin.device.device_info(device)?)
         })
     }
@@ -301,8 +305,8 @@ unsafe extern "C" fn core_compute_capability<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let capability = Out::new(capability, "capability")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let capability = OutValue::new(capability, "capability")?;
             capability.write(plugin.device.compute_capability(device)?)
         })
     }
@@ -314,8 +318,8 @@ unsafe extern "C" fn core_runtime_version<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let installed = Out::new(installed, "installed")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let installed = OutValue::new(installed, "installed")?;
             installed.write(plugin.device.runtime_version()?)
         })
     }
@@ -327,8 +331,8 @@ unsafe extern "C" fn core_driver_version<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let installed = Out::new(installed, "installed")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let installed = OutValue::new(installed, "installed")?;
             installed.write(plugin.device.driver_version()?)
         })
     }
@@ -342,8 +346,8 @@ unsafe extern "C" fn core_memory_allocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let block = Out::new(block, "block")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let block = OutValue::new(block, "block")?;
             block.write(plugin.device.memory_allocate(device, size)?)
         })
     }
@@ -357,7 +361,9 @@ unsafe extern "C" fn core_memory_deallocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| plugin.device.memory_deallocate(device, block, size))
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.memory_deallocate(device, block, size)
+        })
     }
 }
 
@@ -369,8 +375,8 @@ unsafe extern "C" fn core_host_memory_allocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let address = Out::new(address, "address")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let address = OutValue::new(address, "address")?;
             address.write_pointer(plugin.device.host_memory_allocate(device, size)?)
         })
     }
@@ -384,7 +390,7 @@ unsafe extern "C" fn core_host_memory_deallocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let address = HostPointer::new(address, "address")?;
             plugin.device.host_memory_deallocate(device, address, size)
         })
@@ -399,8 +405,8 @@ unsafe extern "C" fn core_unified_memory_allocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let address = Out::new(address, "address")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let address = OutValue::new(address, "address")?;
             address.write_pointer(plugin.device.unified_memory_allocate(device, size)?)
         })
     }
@@ -414,7 +420,7 @@ unsafe extern "C" fn core_unified_memory_deallocate<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let address = HostPointer::new(address, "address")?;
             plugin.device.unified_memory_deallocate(device, address, size)
         })
@@ -431,8 +437,8 @@ unsafe extern "C" fn core_memory_copy_h2d<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let source = boundary::bytes(source, source_size, "source")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let source = boundary::checked_bytes(source, source_size, "source")?;
             plugin.device.memory_copy_h2d(device, target, target_offset, source)
         })
     }
@@ -448,8 +454,8 @@ unsafe extern "C" fn core_memory_copy_d2h<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let target = boundary::bytes_mut(target, target_size, "target")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let target = boundary::checked_bytes_mut(target, target_size, "target")?;
             plugin.device.memory_copy_d2h(device, target, source, source_offset)
         })
     }
@@ -466,7 +472,7 @@ unsafe extern "C" fn core_memory_copy_d2d<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_copy_d2d(device, target, target_offset, source, source_offset, size)
         })
     }
@@ -484,7 +490,7 @@ unsafe extern "C" fn core_memory_copy_p2p<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_copy_p2p(
                 target_device,
                 target,
@@ -508,7 +514,7 @@ unsafe extern "C" fn core_memory_set<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_set(device, target, target_offset, byte, size)
         })
     }
@@ -522,9 +528,9 @@ unsafe extern "C" fn core_memory_stats<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let total = Out::new(total, "total")?;
-            let free = Out::new(free, "free")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let total = OutValue::new(total, "total")?;
+            let free = OutValue::new(free, "free")?;
             let (result0, result1) = plugin.device.memory_stats(device)?;
             total.write(result0)?;
             free.write(result1)?;
@@ -540,8 +546,8 @@ unsafe extern "C" fn core_min_chunk_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.min_chunk_size(device)?)
         })
     }
@@ -554,8 +560,8 @@ unsafe extern "C" fn core_max_chunk_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.max_chunk_size(device)?)
         })
     }
@@ -568,8 +574,8 @@ unsafe extern "C" fn core_max_alloc_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.max_alloc_size(device)?)
         })
     }
@@ -582,8 +588,8 @@ unsafe extern "C" fn core_extra_padding_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.extra_padding_size(device)?)
         })
     }
@@ -596,8 +602,8 @@ unsafe extern "C" fn core_init_alloc_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.init_alloc_size(device)?)
         })
     }
@@ -610,8 +616,8 @@ unsafe extern "C" fn core_realloc_size<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let size = Out::new(size, "size")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let size = OutValue::new(size, "size")?;
             size.write(plugin.device.realloc_size(device)?)
         })
     }
@@ -624,9 +630,9 @@ unsafe extern "C" fn core_experimental<D: Core>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let name = boundary::text(name, "name")?;
-            let function = Out::new(function, "function")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let name = boundary::checked_text(name, "name")?;
+            let function = OutValue::new(function, "function")?;
             function.write_pointer(plugin.device.experimental(name)?)
         })
     }
@@ -635,35 +641,35 @@ unsafe extern "C" fn core_experimental<D: Core>(
 /// The table of a device, with a null in each slot it does not offer.
 pub(crate) fn core_table<D: Core>() -> abi::CoreTable {
     abi::CoreTable {
-        initialize: boundary::offered(D::SLOTS, "initialize", core_initialize::<D>),
-        finalize: boundary::offered(D::SLOTS, "finalize", core_finalize::<D>),
-        device_init: boundary::offered(D::SLOTS, "device_init", core_device_init::<D>),
-        device_deinit: boundary::offered(D::SLOTS, "device_deinit", core_device_deinit::<D>),
+        initialize: boundary::slot_if_offered(D::SLOTS, "initialize", core_initialize::<D>),
+        finalize: boundary::slot_if_offered(D::SLOTS, "finalize", core_finalize::<D>),
+        device_init: boundary::slot_if_offered(D::SLOTS, "device_init", core_device_init::<D>),
+        device_deinit: boundary::slot_if_offered(D::SLOTS, "device_deinit", core_device_deinit::<D>),
         device_synchronize: Some(core_device_synchronize::<D>),
         device_count: Some(core_device_count::<D>),
         device_list: Some(core_device_list::<D>),
-        device_info: boundary::offered(D::SLOTS, "device_info", core_device_info::<D>),
+        device_info: boundary::slot_if_offered(D::SLOTS, "device_info", core_device_info::<D>),
         compute_capability: Some(core_compute_capability::<D>),
         runtime_version: Some(core_runtime_version::<D>),
         driver_version: Some(core_driver_version::<D>),
         memory_allocate: Some(core_memory_allocate::<D>),
         memory_deallocate: Some(core_memory_deallocate::<D>),
-        host_memory_allocate: boundary::offered(
+        host_memory_allocate: boundary::slot_if_offered(
             D::SLOTS,
             "host_memory_allocate",
             core_host_memory_allocate::<D>,
         ),
-        host_memory_deallocate: boundary::offered(
+        host_memory_deallocate: boundary::slot_if_offered(
             D::SLOTS,
             "host_memory_deallocate",
             core_host_memory_deallocate::<D>,
         ),
-        unified_memory_allocate: boundary::offered(
+        unified_memory_allocate: boundary::slot_if_offered(
             D::SLOTS,
             "unified_memory_allocate",
             core_unified_memory_allocate::<D>,
         ),
-        unified_memory_deallocate: boundary::offered(
+        unified_memory_deallocate: boundary::slot_if_offered(
             D::SLOTS,
             "unified_memory_deallocate",
             core_unified_memory_deallocate::<D>,
@@ -671,16 +677,20 @@ pub(crate) fn core_table<D: Core>() -> abi::CoreTable {
         memory_copy_h2d: Some(core_memory_copy_h2d::<D>),
         memory_copy_d2h: Some(core_memory_copy_d2h::<D>),
         memory_copy_d2d: Some(core_memory_copy_d2d::<D>),
-        memory_copy_p2p: boundary::offered(D::SLOTS, "memory_copy_p2p", core_memory_copy_p2p::<D>),
-        memory_set: boundary::offered(D::SLOTS, "memory_set", core_memory_set::<D>),
+        memory_copy_p2p: boundary::slot_if_offered(D::SLOTS, "memory_copy_p2p", core_memory_copy_p2p::<D>),
+        memory_set: boundary::slot_if_offered(D::SLOTS, "memory_set", core_memory_set::<D>),
         memory_stats: Some(core_memory_stats::<D>),
         min_chunk_size: Some(core_min_chunk_size::<D>),
-        max_chunk_size: boundary::offered(D::SLOTS, "max_chunk_size", core_max_chunk_size::<D>),
-        max_alloc_size: boundary::offered(D::SLOTS, "max_alloc_size", core_max_alloc_size::<D>),
-        extra_padding_size: boundary::offered(D::SLOTS, "extra_padding_size", core_extra_padding_size::<D>),
-        init_alloc_size: boundary::offered(D::SLOTS, "init_alloc_size", core_init_alloc_size::<D>),
-        realloc_size: boundary::offered(D::SLOTS, "realloc_size", core_realloc_size::<D>),
-        experimental: boundary::offered(D::SLOTS, "experimental", core_experimental::<D>),
+        max_chunk_size: boundary::slot_if_offered(D::SLOTS, "max_chunk_size", core_max_chunk_size::<D>),
+        max_alloc_size: boundary::slot_if_offered(D::SLOTS, "max_alloc_size", core_max_alloc_size::<D>),
+        extra_padding_size: boundary::slot_if_offered(
+            D::SLOTS,
+            "extra_padding_size",
+            core_extra_padding_size::<D>,
+        ),
+        init_alloc_size: boundary::slot_if_offered(D::SLOTS, "init_alloc_size", core_init_alloc_size::<D>),
+        realloc_size: boundary::slot_if_offered(D::SLOTS, "realloc_size", core_realloc_size::<D>),
+        experimental: boundary::slot_if_offered(D::SLOTS, "experimental", core_experimental::<D>),
         ..abi::CoreTable::EMPTY
     }
 }
@@ -705,7 +715,7 @@ pub trait Async: Send + Sync + 'static {
     /// When it is not offered: the stream is synchronised, then done.
     fn stream_query(&self, device: u32, queue: abi::Stream) -> Result<u32> {
         let _ = (device, queue);
-        Err(Error::absent("stream_query"))
+        Err(PluginError::slot_not_offered("stream_query"))
     }
 
     /// Waits until all work in the stream is done. Reports what went wrong in it.
@@ -716,7 +726,7 @@ pub trait Async: Send + Sync + 'static {
     /// When it is not offered: the stream is synchronised, then the function called.
     fn stream_add_callback(&self, device: u32, queue: abi::Stream, reached: StreamReached) -> Result<()> {
         let _ = (device, queue, reached);
-        Err(Error::absent("stream_add_callback"))
+        Err(PluginError::slot_not_offered("stream_add_callback"))
     }
 
     /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
@@ -736,7 +746,7 @@ pub trait Async: Send + Sync + 'static {
     /// When it is not offered: the event is synchronised, then done.
     fn event_query(&self, device: u32, point: abi::Event) -> Result<u32> {
         let _ = (device, point);
-        Err(Error::absent("event_query"))
+        Err(PluginError::slot_not_offered("event_query"))
     }
 
     /// Waits for the event. Reports what went wrong before it.
@@ -747,7 +757,7 @@ pub trait Async: Send + Sync + 'static {
     /// When it is not offered: times are not known.
     fn event_elapsed(&self, device: u32, start: abi::Event, end: abi::Event) -> Result<u64> {
         let _ = (device, start, end);
-        Err(Error::absent("event_elapsed"))
+        Err(PluginError::slot_not_offered("event_elapsed"))
     }
 
     /// Copies from the host to the device, in the stream.
@@ -763,7 +773,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, queue, target, target_offset, source, size);
-        Err(Error::absent("memory_copy_h2d_async"))
+        Err(PluginError::slot_not_offered("memory_copy_h2d_async"))
     }
 
     /// Copies from the device to the host, in the stream.
@@ -779,7 +789,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, queue, target, source, source_offset, size);
-        Err(Error::absent("memory_copy_d2h_async"))
+        Err(PluginError::slot_not_offered("memory_copy_d2h_async"))
     }
 
     /// Copies within the device, in the stream.
@@ -796,7 +806,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, queue, target, target_offset, source, source_offset, size);
-        Err(Error::absent("memory_copy_d2d_async"))
+        Err(PluginError::slot_not_offered("memory_copy_d2d_async"))
     }
 
     /// Copies between two devices of this plugin, in a stream of the source device.
@@ -814,7 +824,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (target_device, target, target_offset, source_device, queue, source, source_offset, size);
-        Err(Error::absent("memory_copy_p2p_async"))
+        Err(PluginError::slot_not_offered("memory_copy_p2p_async"))
     }
 
     /// Fills device memory with one byte, in the stream.
@@ -830,7 +840,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, queue, target, target_offset, byte, size);
-        Err(Error::absent("memory_set_async"))
+        Err(PluginError::slot_not_offered("memory_set_async"))
     }
 
     /// Takes device memory that is usable from this point of the stream on.
@@ -838,7 +848,7 @@ pub trait Async: Send + Sync + 'static {
     /// When it is not offered: memory_allocate.
     fn memory_allocate_async(&self, device: u32, queue: abi::Stream, size: u64) -> Result<abi::Memory> {
         let _ = (device, queue, size);
-        Err(Error::absent("memory_allocate_async"))
+        Err(PluginError::slot_not_offered("memory_allocate_async"))
     }
 
     /// Gives device memory back once the stream is past this point.
@@ -852,7 +862,7 @@ pub trait Async: Send + Sync + 'static {
         size: u64,
     ) -> Result<()> {
         let _ = (device, queue, block, size);
-        Err(Error::absent("memory_deallocate_async"))
+        Err(PluginError::slot_not_offered("memory_deallocate_async"))
     }
 }
 
@@ -864,8 +874,8 @@ unsafe extern "C" fn async_stream_create<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let queue = Out::new(queue, "queue")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let queue = OutValue::new(queue, "queue")?;
             queue.write(plugin.device.stream_create(device, priority)?)
         })
     }
@@ -877,7 +887,11 @@ unsafe extern "C" fn async_stream_destroy<D: Async>(
     queue: abi::Stream,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.stream_destroy(device, queue)) }
+    unsafe {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.stream_destroy(device, queue)
+        })
+    }
 }
 
 unsafe extern "C" fn async_stream_query<D: Async>(
@@ -888,8 +902,8 @@ unsafe extern "C" fn async_stream_query<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let done = Out::new(done, "done")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let done = OutValue::new(done, "done")?;
             done.write(plugin.device.stream_query(device, queue)?)
         })
     }
@@ -902,7 +916,9 @@ unsafe extern "C" fn async_stream_synchronize<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| plugin.device.stream_synchronize(device, queue))
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.stream_synchronize(device, queue)
+        })
     }
 }
 
@@ -915,7 +931,7 @@ unsafe extern "C" fn async_stream_add_callback<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let reached = StreamReached::new(reached, user)?;
             plugin.device.stream_add_callback(device, queue, reached)
         })
@@ -930,7 +946,9 @@ unsafe extern "C" fn async_stream_wait_event<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| plugin.device.stream_wait_event(device, queue, point))
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.stream_wait_event(device, queue, point)
+        })
     }
 }
 
@@ -941,8 +959,8 @@ unsafe extern "C" fn async_event_create<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let point = Out::new(point, "point")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let point = OutValue::new(point, "point")?;
             point.write(plugin.device.event_create(device)?)
         })
     }
@@ -954,7 +972,11 @@ unsafe extern "C" fn async_event_destroy<D: Async>(
     point: abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.event_destroy(device, point)) }
+    unsafe {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.event_destroy(device, point)
+        })
+    }
 }
 
 unsafe extern "C" fn async_event_record<D: Async>(
@@ -965,7 +987,9 @@ unsafe extern "C" fn async_event_record<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| plugin.device.event_record(device, queue, point))
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.event_record(device, queue, point)
+        })
     }
 }
 
@@ -977,8 +1001,8 @@ unsafe extern "C" fn async_event_query<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let done = Out::new(done, "done")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let done = OutValue::new(done, "done")?;
             done.write(plugin.device.event_query(device, point)?)
         })
     }
@@ -990,7 +1014,11 @@ unsafe extern "C" fn async_event_synchronize<D: Async>(
     point: abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
-    unsafe { boundary::enter(context, |plugin: &Instance<D>| plugin.device.event_synchronize(device, point)) }
+    unsafe {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            plugin.device.event_synchronize(device, point)
+        })
+    }
 }
 
 unsafe extern "C" fn async_event_elapsed<D: Async>(
@@ -1002,8 +1030,8 @@ unsafe extern "C" fn async_event_elapsed<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let nanoseconds = Out::new(nanoseconds, "nanoseconds")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let nanoseconds = OutValue::new(nanoseconds, "nanoseconds")?;
             nanoseconds.write(plugin.device.event_elapsed(device, start, end)?)
         })
     }
@@ -1020,7 +1048,7 @@ unsafe extern "C" fn async_memory_copy_h2d_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let source = HostPointer::new(source.cast_mut(), "source")?;
             plugin.device.memory_copy_h2d_async(device, queue, target, target_offset, source, size)
         })
@@ -1038,7 +1066,7 @@ unsafe extern "C" fn async_memory_copy_d2h_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let target = HostPointer::new(target, "target")?;
             plugin.device.memory_copy_d2h_async(device, queue, target, source, source_offset, size)
         })
@@ -1057,7 +1085,7 @@ unsafe extern "C" fn async_memory_copy_d2d_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_copy_d2d_async(
                 device,
                 queue,
@@ -1084,7 +1112,7 @@ unsafe extern "C" fn async_memory_copy_p2p_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_copy_p2p_async(
                 target_device,
                 target,
@@ -1110,7 +1138,7 @@ unsafe extern "C" fn async_memory_set_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_set_async(device, queue, target, target_offset, byte, size)
         })
     }
@@ -1125,8 +1153,8 @@ unsafe extern "C" fn async_memory_allocate_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
-            let block = Out::new(block, "block")?;
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
+            let block = OutValue::new(block, "block")?;
             block.write(plugin.device.memory_allocate_async(device, queue, size)?)
         })
     }
@@ -1141,7 +1169,7 @@ unsafe extern "C" fn async_memory_deallocate_async<D: Async>(
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
-        boundary::enter(context, |plugin: &Instance<D>| {
+        boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             plugin.device.memory_deallocate_async(device, queue, block, size)
         })
     }
@@ -1152,9 +1180,9 @@ pub(crate) fn async_table<D: Async>() -> abi::AsyncTable {
     abi::AsyncTable {
         stream_create: Some(async_stream_create::<D>),
         stream_destroy: Some(async_stream_destroy::<D>),
-        stream_query: boundary::offered(D::SLOTS, "stream_query", async_stream_query::<D>),
+        stream_query: boundary::slot_if_offered(D::SLOTS, "stream_query", async_stream_query::<D>),
         stream_synchronize: Some(async_stream_synchronize::<D>),
-        stream_add_callback: boundary::offered(
+        stream_add_callback: boundary::slot_if_offered(
             D::SLOTS,
             "stream_add_callback",
             async_stream_add_callback::<D>,
@@ -1163,36 +1191,40 @@ pub(crate) fn async_table<D: Async>() -> abi::AsyncTable {
         event_create: Some(async_event_create::<D>),
         event_destroy: Some(async_event_destroy::<D>),
         event_record: Some(async_event_record::<D>),
-        event_query: boundary::offered(D::SLOTS, "event_query", async_event_query::<D>),
+        event_query: boundary::slot_if_offered(D::SLOTS, "event_query", async_event_query::<D>),
         event_synchronize: Some(async_event_synchronize::<D>),
-        event_elapsed: boundary::offered(D::SLOTS, "event_elapsed", async_event_elapsed::<D>),
-        memory_copy_h2d_async: boundary::offered(
+        event_elapsed: boundary::slot_if_offered(D::SLOTS, "event_elapsed", async_event_elapsed::<D>),
+        memory_copy_h2d_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_copy_h2d_async",
             async_memory_copy_h2d_async::<D>,
         ),
-        memory_copy_d2h_async: boundary::offered(
+        memory_copy_d2h_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_copy_d2h_async",
             async_memory_copy_d2h_async::<D>,
         ),
-        memory_copy_d2d_async: boundary::offered(
+        memory_copy_d2d_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_copy_d2d_async",
             async_memory_copy_d2d_async::<D>,
         ),
-        memory_copy_p2p_async: boundary::offered(
+        memory_copy_p2p_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_copy_p2p_async",
             async_memory_copy_p2p_async::<D>,
         ),
-        memory_set_async: boundary::offered(D::SLOTS, "memory_set_async", async_memory_set_async::<D>),
-        memory_allocate_async: boundary::offered(
+        memory_set_async: boundary::slot_if_offered(
+            D::SLOTS,
+            "memory_set_async",
+            async_memory_set_async::<D>,
+        ),
+        memory_allocate_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_allocate_async",
             async_memory_allocate_async::<D>,
         ),
-        memory_deallocate_async: boundary::offered(
+        memory_deallocate_async: boundary::slot_if_offered(
             D::SLOTS,
             "memory_deallocate_async",
             async_memory_deallocate_async::<D>,

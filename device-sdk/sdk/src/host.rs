@@ -10,23 +10,23 @@ use std::sync::{Mutex, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
-use crate::error::{Error, Result};
+use crate::error::{PluginError, Result};
 
 /// The host that loaded the plugin.
 ///
 /// Services that the host leaves out do nothing: a plugin never fails because nobody listens to its log.
 #[derive(Clone, Copy, Debug)]
-pub struct Host {
+pub struct HostServices {
     context: *mut c_void,
     services: abi::HostTable,
 }
 
 // SAFETY: every function of the host may be called on any thread (rule T-1).
-unsafe impl Send for Host {}
+unsafe impl Send for HostServices {}
 // SAFETY: as above.
-unsafe impl Sync for Host {}
+unsafe impl Sync for HostServices {}
 
-impl Host {
+impl HostServices {
     /// Takes over the services of a host, of which an older one may have fewer.
     ///
     /// # Safety
@@ -43,7 +43,7 @@ impl Host {
         if let Some(log) = self.services.log {
             // SAFETY: the context is the host's own and the text lives through the call.
             let failure = unsafe { log(self.context, level, abi::Str::borrowed(message)) };
-            self.release(failure);
+            self.release_error(failure);
         }
     }
 
@@ -54,20 +54,20 @@ impl Host {
         // SAFETY: the context is the host's own; the key lives through the call and the value is ours to write.
         let failure = unsafe { option(self.context, abi::Str::borrowed(key), &raw mut value) };
         if failure.is_some() {
-            self.release(failure);
+            self.release_error(failure);
             return None;
         }
         // SAFETY: the host keeps the text until the plugin is unloaded.
         unsafe { value.text() }.filter(|text| !text.is_empty())
     }
 
-    /// How many threads [`Host::parallel_for`] may use.
+    /// How many threads [`HostServices::parallel_for`] may use.
     pub fn worker_count(&self) -> usize {
         let mut count = 1;
         if let Some(worker_count) = self.services.worker_count {
             // SAFETY: the context is the host's own and the count is ours to write.
             let failure = unsafe { worker_count(self.context, &raw mut count) };
-            self.release(failure);
+            self.release_error(failure);
         }
         count.max(1) as usize
     }
@@ -77,16 +77,16 @@ impl Host {
         let Some(parallel_for) = self.services.parallel_for.filter(|_| count > grain) else {
             return body(0, count);
         };
-        let work = Work { body: &body, panic: Mutex::new(None) };
+        let work = ParallelBody { body: &body, panic: Mutex::new(None) };
         let user = (&raw const work).cast_mut().cast();
         // SAFETY: `work` lives until the call returns, and the host returns when all pieces are done.
-        let failure = unsafe { parallel_for(self.context, count, grain, Some(run_piece::<F>), user) };
+        let failure = unsafe { parallel_for(self.context, count, grain, Some(run_chunk::<F>), user) };
         let panic = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
         if failure.is_some() {
-            self.release(failure);
+            self.release_error(failure);
             body(0, count);
         }
     }
@@ -96,7 +96,7 @@ impl Host {
     /// # Safety
     ///
     /// `call` is the call the kernel is running.
-    pub(crate) unsafe fn output_allocate(
+    pub(crate) unsafe fn allocate_output(
         &self,
         call: *const abi::Call,
         index: u32,
@@ -106,10 +106,10 @@ impl Host {
         let allocate = self
             .services
             .output_allocate
-            .ok_or_else(|| Error::unavailable("this host cannot allocate outputs for kernels"))?;
+            .ok_or_else(|| PluginError::unavailable("this host cannot allocate outputs for kernels"))?;
         // SAFETY: the caller vouches for the call, and the dims live through it.
         let failure = unsafe { allocate(self.context, call, index, dtype, dims.as_ptr(), dims.len() as u64) };
-        self.result(failure)
+        self.result_from_error(failure)
     }
 
     /// Says how a kernel does a call. It is nothing that could fail the kernel.
@@ -117,16 +117,16 @@ impl Host {
     /// # Safety
     ///
     /// `call` is the call the kernel is readied for.
-    pub(crate) unsafe fn kernel_describe(&self, call: *const abi::Call, way: &str) {
+    pub(crate) unsafe fn describe_kernel(&self, call: *const abi::Call, way: &str) {
         if let Some(describe) = self.services.kernel_describe {
             // SAFETY: the caller vouches for the call, and the text lives through it.
-            self.release(unsafe { describe(self.context, call, abi::Str::borrowed(way)) });
+            self.release_error(unsafe { describe(self.context, call, abi::Str::borrowed(way)) });
         }
     }
 
     /// Tells the host of an error and returns the host's number for it.
-    pub fn error(&self, error: &Error) -> abi::Error {
-        let info = error.info();
+    pub fn report_error(&self, error: &PluginError) -> abi::Error {
+        let info = error.as_error_info();
         match self.services.error_create {
             // SAFETY: the context is the host's own and the text lives through the call.
             Some(create) => unsafe { create(self.context, &raw const info) },
@@ -136,7 +136,7 @@ impl Host {
     }
 
     /// What a function of the contract returned, as a result. The number of an error is given back to the host.
-    pub fn result(&self, failure: abi::Error) -> Result<()> {
+    pub fn result_from_error(&self, failure: abi::Error) -> Result<()> {
         if !failure.is_some() {
             return Ok(());
         }
@@ -144,15 +144,15 @@ impl Host {
         if let Some(read) = self.services.error_read {
             // SAFETY: the context is the host's own and the struct is ours to write.
             let unread = unsafe { read(self.context, failure, &raw mut info) };
-            self.release(unread);
+            self.release_error(unread);
         }
         // SAFETY: the text of an error is valid until the error is released.
         let message = unsafe { info.message.text() }.unwrap_or("the host gave no reason").to_owned();
-        self.release(failure);
-        Err(Error::new(info.code, message))
+        self.release_error(failure);
+        Err(PluginError::new(info.code, message))
     }
 
-    fn release(&self, failure: abi::Error) {
+    fn release_error(&self, failure: abi::Error) {
         if let Some(release) = self.services.error_release.filter(|_| failure.is_some()) {
             // SAFETY: the context is the host's own. What releasing an error returns is of no use.
             let _ = unsafe { release(self.context, failure) };
@@ -160,20 +160,20 @@ impl Host {
     }
 }
 
-struct Work<'a, F> {
+struct ParallelBody<'a, F> {
     body: &'a F,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 /// Runs one piece of a loop. A panic is kept for the thread that started the loop, since it must not cross the boundary.
-unsafe extern "C" fn run_piece<F: Fn(u64, u64) + Sync>(
+unsafe extern "C" fn run_chunk<F: Fn(u64, u64) + Sync>(
     user: *mut c_void,
     begin: u64,
     end: u64,
     _worker: u32,
 ) {
     // SAFETY: `parallel_for` passes the address of a `Work<F>` that lives until every piece is done.
-    let work = unsafe { &*user.cast::<Work<'_, F>>() };
+    let work = unsafe { &*user.cast::<ParallelBody<'_, F>>() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (work.body)(begin, end))) {
         *work.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
     }

@@ -8,79 +8,79 @@ use std::sync::Arc;
 use oarlock_abi as abi;
 pub use oarlock_abi::{KernelFlags, Layout, MemoryKind, OperandFlags};
 
-use crate::boundary::{self, Out};
-use crate::call::Call;
+use crate::boundary::{self, OutValue};
+use crate::call::KernelCall;
 use crate::dtype::DtypeSet;
 use crate::error::Result;
-use crate::host::Host;
+use crate::host::HostServices;
 
 /// What a kernel demands of one operand.
 #[derive(Clone, Copy, Debug)]
-pub struct Operand(abi::Operand);
+pub struct OperandSpec(abi::Operand);
 
-impl Operand {
+impl OperandSpec {
     /// An operand with one of these dtypes, of any rank, contiguous, on the device.
     pub const fn new(dtypes: DtypeSet) -> Self {
         Self(abi::Operand { dtypes, rank_max: u32::MAX, ..abi::Operand::EMPTY })
     }
 
     /// Its name in the schema of the op.
-    pub const fn named(mut self, name: &'static str) -> Self {
+    pub const fn with_name(mut self, name: &'static str) -> Self {
         self.0.name = abi::Str::new(name);
         self
     }
 
     /// Operands with the same group, other than 0, must have the same dtype.
-    pub const fn group(mut self, group: u32) -> Self {
+    pub const fn with_dtype_group(mut self, group: u32) -> Self {
         self.0.dtype_group = group;
         self
     }
 
     /// How many dimensions it may have.
-    pub const fn rank(mut self, min: u32, max: u32) -> Self {
+    pub const fn with_rank(mut self, min: u32, max: u32) -> Self {
         self.0.rank_min = min;
         self.0.rank_max = max;
         self
     }
 
     /// Whether it may be left out, stands for all further ones, or may have strides.
-    pub const fn flags(mut self, flags: OperandFlags) -> Self {
+    pub const fn with_flags(mut self, flags: OperandFlags) -> Self {
         self.0.bits = self.0.bits.union(flags);
         self
     }
 
     /// What order its dimensions must be in.
-    pub const fn layout(mut self, layout: Layout) -> Self {
+    pub const fn with_layout(mut self, layout: Layout) -> Self {
         self.0.layout = layout;
         self
     }
 
     /// Where it must lie.
-    pub const fn on(mut self, place: MemoryKind) -> Self {
+    pub const fn in_memory(mut self, place: MemoryKind) -> Self {
         self.0.place = place;
         self
     }
 }
 
-type Run<D> = dyn Fn(&D, &Call<'_>) -> Result<()> + Send + Sync;
-type Prepare<D> = dyn Fn(&D, &Call<'_>) -> Result<Arc<Run<D>>> + Send + Sync;
-type Workspace<D> = dyn Fn(&D, &Call<'_>) -> Result<u64> + Send + Sync;
+type RunFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync;
+type PrepareFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<Arc<RunFunction<D>>> + Send + Sync;
+type WorkspaceFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<u64> + Send + Sync;
 
 /// One way of running one op on the device of a plugin.
 ///
 /// ```
-/// use oarlock_sdk::{Kernel, Operand, family};
+/// use oarlock_sdk::{Kernel, OperandSpec, family};
 ///
 /// struct Npu;
-/// let number = Operand::new(family::FLOATING).group(1);
+/// let number = OperandSpec::new(family::FLOATING).with_dtype_group(1);
 /// let relu = Kernel::new("Relu", |_: &Npu, call| {
 ///     let (x, y) = (call.input(0)?, call.output(0)?);
 ///     /* … */
 ///     Ok(())
 /// })
-/// .since(14)
-/// .inputs([number.named("X")])
-/// .outputs([number.named("Y")]);
+/// .since_version(14)
+/// .with_inputs([number.with_name("X")])
+/// .with_outputs([number.with_name("Y")]);
 /// ```
 pub struct Kernel<D> {
     op: String,
@@ -89,30 +89,30 @@ pub struct Kernel<D> {
     versions: (u32, u32),
     score: i32,
     flags: KernelFlags,
-    inputs: Vec<Operand>,
-    outputs: Vec<Operand>,
+    inputs: Vec<OperandSpec>,
+    outputs: Vec<OperandSpec>,
     in_place: Vec<abi::InPlace>,
-    prepare: Box<Prepare<D>>,
-    supports: Option<Box<Run<D>>>,
-    infer: Option<Box<Run<D>>>,
-    workspace: Option<Box<Workspace<D>>>,
+    prepare: Box<PrepareFunction<D>>,
+    supports: Option<Box<RunFunction<D>>>,
+    infer: Option<Box<RunFunction<D>>>,
+    workspace: Option<Box<WorkspaceFunction<D>>>,
 }
 
 impl<D: 'static> Kernel<D> {
     /// A kernel that needs no state: one function that does the work.
     pub fn new(
         op: impl Into<String>,
-        run: impl Fn(&D, &Call<'_>) -> Result<()> + Send + Sync + 'static,
+        run: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let run: Arc<Run<D>> = Arc::new(run);
-        Self::prepared(op, move |_, _| Ok(Arc::clone(&run)))
+        let run: Arc<RunFunction<D>> = Arc::new(run);
+        Self::new_prepared(op, move |_, _| Ok(Arc::clone(&run)))
     }
 
     /// A kernel that is readied once for each place it is called from: `prepare` packs constants, picks an algorithm, and
     /// returns the function that does the work, which several threads may call at once.
-    pub fn prepared(
+    pub fn new_prepared(
         op: impl Into<String>,
-        prepare: impl Fn(&D, &Call<'_>) -> Result<Arc<Run<D>>> + Send + Sync + 'static,
+        prepare: impl Fn(&D, &KernelCall<'_>) -> Result<Arc<RunFunction<D>>> + Send + Sync + 'static,
     ) -> Self {
         Self {
             op: op.into(),
@@ -132,78 +132,81 @@ impl<D: 'static> Kernel<D> {
     }
 
     /// The domain of the op; without it the op is ONNX's.
-    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+    pub fn with_domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = domain.into();
         self
     }
 
     /// The device type the kernel is for; without it the plugin's own.
-    pub fn device_type(mut self, device_type: impl Into<String>) -> Self {
+    pub fn with_device_type(mut self, device_type: impl Into<String>) -> Self {
         self.device_type = device_type.into();
         self
     }
 
     /// The first version of the op that the kernel implements.
-    pub fn since(mut self, version: u32) -> Self {
+    pub fn since_version(mut self, version: u32) -> Self {
         self.versions.0 = version;
         self
     }
 
     /// The last version of the op that the kernel implements.
-    pub fn until(mut self, version: u32) -> Self {
+    pub fn until_version(mut self, version: u32) -> Self {
         self.versions.1 = version;
         self
     }
 
     /// Of several kernels that fit, the one with the highest score runs; 100 without this.
-    pub fn score(mut self, score: i32) -> Self {
+    pub fn with_score(mut self, score: i32) -> Self {
         self.score = score;
         self
     }
 
     /// What is special about the kernel.
-    pub fn flags(mut self, flags: KernelFlags) -> Self {
+    pub fn with_flags(mut self, flags: KernelFlags) -> Self {
         self.flags = self.flags | flags;
         self
     }
 
     /// What the kernel demands of its inputs.
-    pub fn inputs(mut self, inputs: impl IntoIterator<Item = Operand>) -> Self {
+    pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.inputs = inputs.into_iter().collect();
         self
     }
 
     /// What the kernel demands of its outputs.
-    pub fn outputs(mut self, outputs: impl IntoIterator<Item = Operand>) -> Self {
+    pub fn with_outputs(mut self, outputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.outputs = outputs.into_iter().collect();
         self
     }
 
     /// Lets an output use the memory of an input.
-    pub fn in_place(mut self, output: u32, input: u32) -> Self {
+    pub fn with_in_place(mut self, output: u32, input: u32) -> Self {
         self.in_place.push(abi::InPlace { output, input });
         self
     }
 
     /// Decides about each call that meets the demands: success, or `unimplemented` with the reason.
-    pub fn supports(
+    pub fn with_support_check(
         mut self,
-        supports: impl Fn(&D, &Call<'_>) -> Result<()> + Send + Sync + 'static,
+        supports: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
         self.supports = Some(Box::new(supports));
         self
     }
 
-    /// Says the dtypes and shapes of the outputs with [`Call::allocate_output`], for ops of the plugin's own.
-    pub fn infer(mut self, infer: impl Fn(&D, &Call<'_>) -> Result<()> + Send + Sync + 'static) -> Self {
+    /// Says the dtypes and shapes of the outputs with [`KernelCall::allocate_output`], for ops of the plugin's own.
+    pub fn with_shape_inference(
+        mut self,
+        infer: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
         self.infer = Some(Box::new(infer));
         self
     }
 
     /// Says how much scratch memory a call needs, in bytes.
-    pub fn workspace(
+    pub fn with_workspace(
         mut self,
-        workspace: impl Fn(&D, &Call<'_>) -> Result<u64> + Send + Sync + 'static,
+        workspace: impl Fn(&D, &KernelCall<'_>) -> Result<u64> + Send + Sync + 'static,
     ) -> Self {
         self.workspace = Some(Box::new(workspace));
         self
@@ -211,26 +214,26 @@ impl<D: 'static> Kernel<D> {
 }
 
 /// A kernel with everything its C record points to. The record is made once the kernel has its final place in memory.
-pub(crate) struct Registered<D> {
+pub(crate) struct RegisteredKernel<D> {
     kernel: Kernel<D>,
     inputs: Vec<abi::Operand>,
     outputs: Vec<abi::Operand>,
     input_pointers: Vec<*const abi::Operand>,
     output_pointers: Vec<*const abi::Operand>,
     device: Arc<D>,
-    host: Host,
+    host: HostServices,
     record: abi::Kernel,
 }
 
 // SAFETY: the pointers lead into vectors of the same struct that are never changed.
-unsafe impl<D: Send + Sync> Send for Registered<D> {}
+unsafe impl<D: Send + Sync> Send for RegisteredKernel<D> {}
 // SAFETY: as above.
-unsafe impl<D: Send + Sync> Sync for Registered<D> {}
+unsafe impl<D: Send + Sync> Sync for RegisteredKernel<D> {}
 
-impl<D: Send + Sync + 'static> Registered<D> {
+impl<D: Send + Sync + 'static> RegisteredKernel<D> {
     /// The record holds the address of what it is in. Unlike a `Box`, an `Arc` that is moved leaves such an address good.
-    pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: Host) -> Arc<Self> {
-        let raw = |operands: &[Operand]| operands.iter().map(|operand| operand.0).collect::<Vec<_>>();
+    pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: HostServices) -> Arc<Self> {
+        let raw = |operands: &[OperandSpec]| operands.iter().map(|operand| operand.0).collect::<Vec<_>>();
         let (inputs, outputs) = (raw(&kernel.inputs), raw(&kernel.outputs));
         Arc::new_cyclic(|place| {
             let mut registered = Self {
@@ -243,16 +246,16 @@ impl<D: Send + Sync + 'static> Registered<D> {
                 host,
                 record: abi::Kernel::EMPTY,
             };
-            registered.record = registered.describe(place.as_ptr());
+            registered.record = registered.build_record(place.as_ptr());
             registered
         })
     }
 
-    pub(crate) fn record(&self) -> &abi::Kernel {
+    pub(crate) fn abi_record(&self) -> &abi::Kernel {
         &self.record
     }
 
-    fn describe(&self, place: *const Self) -> abi::Kernel {
+    fn build_record(&self, place: *const Self) -> abi::Kernel {
         let kernel = &self.kernel;
         abi::Kernel {
             op: abi::Str::borrowed(&kernel.op),
@@ -269,12 +272,12 @@ impl<D: Send + Sync + 'static> Registered<D> {
             in_place: kernel.in_place.as_ptr(),
             in_place_count: kernel.in_place.len() as u64,
             context: place.cast_mut().cast(),
-            supports: kernel.supports.is_some().then_some(supports::<D>),
-            infer: kernel.infer.is_some().then_some(infer::<D>),
-            workspace: kernel.workspace.is_some().then_some(workspace::<D>),
-            prepare: Some(prepare::<D>),
-            run: Some(run::<D>),
-            release: Some(release::<D>),
+            supports: kernel.supports.is_some().then_some(kernel_supports::<D>),
+            infer: kernel.infer.is_some().then_some(kernel_infer::<D>),
+            workspace: kernel.workspace.is_some().then_some(kernel_workspace::<D>),
+            prepare: Some(kernel_prepare::<D>),
+            run: Some(kernel_run::<D>),
+            release: Some(kernel_release::<D>),
             ..abi::Kernel::EMPTY
         }
     }
@@ -284,56 +287,56 @@ impl<D: Send + Sync + 'static> Registered<D> {
     /// # Safety
     ///
     /// `context` is the context of this kernel's record and `call` a call the host is making.
-    unsafe fn enter(
+    unsafe fn enter_kernel(
         context: *mut c_void,
         call: *const abi::Call,
-        body: impl FnOnce(&Self, &Call<'_>) -> Result<()>,
+        body: impl FnOnce(&Self, &KernelCall<'_>) -> Result<()>,
     ) -> abi::Error {
         // SAFETY: the caller vouches for the context, and the kernel is never changed.
         let this = unsafe { &*context.cast::<Self>() };
-        boundary::guard(&this.host, || {
+        boundary::guard_call(&this.host, || {
             // SAFETY: the caller vouches for the call.
-            let call = unsafe { Call::new(call, this.host) }?;
+            let call = unsafe { KernelCall::new(call, this.host) }?;
             body(this, &call)
         })
     }
 }
 
-unsafe extern "C" fn supports<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_supports<D: Send + Sync + 'static>(
     context: *mut c_void,
     call: *const abi::Call,
 ) -> abi::Error {
     // SAFETY: the host hands back the kernel's context with a call of its own.
     unsafe {
-        Registered::<D>::enter(context, call, |this, call| match &this.kernel.supports {
+        RegisteredKernel::<D>::enter_kernel(context, call, |this, call| match &this.kernel.supports {
             Some(supports) => supports(&this.device, call),
             None => Ok(()),
         })
     }
 }
 
-unsafe extern "C" fn infer<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_infer<D: Send + Sync + 'static>(
     context: *mut c_void,
     call: *const abi::Call,
 ) -> abi::Error {
     // SAFETY: as above.
     unsafe {
-        Registered::<D>::enter(context, call, |this, call| match &this.kernel.infer {
+        RegisteredKernel::<D>::enter_kernel(context, call, |this, call| match &this.kernel.infer {
             Some(infer) => infer(&this.device, call),
             None => Ok(()),
         })
     }
 }
 
-unsafe extern "C" fn workspace<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_workspace<D: Send + Sync + 'static>(
     context: *mut c_void,
     call: *const abi::Call,
     size: *mut u64,
 ) -> abi::Error {
     // SAFETY: as above, and the size is the host's to have written.
     unsafe {
-        Registered::<D>::enter(context, call, |this, call| {
-            let size = Out::new(size, "size")?;
+        RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
+            let size = OutValue::new(size, "size")?;
             size.write(
                 this.kernel.workspace.as_ref().map_or(Ok(0), |workspace| workspace(&this.device, call))?,
             )
@@ -341,45 +344,45 @@ unsafe extern "C" fn workspace<D: Send + Sync + 'static>(
     }
 }
 
-unsafe extern "C" fn prepare<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_prepare<D: Send + Sync + 'static>(
     context: *mut c_void,
     call: *const abi::Call,
     state: *mut *mut c_void,
 ) -> abi::Error {
     // SAFETY: as above, and the state is the host's to have written.
     unsafe {
-        Registered::<D>::enter(context, call, |this, call| {
-            let state = Out::new(state, "state")?;
+        RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
+            let state = OutValue::new(state, "state")?;
             let run = (this.kernel.prepare)(&this.device, call)?;
             state.write(Box::into_raw(Box::new(run)).cast())
         })
     }
 }
 
-unsafe extern "C" fn run<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_run<D: Send + Sync + 'static>(
     context: *mut c_void,
     state: *mut c_void,
     call: *const abi::Call,
 ) -> abi::Error {
     // SAFETY: as above, and the state is one that `prepare` made and `release` has not freed.
     unsafe {
-        Registered::<D>::enter(context, call, |this, call| {
-            let run = boundary::reference(state.cast::<Arc<Run<D>>>(), "state")?;
+        RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
+            let run = boundary::checked_reference(state.cast::<Arc<RunFunction<D>>>(), "state")?;
             run(&this.device, call)
         })
     }
 }
 
-unsafe extern "C" fn release<D: Send + Sync + 'static>(
+unsafe extern "C" fn kernel_release<D: Send + Sync + 'static>(
     context: *mut c_void,
     state: *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the kernel's context.
-    let this = unsafe { &*context.cast::<Registered<D>>() };
-    boundary::guard(&this.host, || {
+    let this = unsafe { &*context.cast::<RegisteredKernel<D>>() };
+    boundary::guard_call(&this.host, || {
         if !state.is_null() {
             // SAFETY: the state is one that `prepare` made, and it is freed once.
-            drop(unsafe { Box::from_raw(state.cast::<Arc<Run<D>>>()) });
+            drop(unsafe { Box::from_raw(state.cast::<Arc<RunFunction<D>>>()) });
         }
         Ok(())
     })

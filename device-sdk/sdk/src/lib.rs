@@ -18,8 +18,8 @@ mod generated;
 mod host;
 mod kernel;
 mod panics;
-mod place;
 mod plugin;
+mod plugin_path;
 mod pointer;
 
 #[cfg(feature = "numbers")]
@@ -79,14 +79,14 @@ pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Versi
 /// ```
 pub use oarlock_sdk_macros::slots;
 
-pub use boundary::{copy_sized, guard};
-pub use call::{Call, Tensor};
+pub use boundary::{copy_sized, guard_call};
+pub use call::{KernelCall, TensorView};
 pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
-pub use error::{Code, Error, Result};
+pub use error::{Code, PluginError, Result};
 pub use generated::{Async, Core};
-pub use host::{Host, LogLevel};
-pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, Operand, OperandFlags};
-pub use panics::keep_panics_quiet;
-pub use place::directory_of_plugin;
-pub use plugin::{Plugin, SupportLevel, answer, instance_of};
+pub use host::{HostServices, LogLevel};
+pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, OperandFlags, OperandSpec};
+pub use panics::silence_caught_panics;
+pub use plugin::{Plugin, SupportLevel, answer_query, instance_from_context};
+pub use plugin_path::plugin_directory;
 pub use pointer::{HostPointer, StreamReached};

@@ -8,21 +8,21 @@ use std::sync::Once;
 
 thread_local! {
     /// Whether a panic on this thread will be caught and told as an error.
-    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
     /// Where the last panic on this thread came from.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC_LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Keeps panics that become errors from being printed. For plugins that are shared objects, which have a panic hook of
 /// their own: a plugin that is linked into a program must leave the program's alone.
 #[doc(hidden)]
-pub fn keep_panics_quiet() {
+pub fn silence_caught_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if CAUGHT.get() {
-                PLACE.set(info.location().map(ToString::to_string));
+            if IS_CAUGHT.get() {
+                PANIC_LOCATION.set(info.location().map(ToString::to_string));
             } else {
                 usual(info);
             }
@@ -32,21 +32,21 @@ pub fn keep_panics_quiet() {
 
 /// Runs a function; a panic in it becomes a sentence.
 #[inline]
-pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
-    let outer = CAUGHT.replace(true);
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    let outer = IS_CAUGHT.replace(true);
     // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
     let result = panic::catch_unwind(AssertUnwindSafe(body));
-    CAUGHT.set(outer);
-    result.map_err(|panic| told(&*panic))
+    IS_CAUGHT.set(outer);
+    result.map_err(|panic| panic_message(&*panic))
 }
 
 #[cold]
-fn told(panic: &(dyn Any + Send)) -> String {
-    let place = PLACE.take().map(|place| format!(" at {place}")).unwrap_or_default();
-    format!("the plugin panicked{place}: {}", text(panic))
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let place = PANIC_LOCATION.take().map(|place| format!(" at {place}")).unwrap_or_default();
+    format!("the plugin panicked{place}: {}", panic_text(panic))
 }
 
-fn text(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

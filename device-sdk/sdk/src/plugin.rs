@@ -9,25 +9,25 @@ use std::sync::Arc;
 use oarlock_abi as abi;
 pub use oarlock_abi::SupportLevel;
 
-use crate::boundary::{self, Instance, copy_sized};
+use crate::boundary::{self, PluginInstance, copy_sized};
 use crate::error::Result;
 use crate::generated::{Async, Core, async_table, core_table};
-use crate::host::Host;
-use crate::kernel::{Kernel, Registered};
+use crate::host::HostServices;
+use crate::kernel::{Kernel, RegisteredKernel};
 
 /// What a plugin is and brings.
 ///
 /// A function that makes one is exported with [`export!`](crate::export). It is called whenever a host asks who the plugin
 /// is, so it must not touch hardware: that is for [`Core::initialize`].
 pub struct Plugin<D = ()> {
-    identity: Identity,
-    tables: Tables,
+    identity: PluginIdentity,
+    tables: ProfileTables,
     kernels: Vec<Kernel<D>>,
     device: D,
 }
 
 #[derive(Default)]
-struct Identity {
+struct PluginIdentity {
     name: String,
     version: String,
     vendor: String,
@@ -41,7 +41,7 @@ struct Identity {
 }
 
 #[derive(Default)]
-struct Tables {
+struct ProfileTables {
     core: Option<abi::CoreTable>,
     asynchronous: Option<abi::AsyncTable>,
     layer: Option<abi::LayerTable>,
@@ -49,36 +49,37 @@ struct Tables {
 
 impl<D> Plugin<D> {
     fn new(name: impl Into<String>, version: impl Into<String>, device: D) -> Self {
-        let identity = Identity { name: name.into(), version: version.into(), ..Identity::default() };
-        Self { identity, tables: Tables::default(), kernels: Vec::new(), device }
+        let identity =
+            PluginIdentity { name: name.into(), version: version.into(), ..PluginIdentity::default() };
+        Self { identity, tables: ProfileTables::default(), kernels: Vec::new(), device }
     }
 
     /// Who makes the plugin.
-    pub fn vendor(mut self, vendor: impl Into<String>) -> Self {
+    pub fn with_vendor(mut self, vendor: impl Into<String>) -> Self {
         self.identity.vendor = vendor.into();
         self
     }
 
     /// The package that a user installs to update the plugin; without it, its name.
-    pub fn package(mut self, package: impl Into<String>) -> Self {
+    pub fn with_package(mut self, package: impl Into<String>) -> Self {
         self.identity.package = package.into();
         self
     }
 
     /// The environment variable that lists the devices to show.
-    pub fn visible_devices_variable(mut self, name: impl Into<String>) -> Self {
+    pub fn with_visibility_variable(mut self, name: impl Into<String>) -> Self {
         self.identity.visible_devices_variable = name.into();
         self
     }
 
     /// A variant of the device type.
-    pub fn device_subtype(mut self, subtype: impl Into<String>) -> Self {
+    pub fn with_device_subtype(mut self, subtype: impl Into<String>) -> Self {
         self.identity.device_subtype = subtype.into();
         self
     }
 
     /// What proves that the plugin works, and what stands behind it: chip, driver, date.
-    pub fn support(mut self, level: SupportLevel, note: impl Into<String>) -> Self {
+    pub fn with_support(mut self, level: SupportLevel, note: impl Into<String>) -> Self {
         self.identity.support_level = level;
         self.identity.support_note = note.into();
         self
@@ -86,13 +87,13 @@ impl<D> Plugin<D> {
 
     /// Promises that nothing of the plugin runs or is referred to after it was unloaded: no thread of its own goes on, and
     /// nothing with a destructor lies in thread-local storage of the host's threads.
-    pub fn unloadable(mut self) -> Self {
+    pub fn allow_unload(mut self) -> Self {
         self.identity.offers = self.identity.offers | abi::PluginFlags::UNLOADABLE;
         self
     }
 
     /// The kernels the plugin brings.
-    pub fn kernels(mut self, kernels: impl IntoIterator<Item = Kernel<D>>) -> Self {
+    pub fn with_kernels(mut self, kernels: impl IntoIterator<Item = Kernel<D>>) -> Self {
         self.kernels.extend(kernels);
         self
     }
@@ -100,15 +101,15 @@ impl<D> Plugin<D> {
 
 impl Plugin<()> {
     /// A plugin that brings kernels for devices of other plugins.
-    pub fn without_device(name: impl Into<String>, version: impl Into<String>) -> Self {
+    pub fn for_kernels(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self::new(name, version, ())
     }
 }
 
 impl<L: Send + Sync + 'static> Plugin<L> {
     /// A plugin that is a layer. Its table is written against the raw contract, since wrapping raw tables is what it does;
-    /// [`instance_of`] finds the layer behind the context its functions get.
-    pub fn layer(
+    /// [`instance_from_context`] finds the layer behind the context its functions get.
+    pub fn for_layer(
         name: impl Into<String>,
         version: impl Into<String>,
         layer: L,
@@ -125,15 +126,15 @@ impl<L: Send + Sync + 'static> Plugin<L> {
 /// # Safety
 ///
 /// `context` is the context of a plugin that was made with this SDK from a `D`.
-pub unsafe fn instance_of<'a, D>(context: *mut c_void) -> (&'a D, Host) {
+pub unsafe fn instance_from_context<'a, D>(context: *mut c_void) -> (&'a D, HostServices) {
     // SAFETY: the caller vouches for the context; the answer lives until the plugin is unloaded and is never changed.
-    let instance = unsafe { &*context.cast::<Instance<D>>() };
+    let instance = unsafe { &*context.cast::<PluginInstance<D>>() };
     (&instance.device, instance.host)
 }
 
 impl<D: Core> Plugin<D> {
     /// A plugin that brings a device of the given type, which is the name users type.
-    pub fn device(
+    pub fn for_device(
         name: impl Into<String>,
         version: impl Into<String>,
         device_type: impl Into<String>,
@@ -156,43 +157,45 @@ impl<D: Core + Async> Plugin<D> {
 
 impl<D> fmt::Debug for Plugin<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Identity { name, version, .. } = &self.identity;
+        let PluginIdentity { name, version, .. } = &self.identity;
         f.debug_struct("Plugin").field("name", name).field("version", version).finish_non_exhaustive()
     }
 }
 
 /// A plugin that has answered a host: everything the answer points to, in one place that does not move.
 #[repr(C)]
-struct Answered<D> {
-    /// First, because the context of the plugin is the address of this and every slot reads an `Instance` there.
-    instance: Instance<D>,
-    identity: Identity,
-    tables: Tables,
+struct AnsweredPlugin<D> {
+    /// First, because the context of the plugin is the address of this and every slot reads an `PluginInstance` there.
+    instance: PluginInstance<D>,
+    identity: PluginIdentity,
+    tables: ProfileTables,
     /// The records point into these.
-    _kernels: Vec<Arc<Registered<D>>>,
+    _kernels: Vec<Arc<RegisteredKernel<D>>>,
     /// The kernel table points into these.
     _records: Vec<*const abi::Kernel>,
     kernel_table: Option<abi::KernelTable>,
 }
 
-impl<D: Send + Sync + 'static> Answered<D> {
-    fn new(plugin: Plugin<D>, host: Host) -> Box<Self> {
+impl<D: Send + Sync + 'static> AnsweredPlugin<D> {
+    fn new(plugin: Plugin<D>, host: HostServices) -> Box<Self> {
         let Plugin { identity, tables, kernels, device } = plugin;
         let device = Arc::new(device);
-        let kernels: Vec<_> =
-            kernels.into_iter().map(|kernel| Registered::new(kernel, Arc::clone(&device), host)).collect();
-        let records: Vec<_> = kernels.iter().map(|kernel| &raw const *kernel.record()).collect();
+        let kernels: Vec<_> = kernels
+            .into_iter()
+            .map(|kernel| RegisteredKernel::new(kernel, Arc::clone(&device), host))
+            .collect();
+        let records: Vec<_> = kernels.iter().map(|kernel| &raw const *kernel.abi_record()).collect();
         let kernel_table = (!records.is_empty()).then_some(abi::KernelTable {
             kernels: records.as_ptr(),
             kernels_count: records.len() as u64,
             ..abi::KernelTable::EMPTY
         });
-        let instance = Instance { device, host };
+        let instance = PluginInstance { device, host };
         Box::new(Self { instance, identity, tables, _kernels: kernels, _records: records, kernel_table })
     }
 
     /// The answer. It points into this, which from here on belongs to the host until the host calls `unload`.
-    fn describe(self: Box<Self>) -> abi::Plugin {
+    fn into_abi_plugin(self: Box<Self>) -> abi::Plugin {
         fn pointer<T>(table: &Option<T>) -> *const T {
             table.as_ref().map_or(core::ptr::null(), |table| &raw const *table)
         }
@@ -220,18 +223,18 @@ impl<D: Send + Sync + 'static> Answered<D> {
             r#async: pointer(&tables.asynchronous),
             kernels: pointer(kernel_table),
             layer: pointer(&tables.layer),
-            unload: Some(unload::<D>),
+            unload: Some(unload_plugin::<D>),
             ..abi::Plugin::EMPTY
         }
     }
 }
 
-unsafe extern "C" fn unload<D: Send + Sync + 'static>(context: *mut c_void) -> abi::Error {
-    let answered: *mut Answered<D> = context.cast();
+unsafe extern "C" fn unload_plugin<D: Send + Sync + 'static>(context: *mut c_void) -> abi::Error {
+    let answered: *mut AnsweredPlugin<D> = context.cast();
     // SAFETY: the host hands back the context it got from `describe`, once, when it uses nothing of the plugin any more.
     let answered = unsafe { Box::from_raw(answered) };
     let host = answered.instance.host;
-    boundary::guard(&host, || {
+    boundary::guard_call(&host, || {
         drop(answered);
         Ok(())
     })
@@ -243,10 +246,10 @@ unsafe extern "C" fn unload<D: Send + Sync + 'static>(context: *mut c_void) -> a
 ///
 /// `host` and `plugin` are null or structs as the contract describes them, and the host outlives the plugin.
 #[doc(hidden)]
-pub unsafe fn answer<D: Send + Sync + 'static>(
+pub unsafe fn answer_query<D: Send + Sync + 'static>(
     host: *const abi::Host,
     plugin: *mut abi::Plugin,
-    make: fn(&Host) -> Result<Plugin<D>>,
+    make: fn(&HostServices) -> Result<Plugin<D>>,
 ) -> abi::Error {
     if host.is_null() || plugin.is_null() {
         return abi::Error(u64::MAX);
@@ -268,9 +271,9 @@ pub unsafe fn answer<D: Send + Sync + 'static>(
     // A host that does not understand this plugin gets the versions alone: it words the message, naming both ranges.
     let failure = if theirs.meet(abi::Versions::OURS) {
         // SAFETY: the caller vouches for the services.
-        let services = unsafe { Host::new(asking.context, asking.services) };
-        boundary::guard(&services, || {
-            answer = Answered::new(make(&services)?, services).describe();
+        let services = unsafe { HostServices::new(asking.context, asking.services) };
+        boundary::guard_call(&services, || {
+            answer = AnsweredPlugin::new(make(&services)?, services).into_abi_plugin();
             Ok(())
         })
     } else {
@@ -278,7 +281,7 @@ pub unsafe fn answer<D: Send + Sync + 'static>(
     };
     if !failure.is_some() {
         // SAFETY: the caller vouches for the plugin's struct, which starts with its size and is the plugin's to fill.
-        unsafe { boundary::fill(plugin, answer) };
+        unsafe { boundary::write_sized(plugin, answer) };
     }
     failure
 }
@@ -287,11 +290,11 @@ pub unsafe fn answer<D: Send + Sync + 'static>(
 ///
 /// ```
 /// # mod plugin {
-/// use oarlock_sdk::{Host, Kernel, Plugin, Result, export};
+/// use oarlock_sdk::{HostServices, Kernel, Plugin, Result, export};
 ///
-/// fn plugin(host: &Host) -> Result<Plugin> {
-///     let kernel = Kernel::new("Nothing", |_, _| Ok(())).domain("com.example").device_type("cpu");
-///     Ok(Plugin::without_device("example", "1.0.0").kernels([kernel]))
+/// fn plugin(host: &HostServices) -> Result<Plugin> {
+///     let kernel = Kernel::new("Nothing", |_, _| Ok(())).with_domain("com.example").with_device_type("cpu");
+///     Ok(Plugin::for_kernels("example", "1.0.0").with_kernels([kernel]))
 /// }
 ///
 /// export!(plugin);
@@ -310,9 +313,9 @@ macro_rules! export {
             host: *const $crate::abi::Host,
             plugin: *mut $crate::abi::Plugin,
         ) -> $crate::abi::Error {
-            $crate::keep_panics_quiet();
+            $crate::silence_caught_panics();
             // SAFETY: the host vouches for both structs.
-            unsafe { $crate::answer(host, plugin, $make) }
+            unsafe { $crate::answer_query(host, plugin, $make) }
         }
     };
 }
@@ -326,7 +329,7 @@ macro_rules! query {
             plugin: *mut $crate::abi::Plugin,
         ) -> $crate::abi::Error {
             // SAFETY: the host vouches for both structs.
-            unsafe { $crate::answer(host, plugin, $make) }
+            unsafe { $crate::answer_query(host, plugin, $make) }
         }
         query as $crate::abi::PluginQuery
     }};

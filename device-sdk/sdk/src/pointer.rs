@@ -6,7 +6,7 @@ use core::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::error::{Error, Result};
+use crate::error::{PluginError, Result};
 
 /// An address in the host's memory.
 ///
@@ -23,13 +23,15 @@ impl HostPointer {
     /// An address that is not null.
     pub fn new(address: *mut c_void, name: &str) -> Result<Self> {
         if address.is_null() {
-            return Err(Error::invalid_argument(format!("expected an address for `{name}`, found null")));
+            return Err(PluginError::invalid_argument(format!(
+                "expected an address for `{name}`, found null"
+            )));
         }
         Ok(Self(address))
     }
 
     /// The address.
-    pub fn address(self) -> *mut c_void {
+    pub fn as_ptr(self) -> *mut c_void {
         self.0
     }
 
@@ -38,7 +40,7 @@ impl HostPointer {
     /// # Safety
     ///
     /// `size` bytes at the address stay readable for `'a`, as the host promises until the stream is past the call.
-    pub unsafe fn bytes<'a>(self, size: usize) -> &'a [u8] {
+    pub unsafe fn as_bytes<'a>(self, size: usize) -> &'a [u8] {
         // SAFETY: not null by construction, and the caller vouches for the bytes.
         unsafe { core::slice::from_raw_parts(self.0.cast(), size) }
     }
@@ -47,8 +49,8 @@ impl HostPointer {
     ///
     /// # Safety
     ///
-    /// As for [`HostPointer::bytes`], and nobody else touches them.
-    pub unsafe fn bytes_mut<'a>(self, size: usize) -> &'a mut [u8] {
+    /// As for [`HostPointer::as_bytes`], and nobody else touches them.
+    pub unsafe fn as_bytes_mut<'a>(self, size: usize) -> &'a mut [u8] {
         // SAFETY: not null by construction, and the caller vouches for the bytes.
         unsafe { core::slice::from_raw_parts_mut(self.0.cast(), size) }
     }
@@ -71,19 +73,25 @@ impl StreamReached {
     pub(crate) fn new(function: Option<abi::StreamReached>, user: *mut c_void) -> Result<Self> {
         match function {
             Some(function) => Ok(Self { function, user }),
-            None => Err(Error::invalid_argument("expected a function to call back, found null")),
+            None => Err(PluginError::invalid_argument("expected a function to call back, found null")),
         }
     }
 
     /// Tells the host that the stream is there.
-    pub fn call(self, device: u32, stream: abi::Stream) {
+    pub fn notify(self, device: u32, stream: abi::Stream) {
         // SAFETY: the host gave this function and this value for each other.
         unsafe { (self.function)(device, stream, self.user, abi::Error::NONE) }
     }
 
     /// Tells the host that the stream failed on the way.
-    pub fn fail(self, host: &crate::Host, device: u32, stream: abi::Stream, error: &Error) {
+    pub fn notify_failure(
+        self,
+        host: &crate::HostServices,
+        device: u32,
+        stream: abi::Stream,
+        error: &PluginError,
+    ) {
         // SAFETY: as above; the receiver releases the error.
-        unsafe { (self.function)(device, stream, self.user, host.error(error)) }
+        unsafe { (self.function)(device, stream, self.user, host.report_error(error)) }
     }
 }

@@ -9,22 +9,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oarlock_sdk::{
-    Code, Core, Dtype, Error, Host, Kernel, Memory, Operand, Plugin, Result, Version, abi, dispatch, family,
-    query, slots,
+    Code, Core, Dtype, HostServices, Kernel, Memory, OperandSpec, Plugin, PluginError, Result, Version, abi,
+    dispatch, family, query, slots,
 };
 
 /// What the host was told about errors: their codes, rules and messages.
-static TOLD: Mutex<Vec<(Code, String, String)>> = Mutex::new(Vec::new());
-static DROPPED: AtomicUsize = AtomicUsize::new(0);
+static REPORTED_ERRORS: Mutex<Vec<(Code, String, String)>> = Mutex::new(Vec::new());
+static DROP_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// The tests share the list of errors, so they take turns.
-static TURN: Mutex<()> = Mutex::new(());
+static TEST_LOCK: Mutex<()> = Mutex::new(());
 
 unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
     // SAFETY: the SDK passes a struct of its own.
     let info = unsafe { &*info };
     // SAFETY: the text lives through the call.
     let (rule, message) = unsafe { (info.rule.text().unwrap(), info.message.text().unwrap()) };
-    let mut told = TOLD.lock().unwrap();
+    let mut told = REPORTED_ERRORS.lock().unwrap();
     told.push((info.code, rule.to_owned(), message.to_owned()));
     abi::Error(told.len() as u64)
 }
@@ -32,16 +32,16 @@ unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -
 static SERVICES: abi::HostTable =
     abi::HostTable { error_create: Some(error_create), ..abi::HostTable::EMPTY };
 
-struct Npu;
+struct TestNpu;
 
-impl Drop for Npu {
+impl Drop for TestNpu {
     fn drop(&mut self) {
-        DROPPED.fetch_add(1, Ordering::SeqCst);
+        DROP_COUNT.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 #[slots]
-impl Core for Npu {
+impl Core for TestNpu {
     fn device_synchronize(&self, _: u32) -> Result<()> {
         panic!("the wire is loose")
     }
@@ -55,7 +55,7 @@ impl Core for Npu {
         Ok(Version { major: 9, ..Version::EMPTY })
     }
     fn runtime_version(&self) -> Result<Version> {
-        Err(Error::external("expected a runtime, found none").native(-7))
+        Err(PluginError::external("expected a runtime, found none").with_native_code(-7))
     }
     fn driver_version(&self) -> Result<Version> {
         Ok(Version::EMPTY)
@@ -86,11 +86,11 @@ impl Core for Npu {
     }
 }
 
-fn make(_: &Host) -> Result<Plugin<Npu>> {
-    let number = Operand::new(family::FLOATING).group(1);
-    let kernel = Kernel::prepared("Double", |_: &Npu, call| {
-        let factor = call.int("factor")?.unwrap_or(2);
-        Ok(std::sync::Arc::new(move |_: &Npu, call: &oarlock_sdk::Call<'_>| {
+fn make_plugin(_: &HostServices) -> Result<Plugin<TestNpu>> {
+    let number = OperandSpec::new(family::FLOATING).with_dtype_group(1);
+    let kernel = Kernel::new_prepared("Double", |_: &TestNpu, call| {
+        let factor = call.int_attribute("factor")?.unwrap_or(2);
+        Ok(std::sync::Arc::new(move |_: &TestNpu, call: &oarlock_sdk::KernelCall<'_>| {
             dispatch!(call.input(0)?.dtype(), floating, T => {
                 // SAFETY: the test's operands are vectors of its own.
                 let (from, to) = unsafe { (call.input(0)?.elements::<T>()?, call.output(0)?.elements_mut::<T>()?) };
@@ -99,20 +99,20 @@ fn make(_: &Host) -> Result<Plugin<Npu>> {
             })
         }))
     })
-    .domain("test")
-    .inputs([number])
-    .outputs([number]);
-    Ok(Plugin::device("npu", "1.2.3", "npu", Npu).kernels([kernel]).unloadable())
+    .with_domain("test")
+    .with_inputs([number])
+    .with_outputs([number]);
+    Ok(Plugin::for_device("npu", "1.2.3", "npu", TestNpu).with_kernels([kernel]).allow_unload())
 }
 
-fn ask(host: abi::Host) -> (abi::Error, abi::Plugin) {
+fn query_plugin(host: abi::Host) -> (abi::Error, abi::Plugin) {
     let mut plugin = abi::Plugin::EMPTY;
     // SAFETY: both structs are whole and the services are static.
-    let failure = unsafe { query!(make)(&raw const host, &raw mut plugin) };
+    let failure = unsafe { query!(make_plugin)(&raw const host, &raw mut plugin) };
     (failure, plugin)
 }
 
-fn host() -> abi::Host {
+fn test_host() -> abi::Host {
     abi::Host {
         contract_major: abi::CONTRACT_MAJOR,
         contract_minor: abi::CONTRACT_MINOR,
@@ -123,19 +123,19 @@ fn host() -> abi::Host {
 
 /// Loads the plugin, runs a test on it, and unloads it.
 fn with_plugin(test: impl FnOnce(&abi::Plugin, &abi::CoreTable)) {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (failure, plugin) = ask(host());
+    let _turn = TEST_LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (failure, plugin) = query_plugin(test_host());
     assert_eq!(failure, abi::Error::NONE);
     // SAFETY: the plugin filled its table, which lives until it is unloaded.
     test(&plugin, unsafe { &*plugin.core });
-    let before = DROPPED.load(Ordering::SeqCst);
+    let before = DROP_COUNT.load(Ordering::SeqCst);
     // SAFETY: nothing of the plugin is used afterwards.
     assert_eq!(unsafe { plugin.unload.unwrap()(plugin.context) }, abi::Error::NONE);
-    assert_eq!(DROPPED.load(Ordering::SeqCst), before + 1, "unloading frees the device");
+    assert_eq!(DROP_COUNT.load(Ordering::SeqCst), before + 1, "unloading frees the device");
 }
 
 fn last_error(failure: abi::Error) -> (Code, String, String) {
-    TOLD.lock().unwrap()[failure.0 as usize - 1].clone()
+    REPORTED_ERRORS.lock().unwrap()[failure.0 as usize - 1].clone()
 }
 
 #[test]
@@ -198,8 +198,9 @@ fn a_list_that_is_longer_than_the_room_is_cut_and_counted_whole() {
 
 #[test]
 fn a_host_of_another_major_version_learns_the_versions_and_nothing_else() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (failure, plugin) = ask(abi::Host { contract_major: abi::CONTRACT_MAJOR + 1, ..host() });
+    let _turn = TEST_LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (failure, plugin) =
+        query_plugin(abi::Host { contract_major: abi::CONTRACT_MAJOR + 1, ..test_host() });
     assert_eq!(failure, abi::Error::NONE);
     assert_eq!((plugin.contract_major, plugin.contract_minor), (abi::CONTRACT_MAJOR, abi::CONTRACT_MINOR));
     assert!(plugin.context.is_null() && plugin.core.is_null() && plugin.unload.is_none());
@@ -208,12 +209,12 @@ fn a_host_of_another_major_version_learns_the_versions_and_nothing_else() {
 #[test]
 fn an_older_host_gets_no_more_than_it_has_room_for() {
     const VERSIONS_END: usize = 32;
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let host = abi::Host { contract_major: 99, ..host() };
+    let _turn = TEST_LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let host = abi::Host { contract_major: 99, ..test_host() };
     let mut plugin = abi::Plugin { size: VERSIONS_END as u32, ..abi::Plugin::EMPTY };
     plugin.offers = abi::PluginFlags(0x5555);
     // SAFETY: both structs are whole; the size says how much of the second may be written.
-    let failure = unsafe { query!(make)(&raw const host, &raw mut plugin) };
+    let failure = unsafe { query!(make_plugin)(&raw const host, &raw mut plugin) };
     assert_eq!(failure, abi::Error::NONE);
     assert_eq!((plugin.size, plugin.offers), (VERSIONS_END as u32, abi::PluginFlags(0x5555)));
 }

@@ -10,22 +10,22 @@ use std::sync::{Mutex, PoisonError};
 
 use oarlock_abi as abi;
 
-pub use crate::services::{Outputs, WORKERS};
+pub use crate::services::{OutputAllocator, WORKERS};
 
 use crate::services::SERVICES;
 
 /// What an error of a plugin said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ReportedError {
     /// What kind of thing went wrong.
     pub code: abi::Code,
     /// What the plugin said, or nothing where that is no text.
     pub message: Option<String>,
 }
 
-impl Failure {
+impl ReportedError {
     /// What the plugin said.
-    pub fn text(self) -> String {
+    pub fn into_text(self) -> String {
         self.message.unwrap_or_else(|| "expected UTF-8 text, found other bytes".to_owned())
     }
 }
@@ -34,24 +34,24 @@ impl Failure {
 struct SmallHost {
     options: BTreeMap<String, String>,
     /// The errors that nobody has asked about yet, by their numbers.
-    failures: Mutex<(u64, BTreeMap<u64, Failure>)>,
+    failures: Mutex<(u64, BTreeMap<u64, ReportedError>)>,
 }
 
 /// A plugin as a host has loaded it. Unloaded when dropped.
-pub struct Loaded {
+pub struct HostedPlugin {
     host: Box<SmallHost>,
     asking: Box<abi::Host>,
     plugin: abi::Plugin,
 }
 
 // SAFETY: what the plugin handed out does not change, and every function of it may be called on any thread (rule T-1).
-unsafe impl Send for Loaded {}
+unsafe impl Send for HostedPlugin {}
 // SAFETY: as above.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for HostedPlugin {}
 
-impl Loaded {
+impl HostedPlugin {
     /// Loads a plugin, which gets these options, or says why it refuses.
-    pub fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Result<Self, ReportedError> {
         let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let host = Box::new(SmallHost { options, failures: Mutex::default() });
         let asking = Box::new(abi::Host {
@@ -65,11 +65,11 @@ impl Loaded {
         let mut loaded = Self { host, asking, plugin: abi::Plugin::EMPTY };
         // SAFETY: both structs are whole, and the services and their context outlive the plugin.
         let failure = unsafe { query(&raw const *loaded.asking, &raw mut loaded.plugin) };
-        loaded.result(failure).map(|()| loaded)
+        loaded.result_from_error(failure).map(|()| loaded)
     }
 
     /// What the plugin answered.
-    pub fn plugin(&self) -> &abi::Plugin {
+    pub fn abi_plugin(&self) -> &abi::Plugin {
         &self.plugin
     }
 
@@ -78,13 +78,13 @@ impl Loaded {
     /// # Panics
     ///
     /// If the plugin brings none.
-    pub fn core(&self) -> abi::CoreTable {
+    pub fn core_table(&self) -> abi::CoreTable {
         // SAFETY: the tables of a plugin live until it is unloaded.
         unsafe { self.plugin.core.as_ref() }.copied().expect("a plugin that brings a device")
     }
 
     /// The rows of the plugin.
-    pub fn kernels(&self) -> Vec<abi::Kernel> {
+    pub fn kernel_records(&self) -> Vec<abi::Kernel> {
         // SAFETY: the table and the rows live until the plugin is unloaded.
         unsafe {
             let Some(table) = self.plugin.kernels.as_ref() else { return Vec::new() };
@@ -93,38 +93,38 @@ impl Loaded {
     }
 
     /// Starts the plugin and readies its devices, whose ids are returned.
-    pub fn start(&self) -> Result<Vec<u32>, Failure> {
-        let (core, context) = (self.core(), self.plugin.context);
+    pub fn start_devices(&self) -> Result<Vec<u32>, ReportedError> {
+        let (core, context) = (self.core_table(), self.plugin.context);
         let (mut ids, mut count) = ([0; 64], 0);
         let list = core.device_list.expect("a list of devices");
         // SAFETY: the context is the plugin's own, there is room for as many ids as are said, and devices are of the list.
         unsafe {
-            core.initialize.map_or(Ok(()), |initialize| self.result(initialize(context)))?;
-            self.result(list(context, ids.as_mut_ptr(), ids.len() as u64, &raw mut count))?;
+            core.initialize.map_or(Ok(()), |initialize| self.result_from_error(initialize(context)))?;
+            self.result_from_error(list(context, ids.as_mut_ptr(), ids.len() as u64, &raw mut count))?;
             for device in &ids[..count as usize] {
-                core.device_init.map_or(Ok(()), |ready| self.result(ready(context, *device)))?;
+                core.device_init.map_or(Ok(()), |ready| self.result_from_error(ready(context, *device)))?;
             }
         }
         Ok(ids[..count as usize].to_vec())
     }
 
     /// Success, or what an error said, which is released by this.
-    pub fn result(&self, error: abi::Error) -> Result<(), Failure> {
+    pub fn result_from_error(&self, error: abi::Error) -> Result<(), ReportedError> {
         if !error.is_some() {
             return Ok(());
         }
         let message = format!("expected the number of an error, found {}", error.0);
-        let unknown = Failure { code: abi::Code::FATAL, message: Some(message) };
-        Err(self.take(error).unwrap_or(unknown))
+        let unknown = ReportedError { code: abi::Code::FATAL, message: Some(message) };
+        Err(self.take_error(error).unwrap_or(unknown))
     }
 
     /// What an error said, which is released by this; nothing for a number that stands for none.
-    pub fn take(&self, error: abi::Error) -> Option<Failure> {
+    pub fn take_error(&self, error: abi::Error) -> Option<ReportedError> {
         self.host.failures.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&error.0)
     }
 }
 
-impl Drop for Loaded {
+impl Drop for HostedPlugin {
     fn drop(&mut self) {
         if let Some(unload) = self.plugin.unload {
             // SAFETY: nothing of the plugin is used after this.

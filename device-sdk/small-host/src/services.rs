@@ -5,14 +5,14 @@ use std::sync::PoisonError;
 
 use oarlock_abi as abi;
 
-use crate::{Failure, SmallHost};
+use crate::{ReportedError, SmallHost};
 
 /// How many threads run a loop.
 pub const WORKERS: u32 = 3;
 
 /// Makes the outputs that a kernel allocates, by index, dtype and shape. The address of one goes with a call, as its
 /// `host_call`.
-pub struct Outputs<'a>(pub &'a dyn Fn(usize, abi::Dtype, &[i64]) -> abi::Tensor);
+pub struct OutputAllocator<'a>(pub &'a dyn Fn(usize, abi::Dtype, &[i64]) -> abi::Tensor);
 
 pub(crate) static SERVICES: abi::HostTable = abi::HostTable {
     error_create: Some(error_create),
@@ -28,7 +28,7 @@ unsafe extern "C" fn error_create(context: *mut c_void, info: *const abi::ErrorI
     // SAFETY: the context is the host's own, and the plugin's struct and its text live through the call.
     let (host, code, message) =
         unsafe { (&*context.cast::<SmallHost>(), (*info).code, (*info).message.text()) };
-    let failure = Failure { code, message: message.map(str::to_owned) };
+    let failure = ReportedError { code, message: message.map(str::to_owned) };
     let mut failures = host.failures.lock().unwrap_or_else(PoisonError::into_inner);
     let (last, known) = &mut *failures;
     *last += 1;
@@ -97,7 +97,7 @@ unsafe extern "C" fn output_allocate(
         let dims: &[i64] =
             if dims_count == 0 { &[] } else { std::slice::from_raw_parts(dims, dims_count as usize) };
         assert!(u64::from(index) < (*call).outputs_count, "an output that exists");
-        let outputs = &*(*call).host_call.cast::<Outputs<'_>>();
+        let outputs = &*(*call).host_call.cast::<OutputAllocator<'_>>();
         let output = (*(*call).outputs.add(index as usize)).cast_mut();
         *output = (outputs.0)(index as usize, dtype, dims);
     }

@@ -4,24 +4,24 @@ use serde_json::json;
 use tera::{Context, Tera};
 
 use crate::error::Error;
-use crate::image::name::Name;
+use crate::image::name::ImageName;
 
-const DOCKERFILE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
-const JOB: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
+const DOCKERFILE_TEMPLATE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
+const JOB_TEMPLATE: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
 
 /// What an engine does not take into an image.
-const IGNORED: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# What only you should have.\n**/.env\n.aws\n.netrc\n.ssh\n\
+const DOCKERIGNORE_TEXT: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# What only you should have.\n**/.env\n.aws\n.netrc\n.ssh\n\
                        Dockerfile\n.dockerignore\njob.yaml\n";
 
 /// How long names are that systems of names on a network take.
-const LONGEST_NAME: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 
 /// On how many hosts a job of Kubernetes runs that numbers them.
-const MOST_HOSTS: u32 = 100_000;
+const MAX_HOSTS: u32 = 100_000;
 
 /// A program, and how it is to run.
 #[derive(Clone, Debug)]
-pub struct App {
+pub struct AppDeployment {
     /// What the job is called.
     pub name: String,
     /// The image that it begins with.
@@ -50,14 +50,14 @@ pub struct App {
     pub namespace: Option<String>,
 }
 
-impl App {
+impl AppDeployment {
     /// The files that it takes, by their names.
     ///
     /// # Errors
     ///
     /// When something is called what a cluster or an engine does not take.
-    pub fn files(&self) -> Result<Vec<(&'static str, String)>, Error> {
-        self.check()?;
+    pub fn render_files(&self) -> Result<Vec<(&'static str, String)>, Error> {
+        self.validate_app()?;
         let quoted = |words: &[String]| json!(words).to_string();
         let mut context = Context::new();
         context.insert("name", &self.name);
@@ -77,23 +77,23 @@ impl App {
         context.insert("retries", &self.retries);
         context.insert("namespace", &self.namespace);
         let mut templates = Tera::new();
-        let mut files = vec![(".dockerignore", IGNORED.to_owned())];
-        for (name, text) in [DOCKERFILE, JOB] {
+        let mut files = vec![(".dockerignore", DOCKERIGNORE_TEXT.to_owned())];
+        for (name, text) in [DOCKERFILE_TEMPLATE, JOB_TEMPLATE] {
             let failed =
-                |error: tera::Error| Error::new(error.to_string()).of_file(format!("docker/app/{name}.tera"));
+                |error: tera::Error| Error::new(error.to_string()).in_file(format!("docker/app/{name}.tera"));
             templates.add_raw_template(name, text).map_err(failed)?;
             files.push((name, templates.render(name, &context).map_err(failed)?));
         }
         Ok(files)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn validate_app(&self) -> Result<(), Error> {
         if self.command.first().is_none_or(String::is_empty) {
             return Err(Error::new("expected a program, found one without a name"));
         }
         // Each host is called after the job, with its number.
         let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
-        check_label("the name of a job", &self.name, LONGEST_NAME - room)?;
+        check_label("the name of a job", &self.name, MAX_LABEL_LENGTH - room)?;
         if self.hosts > 1 && self.name.starts_with(|first: char| first.is_ascii_digit()) {
             return Err(Error::new(format!(
                 "expected a name that begins with a letter, which clusters want where hosts are called after it; found `{}`",
@@ -101,12 +101,12 @@ impl App {
             )));
         }
         if let Some(namespace) = &self.namespace {
-            check_label("a namespace", namespace, LONGEST_NAME)?;
+            check_label("a namespace", namespace, MAX_LABEL_LENGTH)?;
         }
-        Name::read(&self.image)?;
+        ImageName::parse_name(&self.image)?;
         self.check_base()?;
-        if !(1..=MOST_HOSTS).contains(&self.hosts) {
-            return Err(Error::new(format!("expected 1 to {MOST_HOSTS} hosts, found {}", self.hosts)));
+        if !(1..=MAX_HOSTS).contains(&self.hosts) {
+            return Err(Error::new(format!("expected 1 to {MAX_HOSTS} hosts, found {}", self.hosts)));
         }
         check_amount("processors such as `2` or `500m`", &self.cpu, &["m"])?;
         check_amount(
@@ -148,7 +148,7 @@ impl App {
         let is_hash =
             |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
         let by_digest = self.base.split_once("@sha256:").filter(|(_, hash)| is_hash(hash));
-        let base = Name::read(by_digest.map_or(self.base.as_str(), |(name, _)| name))?;
+        let base = ImageName::parse_name(by_digest.map_or(self.base.as_str(), |(name, _)| name))?;
         let is_ours = base.repository().rsplit('/').next() == Some("oarlock");
         let is_python = self.command.first().is_some_and(|program| program.ends_with(".py"));
         if is_ours && is_python && base.tag().ends_with("-slim") {
@@ -189,7 +189,7 @@ fn check_amount(what: &str, text: &str, units: &[&str]) -> Result<(), Error> {
 
 /// A name for a job that runs a program, such as `fit-a-line` for `examples/fit_a_line.py`.
 #[must_use]
-pub fn name_of(program: &str) -> String {
+pub fn derive_job_name(program: &str) -> String {
     let file = program.rsplit('/').next().unwrap_or(program);
     let stem = file.split_once('.').map_or(file, |(stem, _)| stem).to_lowercase();
     let plain: String =
@@ -197,7 +197,7 @@ pub fn name_of(program: &str) -> String {
     let plain = plain.trim_matches('-');
     match plain {
         "" | "oarlock" => "app".to_owned(),
-        plain => plain.chars().take(LONGEST_NAME / 2).collect(),
+        plain => plain.chars().take(MAX_LABEL_LENGTH / 2).collect(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn app() -> App {
-    App {
+fn example_app() -> AppDeployment {
+    AppDeployment {
         name: "fit-a-line".to_owned(),
         base: "oarlock:0.1.0".to_owned(),
         image: "me/fit-a-line:1".to_owned(),
@@ -20,21 +20,23 @@ fn app() -> App {
     }
 }
 
-fn file(app: &App, name: &str) -> String {
-    let files = app.files().expect("files");
+fn rendered_file(app: &AppDeployment, name: &str) -> String {
+    let files = app.render_files().expect("files");
     files.into_iter().find(|(it, _)| *it == name).expect("a file").1
 }
 
 #[test]
 fn an_image_of_a_program_is_a_few_lines_on_ours() {
-    let text = file(&app(), "Dockerfile");
+    let text = rendered_file(&example_app(), "Dockerfile");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(
         lines,
         ["FROM oarlock:0.1.0", "COPY --chown=10001 . .", r#"CMD ["fit_a_line.py","--epochs=\"3\""]"#]
     );
-    let text =
-        file(&App { requirements: Some("needs.txt".to_owned()), port: Some(8080), ..app() }, "Dockerfile");
+    let text = rendered_file(
+        &AppDeployment { requirements: Some("needs.txt".to_owned()), port: Some(8080), ..example_app() },
+        "Dockerfile",
+    );
     assert!(
         text.contains("\nRUN pip install --requirement needs.txt\n") && text.contains("\nEXPOSE 8080\n"),
         "{text}"
@@ -43,7 +45,7 @@ fn an_image_of_a_program_is_a_few_lines_on_ours() {
 
 #[test]
 fn a_job_on_one_host_has_no_service_and_no_numbers() {
-    let text = file(&app(), "job.yaml");
+    let text = rendered_file(&example_app(), "job.yaml");
     for none in ["kind: Service", "Indexed", "RANK", "nvidia.com/gpu", "namespace"] {
         assert!(!text.contains(none), "{none} in {text}");
     }
@@ -53,15 +55,22 @@ fn a_job_on_one_host_has_no_service_and_no_numbers() {
 #[test]
 fn a_digest_pins_the_image_below_and_words_mean_the_same_in_a_cluster() {
     let base = format!("registry.example.org/oarlock:0.1.0@sha256:{}", "0f".repeat(32));
-    let app = App { base: base.clone(), command: vec!["echo".to_owned(), "$(RANK)".to_owned()], ..app() };
-    assert!(file(&app, "Dockerfile").contains(&format!("FROM {base}\n")));
-    assert!(file(&app, "Dockerfile").contains(r#"CMD ["echo","$(RANK)"]"#));
-    assert!(file(&app, "job.yaml").contains(r#"args: ["echo","$$(RANK)"]"#));
+    let app = AppDeployment {
+        base: base.clone(),
+        command: vec!["echo".to_owned(), "$(RANK)".to_owned()],
+        ..example_app()
+    };
+    assert!(rendered_file(&app, "Dockerfile").contains(&format!("FROM {base}\n")));
+    assert!(rendered_file(&app, "Dockerfile").contains(r#"CMD ["echo","$(RANK)"]"#));
+    assert!(rendered_file(&app, "job.yaml").contains(r#"args: ["echo","$$(RANK)"]"#));
 }
 
 #[test]
 fn several_hosts_find_each_other_and_each_has_its_gpus() {
-    let text = file(&App { hosts: 4, gpus: 2, namespace: Some("team".to_owned()), ..app() }, "job.yaml");
+    let text = rendered_file(
+        &AppDeployment { hosts: 4, gpus: 2, namespace: Some("team".to_owned()), ..example_app() },
+        "job.yaml",
+    );
     for line in [
         "  completionMode: Indexed\n  completions: 4\n  parallelism: 4\n",
         "      subdomain: \"fit-a-line\"\n",
@@ -75,29 +84,41 @@ fn several_hosts_find_each_other_and_each_has_its_gpus() {
 
 #[test]
 fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
-    let refused = |app: App| app.files().expect_err("a name that nobody takes").to_string();
+    let refused = |app: AppDeployment| app.render_files().expect_err("a name that nobody takes").to_string();
     let long = "x".repeat(62);
     for (app, told) in [
-        (App { name: "Fit_a_line".to_owned(), ..app() }, "found `Fit_a_line`"),
-        (App { name: "x: y\nz".to_owned(), ..app() }, "found `x: y\\nz`"),
-        (App { name: long, hosts: 11, ..app() }, "of at most 60 lower-case letters"),
-        (App { namespace: Some("-".to_owned()), ..app() }, "expected a namespace"),
-        (App { image: "Me/app".to_owned(), ..app() }, "found `Me/app`"),
-        (App { base: "oarlock:x y".to_owned(), ..app() }, "found `x y`"),
-        (App { hosts: 0, ..app() }, "expected 1 to 100000 hosts, found 0"),
-        (App { hosts: 100_001, ..app() }, "expected 1 to 100000 hosts, found 100001"),
-        (App { base: "oarlock:0.1.0-slim".to_owned(), ..app() }, "expected an image with Python"),
-        (App { base: "oarlock@sha256:12".to_owned(), ..app() }, "found `oarlock@sha256`"),
-        (App { requirements: Some("../needs.txt".to_owned()), ..app() }, "below the directory"),
-        (App { name: "1st".to_owned(), hosts: 2, ..app() }, "begins with a letter"),
-        (App { cpu: "many".to_owned(), ..app() }, "expected processors such as `2` or `500m`, found `many`"),
+        (AppDeployment { name: "Fit_a_line".to_owned(), ..example_app() }, "found `Fit_a_line`"),
+        (AppDeployment { name: "x: y\nz".to_owned(), ..example_app() }, "found `x: y\\nz`"),
+        (AppDeployment { name: long, hosts: 11, ..example_app() }, "of at most 60 lower-case letters"),
+        (AppDeployment { namespace: Some("-".to_owned()), ..example_app() }, "expected a namespace"),
+        (AppDeployment { image: "Me/app".to_owned(), ..example_app() }, "found `Me/app`"),
+        (AppDeployment { base: "oarlock:x y".to_owned(), ..example_app() }, "found `x y`"),
+        (AppDeployment { hosts: 0, ..example_app() }, "expected 1 to 100000 hosts, found 0"),
+        (AppDeployment { hosts: 100_001, ..example_app() }, "expected 1 to 100000 hosts, found 100001"),
         (
-            App { memory: "4 GB".to_owned(), ..app() },
+            AppDeployment { base: "oarlock:0.1.0-slim".to_owned(), ..example_app() },
+            "expected an image with Python",
+        ),
+        (AppDeployment { base: "oarlock@sha256:12".to_owned(), ..example_app() }, "found `oarlock@sha256`"),
+        (
+            AppDeployment { requirements: Some("../needs.txt".to_owned()), ..example_app() },
+            "below the directory",
+        ),
+        (AppDeployment { name: "1st".to_owned(), hosts: 2, ..example_app() }, "begins with a letter"),
+        (
+            AppDeployment { cpu: "many".to_owned(), ..example_app() },
+            "expected processors such as `2` or `500m`, found `many`",
+        ),
+        (
+            AppDeployment { memory: "4 GB".to_owned(), ..example_app() },
             "expected memory such as `512Mi` or `4Gi`, found `4 GB`",
         ),
-        (App { memory: "-1".to_owned(), ..app() }, "found `-1`"),
-        (App { gpu_resource: "gpu".to_owned(), ..app() }, "such as `nvidia.com/gpu`; found `gpu`"),
-        (App { requirements: Some("a b".to_owned()), ..app() }, "whose name has no space"),
+        (AppDeployment { memory: "-1".to_owned(), ..example_app() }, "found `-1`"),
+        (
+            AppDeployment { gpu_resource: "gpu".to_owned(), ..example_app() },
+            "such as `nvidia.com/gpu`; found `gpu`",
+        ),
+        (AppDeployment { requirements: Some("a b".to_owned()), ..example_app() }, "whose name has no space"),
     ] {
         let error = refused(app);
         assert!(error.contains(told), "{told} in {error}");
@@ -114,6 +135,6 @@ fn a_job_is_called_after_its_program() {
         ("oarlock", "app"),
         ("model.tar.gz", "model"),
     ] {
-        assert_eq!(name_of(program), name);
+        assert_eq!(derive_job_name(program), name);
     }
 }

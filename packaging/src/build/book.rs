@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Workshop;
-use super::tools::{self, Tools};
-use crate::crates::{self, Compiler};
+use super::WorkspaceBuilder;
+use super::tools::{self, BuildTools};
+use crate::crates::{self, RustCompiler};
 use crate::error::Error;
-use crate::image::Lock;
-use crate::release::provenance::Materials;
+use crate::image::DebianLock;
+use crate::release::provenance::BuildMaterials;
 
 /// What makes the documentation, and the script that builds that and knows in which version.
-pub(crate) const MAKER: &str = "mdbook";
-pub(crate) const SCRIPT: &str = "scripts/tools";
+pub(crate) const BOOK_TOOL: &str = "mdbook";
+pub(crate) const TOOL_SCRIPT: &str = "scripts/tools";
 
-impl Workshop {
+impl WorkspaceBuilder {
     /// Gets the tools that a build needs, and what makes the documentation, where they are missing.
     ///
     /// # Errors
     ///
     /// When one cannot be got.
-    pub fn prepare(&self) -> Result<(), Error> {
-        let tools = Tools::new(&self.root, &self.target)?;
-        tools.run(Command::new(self.root.join(SCRIPT)).arg(MAKER), MAKER).map(drop)
+    pub fn prepare_tools(&self) -> Result<(), Error> {
+        let tools = BuildTools::new(&self.root, &self.target)?;
+        tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg(BOOK_TOOL), BOOK_TOOL).map(drop)
     }
 
     /// Writes the documentation as pages into a directory.
@@ -30,13 +30,13 @@ impl Workshop {
     /// # Errors
     ///
     /// When something in it is wrong.
-    pub fn book(&self, out: &Path) -> Result<(), Error> {
-        let maker = self.target.with_file_name("tools").join("bin").join(MAKER);
+    pub fn build_book(&self, out: &Path) -> Result<(), Error> {
+        let maker = self.target.with_file_name("tools").join("bin").join(BOOK_TOOL);
         // What it is given it takes from where the book lies.
         let out = std::path::absolute(out)?;
         let mut command = Command::new(maker);
         command.args(["build", "docs", "--dest-dir"]).arg(out);
-        Tools::in_directory(&self.root, &self.target).run(&mut command, "book").map(drop)
+        BuildTools::in_directory(&self.root, &self.target).run_tool(&mut command, "book").map(drop)
     }
 
     /// What everything is built of, with the packages of Debian in images.
@@ -44,12 +44,12 @@ impl Workshop {
     /// # Errors
     ///
     /// When there is no compiler, or no lock of crates.
-    pub fn materials(&self, lock: &Lock) -> Result<Materials, Error> {
-        Ok(Materials {
-            crates: crates::locked(&self.root)?,
+    pub fn collect_materials(&self, lock: &DebianLock) -> Result<BuildMaterials, Error> {
+        Ok(BuildMaterials {
+            crates: crates::locked_crates(&self.root)?,
             debian: lock.packages.clone(),
-            tools: tools::names(),
-            compiler: Compiler::of(&self.root)?,
+            tools: tools::tool_requirements(),
+            compiler: RustCompiler::of_workspace(&self.root)?,
         })
     }
 }

@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{Built, Core, Made, Other, Plugin, file_of};
-use crate::bill;
-use crate::build::Part;
-use crate::build::plan::Recipe;
-use crate::build::tools::Tools;
+use crate::assemble::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart, plugin_file_name};
+use crate::build::RecipeOutput;
+use crate::build::plan::BuildRecipe;
+use crate::build::tools::BuildTools;
 use crate::build_id;
-use crate::crates::Crates;
+use crate::crates::CrateGraph;
 use crate::error::Error;
-use crate::library::{self, Limits};
-use crate::licences;
-use crate::matrix::Wheel as Row;
+use crate::library::{self, LibraryLimits};
+use crate::licenses;
+use crate::matrix::MatrixRow as Row;
+use crate::sbom;
 use crate::vendor;
 use crate::wheel::Wheel;
 
 /// What compiles no instruction of AVX, in the crates of others too.
-const WITHOUT_AVX: [&str; 6] = [
+const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
     "--cfg",
     "oarlock_no_avx",
     "--cfg",
@@ -31,23 +31,23 @@ const WITHOUT_AVX: [&str; 6] = [
 ];
 
 /// What stands before the compiler then, from the root of the workspace.
-const COMPILER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
+const RUSTC_WRAPPER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 
 /// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
-pub(crate) const CORE_LIBRARY: &str = "oarlock/_oarlock.";
+pub(crate) const CORE_LIBRARY_PREFIX: &str = "oarlock/_oarlock.";
 
 /// The profile in `Cargo.toml` of what is published.
-const PROFILE: &str = "dist";
+const CARGO_PROFILE: &str = "dist";
 
 /// What cargo says of a crate that it does not have yet.
-const COMPILING: &str = "   Compiling ";
+const COMPILING_PREFIX: &str = "   Compiling ";
 
 /// What compiles parts.
-pub(crate) struct Compiler<'w> {
+pub(crate) struct PartCompiler<'w> {
     root: &'w Path,
     target: &'w Path,
-    tools: Tools<'w>,
-    crates: Crates,
+    tools: BuildTools<'w>,
+    crates: CrateGraph,
     licence: String,
     /// The command that asks plugins, where it is built already.
     command: Option<&'w Path>,
@@ -55,62 +55,68 @@ pub(crate) struct Compiler<'w> {
     flags: Vec<String>,
 }
 
-impl<'w> Compiler<'w> {
+impl<'w> PartCompiler<'w> {
     /// Installs the tools where they are missing.
     pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
         Ok(Self {
             root,
             target,
-            tools: Tools::new(root, target)?,
-            crates: Crates::of_workspace(root)?,
+            tools: BuildTools::new(root, target)?,
+            crates: CrateGraph::of_workspace(root)?,
             licence: fs::read_to_string(root.join("LICENSE"))?,
             command,
-            flags: [flags(root, target)?, unwinder(root)?].concat(),
+            flags: [remap_path_flags(root, target)?, unwinder_flags(root)?].concat(),
         })
     }
 
     /// Where what is said while a part is compiled can be read.
-    pub(crate) fn log(&self, recipe: &Recipe) -> PathBuf {
-        self.tools.log(&recipe.directory())
+    pub(crate) fn log_path(&self, recipe: &BuildRecipe) -> PathBuf {
+        self.tools.log_path(&recipe.directory_name())
     }
 
     /// Compiles the core.
-    pub(super) fn core(&self, recipe: &Recipe, debug: &Path) -> Result<Part, Error> {
-        let made = self.target.join("made").join(recipe.directory());
+    pub(super) fn compile_core(&self, recipe: &BuildRecipe, debug: &Path) -> Result<RecipeOutput, Error> {
+        let made = self.target.join("made").join(recipe.directory_name());
         if made.exists() {
             fs::remove_dir_all(&made)?;
         }
-        let mut maturin = self.tool("maturin", recipe);
-        maturin.args(["build", "--profile", PROFILE, "--locked", "--zig", "--no-default-features"]);
+        let mut maturin = self.tool_command("maturin", recipe);
+        maturin.args(["build", "--profile", CARGO_PROFILE, "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
-        if recipe.is_without_lock() {
+        if recipe.is_free_threaded() {
             maturin.args(["--interpreter", "python3.14t"]);
         }
-        let took = self.compile(recipe, &mut maturin)?;
+        let took = self.run_compiler(recipe, &mut maturin)?;
         let found = fs::read_dir(&made)?.collect::<Result<Vec<_>, _>>()?;
         let [one] = &found[..] else {
             let found = found.len();
-            return Err(Error::new(format!("expected one wheel, found {found}")).of_file(made.display()));
+            return Err(Error::new(format!("expected one wheel, found {found}")).in_file(made.display()));
         };
-        let mut wheel = Wheel::read(&one.path())?;
-        let path = wheel.paths().find(|path| path.starts_with(CORE_LIBRARY) && path.ends_with(".so"));
-        let path =
-            path.ok_or_else(|| Error::new(format!("expected a library `{CORE_LIBRARY}…so`, found none")))?;
+        let mut wheel = Wheel::read_file(&one.path())?;
+        let path = wheel.paths().find(|path| path.starts_with(CORE_LIBRARY_PREFIX) && path.ends_with(".so"));
+        let path = path.ok_or_else(|| {
+            Error::new(format!("expected a library `{CORE_LIBRARY_PREFIX}…so`, found none"))
+        })?;
         let path = path.to_owned();
-        let library = self.finish(recipe, wheel.file(&path)?, debug)?;
+        let library = self.finish_library(recipe, wheel.file_bytes(&path)?, debug)?;
         wheel.add_executable(&path, library);
-        let made = Made::Core(Core { built: self.built(recipe)?, wheel });
-        Ok(Part { made, took, note: None })
+        let made = BuildArtifact::Core(BuiltCore { built: self.describe_compiled_part(recipe)?, wheel });
+        Ok(RecipeOutput { made, took, note: None })
     }
 
     /// Compiles a plugin, and notes why it has no manifest where that cannot be written here. `tell` hears of what takes long beside.
-    pub(super) fn plugin(&self, recipe: &Recipe, debug: &Path, tell: &dyn Fn(String)) -> Result<Part, Error> {
-        let file = file_of(&recipe.part.package);
-        let (library, took) = self.cargo(recipe, &file, debug)?;
-        let place = self.target.join("made").join(recipe.directory()).join(&file);
-        crate::file::write(&place, &library)?;
-        let (manifest, note) = match self.manifest(recipe, &place, tell) {
+    pub(super) fn compile_plugin(
+        &self,
+        recipe: &BuildRecipe,
+        debug: &Path,
+        tell: &dyn Fn(String),
+    ) -> Result<RecipeOutput, Error> {
+        let file = plugin_file_name(&recipe.part.package);
+        let (library, took) = self.run_cargo_build(recipe, &file, debug)?;
+        let place = self.target.join("made").join(recipe.directory_name()).join(&file);
+        crate::file::write_file(&place, &library)?;
+        let (manifest, note) = match self.plugin_manifest(recipe, &place, tell) {
             Ok(text) => (Some(text), None),
             Err(why) => (
                 None,
@@ -119,31 +125,45 @@ impl<'w> Compiler<'w> {
                 )),
             ),
         };
-        let made = Made::Plugin(Plugin { built: self.built(recipe)?, library, manifest });
-        Ok(Part { made, took, note })
+        let made = BuildArtifact::Plugin(BuiltPlugin {
+            built: self.describe_compiled_part(recipe)?,
+            library,
+            manifest,
+        });
+        Ok(RecipeOutput { made, took, note })
     }
 
     /// Compiles a program or a library.
-    pub(super) fn other(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<Part, Error> {
-        let (bytes, took) = self.cargo(recipe, file, debug)?;
-        let made = Made::Other(Other { built: self.built(recipe)?, bytes });
-        Ok(Part { made, took, note: None })
+    pub(super) fn compile_file(
+        &self,
+        recipe: &BuildRecipe,
+        file: &str,
+        debug: &Path,
+    ) -> Result<RecipeOutput, Error> {
+        let (bytes, took) = self.run_cargo_build(recipe, file, debug)?;
+        let made = BuildArtifact::Other(BuiltFile { built: self.describe_compiled_part(recipe)?, bytes });
+        Ok(RecipeOutput { made, took, note: None })
     }
 
     /// What cargo makes under a name, finished.
-    fn cargo(&self, recipe: &Recipe, file: &str, debug: &Path) -> Result<(Vec<u8>, Duration), Error> {
-        let mut cargo = self.tool("cargo-zigbuild", recipe);
+    fn run_cargo_build(
+        &self,
+        recipe: &BuildRecipe,
+        file: &str,
+        debug: &Path,
+    ) -> Result<(Vec<u8>, Duration), Error> {
+        let mut cargo = self.tool_command("cargo-zigbuild", recipe);
         let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
         cargo.args([
             "rustc",
             "--profile",
-            PROFILE,
+            CARGO_PROFILE,
             "--locked",
             "--package",
             &recipe.part.package,
             "--no-default-features",
             "--features",
-            &features(recipe).join(","),
+            &cargo_features(recipe).join(","),
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
         if is_program {
@@ -153,14 +173,20 @@ impl<'w> Compiler<'w> {
             // Whatever else the crate can be, such as part of the command, is not compiled.
             cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
-        let took = self.compile(recipe, &mut cargo)?;
-        let built = self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu").join(PROFILE).join(file);
-        Ok((self.finish(recipe, &fs::read(built)?, debug)?, took))
+        let took = self.run_compiler(recipe, &mut cargo)?;
+        let built =
+            self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu").join(CARGO_PROFILE).join(file);
+        Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
     }
 
     /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
-    fn manifest(&self, recipe: &Recipe, library: &Path, tell: &dyn Fn(String)) -> Result<String, Error> {
-        let first = self.ask(library, None);
+    fn plugin_manifest(
+        &self,
+        recipe: &BuildRecipe,
+        library: &Path,
+        tell: &dyn Fn(String),
+    ) -> Result<String, Error> {
+        let first = self.query_plugin_manifest(library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
             return first;
         }
@@ -171,15 +197,15 @@ impl<'w> Compiler<'w> {
             tell(format!("installing {libraries}, to ask the plugin `{}` who it is", recipe.name));
             let new = place.with_extension("new");
             let log = format!("libraries-{}", recipe.name);
-            self.tools.environment(&new, &log)?;
-            self.tools.run(self.tools.pip(&new).args(&recipe.part.libraries), &log)?;
+            self.tools.create_environment(&new, &log)?;
+            self.tools.run_tool(self.tools.pip_command(&new).args(&recipe.part.libraries), &log)?;
             fs::rename(new, &place)?;
         }
-        self.ask(library, Some(&place))
+        self.query_plugin_manifest(library, Some(&place))
     }
 
     /// Has the command ask a plugin; libraries lie anywhere below `libraries`.
-    fn ask(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
+    fn query_plugin_manifest(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
         let mut command = Command::new(self.command.unwrap_or(Path::new("cargo")));
         if self.command.is_none() {
             command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--"]);
@@ -188,7 +214,7 @@ impl<'w> Compiler<'w> {
         if let Some(libraries) = libraries {
             command.env(
                 "LD_LIBRARY_PATH",
-                std::env::join_paths(directories_of_libraries(libraries)).unwrap_or_default(),
+                std::env::join_paths(library_directories(libraries)).unwrap_or_default(),
             );
         }
         let said = command.output()?;
@@ -200,42 +226,43 @@ impl<'w> Compiler<'w> {
     }
 
     /// Strips a library, keeps what was stripped by its build id, and holds it to what its recipe says.
-    fn finish(&self, recipe: &Recipe, bytes: &[u8], debug: &Path) -> Result<Vec<u8>, Error> {
+    fn finish_library(&self, recipe: &BuildRecipe, bytes: &[u8], debug: &Path) -> Result<Vec<u8>, Error> {
         let directory = self.target.join("made");
         fs::create_dir_all(&directory)?;
         let scratch = tempfile::tempdir_in(&directory)?;
         let [whole, stripped, symbols] =
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
-        let log = format!("strip-{}", recipe.directory());
-        self.tools.run(
+        let log = format!("strip-{}", recipe.directory_name());
+        self.tools.run_tool(
             Command::new("strip")
                 .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
                 .arg(&stripped)
                 .arg(&whole),
             &log,
         )?;
-        self.tools.run(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), &log)?;
+        self.tools
+            .run_tool(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), &log)?;
         let (mut library, mut symbols) = (fs::read(&stripped)?, fs::read(&symbols)?);
-        build_id::set(&mut library, &mut symbols)?;
+        build_id::set_build_id(&mut library, &mut symbols)?;
         let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
-        let limits = Limits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
-        let needs = library::check(&library, bytes, limits)?;
+        let limits = LibraryLimits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
+        let needs = library::check_library(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
         let place = debug.join(".build-id").join(library::build_id_path(&id));
-        crate::file::write(&place, &symbols)?;
+        crate::file::write_file(&place, &symbols)?;
         Ok(library)
     }
 
-    fn built(&self, recipe: &Recipe) -> Result<Built, Error> {
+    fn describe_compiled_part(&self, recipe: &BuildRecipe) -> Result<CompiledPart, Error> {
         let package = recipe.part.package.clone();
-        let crates = self.crates.of_package(&package, &features(recipe))?;
-        Ok(Built {
+        let crates = self.crates.linked_crates(&package, &cargo_features(recipe))?;
+        Ok(CompiledPart {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
-            bill: bill::of_packages(&self.crates, &crates, &recipe.part.opens),
-            licences: licences::of_packages(&crates)?,
+            bill: sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
+            licences: licenses::collect_licenses(&crates)?,
             licence: self.licence.clone(),
             package,
         })
@@ -243,42 +270,42 @@ impl<'w> Compiler<'w> {
 
     /// Has the tools of others judge a wheel: `auditwheel` whether it runs where its name says, and `abi3audit` whether it uses
     /// of Python what every version has.
-    pub(crate) fn audit(&self, row: &Row, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn audit_wheel(&self, row: &Row, bytes: &[u8]) -> Result<(), Error> {
         let scratch = tempfile::tempdir_in(self.target)?;
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;
         let log = format!("audit-{}", row.name);
-        let said = self.tools.run(self.tools.command("auditwheel").arg("show").arg(wheel), &log)?;
+        let said = self.tools.run_tool(self.tools.tool_command("auditwheel").arg("show").arg(wheel), &log)?;
         // It names the oldest system that the wheel runs on, which may be older than what was asked for.
-        let found = tag_found(&said);
+        let found = parse_platform_tag(&said);
         if found
             .as_deref()
-            .and_then(library::glibc)
-            .is_none_or(|oldest| Some(oldest) > library::glibc(&row.name.platform))
+            .and_then(library::glibc_version)
+            .is_none_or(|oldest| Some(oldest) > library::glibc_version(&row.name.platform))
         {
             let found = found.unwrap_or(said);
             let wanted = &row.name.platform;
             let message = format!("expected auditwheel to find `{wanted}` or older, found `{found}`");
-            return Err(Error::new(message).of_file(&row.name));
+            return Err(Error::new(message).in_file(&row.name));
         }
         if row.name.python.ends_with("abi3") {
-            let mut audit = self.tools.command("abi3audit");
-            self.tools.run(audit.args(["--strict", "--summary"]).arg(wheel), &log)?;
+            let mut audit = self.tools.tool_command("abi3audit");
+            self.tools.run_tool(audit.args(["--strict", "--summary"]).arg(wheel), &log)?;
         }
         Ok(())
     }
 
     /// Compiles a part; gives how long that took when cargo last had something to compile for it.
-    fn compile(&self, recipe: &Recipe, command: &mut Command) -> Result<Duration, Error> {
+    fn run_compiler(&self, recipe: &BuildRecipe, command: &mut Command) -> Result<Duration, Error> {
         let begin = Instant::now();
-        let said = self.tools.run(command, &recipe.directory())?;
+        let said = self.tools.run_tool(command, &recipe.directory_name())?;
         let took = begin.elapsed();
-        let place = self.target.join("took").join(recipe.directory());
+        let place = self.target.join("took").join(recipe.directory_name());
         let before = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok());
         match before.map(Duration::from_millis) {
-            Some(before) if !said.lines().any(|line| line.starts_with(COMPILING)) => Ok(before),
+            Some(before) if !said.lines().any(|line| line.starts_with(COMPILING_PREFIX)) => Ok(before),
             _ => {
-                crate::file::write(&place, took.as_millis().to_string().as_bytes())?;
+                crate::file::write_file(&place, took.as_millis().to_string().as_bytes())?;
                 Ok(took)
             }
         }
@@ -286,9 +313,9 @@ impl<'w> Compiler<'w> {
 
     /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
     /// directory of its own: otherwise each would undo what the other did.
-    pub(super) fn cargo_directory(&self, recipe: &Recipe) -> PathBuf {
+    pub(super) fn cargo_directory(&self, recipe: &BuildRecipe) -> PathBuf {
         let kind = match (&recipe.python, recipe.leaves_out_avx()) {
-            (Some(_), _) => recipe.directory(),
+            (Some(_), _) => recipe.directory_name(),
             (None, false) => "plugins".to_owned(),
             (None, true) => "plugins-without-avx".to_owned(),
         };
@@ -296,8 +323,8 @@ impl<'w> Compiler<'w> {
     }
 
     /// A tool that compiles for a recipe.
-    fn tool(&self, name: &str, recipe: &Recipe) -> Command {
-        let mut command = self.tools.command(name);
+    fn tool_command(&self, name: &str, recipe: &BuildRecipe) -> Command {
+        let mut command = self.tools.tool_command(name);
         command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
@@ -307,8 +334,8 @@ impl<'w> Compiler<'w> {
         command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
         let mut flags = self.flags.clone();
         if recipe.leaves_out_avx() {
-            flags.extend(WITHOUT_AVX.map(str::to_owned));
-            command.env("RUSTC_WRAPPER", self.root.join(COMPILER_WITHOUT_AVX));
+            flags.extend(RUSTFLAGS_WITHOUT_AVX.map(str::to_owned));
+            command.env("RUSTC_WRAPPER", self.root.join(RUSTC_WRAPPER_WITHOUT_AVX));
         }
         command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         command
@@ -316,21 +343,21 @@ impl<'w> Compiler<'w> {
 }
 
 /// The features of a package: a plugin exports what hosts ask for.
-fn features(recipe: &Recipe) -> Vec<String> {
+fn cargo_features(recipe: &BuildRecipe) -> Vec<String> {
     let is_plugin = recipe.python.is_none() && recipe.part.file.is_none();
     let own = is_plugin.then(|| "shared-object".to_owned());
     own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
 }
 
 /// The tag that `auditwheel show` finds for a wheel, such as `manylinux_2_17_x86_64`. It breaks its lines anywhere.
-fn tag_found(said: &str) -> Option<String> {
+fn parse_platform_tag(said: &str) -> Option<String> {
     let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
 }
 
 /// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
-fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
+fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
@@ -344,7 +371,7 @@ fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     // The directories that crates of registries lie in are called after their hosts. The last that matches counts.
     let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
     renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
-    renamed.extend(vendor::crates(root).map(|crates| (crates, "/crates".to_owned())));
+    renamed.extend(vendor::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
     let mut flags: Vec<String> = renamed
         .into_iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
@@ -355,18 +382,18 @@ fn flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
 
 /// Flags that leave unwinding to the library that every system has. Zig would link one of its own, and two in a process do not
 /// understand each other: a thread that ends inside of a call, as Python's do when it exits, would end the process.
-fn unwinder(root: &Path) -> Result<Vec<String>, Error> {
+fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
     let mut gcc = Command::new("gcc");
     gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
     let said =
         gcc.output().map_err(|error| Error::new(format!("expected to start `gcc`: {error}; install it")))?;
     let file = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
-    let file = file.canonicalize().map_err(Error::from).map_err(|error| error.of_file(file.display()))?;
+    let file = file.canonicalize().map_err(Error::from).map_err(|error| error.in_file(file.display()))?;
     Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
 
 /// All directories below one that shared objects lie in.
-fn directories_of_libraries(root: &Path) -> Vec<PathBuf> {
+fn library_directories(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = left.pop() {
         let entries: Vec<PathBuf> =
@@ -387,13 +414,13 @@ mod tests {
     #[test]
     fn the_tag_is_found_in_what_auditwheel_says() {
         let said = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
-        assert_eq!(tag_found(said).as_deref(), Some("manylinux_2_17_x86_64"));
-        assert_eq!(tag_found("x.whl is no wheel"), None);
+        assert_eq!(parse_platform_tag(said).as_deref(), Some("manylinux_2_17_x86_64"));
+        assert_eq!(parse_platform_tag("x.whl is no wheel"), None);
     }
 
     #[test]
     fn a_flag_names_each_place_that_paths_may_begin_with() {
-        let flags = flags(Path::new("/somewhere"), Path::new("/elsewhere")).expect("flags");
+        let flags = remap_path_flags(Path::new("/somewhere"), Path::new("/elsewhere")).expect("flags");
         for flag in ["--remap-path-prefix=/somewhere=/oarlock", "--remap-path-prefix=/elsewhere=/target"] {
             assert!(flags.iter().any(|it| it == flag), "{flag} in {flags:?}");
         }

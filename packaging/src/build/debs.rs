@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::compile::Compiler;
-use super::plan::{Plan, Recipe, recipe};
-use super::side_by_side::side_by_side;
-use super::{Step, Steps, Workshop, machine, make};
-use crate::assemble::Made;
+use super::compile::PartCompiler;
+use super::parallel_jobs::run_jobs;
+use super::plan::{BuildRecipe, WheelPlan, recipe_for_part};
+use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check};
+use crate::assemble::BuildArtifact;
 use crate::date;
 use crate::error::Error;
 use crate::file;
-use crate::matrix::Matrix;
-use crate::packages::{About, Compiled, Content, Maker, Packages};
+use crate::matrix::WheelMatrix;
+use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
 
 /// The part that says what is made of it, such as pages of manuals.
-const COMMAND: &str = "command";
+const COMMAND_PART: &str = "command";
 
 /// Where it lies when it is compiled.
-const MADE_COMMAND: &str = "made/command";
+const COMPILED_COMMAND: &str = "made/command";
 
 /// Packages, and the parts that they are put together of.
 #[derive(Debug)]
 pub struct PackagePlan<'p> {
-    packages: &'p Packages,
-    chosen: Vec<&'p About>,
-    recipes: Vec<(Recipe, Compiled)>,
+    packages: &'p PackageCatalog,
+    chosen: Vec<&'p PackageSpec>,
+    recipes: Vec<(BuildRecipe, PackagePart)>,
     version: String,
     keys: Vec<u8>,
 }
@@ -37,21 +37,23 @@ impl<'p> PackagePlan<'p> {
     ///
     /// When there is no package of a name, or none of its parts in the matrix.
     pub fn new(
-        matrix: &Matrix,
-        packages: &'p Packages,
+        matrix: &WheelMatrix,
+        packages: &'p PackageCatalog,
         names: &[String],
         keys: Vec<u8>,
     ) -> Result<Self, Error> {
-        let chosen = packages.named(names, !keys.is_empty())?;
-        let mut parts: Vec<Compiled> = Vec::new();
+        let chosen = packages.select_packages(names, !keys.is_empty())?;
+        let mut parts: Vec<PackagePart> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
-            let is_said = matches!(content, Content::Says { .. } | Content::Writes { .. });
-            let said = is_said.then(|| Compiled { part: COMMAND.to_owned(), without_avx: false });
-            parts.extend(content.compiled().cloned().or(said).filter(|part| !parts.contains(part)));
+            let is_said = matches!(content, PackageContent::Says { .. } | PackageContent::Writes { .. });
+            let said = is_said.then(|| PackagePart { part: COMMAND_PART.to_owned(), without_avx: false });
+            parts.extend(content.compiled_part().cloned().or(said).filter(|part| !parts.contains(part)));
         }
-        let of = |part: Compiled| Ok((recipe(matrix, matrix.core(part.without_avx)?, &part.part)?, part));
+        let of = |part: PackagePart| {
+            Ok((recipe_for_part(matrix, matrix.core_row(part.without_avx)?, &part.part)?, part))
+        };
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
-        let version = matrix.core(false)?.name.version.to_string();
+        let version = matrix.core_row(false)?.name.version.to_string();
         Ok(Self { packages, chosen, recipes, version, keys })
     }
 
@@ -60,32 +62,36 @@ impl<'p> PackagePlan<'p> {
     /// # Errors
     ///
     /// As [`PackagePlan::new`].
-    pub fn beside(plan: &Plan<'_>, packages: &'p Packages, keys: Vec<u8>) -> Result<Self, Error> {
+    pub fn for_wheel_plan(
+        plan: &WheelPlan<'_>,
+        packages: &'p PackageCatalog,
+        keys: Vec<u8>,
+    ) -> Result<Self, Error> {
         let is_in_wheels =
-            |part: &Compiled| plan.matrix.wheels.iter().any(|row| row.parts.contains(&part.part));
-        let is_built = |part: &Compiled| {
-            let is_it = |it: &Recipe| it.name == part.part && it.leaves_out_avx() == part.without_avx;
+            |part: &PackagePart| plan.matrix.wheels.iter().any(|row| row.parts.contains(&part.part));
+        let is_built = |part: &PackagePart| {
+            let is_it = |it: &BuildRecipe| it.name == part.part && it.leaves_out_avx() == part.without_avx;
             plan.recipes().iter().any(is_it)
         };
-        let goes_with = |about: &&About| {
+        let goes_with = |about: &&PackageSpec| {
             about
                 .contents
                 .iter()
-                .filter_map(Content::compiled)
+                .filter_map(PackageContent::compiled_part)
                 .all(|part| !is_in_wheels(part) || is_built(part))
         };
-        let all = packages.named(&[], !keys.is_empty())?;
+        let all = packages.select_packages(&[], !keys.is_empty())?;
         let names: Vec<String> = all.into_iter().filter(goes_with).map(|about| about.name.clone()).collect();
         Self::new(plan.matrix, packages, &names, keys)
     }
 
     /// What is compiled, each once.
-    pub fn recipes(&self) -> impl Iterator<Item = &Recipe> {
+    pub fn recipes(&self) -> impl Iterator<Item = &BuildRecipe> {
         self.recipes.iter().map(|(recipe, _)| recipe)
     }
 
     /// How many steps building them takes: what compiles is installed, each part compiled, each package packed.
-    fn steps(&self) -> usize {
+    fn step_count(&self) -> usize {
         usize::from(!self.recipes.is_empty()) + self.recipes.len() + self.chosen.len()
     }
 
@@ -101,14 +107,14 @@ impl<'p> PackagePlan<'p> {
     }
 }
 
-impl Workshop {
+impl WorkspaceBuilder {
     /// That the machine has what plugins need to say who they are.
     ///
     /// # Errors
     ///
     /// When a library is missing; the error says which, and for what.
-    pub fn check_machine(&self, plan: &PackagePlan<'_>) -> Result<(), Error> {
-        machine::check(plan.recipes())
+    pub fn check_package_machine(&self, plan: &PackagePlan<'_>) -> Result<(), Error> {
+        library_check::check_plugin_libraries(plan.recipes())
     }
 
     /// Compiles the command `oarlock` as packages have it, to ask plugins with it who they are; gives its file.
@@ -116,13 +122,13 @@ impl Workshop {
     /// # Errors
     ///
     /// When it does not compile.
-    pub fn command(&self, matrix: &Matrix, tell: &dyn Fn(&Step)) -> Result<PathBuf, Error> {
-        let compiler = Compiler::new(&self.root, &self.target, None)?;
-        let recipe = recipe(matrix, matrix.core(false)?, COMMAND)?;
-        tell(&Step { done: 0, all: 1, text: self.compiling(&compiler, &recipe) });
+    pub fn build_command(&self, matrix: &WheelMatrix, tell: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
+        let compiler = PartCompiler::new(&self.root, &self.target, None)?;
+        let recipe = recipe_for_part(matrix, matrix.core_row(false)?, COMMAND_PART)?;
+        tell(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
-        let file = self.target.join(MADE_COMMAND);
-        if let Made::Other(made) = make(&compiler, &recipe, &debug, &|_| ())?.made {
+        let file = self.target.join(COMPILED_COMMAND);
+        if let BuildArtifact::Other(made) = compile_recipe(&compiler, &recipe, &debug, &|_| ())?.made {
             file::write_program(&file, &made.bytes)?;
         }
         Ok(file)
@@ -134,24 +140,27 @@ impl Workshop {
     /// # Errors
     ///
     /// When a part does not compile or a package is not what it should be.
-    pub fn packages(
+    pub fn build_packages(
         &self,
         plan: &PackagePlan<'_>,
         out: &Path,
-        tell: &dyn Fn(&Step),
+        tell: &dyn Fn(&BuildStep),
     ) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let mut steps = Steps::new(plan.steps(), tell);
-        let seconds = date::of_sources(&self.root)?;
-        self.check_machine(plan)?;
+        let mut steps = StepCounter::new(plan.step_count(), tell);
+        let seconds = date::source_time(&self.root)?;
+        self.check_package_machine(plan)?;
         let debug = self.target.join("debug");
-        let made =
-            if plan.recipes.is_empty() { BTreeMap::new() } else { self.parts(plan, &debug, &mut steps)? };
-        let command = self.target.join(MADE_COMMAND);
-        let said = Compiled { part: COMMAND.to_owned(), without_avx: false };
-        if let Some(Made::Other(other)) = made.get(&said) {
+        let made = if plan.recipes.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.compile_package_parts(plan, &debug, &mut steps)?
+        };
+        let command = self.target.join(COMPILED_COMMAND);
+        let said = PackagePart { part: COMMAND_PART.to_owned(), without_avx: false };
+        if let Some(BuildArtifact::Other(other)) = made.get(&said) {
             file::write_program(&command, &other.bytes)?;
         }
-        let maker = Maker {
+        let maker = PackageBuilder {
             root: &self.root,
             packages: plan.packages,
             made,
@@ -161,14 +170,15 @@ impl Workshop {
             keys: &plan.keys,
             debug: &debug,
         };
-        let tell = steps.of_works(|about: &&About| format!("packing {}", about.name));
-        let packed = side_by_side(
+        let tell = steps.count_jobs(|about: &&PackageSpec| format!("packing {}", about.name));
+        let packed = run_jobs(
             &plan.chosen,
             |_, _| false,
             tell,
             |about, _| {
-                let packages =
-                    maker.make(about).map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
+                let packages = maker
+                    .build_packages(about)
+                    .map_err(|error| Error::new(format!("{}: {error}", about.name)))?;
                 packages
                     .iter()
                     .map(|package| Ok((out.join(package.file_name()?), package.to_bytes(seconds)?)))
@@ -178,22 +188,22 @@ impl Workshop {
         let packed: Vec<(PathBuf, Vec<u8>)> = packed.into_iter().flatten().collect();
         let sizes: Vec<(PathBuf, u64)> =
             packed.iter().map(|(file, bytes)| (file.clone(), bytes.len() as u64)).collect();
-        plan.packages.check_sets(&sizes)?;
-        packed.iter().try_for_each(|(file, bytes)| file::write(file, bytes))?;
+        plan.packages.check_set_sizes(&sizes)?;
+        packed.iter().try_for_each(|(file, bytes)| file::write_file(file, bytes))?;
         Ok(sizes)
     }
 
     /// Compiles what packages are put together of.
-    fn parts(
+    fn compile_package_parts(
         &self,
         plan: &PackagePlan<'_>,
         debug: &Path,
-        steps: &mut Steps<'_>,
-    ) -> Result<BTreeMap<Compiled, Made>, Error> {
+        steps: &mut StepCounter<'_>,
+    ) -> Result<BTreeMap<PackagePart, BuildArtifact>, Error> {
         steps.next("installing maturin, zig and what checks wheels".to_owned());
-        let compiler = Compiler::new(&self.root, &self.target, self.command.as_deref())?;
-        let recipes: Vec<&Recipe> = plan.recipes().collect();
-        let parts = self.compile(&compiler, &recipes, debug, steps)?;
+        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
+        let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
+        let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;
         // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
         if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {
             return Err(Error::new(note));

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use crate::error::{Error, nearest};
-use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
+use crate::error::{Error, nearest_names};
+use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
 
 /// What the matrix calls the Python package.
-pub(crate) const CORE: &str = "core";
+pub(crate) const CORE_PART: &str = "core";
 
 /// Something that is compiled.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Recipe {
+pub struct BuildRecipe {
     /// What the matrix calls it, such as `core`.
     pub(crate) name: String,
     /// What it is.
-    pub(crate) part: Part,
+    pub(crate) part: MatrixPart,
     /// Whether no instruction of AVX may lie in it.
     pub(crate) without_avx: bool,
     /// The oldest glibc that it runs with, such as `2_28`.
@@ -23,19 +23,19 @@ pub struct Recipe {
     pub(crate) python: Option<String>,
 }
 
-impl fmt::Display for Recipe {
+impl fmt::Display for BuildRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for glibc {}", self.name, self.glibc.replace('_', "."))?;
-        if self.is_without_lock() {
+        if self.is_free_threaded() {
             f.write_str(", free-threaded")?;
         }
         if self.leaves_out_avx() { f.write_str(", without AVX") } else { Ok(()) }
     }
 }
 
-impl Recipe {
+impl BuildRecipe {
     /// A name for what is built by it, which no other recipe of the matrix has.
-    pub(crate) fn directory(&self) -> String {
+    pub(crate) fn directory_name(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
         let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
         format!("{}-{}{python}{without}", self.name, self.glibc)
@@ -47,30 +47,30 @@ impl Recipe {
     }
 
     /// Whether it is for a Python whose interpreter has no lock around it.
-    pub(crate) fn is_without_lock(&self) -> bool {
+    pub(crate) fn is_free_threaded(&self) -> bool {
         self.python.as_ref().is_some_and(|python| python.ends_with('t'))
     }
 }
 
 /// Rows of the matrix, and the parts that they are put together of.
 #[derive(Debug)]
-pub struct Plan<'m> {
-    pub(crate) matrix: &'m Matrix,
+pub struct WheelPlan<'m> {
+    pub(crate) matrix: &'m WheelMatrix,
     rows: Vec<&'m Row>,
-    recipes: Vec<Recipe>,
+    recipes: Vec<BuildRecipe>,
 }
 
-impl<'m> Plan<'m> {
+impl<'m> WheelPlan<'m> {
     /// All rows of the matrix that can be built here, or those of these labels.
     ///
     /// # Errors
     ///
     /// When there is no row of a label, or one that cannot be built.
-    pub fn new(matrix: &'m Matrix, labels: &[String]) -> Result<Self, Error> {
+    pub fn new(matrix: &'m WheelMatrix, labels: &[String]) -> Result<Self, Error> {
         let mut rows = Vec::new();
         for label in labels {
             let row = matrix.wheels.iter().find(|row| row.label == *label);
-            let row = row.ok_or_else(|| unknown(matrix, label))?;
+            let row = row.ok_or_else(|| unknown_label_error(matrix, label))?;
             if let Some(why) = &row.planned {
                 return Err(Error::new(format!("expected a row that can be built, found `{label}`: {why}")));
             }
@@ -79,10 +79,10 @@ impl<'m> Plan<'m> {
         if labels.is_empty() {
             rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).collect();
         }
-        let mut needed: Vec<Recipe> = Vec::new();
+        let mut needed: Vec<BuildRecipe> = Vec::new();
         for row in &rows {
             check_parts(matrix, row)?;
-            for recipe in recipes(matrix, row)? {
+            for recipe in recipes_for_row(matrix, row)? {
                 if !needed.contains(&recipe) {
                     needed.push(recipe);
                 }
@@ -99,13 +99,13 @@ impl<'m> Plan<'m> {
 
     /// What is compiled, each once.
     #[must_use]
-    pub fn recipes(&self) -> &[Recipe] {
+    pub fn recipes(&self) -> &[BuildRecipe] {
         &self.recipes
     }
 }
 
 /// That a row is of something that is put together: the core and after it plugins, or one plugin.
-fn check_parts(matrix: &Matrix, row: &Row) -> Result<(), Error> {
+fn check_parts(matrix: &WheelMatrix, row: &Row) -> Result<(), Error> {
     let refuse = |found: &str| {
         Error::new(format!(
             "expected `parts` of `{}` in the matrix that are built, `core` first or one plugin alone; found {found}",
@@ -114,11 +114,11 @@ fn check_parts(matrix: &Matrix, row: &Row) -> Result<(), Error> {
     };
     let (core, plugins) = match row.parts.split_first() {
         None => return Err(refuse("none; what others published cannot be built here")),
-        Some((first, rest)) if first == CORE => (true, rest),
+        Some((first, rest)) if first == CORE_PART => (true, rest),
         Some(_) => (false, &row.parts[..]),
     };
     let is_file = |part: &&String| matrix.parts.get(*part).is_some_and(|it| it.file.is_some());
-    match plugins.iter().find(|part| *part == CORE || is_file(part)) {
+    match plugins.iter().find(|part| *part == CORE_PART || is_file(part)) {
         Some(other) => Err(refuse(&format!("`{other}` among them"))),
         None if !core && plugins.len() > 1 => Err(refuse(&row.parts.join(", "))),
         None => Ok(()),
@@ -126,9 +126,9 @@ fn check_parts(matrix: &Matrix, row: &Row) -> Result<(), Error> {
 }
 
 /// Of a label that no row has, with those that look like it, or else all.
-fn unknown(matrix: &Matrix, label: &str) -> Error {
+fn unknown_label_error(matrix: &WheelMatrix, label: &str) -> Error {
     let labels = || matrix.wheels.iter().map(|row| row.label.as_str());
-    let near = nearest(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
+    let near = nearest_names(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
     let hint = match &near[..] {
         [] => format!("one of {}; found `{label}`", labels().collect::<Vec<_>>().join("; ")),
         near => format!("found `{label}`; did you mean {}", near.join(" or ")),
@@ -137,12 +137,12 @@ fn unknown(matrix: &Matrix, label: &str) -> Error {
 }
 
 /// What a row is put together of, in its order.
-pub(crate) fn recipes(matrix: &Matrix, row: &Row) -> Result<Vec<Recipe>, Error> {
-    row.parts.iter().map(|part| recipe(matrix, row, part)).collect()
+pub(crate) fn recipes_for_row(matrix: &WheelMatrix, row: &Row) -> Result<Vec<BuildRecipe>, Error> {
+    row.parts.iter().map(|part| recipe_for_part(matrix, row, part)).collect()
 }
 
 /// A part as it is compiled to lie beside those of a row.
-pub(crate) fn recipe(matrix: &Matrix, row: &Row, name: &str) -> Result<Recipe, Error> {
+pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Result<BuildRecipe, Error> {
     let tag = &row.name.platform;
     let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
     let glibc = glibc.ok_or_else(|| {
@@ -153,16 +153,16 @@ pub(crate) fn recipe(matrix: &Matrix, row: &Row, name: &str) -> Result<Recipe, E
     let part = matrix.parts.get(name).ok_or_else(|| {
         Error::new(format!("expected in [parts] what `{}` is put together of, found no `{name}`", row.label))
     })?;
-    Ok(Recipe {
+    Ok(BuildRecipe {
         name: name.to_owned(),
         part: part.clone(),
         without_avx: is_without_avx(row, part),
         glibc: glibc.to_owned(),
-        python: (name == CORE).then(|| row.name.python.clone()),
+        python: (name == CORE_PART).then(|| row.name.python.clone()),
     })
 }
 
 /// Whether no instruction of AVX may lie in a part of a row. What has none anyway is held to that too.
-pub(crate) fn is_without_avx(row: &Row, part: &Part) -> bool {
-    !part.has_avx || row.combination.get(&Axis::Isa).is_some_and(|isa| isa == "noavx")
+pub(crate) fn is_without_avx(row: &Row, part: &MatrixPart) -> bool {
+    !part.has_avx || row.combination.get(&MatrixAxis::Isa).is_some_and(|isa| isa == "noavx")
 }

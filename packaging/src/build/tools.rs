@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::vendor;
 
 /// What the tools are that a build needs beside cargo, as pip installs them, and what each is started as.
-const TOOLS: [(&str, &str); 5] = [
+const PYTHON_TOOLS: [(&str, &str); 5] = [
     ("maturin==1.16.0", "maturin"),
     ("ziglang==0.17.1", "python-zig"),
     ("cargo-zigbuild==0.24.0", "cargo-zigbuild"),
@@ -19,41 +19,42 @@ const TOOLS: [(&str, &str); 5] = [
 ];
 
 /// How many lines of what a tool said are shown when it failed.
-const LAST_LINES: usize = 20;
+const MAX_LOG_LINES: usize = 20;
 
 /// Settings by which a caller would change what cargo makes of the same sources.
-const SETTINGS: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
+const CARGO_SETTING_PREFIXES: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
 
 /// The same as pip names them.
-pub(crate) fn names() -> Vec<String> {
-    TOOLS.map(|(package, _)| package.to_owned()).to_vec()
+pub(crate) fn tool_requirements() -> Vec<String> {
+    PYTHON_TOOLS.map(|(package, _)| package.to_owned()).to_vec()
 }
 
 /// Tools in a directory.
-pub(crate) struct Tools<'w> {
+pub(crate) struct BuildTools<'w> {
     root: &'w Path,
     target: &'w Path,
 }
 
-impl<'w> Tools<'w> {
+impl<'w> BuildTools<'w> {
     /// Installs them where one is missing; `target` is where everything lies that can be made again.
     pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
         let tools = Self::in_directory(root, target);
-        let list = tools.directory().join("installed");
+        let list = tools.tools_directory().join("installed");
         // What an environment of Python starts names the place of that environment, so one that was moved is none any more.
-        let place = tools.directory();
+        let place = tools.tools_directory();
         let place = place.canonicalize().unwrap_or(place);
-        let wanted = format!("{}\n{}", TOOLS.map(|(package, _)| package).join("\n"), place.display());
-        let is_there = |(_, name): &(&str, &str)| tools.bin().join(name).exists();
-        if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) && TOOLS.iter().all(is_there)
+        let wanted = format!("{}\n{}", PYTHON_TOOLS.map(|(package, _)| package).join("\n"), place.display());
+        let is_there = |(_, name): &(&str, &str)| tools.bin_directory().join(name).exists();
+        if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted)
+            && PYTHON_TOOLS.iter().all(is_there)
         {
             return Ok(tools);
         }
         // From the start, for pip takes what lost its files for installed.
         // Several builds may share one directory by a link, which Python makes no environment at.
-        tools.environment(&place, "tools")?;
-        let mut pip = tools.pip(&place);
-        tools.run(pip.args(TOOLS.map(|(package, _)| package)), "tools")?;
+        tools.create_environment(&place, "tools")?;
+        let mut pip = tools.pip_command(&place);
+        tools.run_tool(pip.args(PYTHON_TOOLS.map(|(package, _)| package)), "tools")?;
         fs::write(list, wanted)?;
         Ok(tools)
     }
@@ -64,51 +65,51 @@ impl<'w> Tools<'w> {
     }
 
     /// What installs wheels into an environment, from beside the sources where they lie there, and else from PyPI.
-    pub(crate) fn pip(&self, environment: &Path) -> Command {
+    pub(crate) fn pip_command(&self, environment: &Path) -> Command {
         let mut pip = Command::new(environment.join("bin/python"));
         pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
-        if let Some(wheels) = vendor::python(self.root) {
+        if let Some(wheels) = vendor::python_directory(self.root) {
             pip.args(["--no-index", "--find-links"]).arg(wheels);
         }
         pip
     }
 
-    fn directory(&self) -> PathBuf {
+    fn tools_directory(&self) -> PathBuf {
         self.target.join("tools")
     }
 
-    fn bin(&self) -> PathBuf {
-        self.directory().join("bin")
+    fn bin_directory(&self) -> PathBuf {
+        self.tools_directory().join("bin")
     }
 
     /// Makes an environment of Python, in place of what is there.
-    pub(crate) fn environment(&self, place: &Path, log: &str) -> Result<(), Error> {
-        self.run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place), log).map(drop)
+    pub(crate) fn create_environment(&self, place: &Path, log: &str) -> Result<(), Error> {
+        self.run_tool(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place), log).map(drop)
     }
 
     /// A tool, which finds the others, and nothing that its caller sets for other builds.
-    pub(crate) fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.bin().join(name));
+    pub(crate) fn tool_command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin_directory().join(name));
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(self.bin()).chain(std::env::split_paths(&path));
+        let paths = std::iter::once(self.bin_directory()).chain(std::env::split_paths(&path));
         command.env("PATH", std::env::join_paths(paths).unwrap_or(path));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_cargo_setting(name)) {
             command.env_remove(name);
         }
         command
     }
 
     /// Where what is said under a name can be read.
-    pub(crate) fn log(&self, name: &str) -> PathBuf {
+    pub(crate) fn log_path(&self, name: &str) -> PathBuf {
         self.target.join("log").join(format!("{name}.txt"))
     }
 
     /// Runs a tool. What it says is in a file from its first word on, and the end of it is shown where it fails.
-    pub(crate) fn run(&self, command: &mut Command, log: &str) -> Result<String, Error> {
+    pub(crate) fn run_tool(&self, command: &mut Command, log: &str) -> Result<String, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
         let program = program.rsplit('/').next().unwrap_or_default().to_owned();
-        let log = self.log(log);
-        let at = |error: std::io::Error| Error::from(error).of_file(log.display());
+        let log = self.log_path(log);
+        let at = |error: std::io::Error| Error::from(error).in_file(log.display());
         fs::create_dir_all(log.parent().unwrap_or(self.target)).map_err(at)?;
         let file = File::create(&log).map_err(at)?;
         command.current_dir(self.root).stdin(Stdio::null());
@@ -122,7 +123,7 @@ impl<'w> Tools<'w> {
             return Ok(said);
         }
         let lines: Vec<&str> = said.lines().collect();
-        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        let last = lines[lines.len().saturating_sub(MAX_LOG_LINES)..].join("\n");
         Err(Error::new(format!(
             "`{program}` failed: {status}; all it said is in `{}`\n{last}",
             log.display()
@@ -131,9 +132,9 @@ impl<'w> Tools<'w> {
 }
 
 /// Whether a variable is one of those settings. How much cargo does at once changes nothing that it makes.
-fn is_setting(name: &OsString) -> bool {
+fn is_cargo_setting(name: &OsString) -> bool {
     let name = name.to_string_lossy();
-    SETTINGS.iter().any(|begin| name.starts_with(begin)) && name != "CARGO_BUILD_JOBS"
+    CARGO_SETTING_PREFIXES.iter().any(|begin| name.starts_with(begin)) && name != "CARGO_BUILD_JOBS"
 }
 
 #[cfg(test)]
@@ -147,28 +148,28 @@ mod tests {
             "CARGO_BUILD_RUSTFLAGS",
             "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
         ] {
-            assert!(is_setting(&name.into()), "{name}");
+            assert!(is_cargo_setting(&name.into()), "{name}");
         }
         for name in ["CARGO_HOME", "CARGO_BUILD_JOBS", "PATH"] {
-            assert!(!is_setting(&name.into()), "{name}");
+            assert!(!is_cargo_setting(&name.into()), "{name}");
         }
     }
 
     #[test]
     fn what_a_tool_says_is_in_its_file_while_it_runs_and_its_end_in_the_error() {
         let directory = tempfile::tempdir().expect("a directory");
-        let tools = Tools { root: directory.path(), target: directory.path() };
+        let tools = BuildTools { root: directory.path(), target: directory.path() };
         let shell = |line: &str| {
             let mut shell = Command::new("sh");
             shell.args(["-c", line]);
-            tools.run(&mut shell, "told")
+            tools.run_tool(&mut shell, "told")
         };
         assert_eq!(
             shell("echo one; read said < log/told.txt; echo $said >&2").expect("a shell"),
             "one\none\n"
         );
         let error = shell("seq 30 >&2; exit 3").expect_err("a failure").to_string();
-        let log = tools.log("told");
+        let log = tools.log_path("told");
         assert!(error.starts_with("`sh` failed: exit status: 3; all it said is in `"), "{error}");
         assert!(error.ends_with("\n29\n30") && !error.contains("\n10\n"), "{error}");
         assert_eq!(fs::read_to_string(log).expect("a log").lines().count(), 30);

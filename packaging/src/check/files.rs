@@ -5,19 +5,22 @@ use std::str::FromStr as _;
 
 use pep440_rs::Version;
 
-use crate::assemble::{FLAVOUR, LICENCE, bill_of, directory_of_plugins, file_of, licences_of, package_of};
-use crate::build::CORE;
+use crate::assemble::{
+    FLAVOR_FILE, LICENSE_FILE, plugin_directory, plugin_file_name, python_package, sbom_path,
+    third_party_license_path,
+};
+use crate::build::CORE_PART;
 use crate::error::Error;
-use crate::matrix::wheel_name::{WheelName, WheelVersion, normal};
-use crate::matrix::{Matrix, Wheel as Row};
+use crate::matrix::wheel_name::{WheelName, WheelVersion, normalize_distribution};
+use crate::matrix::{MatrixRow as Row, WheelMatrix};
 use crate::wheel::Wheel;
 
 /// That what is said about a wheel lies where its name says.
-pub(super) fn check_information(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
-    let found = wheel.directory_of_information();
+pub(super) fn check_dist_info(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
+    let found = wheel.metadata_directory();
     let parts = found.strip_suffix(".dist-info").and_then(|it| it.split_once('-'));
     let is_it = parts.is_some_and(|(distribution, version)| {
-        normal(distribution) == name.distribution
+        normalize_distribution(distribution) == name.distribution
             && match &name.version {
                 WheelVersion::Valid(wanted) => Version::from_str(version).is_ok_and(|it| it == *wanted),
                 WheelVersion::Word(word) => version == word,
@@ -34,51 +37,51 @@ pub(super) fn check_information(name: &WheelName, wheel: &Wheel) -> Result<(), E
 }
 
 /// That a wheel puts nothing into the directories of others, and can be imported.
-pub(super) fn check_places(row: &Row, wheel: &Wheel) -> Result<(), Error> {
-    let package = format!("{}/", package_of(row));
-    let information = wheel.information_path("");
+pub(super) fn check_file_locations(row: &Row, wheel: &Wheel) -> Result<(), Error> {
+    let package = format!("{}/", python_package(row));
+    let information = wheel.metadata_path("");
     let is_foreign = |path: &&str| !path.starts_with(&package) && !path.starts_with(&information);
     if let Some(foreign) = wheel.paths().find(is_foreign) {
         return Err(Error::new(format!(
             "expected nothing beside `{package}` and `{information}`, found `{foreign}`"
         )));
     }
-    wheel.file(&format!("{package}__init__.py")).map(drop)
+    wheel.file_bytes(&format!("{package}__init__.py")).map(drop)
 }
 
 /// That a wheel of this release has each file that its row gives it. What else lies in the package of the core is Python's; in
 /// all other places nothing else may.
-pub(super) fn check_of_release(matrix: &Matrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
-    let mut wanted: BTreeSet<String> = ["METADATA", "WHEEL"].map(|name| wheel.information_path(name)).into();
-    let plugins = directory_of_plugins(row);
-    let is_core = row.is_whole();
+pub(super) fn check_release_files(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
+    let mut wanted: BTreeSet<String> = ["METADATA", "WHEEL"].map(|name| wheel.metadata_path(name)).into();
+    let plugins = plugin_directory(row);
+    let is_core = row.is_standalone();
     for (name, part) in row.parts.iter().filter_map(|name| Some((name, matrix.parts.get(name)?))) {
         for (file, kind) in [
-            (LICENCE.to_owned(), "licenses/"),
-            (licences_of(&part.package), "licenses/"),
-            (bill_of(&part.package), ""),
+            (LICENSE_FILE.to_owned(), "licenses/"),
+            (third_party_license_path(&part.package), "licenses/"),
+            (sbom_path(&part.package), ""),
         ] {
-            wanted.insert(wheel.information_path(&format!("{kind}{file}")));
+            wanted.insert(wheel.metadata_path(&format!("{kind}{file}")));
         }
-        if name != CORE {
-            let library = format!("{plugins}/{}", file_of(&part.package));
+        if name != CORE_PART {
+            let library = format!("{plugins}/{}", plugin_file_name(&part.package));
             wanted.insert(library.replace(".so", ".oarlock.toml"));
             wanted.insert(library);
         }
     }
-    let entry_points = wheel.information_path("entry_points.txt");
+    let entry_points = wheel.metadata_path("entry_points.txt");
     if is_core {
-        wanted.insert(FLAVOUR.to_owned());
+        wanted.insert(FLAVOR_FILE.to_owned());
     } else {
         wanted.insert(format!("{plugins}/__init__.py"));
         wanted.insert(entry_points.clone());
     }
     for path in &wanted {
-        if wheel.file(path)?.is_empty() {
+        if wheel.file_bytes(path)?.is_empty() {
             return Err(Error::new(format!("expected a text in `{path}`, found nothing")));
         }
     }
-    let (plugins, information) = (format!("{plugins}/"), wheel.information_path(""));
+    let (plugins, information) = (format!("{plugins}/"), wheel.metadata_path(""));
     let is_listed = |path: &str| path.starts_with(&plugins) || path.starts_with(&information);
     let is_foreign =
         |path: &&str| is_listed(path) && !wanted.contains(*path) && !(is_core && **path == entry_points);

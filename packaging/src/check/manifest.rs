@@ -2,51 +2,55 @@
 
 use oarlock_abi::Versions;
 
-use crate::assemble::name_of;
+use crate::assemble::plugin_name;
 use crate::error::Error;
-use crate::matrix::{Axis, Matrix, Part, Wheel as Row};
-use crate::wheel::{Wheel, sha256};
+use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
+use crate::wheel::{Wheel, sha256_hex};
 
 /// A manifest whose hash, where it says one, and contract are known to be well.
-pub(super) struct Manifest {
+pub(super) struct CheckedManifest {
     said: toml::Table,
     spoken: Versions,
 }
 
 /// Reads the manifest beside a library.
-pub(super) fn check(wheel: &Wheel, path: &str, library: &[u8]) -> Result<Manifest, Error> {
+pub(super) fn read_checked_manifest(
+    wheel: &Wheel,
+    path: &str,
+    library: &[u8],
+) -> Result<CheckedManifest, Error> {
     let place = path.replace(".so", ".oarlock.toml");
-    let text = wheel.file(&place).map_err(|_| {
+    let text = wheel.file_bytes(&place).map_err(|_| {
         Error::new(format!(
             "expected its manifest `{place}`, by which a host knows a plugin without starting it; found none"
         ))
     })?;
     let text = String::from_utf8_lossy(text);
     let said: toml::Table =
-        toml::from_str(&text).map_err(|error| Error::of_syntax("the manifest", &text, &error))?;
+        toml::from_str(&text).map_err(|error| Error::from_toml("the manifest", &text, &error))?;
     let word = |name: &str| said.get(name).and_then(toml::Value::as_str);
-    let hash = sha256(library);
+    let hash = sha256_hex(library);
     if let Some(other) = word("sha256").filter(|it| !it.eq_ignore_ascii_case(&hash)) {
         return Err(Error::new(format!(
             "expected a library with the hash {other} of its manifest, found {hash}"
         )));
     }
     let contract = word("contract").unwrap_or_default();
-    let spoken = versions(contract).ok_or_else(|| {
+    let spoken = parse_version_range(contract).ok_or_else(|| {
         Error::new(format!(
             "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
         ))
     })?;
-    Ok(Manifest { said, spoken })
+    Ok(CheckedManifest { said, spoken })
 }
 
-impl Manifest {
+impl CheckedManifest {
     /// That a host of this release takes the plugin, and that the manifest says of it what its part in the matrix does.
-    pub(super) fn check_of_release(
+    pub(super) fn check_release_manifest(
         &self,
-        matrix: &Matrix,
+        matrix: &WheelMatrix,
         row: &Row,
-        part: &Part,
+        part: &MatrixPart,
         platform: &str,
     ) -> Result<(), Error> {
         if !Versions::OURS.meet(self.spoken) {
@@ -62,22 +66,23 @@ impl Manifest {
                 "expected `sha256` in the manifest, by which a host knows that the library is whole; found none",
             ));
         }
-        self.says("architecture", architecture(platform).as_deref())?;
-        self.says("version", Some(env!("CARGO_PKG_VERSION")))?;
-        self.says("package", Some(&row.name.distribution))?;
-        let name = name_of(&part.package);
-        let is_on = |axis: Axis| matrix.axes.get(&axis).is_some_and(|all| all.iter().any(|it| it == name));
-        let (kind, device) = match (is_on(Axis::Device), is_on(Axis::Blas)) {
+        self.expect_field("architecture", manifest_architecture(platform).as_deref())?;
+        self.expect_field("version", Some(env!("CARGO_PKG_VERSION")))?;
+        self.expect_field("package", Some(&row.name.distribution))?;
+        let name = plugin_name(&part.package);
+        let is_on =
+            |axis: MatrixAxis| matrix.axes.get(&axis).is_some_and(|all| all.iter().any(|it| it == name));
+        let (kind, device) = match (is_on(MatrixAxis::Device), is_on(MatrixAxis::Blas)) {
             (true, _) => ("device", Some(name)),
             (false, true) => ("kernels", None),
             (false, false) => return Ok(()),
         };
-        self.says("kind", Some(kind))?;
-        self.says("device_type", device)
+        self.expect_field("kind", Some(kind))?;
+        self.expect_field("device_type", device)
     }
 
     /// That a field has a value, or is not there.
-    fn says(&self, field: &str, wanted: Option<&str>) -> Result<(), Error> {
+    fn expect_field(&self, field: &str, wanted: Option<&str>) -> Result<(), Error> {
         let found = self.said.get(field);
         if found.and_then(toml::Value::as_str) == wanted && found.is_some() == wanted.is_some() {
             return Ok(());
@@ -89,14 +94,14 @@ impl Manifest {
 }
 
 /// What manifests call the machines of a platform, such as `x86_64-linux` of `manylinux_2_28_x86_64`.
-fn architecture(platform: &str) -> Option<String> {
+fn manifest_architecture(platform: &str) -> Option<String> {
     let rest = platform.strip_prefix("manylinux_").or_else(|| platform.strip_prefix("musllinux_"));
     let processor = rest.and_then(|rest| rest.splitn(3, '_').nth(2));
     processor.or_else(|| platform.strip_prefix("linux_")).map(|processor| format!("{processor}-linux"))
 }
 
 /// Versions of the contract as manifests have them: both ends, or one version.
-fn versions(text: &str) -> Option<Versions> {
+fn parse_version_range(text: &str) -> Option<Versions> {
     let ends: Option<Vec<(u32, u32)>> = text
         .splitn(2, "..")
         .map(|end| {

@@ -2,18 +2,18 @@
 
 mod files;
 mod manifest;
-mod said;
+mod metadata;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::assemble::file_of;
-use crate::build::{CORE, CORE_LIBRARY, is_without_avx};
+use crate::assemble::plugin_file_name;
+use crate::build::{CORE_LIBRARY_PREFIX, CORE_PART, is_without_avx};
 use crate::error::Error;
-use crate::headers::Headers;
-use crate::library::{self, Limits, is_compiled};
+use crate::headers::MetadataHeaders;
+use crate::library::{self, LibraryLimits, is_compiled};
 use crate::matrix::wheel_name::WheelName;
-use crate::matrix::{Matrix, Part, Wheel as Row};
+use crate::matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
 use crate::wheel::Wheel;
 
 /// Checks wheels of a matrix, each once however often it is named; gives how many there are.
@@ -21,31 +21,31 @@ use crate::wheel::Wheel;
 /// # Errors
 ///
 /// When one is none of the matrix, is not whole, or holds something else than its row says.
-pub fn wheels(matrix: &Matrix, files: &[impl AsRef<Path>]) -> Result<usize, Error> {
+pub fn check_wheels(matrix: &WheelMatrix, files: &[impl AsRef<Path>]) -> Result<usize, Error> {
     let mut seen = BTreeSet::new();
     for file in files.iter().map(AsRef::as_ref) {
-        let of_file = |error: Error| error.of_file(file.display());
+        let of_file = |error: Error| error.in_file(file.display());
         if seen.insert(file.canonicalize().map_err(Error::from).map_err(of_file)?) {
-            wheel(matrix, file).map_err(of_file)?;
+            check_wheel_file(matrix, file).map_err(of_file)?;
         }
     }
     Ok(seen.len())
 }
 
-fn wheel(matrix: &Matrix, file: &Path) -> Result<(), Error> {
+fn check_wheel_file(matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let row = matrix.wheels.iter().find(|row| row.name.to_string() == name);
     let row = row.ok_or_else(|| Error::new("expected a wheel of the matrix, found none of that name"))?;
     let size = std::fs::metadata(file)?.len();
-    let wheel = Wheel::read(file)?;
-    Headers::read(wheel.information("METADATA")?)?.check(&row.name)?;
-    contents(matrix, row, &row.name, &wheel, size)
+    let wheel = Wheel::read_file(file)?;
+    MetadataHeaders::parse_metadata(wheel.metadata_file("METADATA")?)?.check_wheel_name(&row.name)?;
+    check_wheel_contents(matrix, row, &row.name, &wheel, size)
 }
 
 /// Holds what is in a wheel to its name and to the row of its distribution. Of another release it is not known which libraries
 /// it opens, nor with which host it goes together; and how large it may be is known of just what the row names.
-pub(crate) fn contents(
-    matrix: &Matrix,
+pub(crate) fn check_wheel_contents(
+    matrix: &WheelMatrix,
     row: &Row,
     name: &WheelName,
     wheel: &Wheel,
@@ -55,32 +55,32 @@ pub(crate) fn contents(
     if row.name == *name {
         check_size(row, wheel, size)?;
     }
-    files::check_information(name, wheel)?;
+    files::check_dist_info(name, wheel)?;
     // What nobody here builds, nobody here knows the parts of.
     if row.parts.is_empty() || row.planned.is_some() {
         return Ok(());
     }
     let is_of_release = row.name.version == name.version;
-    files::check_places(row, wheel)?;
-    let mut left: Vec<(&str, &Part)> =
+    files::check_file_locations(row, wheel)?;
+    let mut left: Vec<(&str, &MatrixPart)> =
         row.parts.iter().filter_map(|part| Some((part.as_str(), matrix.parts.get(part)?))).collect();
     let is_library = |(path, bytes): &(&str, &[u8])| path.ends_with(".so") || is_compiled(bytes);
     for (path, library) in wheel.files().filter(is_library) {
-        let place = left.iter().position(|(part, about)| is_library_of(path, part, about));
+        let place = left.iter().position(|(part, about)| is_part_library(path, part, about));
         let place = place.ok_or_else(|| {
             Error::new(format!("expected the libraries of {}, found `{path}`", row.parts.join(", ")))
         })?;
         let (part, about) = left.swap_remove(place);
-        let limits = Limits {
+        let limits = LibraryLimits {
             platform: &name.platform,
             part: is_of_release.then_some(about),
             without_avx: is_without_avx(row, about) && name.platform.ends_with("x86_64"),
         };
-        let judged = library::check(library, library, limits).and_then(|_| match part {
-            CORE => check_python(name, path),
-            _ if is_of_release => manifest::check(wheel, path, library)
-                .and_then(|it| it.check_of_release(matrix, row, about, &name.platform)),
-            _ => manifest::check(wheel, path, library).map(drop),
+        let judged = library::check_library(library, library, limits).and_then(|_| match part {
+            CORE_PART => check_python_module(name, path),
+            _ if is_of_release => manifest::read_checked_manifest(wheel, path, library)
+                .and_then(|it| it.check_release_manifest(matrix, row, about, &name.platform)),
+            _ => manifest::read_checked_manifest(wheel, path, library).map(drop),
         });
         judged.map_err(|error| Error::new(format!("`{path}`: {error}")))?;
     }
@@ -88,16 +88,16 @@ pub(crate) fn contents(
         return Err(Error::new(format!("expected a library of `{missing}`, found none")));
     }
     if is_of_release {
-        files::check_of_release(matrix, row, wheel)?;
-        said::check(matrix, row, wheel)?;
+        files::check_release_files(matrix, row, wheel)?;
+        metadata::check_wheel_metadata(matrix, row, wheel)?;
     }
     Ok(())
 }
 
 /// The part of a row whose library a path is.
-pub(crate) fn part_of<'r>(matrix: &Matrix, row: &'r Row, path: &str) -> Option<&'r str> {
+pub(crate) fn part_of_library<'r>(matrix: &WheelMatrix, row: &'r Row, path: &str) -> Option<&'r str> {
     let is_it =
-        |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_library_of(path, part, about));
+        |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_part_library(path, part, about));
     row.parts.iter().find(is_it).map(String::as_str)
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Er
 
 /// That a wheel says in itself for which Pythons and platforms it is as its name does, where several stand in one field.
 fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
-    let about = String::from_utf8_lossy(wheel.information("WHEEL")?);
+    let about = String::from_utf8_lossy(wheel.metadata_file("WHEEL")?);
     let found: BTreeSet<&str> =
         about.lines().filter_map(|line| line.strip_prefix("Tag: ")).map(str::trim).collect();
     let (interpreters, abis) = name.python.split_once('-').unwrap_or((&name.python, ""));
@@ -141,15 +141,15 @@ fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
     )))
 }
 
-fn is_library_of(path: &str, part: &str, about: &Part) -> bool {
-    if part == CORE {
-        return path.starts_with(CORE_LIBRARY);
+fn is_part_library(path: &str, part: &str, about: &MatrixPart) -> bool {
+    if part == CORE_PART {
+        return path.starts_with(CORE_LIBRARY_PREFIX);
     }
-    path.rsplit('/').next().is_some_and(|file| file == file_of(&about.package))
+    path.rsplit('/').next().is_some_and(|file| file == plugin_file_name(&about.package))
 }
 
 /// That a Python which the name of a wheel promises finds the module of the core.
-fn check_python(name: &WheelName, path: &str) -> Result<(), Error> {
+fn check_python_module(name: &WheelName, path: &str) -> Result<(), Error> {
     let abi = name.python.split_once('-').map_or("", |(_, abi)| abi);
     let wanted = match abi.strip_prefix("cp") {
         // Before the name of the machine.

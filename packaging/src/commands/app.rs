@@ -7,13 +7,13 @@ use super::engine;
 use super::say::say;
 
 use clap::Args;
-use oarlock_pack::app::{App, name_of};
+use oarlock_pack::app::{AppDeployment, derive_job_name};
 use oarlock_pack::file;
-use oarlock_pack::image::Name;
+use oarlock_pack::image::ImageName;
 use serde_json::json;
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct AppArguments {
     /// What runs, and what it is told: a program in Python, or any command of the image
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<String>,
@@ -64,8 +64,8 @@ pub(crate) struct Call {
     build: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    if let Some(late) = late(call) {
+pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    if let Some(late) = misplaced_option(call) {
         eprintln!(
             "note: `{late}` stands behind the program, which is told of it; options of `app` stand before"
         );
@@ -77,8 +77,8 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         _ => "-opencl",
     };
     let ours = format!("oarlock:{version}{device}");
-    let name = call.name.clone().unwrap_or_else(|| name_of(&call.command[0]));
-    let app = App {
+    let name = call.name.clone().unwrap_or_else(|| derive_job_name(&call.command[0]));
+    let app = AppDeployment {
         image: call.image.clone().unwrap_or_else(|| format!("{name}:latest")),
         name,
         base: call.base.clone().unwrap_or(ours),
@@ -93,7 +93,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         retries: call.retries,
         namespace: call.namespace.clone(),
     };
-    let files = app.files()?;
+    let files = app.render_files()?;
     let files: Vec<(PathBuf, String)> =
         files.into_iter().map(|(name, text)| (call.out.join(name), text)).collect();
     let (kept, written): (Vec<_>, Vec<_>) =
@@ -103,8 +103,8 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         return Err(format!("expected no file `{there}`, found one; `--replace` writes over it").into());
     }
     // What is wrong with the engine is found before anything is written.
-    let engine = if call.build && !dry_run { Some(engine::find()?) } else { None };
-    let missing = missing(call);
+    let engine = if call.build && !dry_run { Some(engine::find_engine()?) } else { None };
+    let missing = missing_files(call);
     // A path from the root is one in the image, whatever this machine has there.
     if let Some(file) = missing.iter().find(|file| engine.is_some() && !file.starts_with('/')) {
         let out = call.out.display();
@@ -115,11 +115,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     if !dry_run {
         for (place, text) in &written {
-            file::write(place, text.as_bytes())?;
+            file::write_file(place, text.as_bytes())?;
         }
     }
-    let built =
-        engine.map(|engine| engine::build(&engine, &call.out, &Name::read(&app.image)?)).transpose()?;
+    let built = engine
+        .map(|engine| engine::build_image(&engine, &call.out, &ImageName::parse_name(&app.image)?))
+        .transpose()?;
     if json {
         let places =
             |files: &[&(PathBuf, String)]| files.iter().map(|(place, _)| place.clone()).collect::<Vec<_>>();
@@ -150,8 +151,8 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
 }
 
 /// An option of this command among what the program is told.
-fn late(call: &Call) -> Option<&String> {
-    let own = Call::augment_args(clap::Command::new("app"));
+fn misplaced_option(call: &AppArguments) -> Option<&String> {
+    let own = AppArguments::augment_args(clap::Command::new("app"));
     let is_own = |word: &&String| {
         let name = word.strip_prefix("--").and_then(|word| word.split('=').next());
         name.is_some_and(|name| own.get_arguments().any(|it| it.get_long() == Some(name)))
@@ -160,7 +161,7 @@ fn late(call: &Call) -> Option<&String> {
 }
 
 /// The files that the program needs and that are not where the image is made.
-fn missing(call: &Call) -> Vec<&String> {
+fn missing_files(call: &AppArguments) -> Vec<&String> {
     let program = call.command.first().filter(|it| it.ends_with(".py"));
     let files = program.into_iter().chain(&call.requirements);
     files.filter(|file| file.starts_with('/') || !call.out.join(file).exists()).collect()

@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use super::say::say;
 
 use clap::{Args, Subcommand};
-use oarlock_pack::openpgp::Key;
+use oarlock_pack::openpgp::OpenPgpKey;
 use oarlock_pack::{date, file};
 
 #[derive(Args, Debug)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Call {
+pub(crate) struct AptKeyArguments {
     #[command(subcommand)]
-    action: Action,
+    action: AptKeyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AptKeyCommand {
     /// Make a key that signs repositories; it has no passphrase, and whoever has the file signs as you do
-    New(New),
+    New(NewKeyArguments),
 }
 
 #[derive(Args, Debug)]
-struct New {
+struct NewKeyArguments {
     /// Where the secret key is written, for you alone to read; a file that is there stays
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -32,9 +32,9 @@ struct New {
     owner: String,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let Action::New(New { out, owner }) = &call.action;
-    let key = Key::new(owner, date::of_what_is_made()?)?;
+pub(crate) fn run(call: &AptKeyArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let AptKeyCommand::New(NewKeyArguments { out, owner }) = &call.action;
+    let key = OpenPgpKey::new(owner, date::build_time()?)?;
     if out.try_exists()? {
         return Err(
             format!("`{}`: expected no file, for no key is replaced; found one", out.display()).into()
@@ -46,9 +46,9 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         return Err(format!("`{out}`: expected the directory `{beside}`, found none; make it first").into());
     }
     if !dry_run {
-        file::write_secret(out, key.secret_text().as_bytes())?;
+        file::write_secret(out, key.to_secret_armor().as_bytes())?;
     }
-    let fingerprint = key.fingerprint_text();
+    let fingerprint = key.fingerprint_hex();
     match (json, dry_run) {
         // The next key is another one.
         (true, true) => say!("{}", serde_json::json!({ "key": out })),

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use oarlock_pack::date;
-use oarlock_pack::openpgp::Key;
-use oarlock_pack::repository::{Release, Repository};
+use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_pack::repository::{AptRepository, SuiteRelease};
 
-use super::progress::Progress;
+use super::progress::ProgressReporter;
 use super::say::say;
-use super::{counted, warn};
+use super::{count_label, print_warning};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct AptRepoArguments {
     /// Packages, or directories of which all files `*.deb` are taken
     #[arg(required = true, value_name = "PACKAGE")]
     packages: Vec<PathBuf>,
@@ -22,7 +22,7 @@ pub(crate) struct Call {
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/apt")]
     out: PathBuf,
     #[command(flatten)]
-    signing: Signing,
+    signing: SigningArguments,
     /// What those who use it call it
     #[arg(long, value_name = "NAME", default_value = "stable")]
     suite: String,
@@ -43,7 +43,7 @@ pub(crate) struct Call {
 /// Who vouches for it.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
-struct Signing {
+struct SigningArguments {
     /// A secret key that signs it, as `apt-key new` makes it; with several, all of them do, so that one can take the place of another
     #[arg(long = "key", value_name = "FILE")]
     keys: Vec<PathBuf>,
@@ -52,64 +52,65 @@ struct Signing {
     unsigned: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let keys = call.signing.keys.iter().map(|file| key(file)).collect::<Result<Vec<_>, _>>()?;
-    let made = date::of_what_is_made()?;
-    let release = Release {
+pub(crate) fn run(call: &AptRepoArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let keys = call.signing.keys.iter().map(|file| read_secret_key(file)).collect::<Result<Vec<_>, _>>()?;
+    let made = date::build_time()?;
+    let release = SuiteRelease {
         suite: call.suite.clone(),
         codename: call.codename.as_ref().unwrap_or(&call.suite).clone(),
         origin: call.origin.clone(),
         host: call.host.trim_end_matches('/').to_owned(),
         made,
-        ends: made.saturating_add(u64::from(call.valid_for) * date::DAY),
+        ends: made.saturating_add(u64::from(call.valid_for) * date::SECONDS_PER_DAY),
     };
-    release.check(&keys, date::now())?;
+    release.check_usable(&keys, date::seconds_now())?;
     let mut files = Vec::new();
     for place in &call.packages {
         if place.is_dir() {
-            files.extend(Repository::files(place)?);
+            files.extend(AptRepository::package_files(place)?);
         } else {
             files.push(place.clone());
         }
     }
-    let progress = Progress::new();
-    let repository = Repository::of_files(&files, |done, all| progress.count(done, all, "reading packages"))?;
+    let progress = ProgressReporter::new();
+    let repository =
+        AptRepository::of_files(&files, |done, all| progress.count_step(done, all, "reading packages"))?;
     drop(progress);
     if dry_run {
-        repository.check_place(&call.out, &release)?;
+        repository.check_target(&call.out, &release)?;
     } else {
-        repository.write(&call.out, &release, &keys)?;
+        repository.write_repository(&call.out, &release, &keys)?;
     }
-    let signed_by: Vec<String> = keys.iter().map(Key::fingerprint_text).collect();
+    let signed_by: Vec<String> = keys.iter().map(OpenPgpKey::fingerprint_hex).collect();
     if json {
         let said = serde_json::json!({
             "repository": call.out,
-            "packages": repository.count(),
+            "packages": repository.package_count(),
             "suite": release.suite,
             "signed_by": signed_by,
-            "valid_until": date::text(release.ends),
+            "valid_until": date::format_rfc2822(release.ends),
         });
         say!("{said:#}");
     } else {
         let verb = if dry_run { "would have" } else { "has" };
-        let packages = counted(repository.count(), "package");
+        let packages = count_label(repository.package_count(), "package");
         let signed =
             if keys.is_empty() { "by nobody".to_owned() } else { format!("by {}", signed_by.join(", ")) };
         say!("{} {verb} {packages}, signed {signed}", call.out.display());
-        say!("apt takes it until {}", date::text(release.ends));
+        say!("apt takes it until {}", date::format_rfc2822(release.ends));
     }
     Ok(())
 }
 
 /// A secret key in a file.
-pub(super) fn key(file: &Path) -> Result<Key, Box<dyn Error>> {
+pub(super) fn read_secret_key(file: &Path) -> Result<OpenPgpKey, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| of_file(&error))?;
-    let key = Key::read(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?;
+    let key = OpenPgpKey::from_armor(&String::from_utf8_lossy(&bytes)).map_err(|error| of_file(&error))?;
     let about = std::fs::metadata(file).map_err(|error| of_file(&error))?;
     let mode = about.permissions().mode() & 0o777;
     if about.is_file() && mode & 0o077 != 0 {
-        warn(&format!(
+        print_warning(&format!(
             "`{0}`: others may read this secret key (mode {mode:03o}); `chmod 600 {0}`",
             file.display()
         ));

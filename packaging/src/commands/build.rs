@@ -4,19 +4,19 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::build::{Outcome, Plan, Workshop};
-use oarlock_pack::options::resolve;
-use oarlock_pack::packed::Effort;
-use oarlock_pack::select::capabilities_here;
+use oarlock_pack::build::{BuildOutcome, WheelPlan, WorkspaceBuilder};
+use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_pack::options::resolve_options;
+use oarlock_pack::select::local_capabilities;
 use serde_json::json;
 
-use super::options::table;
-use super::progress::Progress;
+use super::options::render_options;
+use super::progress::ProgressReporter;
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct BuildArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// A row of the matrix, such as `OpenCL`; may be given several times. Without it all that can be built
@@ -36,33 +36,33 @@ pub(crate) struct Call {
     quick: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
+pub(crate) fn run(call: &BuildArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read_matrix()?;
     let mut rows = call.rows.clone();
     if !call.options.is_empty() {
-        let resolved = resolve(&matrix, &call.options, &capabilities_here)?;
+        let resolved = resolve_options(&matrix, &call.options, &local_capabilities)?;
         if !json {
-            eprint!("{}", table(&resolved));
+            eprint!("{}", render_options(&resolved));
         }
         rows = resolved.rows;
     }
-    let plan = Plan::new(&matrix, &rows)?;
-    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let plan = WheelPlan::new(&matrix, &rows)?;
+    let workshop = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
     if dry_run {
         show_plan(&plan, call, json);
         return Ok(());
     }
-    let effort = if call.quick { Effort::Usual } else { Effort::Most };
-    let progress = Progress::new();
-    let outcome = workshop.build(&plan, &call.out, effort, &|step| {
-        progress.step(step.done, step.all, &step.text);
+    let effort = if call.quick { CompressionEffort::Usual } else { CompressionEffort::Most };
+    let progress = ProgressReporter::new();
+    let outcome = workshop.build_wheels(&plan, &call.out, effort, &|step| {
+        progress.begin_step(step.done, step.all, &step.text);
     });
     drop(progress);
-    show(&outcome?, json);
+    show_outcome(&outcome?, json);
     Ok(())
 }
 
-fn show_plan(plan: &Plan<'_>, call: &Call, json: bool) {
+fn show_plan(plan: &WheelPlan<'_>, call: &BuildArguments, json: bool) {
     let names: Vec<PathBuf> = plan.rows().iter().map(|row| call.out.join(row.name.to_string())).collect();
     let parts: Vec<String> = plan.recipes().iter().map(ToString::to_string).collect();
     if json {
@@ -73,8 +73,8 @@ fn show_plan(plan: &Plan<'_>, call: &Call, json: bool) {
     names.iter().for_each(|name| say!("would write {}", name.display()));
 }
 
-fn show(outcome: &Outcome, json: bool) {
-    let Outcome { wheels, took, packing, once, apart, notes } = outcome;
+fn show_outcome(outcome: &BuildOutcome, json: bool) {
+    let BuildOutcome { wheels, took, packing, once, apart, notes } = outcome;
     let saved = apart.saturating_sub(*once);
     if json {
         let wheels: Vec<_> =
@@ -94,7 +94,7 @@ fn show(outcome: &Outcome, json: bool) {
     say!(
         "{} in {:.0} s, {:.0} s of that packing; compiling each part took {:.0} s when it was last done, and \
          would take {:.0} s for each wheel alone: {:.0} s saved",
-        counted(wheels.len(), "wheel"),
+        count_label(wheels.len(), "wheel"),
         took.as_secs_f64(),
         packing.as_secs_f64(),
         once.as_secs_f64(),

@@ -7,10 +7,10 @@ use clap::Args;
 use oarlock_pack::check;
 
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct WheelCheckArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// The wheels
@@ -18,13 +18,13 @@ pub(crate) struct Call {
     wheels: Vec<PathBuf>,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    let count = check::wheels(&call.choice.read()?, &call.wheels)?;
+pub(crate) fn run(call: &WheelCheckArguments, json: bool) -> Result<(), Box<dyn Error>> {
+    let count = check::check_wheels(&call.choice.read_matrix()?, &call.wheels)?;
     if json {
         say!("{}", serde_json::json!({ "wheels": count }));
     } else {
         let verb = if count == 1 { "is" } else { "are" };
-        say!("{} {verb} what the matrix says", counted(count, "wheel"));
+        say!("{} {verb} what the matrix says", count_label(count, "wheel"));
     }
     Ok(())
 }

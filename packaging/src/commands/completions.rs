@@ -5,18 +5,18 @@ use std::error::Error;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::Arguments;
+use super::PackArguments;
 use super::say::print;
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct CompletionsArguments {
     /// The shell
     shell: Shell,
 }
 
-pub(crate) fn run(call: &Call) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(call: &CompletionsArguments) -> Result<(), Box<dyn Error>> {
     let mut script = Vec::new();
-    clap_complete::generate(call.shell, &mut Arguments::command(), "oarlock-pack", &mut script);
+    clap_complete::generate(call.shell, &mut PackArguments::command(), "oarlock-pack", &mut script);
     print(format_args!("{}", String::from_utf8(script)?));
     Ok(())
 }

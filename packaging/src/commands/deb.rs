@@ -4,16 +4,16 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::build::{PackagePlan, Workshop};
-use oarlock_pack::packages::{OWN, Packages};
+use oarlock_pack::build::{PackagePlan, WorkspaceBuilder};
+use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 use serde_json::json;
 
-use super::progress::Progress;
+use super::progress::ProgressReporter;
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct DebArguments {
     /// The packages, such as `liboarlock1`; without any, all
     #[arg(value_name = "PACKAGE")]
     names: Vec<String>,
@@ -33,13 +33,13 @@ pub(crate) struct Call {
     oarlock: Option<PathBuf>,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let mut packages = Packages::read("packaging/packages.toml", OWN)?;
+pub(crate) fn run(call: &DebArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let mut packages = PackageCatalog::from_toml("packaging/packages.toml", OWN_PACKAGES)?;
     packages.revision = call.revision.unwrap_or(packages.revision);
-    let matrix = call.choice.read()?;
+    let matrix = call.choice.read_matrix()?;
     let mut keys = Vec::new();
     for file in &call.keys {
-        keys.extend(super::apt_repo::key(file)?.public_bytes());
+        keys.extend(super::apt_repo::read_secret_key(file)?.to_public_packets());
     }
     let plan = PackagePlan::new(&matrix, &packages, &call.names, keys)?;
     if dry_run {
@@ -53,9 +53,10 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         return Ok(());
     }
-    let progress = Progress::new();
-    let workshop = Workshop::new(".".as_ref())?.with_command(call.oarlock.clone());
-    let written = workshop.packages(&plan, &call.out, &|step| progress.step(step.done, step.all, &step.text));
+    let progress = ProgressReporter::new();
+    let workshop = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let written = workshop
+        .build_packages(&plan, &call.out, &|step| progress.begin_step(step.done, step.all, &step.text));
     drop(progress);
     let written = written?;
     if json {
@@ -67,6 +68,6 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     for (file, bytes) in &written {
         say!("{} ({:.2} MB)", file.display(), *bytes as f64 / 1e6);
     }
-    say!("{}", counted(written.len(), "package"));
+    say!("{}", count_label(written.len(), "package"));
     Ok(())
 }

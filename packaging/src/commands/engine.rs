@@ -3,35 +3,50 @@
 use std::path::Path;
 
 use oarlock_pack::Error;
-use oarlock_pack::engine::{Engine, Heard, Tell};
-use oarlock_pack::image::Name;
+use oarlock_pack::engine::{ContainerEngine, ProgressEvent, ProgressSink};
+use oarlock_pack::image::ImageName;
 
-use super::progress::Progress;
+use super::progress::ProgressReporter;
 
 /// The engine that this user's environment says, or that is at a usual place.
-pub(crate) fn find() -> Result<Engine, Error> {
-    Engine::find(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+pub(crate) fn find_engine() -> Result<ContainerEngine, Error> {
+    ContainerEngine::find_local(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
 /// Gives it an archive, and shows how far that is.
-pub(crate) fn load(engine: &Engine, archive: &Path, name: &Name) -> Result<String, Error> {
-    show(&format!("giving {name} to {}", engine.described()), |hear| engine.load(archive, name, hear))
+pub(crate) fn load_image(
+    engine: &ContainerEngine,
+    archive: &Path,
+    name: &ImageName,
+) -> Result<String, Error> {
+    with_progress(&format!("giving {name} to {}", engine.description()), |hear| {
+        engine.load_image(archive, name, hear)
+    })
 }
 
 /// Has it build an image, and shows how far that is.
-pub(crate) fn build(engine: &Engine, directory: &Path, name: &Name) -> Result<String, Error> {
-    show(&format!("building {name} with {}", engine.described()), |hear| engine.build(directory, name, hear))
+pub(crate) fn build_image(
+    engine: &ContainerEngine,
+    directory: &Path,
+    name: &ImageName,
+) -> Result<String, Error> {
+    with_progress(&format!("building {name} with {}", engine.description()), |hear| {
+        engine.build_image(directory, name, hear)
+    })
 }
 
-fn show(what: &str, work: impl FnOnce(Tell<'_>) -> Result<String, Error>) -> Result<String, Error> {
-    let progress = Progress::new();
-    progress.note(what);
+fn with_progress(
+    what: &str,
+    work: impl FnOnce(ProgressSink<'_>) -> Result<String, Error>,
+) -> Result<String, Error> {
+    let progress = ProgressReporter::new();
+    progress.note_activity(what);
     work(&mut |heard| match heard {
-        Heard::Sent(done, all) => {
+        ProgressEvent::Sent(done, all) => {
             // In thousands of bytes, so that the numbers stay short.
-            progress.count((done >> 10) as usize, (all >> 10) as usize, &format!("{what}, KiB sent"));
+            progress.count_step((done >> 10) as usize, (all >> 10) as usize, &format!("{what}, KiB sent"));
         }
-        Heard::Step(number, count, text) => progress.step(number - 1, count, text),
-        Heard::Line(line) => progress.message(line),
+        ProgressEvent::Step(number, count, text) => progress.begin_step(number - 1, count, text),
+        ProgressEvent::Line(line) => progress.show_message(line),
     })
 }

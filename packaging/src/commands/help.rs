@@ -141,10 +141,10 @@ Examples:
 mod tests {
     use clap::{CommandFactory as _, Parser as _};
 
-    use crate::commands::Arguments;
+    use crate::commands::PackArguments;
 
     /// The words of a line as a shell takes them: without comment, in quotes as one.
-    fn words(line: &str) -> Vec<String> {
+    fn split_words(line: &str) -> Vec<String> {
         let line = line.split(" #").next().unwrap_or_default().split(" | ").next().unwrap_or_default();
         let line = line.split(" > ").next().unwrap_or_default();
         let mut words = Vec::new();
@@ -159,15 +159,16 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_it_understands() {
-        for command in Arguments::command().get_subcommands() {
+        for command in PackArguments::command().get_subcommands() {
             let name = command.get_name();
             let help = command.get_after_help().unwrap_or_else(|| panic!("no example of {name}")).to_string();
             let examples: Vec<&str> =
                 help.lines().filter(|line| line.starts_with("  oarlock-pack ")).collect();
-            assert!(examples.iter().any(|line| words(line)[1] == name), "no example of {name}: {help}");
+            assert!(examples.iter().any(|line| split_words(line)[1] == name), "no example of {name}: {help}");
             for line in examples {
                 assert!(line.len() <= 100, "wider than the help is: {line}");
-                Arguments::try_parse_from(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+                PackArguments::try_parse_from(split_words(line))
+                    .unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
     }

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand, ValueEnum};
-use oarlock_pack::engine::Engine;
-use oarlock_pack::image::images::{self, Image, Kind};
-use oarlock_pack::image::lock::Locked;
-use oarlock_pack::image::mirror::Mirror;
-use oarlock_pack::image::own::Own;
-use oarlock_pack::image::workshop::{Finished, Workshop};
-use oarlock_pack::image::{Images, Lock, Name, Pool, closure, lock};
+use oarlock_pack::engine::ContainerEngine;
+use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
+use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
+use oarlock_pack::image::local_packages::LocalPackages;
+use oarlock_pack::image::lock::LockedPackage;
+use oarlock_pack::image::mirror::DebianMirror;
+use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackagePool, closure, lock};
 use oarlock_pack::{date, file, vendor};
 use serde_json::{Value, json};
 
-use super::counted;
+use super::count_label;
 use super::engine;
-use super::progress::Progress;
+use super::progress::ProgressReporter;
 use super::say::say;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Call {
+pub(crate) struct ImageArguments {
     #[command(subcommand)]
     command: Option<ImageCommand>,
     /// Images by what stands behind the version in their tags, such as `slim` or `dev`, or `plain`. Without one all to run
@@ -48,7 +48,7 @@ pub(crate) struct Call {
     /// Give the images to the engine of this machine, Docker or podman: `load` as they are written, or `build` from their
     /// Dockerfiles
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "load")]
-    engine: Option<How>,
+    engine: Option<EngineDelivery>,
     /// Show which images there are, of which layers, and what they lack
     #[arg(long)]
     list: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Call {
 
 /// How an engine comes to an image.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-enum How {
+enum EngineDelivery {
     /// It reads the archive: the same image, byte for byte.
     Load,
     /// It builds from the Dockerfile: the same files and settings, packed in its own way.
@@ -76,91 +76,91 @@ pub(super) struct PoolChoice {
 #[derive(Args, Debug)]
 pub(super) struct MirrorChoice {
     /// The mirror of Debian to fetch from, in place of this machine's own
-    #[arg(long, value_name = "URL", value_parser = address_of_mirror)]
+    #[arg(long, value_name = "URL", value_parser = parse_mirror_address)]
     mirror: Option<String>,
 }
 
 /// That a mirror may be at an address, before anything is fetched.
-fn address_of_mirror(text: &str) -> Result<String, String> {
-    Mirror::at(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+fn parse_mirror_address(text: &str) -> Result<String, String> {
+    DebianMirror::at_address(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Subcommand)]
 enum ImageCommand {
     /// Write anew which packages of Debian images are made of: the newest, with all that they depend on
-    Lock(LockCall),
+    Lock(LockArguments),
 }
 
 #[derive(Args, Debug)]
-struct LockCall {
+struct LockArguments {
     #[command(flatten)]
     mirror: MirrorChoice,
     /// Where the lock is written
-    #[arg(long, value_name = "FILE", default_value = lock::FILE)]
+    #[arg(long, value_name = "FILE", default_value = lock::LOCK_PATH)]
     out: PathBuf,
 }
 
 /// Where packages of Debian are kept, and what is needed for a moment.
-const POOL: &str = "target/pack/pool";
-const SCRATCH: &str = "target/pack/scratch";
+const POOL_DIRECTORY: &str = "target/pack/pool";
+const SCRATCH_DIRECTORY: &str = "target/pack/scratch";
 
 impl PoolChoice {
-    pub(super) fn open(&self, mirror: &MirrorChoice) -> Pool {
+    pub(super) fn open_pool(&self, mirror: &MirrorChoice) -> PackagePool {
         match &self.pool {
-            Some(directory) => Pool::at(directory),
-            None => match vendor::debian(Path::new(".")) {
-                Some(directory) => Pool::at(&directory),
-                None => Pool::filled_from(Path::new(POOL), mirror.find()),
+            Some(directory) => PackagePool::in_directory(directory),
+            None => match vendor::debian_directory(Path::new(".")) {
+                Some(directory) => PackagePool::in_directory(&directory),
+                None => PackagePool::with_mirror(Path::new(POOL_DIRECTORY), mirror.find_mirror()),
             },
         }
     }
 }
 
 impl MirrorChoice {
-    pub(super) fn find(&self) -> Result<Mirror, oarlock_pack::Error> {
-        self.mirror.as_deref().map_or_else(Mirror::of_machine, Mirror::at)
+    pub(super) fn find_mirror(&self) -> Result<DebianMirror, oarlock_pack::Error> {
+        self.mirror.as_deref().map_or_else(DebianMirror::of_machine, DebianMirror::at_address)
     }
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let images = Images::read("packaging/images.toml", images::OWN)?;
+pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let images = ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES)?;
     if let Some(ImageCommand::Lock(call)) = &call.command {
         return write_lock(&images, call, json, dry_run);
     }
-    let lock = Lock::read(lock::FILE, lock::OWN)?;
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
     if let Some(name) = &call.name {
         // Before anything that takes long.
-        Name::new(name, "0")?;
+        ImageName::new(name, "0")?;
     }
-    let chosen = images.chosen(&call.images)?;
-    let own = Own::of_directory(&call.debs, &images.debian.architecture)?;
-    let pool = call.pool.open(&call.mirror);
-    let workshop = Workshop::new(&images, &lock, &pool, &own, Path::new(SCRATCH));
+    let chosen = images.select_images(&call.images)?;
+    let own = LocalPackages::in_directory(&call.debs, &images.debian.architecture)?;
+    let pool = call.pool.open_pool(&call.mirror);
+    let workshop = ImageBuilder::new(&images, &lock, &pool, &own, Path::new(SCRATCH_DIRECTORY));
     let mut workshop = match &call.name {
-        Some(name) => workshop.called(name),
+        Some(name) => workshop.with_repository(name),
         None => workshop,
     };
-    if let Some(seconds) = date::said()? {
-        workshop = workshop.of_time(seconds);
+    if let Some(seconds) = date::source_date_epoch()? {
+        workshop = workshop.with_time(seconds);
     }
     if call.list {
-        return list(&chosen, &workshop, json);
+        return list_images(&chosen, &workshop, json);
     }
     let mut wanted = Vec::new();
     let mut passed_over = Vec::new();
     for image in chosen {
         // Those to build the sources are large, and few want them.
-        if call.images.is_empty() && images.kind(image)? == Kind::Dev {
+        if call.images.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
             continue;
         }
-        let missing = workshop.missing(image)?;
+        let missing = workshop.missing_packages(image)?;
         if missing.is_empty() {
-            workshop.name(image)?;
+            workshop.image_name(image)?;
             wanted.push(image);
         } else if call.images.is_empty() {
             passed_over.push((image, missing));
         } else {
-            let missing = in_backticks(&missing);
+            let missing = quote_names(&missing);
             return Err(format!(
                 "`{}`: expected the packages {missing} of the image `{}`, found none",
                 call.debs.display(),
@@ -181,95 +181,108 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     let began = Instant::now();
     // What is wrong with the engine is found before anything that takes long.
-    let engine = call.engine.map(|how| Ok::<_, Box<dyn Error>>((how, engine::find()?))).transpose()?;
+    let engine = call.engine.map(|how| Ok::<_, Box<dyn Error>>((how, engine::find_engine()?))).transpose()?;
     if let Some((_, engine)) = &engine {
-        engine.check_room(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
+        engine.check_disk_space(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
     }
-    file::check_room(&call.out, wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
-    let finished = make(&wanted, &mut workshop, &pool, call)?;
-    let known = engine.map(|(how, engine)| give(&finished, how, &engine)).transpose()?;
-    show(&finished, known.as_deref(), &passed_over, began, json);
+    file::check_disk_space(&call.out, wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
+    let finished = make_images(&wanted, &mut workshop, &pool, call)?;
+    let known = engine.map(|(how, engine)| deliver_images(&finished, how, &engine)).transpose()?;
+    show_images(&finished, known.as_deref(), &passed_over, began, json);
     Ok(())
 }
 
 /// Gives images to an engine, and says by which number it knows each.
-fn give(finished: &[Finished], how: How, engine: &Engine) -> Result<Vec<String>, Box<dyn Error>> {
-    let unpacked = |image: &Finished| image.layers.iter().map(|(_, _, unpacked)| unpacked).sum::<u64>();
+fn deliver_images(
+    finished: &[FinishedImage],
+    how: EngineDelivery,
+    engine: &ContainerEngine,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    let unpacked = |image: &FinishedImage| image.layers.iter().map(|(_, _, unpacked)| unpacked).sum::<u64>();
     let mut known = Vec::new();
     for image in finished {
-        engine.check_room(unpacked(image))?;
+        engine.check_disk_space(unpacked(image))?;
         known.push(match (how, &image.dockerfile) {
-            (How::Build, Some(directory)) => engine::build(engine, directory, &image.name)?,
-            _ => engine::load(engine, &image.file, &image.name)?,
+            (EngineDelivery::Build, Some(directory)) => engine::build_image(engine, directory, &image.name)?,
+            _ => engine::load_image(engine, &image.file, &image.name)?,
         });
     }
     Ok(known)
 }
 
 /// Fetches what is not kept yet, and makes the images.
-fn make<'w>(
-    wanted: &[&'w Image],
-    workshop: &mut Workshop<'w>,
-    pool: &Pool,
-    call: &Call,
-) -> Result<Vec<Finished>, Box<dyn Error>> {
-    let progress = Progress::new();
+fn make_images<'w>(
+    wanted: &[&'w ImageSpec],
+    workshop: &mut ImageBuilder<'w>,
+    pool: &PackagePool,
+    call: &ImageArguments,
+) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
+    let progress = ProgressReporter::new();
     // All of them before the first image, so that nothing is found wrong when half is done.
-    take(pool, &workshop.needed(wanted), &progress)?;
+    fetch_packages(pool, &workshop.debian_packages(wanted), &progress)?;
     let mut finished = Vec::new();
     for (done, image) in wanted.iter().enumerate() {
-        let name = workshop.name(image)?;
-        let tell = |layer: &str| progress.step(done, wanted.len(), &format!("{name}, layer {layer}"));
-        let with_dockerfile = call.dockerfile || call.engine == Some(How::Build);
-        finished.push(workshop.make(image, &call.out, with_dockerfile, &tell)?);
+        let name = workshop.image_name(image)?;
+        let tell = |layer: &str| progress.begin_step(done, wanted.len(), &format!("{name}, layer {layer}"));
+        let with_dockerfile = call.dockerfile || call.engine == Some(EngineDelivery::Build);
+        finished.push(workshop.build_image(image, &call.out, with_dockerfile, &tell)?);
     }
     Ok(finished)
 }
 
 /// Fetches the packages of Debian that are not kept yet, and checks all of them.
-pub(super) fn take(pool: &Pool, needed: &[&Locked], progress: &Progress) -> Result<(), oarlock_pack::Error> {
-    let count = needed.iter().filter(|package| !pool.has(package)).count();
+pub(super) fn fetch_packages(
+    pool: &PackagePool,
+    needed: &[&LockedPackage],
+    progress: &ProgressReporter,
+) -> Result<(), oarlock_pack::Error> {
+    let count = needed.iter().filter(|package| !pool.has_package(package)).count();
     let mut fetched = 0;
     for package in needed {
-        if !pool.has(package) {
-            progress.step(fetched, count, &format!("taking {} {}", package.name, package.version));
+        if !pool.has_package(package) {
+            progress.begin_step(fetched, count, &format!("taking {} {}", package.name, package.version));
             fetched += 1;
         }
-        pool.take(package)?;
+        pool.read_package(package)?;
     }
     Ok(())
 }
 
-fn write_lock(images: &Images, call: &LockCall, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let mirror = call.mirror.find()?;
-    let progress = Progress::new();
+fn write_lock(
+    images: &ImageCatalog,
+    call: &LockArguments,
+    json: bool,
+    dry_run: bool,
+) -> Result<(), Box<dyn Error>> {
+    let mirror = call.mirror.find_mirror()?;
+    let progress = ProgressReporter::new();
     let mut indexes = Vec::new();
     let suites: Vec<&String> = images.debian.all_suites().collect();
     for (done, &suite) in suites.iter().enumerate() {
-        progress.step(done, suites.len(), &format!("reading the index of {suite}"));
-        indexes.push((suite.clone(), mirror.index(suite, &images.debian.architecture)?));
+        progress.begin_step(done, suites.len(), &format!("reading the index of {suite}"));
+        indexes.push((suite.clone(), mirror.fetch_index(suite, &images.debian.architecture)?));
     }
     drop(progress);
-    let lock = closure::lock(images, &indexes)?;
-    let text = lock.to_text()?;
+    let lock = closure::resolve_lock(images, &indexes)?;
+    let text = lock.to_toml()?;
     if !dry_run {
-        file::write(&call.out, text.as_bytes())?;
+        file::write_file(&call.out, text.as_bytes())?;
     }
     let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
     if json {
         say!("{:#}", json!({ "lock": call.out, "packages": lock.packages.len(), "bytes": bytes }));
     } else {
         let verb = if dry_run { "would name" } else { "names" };
-        let (count, megabytes) = (counted(lock.packages.len(), "package"), bytes as f64 / 1e6);
+        let (count, megabytes) = (count_label(lock.packages.len(), "package"), bytes as f64 / 1e6);
         say!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
     }
     Ok(())
 }
 
-fn list(chosen: &[&Image], workshop: &Workshop<'_>, json: bool) -> Result<(), Box<dyn Error>> {
+fn list_images(chosen: &[&ImageSpec], workshop: &ImageBuilder<'_>, json: bool) -> Result<(), Box<dyn Error>> {
     let mut described = Vec::new();
     for image in chosen {
-        let missing = workshop.missing(image)?;
+        let missing = workshop.missing_packages(image)?;
         if json {
             described.push(json!({
                 "image": image.label(),
@@ -293,18 +306,19 @@ fn list(chosen: &[&Image], workshop: &Workshop<'_>, json: bool) -> Result<(), Bo
 }
 
 fn show_plan(
-    wanted: &[&Image],
-    workshop: &Workshop<'_>,
-    pool: &Pool,
-    call: &Call,
+    wanted: &[&ImageSpec],
+    workshop: &ImageBuilder<'_>,
+    pool: &PackagePool,
+    call: &ImageArguments,
     json: bool,
 ) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     for image in wanted {
-        files.push(call.out.join(workshop.name(image)?.file()));
+        files.push(call.out.join(workshop.image_name(image)?.file_name()));
     }
-    let needed = workshop.needed(wanted).into_iter();
-    let fetched: Vec<&str> = needed.filter(|package| !pool.has(package)).map(Locked::file).collect();
+    let needed = workshop.debian_packages(wanted).into_iter();
+    let fetched: Vec<&str> =
+        needed.filter(|package| !pool.has_package(package)).map(LockedPackage::file_name).collect();
     if json {
         say!("{:#}", json!({ "fetched": fetched, "images": files }));
         return Ok(());
@@ -312,17 +326,17 @@ fn show_plan(
     fetched.iter().for_each(|file| say!("would fetch {file}"));
     files.iter().for_each(|file| say!("would write {}", file.display()));
     if call.engine.is_some() {
-        wanted
-            .iter()
-            .try_for_each(|image| workshop.name(image).map(|name| say!("would give {name} to the engine")))?;
+        wanted.iter().try_for_each(|image| {
+            workshop.image_name(image).map(|name| say!("would give {name} to the engine"))
+        })?;
     }
     Ok(())
 }
 
-fn show(
-    finished: &[Finished],
+fn show_images(
+    finished: &[FinishedImage],
     known: Option<&[String]>,
-    passed_over: &[(&Image, Vec<&str>)],
+    passed_over: &[(&ImageSpec, Vec<&str>)],
     began: Instant,
     json: bool,
 ) {
@@ -339,7 +353,7 @@ fn show(
                 "dockerfile": image.dockerfile,
                 "engine": known(index),
                 "digest": format!("sha256:{}", image.digest),
-                "bytes": image.bytes(),
+                "bytes": image.layer_bytes(),
                 "budget": image.budget,
                 "layers": layers.collect::<Vec<_>>(),
             })
@@ -357,7 +371,7 @@ fn show(
         for (name, packed, unpacked) in &image.layers {
             say!("  {:6.2} MB packed, {:6.2} MB unpacked  {name}", megabytes(*packed), megabytes(*unpacked));
         }
-        say!("  {:6.2} MB of at most {:.0} MB", megabytes(image.bytes()), megabytes(image.budget));
+        say!("  {:6.2} MB of at most {:.0} MB", megabytes(image.layer_bytes()), megabytes(image.budget));
         if let Some(id) = known(index) {
             say!("  the engine has it as {id}; docker run --rm {}", image.name);
         } else if let Some(directory) = &image.dockerfile {
@@ -365,11 +379,11 @@ fn show(
         }
     }
     for (image, missing) in passed_over {
-        say!("not made: {}, which lacks {}", image.label(), in_backticks(missing));
+        say!("not made: {}, which lacks {}", image.label(), quote_names(missing));
     }
-    say!("{} in {took:.0} s", counted(finished.len(), "image"));
+    say!("{} in {took:.0} s", count_label(finished.len(), "image"));
 }
 
-fn in_backticks(names: &[&str]) -> String {
+fn quote_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -5,14 +5,14 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::index::Index;
+use oarlock_pack::index::WheelIndex;
 
-use super::progress::Progress;
+use super::progress::ProgressReporter;
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct IndexArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// Where the wheels lie, and nothing else
@@ -37,8 +37,8 @@ pub(crate) struct Call {
     variants: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
+pub(crate) fn run(call: &IndexArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read_matrix()?;
     let yanked: BTreeMap<String, String> = match &call.yanked {
         Some(file) => {
             let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
@@ -47,12 +47,12 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         None => BTreeMap::new(),
     };
-    let progress = Progress::new();
-    let index = Index::of_directory(&call.wheels, &matrix, &yanked, |done, all| {
-        progress.count(done, all, "reading wheels");
+    let progress = ProgressReporter::new();
+    let index = WheelIndex::of_directory(&call.wheels, &matrix, &yanked, |done, all| {
+        progress.count_step(done, all, "reading wheels");
     })?;
     drop(progress);
-    let missing = index.missing(&matrix);
+    let missing = index.missing_wheels(&matrix);
     if call.complete && !missing.is_empty() {
         let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
         let directory = call.wheels.display();
@@ -64,19 +64,19 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     let index = if call.variants { index.with_variants(&matrix)? } else { index };
     let index = match &call.host {
-        Some(host) => index.hosted_at(host)?,
+        Some(host) => index.with_address(host)?,
         None => index,
     };
     if dry_run {
-        Index::check_place(&call.out)?;
+        WheelIndex::check_target(&call.out)?;
     } else {
-        index.write(&call.out)?;
+        index.write_index(&call.out)?;
     }
     if json {
-        say!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.count() }));
+        say!("{:#}", serde_json::json!({ "index": call.out, "wheels": index.wheel_count() }));
     } else {
         let verb = if dry_run { "would list" } else { "lists" };
-        say!("{} {verb} {}", call.out.display(), counted(index.count(), "wheel"));
+        say!("{} {verb} {}", call.out.display(), count_label(index.wheel_count(), "wheel"));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use oarlock_pack::instructions;
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct InspectArguments {
     /// A library or a program for x86-64
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -21,12 +21,12 @@ pub(crate) struct Call {
     vectorized: Option<u8>,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(call: &InspectArguments, json: bool) -> Result<(), Box<dyn Error>> {
     let mut told = Vec::new();
     let mut wrong = Vec::new();
     let mut scalar = Vec::new();
     for file in &call.files {
-        let found = instructions::found(file)?;
+        let found = instructions::encodings_in_file(file)?;
         for (written, found) in &found {
             if !json {
                 say!("{}: {} {written} instructions, the first {}", file.display(), found.count, found.first);

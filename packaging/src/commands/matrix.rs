@@ -3,26 +3,26 @@
 use std::error::Error;
 
 use clap::Args;
-use oarlock_pack::show::{self, HEAD, Row};
+use oarlock_pack::matrix_table::{self, COLUMN_TITLES, TableRow};
 
 use super::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct MatrixArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// Only what is published in this channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     #[command(flatten)]
-    form: Form,
+    form: MatrixFormat,
 }
 
 /// As what the matrix is printed; a table without any of them.
 #[derive(Args, Debug)]
 #[group(multiple = false)]
-struct Form {
+struct MatrixFormat {
     /// Print one path a line, below the host
     #[arg(long)]
     paths: bool,
@@ -37,35 +37,36 @@ struct Form {
     ci: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
+pub(crate) fn run(call: &MatrixArguments, json: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read_matrix()?;
     if let Some(unknown) = call.channel.as_ref().filter(|name| !matrix.channels.contains(name)) {
         return Err(
             format!("expected a channel, one of {}; found `{unknown}`", matrix.channels.join(", ")).into()
         );
     }
-    let rows = show::rows(&matrix, call.channel.as_deref());
+    let rows = matrix_table::table_rows(&matrix, call.channel.as_deref());
     let text = match &call.form {
-        Form { paths: true, .. } => {
+        MatrixFormat { paths: true, .. } => {
             rows.iter().flat_map(|row| &row.paths).fold(String::new(), |text, path| text + path + "\n")
         }
-        Form { markdown: true, .. } => show::markdown(&rows),
-        Form { html: true, .. } => show::html("Wheels", &rows),
-        Form { ci: true, .. } => format!("{:#}\n", show::jobs(&rows)),
+        MatrixFormat { markdown: true, .. } => matrix_table::render_markdown(&rows),
+        MatrixFormat { html: true, .. } => matrix_table::render_html("Wheels", &rows),
+        MatrixFormat { ci: true, .. } => format!("{:#}\n", matrix_table::ci_jobs(&rows)),
         _ if json => format!("{:#}\n", serde_json::json!({ "host": matrix.host, "wheels": rows })),
-        _ => table(&rows),
+        _ => render_table(&rows),
     };
     say::print(format_args!("{text}"));
     Ok(())
 }
 
 /// The rows with columns of one width, without those that say nothing.
-fn table(rows: &[Row<'_>]) -> String {
-    let lines: Vec<[String; HEAD.len()]> =
-        std::iter::once(HEAD.map(str::to_owned)).chain(rows.iter().map(Row::cells)).collect();
+fn render_table(rows: &[TableRow<'_>]) -> String {
+    let lines: Vec<[String; COLUMN_TITLES.len()]> = std::iter::once(COLUMN_TITLES.map(str::to_owned))
+        .chain(rows.iter().map(TableRow::to_cells))
+        .collect();
     let says_something =
         |column: &usize| lines[1..].iter().any(|line| !matches!(line[*column].as_str(), "" | "–"));
-    let columns: Vec<usize> = (0..HEAD.len()).filter(says_something).collect();
+    let columns: Vec<usize> = (0..COLUMN_TITLES.len()).filter(says_something).collect();
     let width =
         |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
     let mut text = String::new();
@@ -75,5 +76,5 @@ fn table(rows: &[Row<'_>]) -> String {
         text.push('\n');
     }
     let wheels: usize = rows.iter().map(|row| row.paths.len()).sum();
-    format!("{text}\n{} in {}\n", counted(wheels, "wheel"), counted(rows.len(), "row"))
+    format!("{text}\n{} in {}\n", count_label(wheels, "wheel"), count_label(rows.len(), "row"))
 }

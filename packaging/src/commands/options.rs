@@ -3,14 +3,14 @@
 use std::error::Error;
 
 use clap::Args;
-use oarlock_pack::options::{Chosen, Resolved, resolve};
-use oarlock_pack::select::capabilities_here;
+use oarlock_pack::options::{ResolvedOption, ResolvedOptions, resolve_options};
+use oarlock_pack::select::local_capabilities;
 
 use super::MatrixChoice;
 use super::say::{self, say};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct OptionsArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// An option such as `WITH_GPU=OFF`; may be given several times
@@ -18,19 +18,20 @@ pub(crate) struct Call {
     options: Vec<String>,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    let resolved = resolve(&call.choice.read()?, &call.options, &capabilities_here)?;
+pub(crate) fn run(call: &OptionsArguments, json: bool) -> Result<(), Box<dyn Error>> {
+    let resolved = resolve_options(&call.choice.read_matrix()?, &call.options, &local_capabilities)?;
     if json {
         say!("{:#}", serde_json::to_value(&resolved)?);
     } else {
-        say::print(format_args!("{}", table(&resolved)));
+        say::print(format_args!("{}", render_options(&resolved)));
     }
     Ok(())
 }
 
 /// What each option comes to, and the wheels.
-pub(super) fn table(resolved: &Resolved) -> String {
-    let width = |of: fn(&Chosen) -> &str| resolved.options.iter().map(|it| of(it).len()).max().unwrap_or(0);
+pub(super) fn render_options(resolved: &ResolvedOptions) -> String {
+    let width =
+        |of: fn(&ResolvedOption) -> &str| resolved.options.iter().map(|it| of(it).len()).max().unwrap_or(0);
     let (name, value) = (width(|it| it.name), width(|it| &it.value));
     let mut text = String::new();
     for option in &resolved.options {

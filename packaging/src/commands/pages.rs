@@ -4,13 +4,13 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::page;
+use oarlock_pack::link_page;
 
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct PagesArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// Where the pages are written
@@ -21,8 +21,8 @@ pub(crate) struct Call {
     host: Option<String>,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let mut matrix = call.choice.read()?;
+pub(crate) fn run(call: &PagesArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let mut matrix = call.choice.read_matrix()?;
     if let Some(host) = &call.host {
         matrix.host = host.trim_end_matches('/').to_owned();
     }
@@ -34,11 +34,11 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     for page in &matrix.pages {
         let file = call.out.join(page.path.trim_start_matches('/'));
         if !dry_run {
-            oarlock_pack::file::write(&file, page::html(&matrix, page).as_bytes())?;
+            oarlock_pack::file::write_file(&file, link_page::render_link_page(&matrix, page).as_bytes())?;
         }
         if !json {
             let verb = if dry_run { "would write " } else { "" };
-            say!("{verb}{} ({})", file.display(), counted(page.wheels.len(), "wheel"));
+            say!("{verb}{} ({})", file.display(), count_label(page.wheels.len(), "wheel"));
         }
         written.push(serde_json::json!({ "file": file, "wheels": page.wheels.len() }));
     }

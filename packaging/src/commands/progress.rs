@@ -6,11 +6,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What shows how far something is. It writes where errors go, so that what is printed stays for programs to read.
-pub(crate) struct Progress {
+pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
 }
 
-impl Progress {
+impl ProgressReporter {
     pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {pos}/{len} {wide_msg}");
@@ -22,7 +22,7 @@ impl Progress {
     }
 
     /// Says which of several works begins; each has steps of its own.
-    pub(crate) fn stage(&self, number: usize, all: usize, text: &str) {
+    pub(crate) fn begin_stage(&self, number: usize, all: usize, text: &str) {
         let line = format!("{number} of {all}: {text}");
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -31,30 +31,30 @@ impl Progress {
     }
 
     /// Says what comes next, after `done` steps of `all`.
-    pub(crate) fn step(&self, done: usize, all: usize, text: &str) {
-        self.count(done, all, text);
+    pub(crate) fn begin_step(&self, done: usize, all: usize, text: &str) {
+        self.count_step(done, all, text);
         if self.bar.is_none() {
             eprintln!("[{}/{all}] {text}", done + 1);
         }
     }
 
     /// Says what goes on where nobody knows how far it is.
-    pub(crate) fn note(&self, text: &str) {
-        self.message(text);
+    pub(crate) fn note_activity(&self, text: &str) {
+        self.show_message(text);
         if self.bar.is_none() {
             eprintln!("{text}");
         }
     }
 
     /// The same for who watches alone.
-    pub(crate) fn message(&self, text: &str) {
+    pub(crate) fn show_message(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(text.to_owned());
         }
     }
 
     /// As `step`, of steps that are too short for a line each.
-    pub(crate) fn count(&self, done: usize, all: usize, text: &str) {
+    pub(crate) fn count_step(&self, done: usize, all: usize, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressReporter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

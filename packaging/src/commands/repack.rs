@@ -7,11 +7,11 @@ use super::say::say;
 
 use clap::Args;
 use oarlock_pack::file;
-use oarlock_pack::packed::Effort;
+use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::wheel::Wheel;
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct RepackArguments {
     /// The wheels
     #[arg(required = true, value_name = "WHEEL")]
     wheels: Vec<PathBuf>,
@@ -23,14 +23,14 @@ pub(crate) struct Call {
     quick: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let effort = if call.quick { Effort::Usual } else { Effort::Most };
+pub(crate) fn run(call: &RepackArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let effort = if call.quick { CompressionEffort::Usual } else { CompressionEffort::Most };
     let mut written = Vec::new();
     for source in &call.wheels {
         let name =
             source.file_name().ok_or_else(|| format!("expected a file, found `{}`", source.display()))?;
         let target = call.out.join(name);
-        let wheel = Wheel::read(source)?;
+        let wheel = Wheel::read_file(source)?;
         if dry_run {
             if !json {
                 say!("{} would be written", target.display());
@@ -41,7 +41,7 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
             eprintln!("packing {}, which takes some minutes", target.display());
         }
         let bytes = wheel.to_bytes(&effort.into())?;
-        file::write(&target, &bytes)?;
+        file::write_file(&target, &bytes)?;
         if !json {
             say!("{} ({:.2} MB)", target.display(), bytes.len() as f64 / 1e6);
         }

@@ -4,13 +4,13 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::select::{Machine, Wish, select};
+use oarlock_pack::select::{InstallPreferences, TargetMachine, select_install};
 
 use super::MatrixChoice;
 use super::say::say;
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct SelectArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// The Python to install for
@@ -34,27 +34,27 @@ pub(crate) struct Call {
     local_libraries: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(call: &SelectArguments, json: bool) -> Result<(), Box<dyn Error>> {
     let machine = match &call.machine {
         Some(file) => {
             let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
             let text = std::fs::read_to_string(file).map_err(|error| of_file(&error))?;
             toml::from_str(&text).map_err(|error| of_file(&error))?
         }
-        None => Machine::here(&call.python)?,
+        None => TargetMachine::probe_local(&call.python)?,
     };
-    let wish = Wish {
+    let wish = InstallPreferences {
         device: call.device.clone(),
         blas: call.blas.clone(),
         without_avx: call.without_avx,
         local_libraries: call.local_libraries,
     };
-    let choice = select(&call.choice.read()?, &machine, &wish)?;
+    let choice = select_install(&call.choice.read_matrix()?, &machine, &wish)?;
     if json {
         say!("{:#}", serde_json::to_value(&choice)?);
         return Ok(());
     }
-    say!("{}", choice.command());
+    say!("{}", choice.install_command());
     choice.reasons.iter().for_each(|reason| eprintln!("  {reason}"));
     Ok(())
 }

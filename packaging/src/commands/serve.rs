@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 use clap::Args;
-use oarlock_pack::serve::{self, Kind};
+use oarlock_pack::serve::{self, ServedKind};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ServeArguments {
     /// The index, as `oarlock-pack index` writes it, or the repository, as `apt-repo` does
     #[arg(value_name = "DIRECTORY", default_value = "dist/index")]
     index: PathBuf,
@@ -24,15 +24,15 @@ pub(crate) struct Call {
     log: bool,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let kind = serve::check(&call.index)?;
+pub(crate) fn run(call: &ServeArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let kind = serve::detect_kind(&call.index)?;
     let place = (call.address, call.port);
     let listener = TcpListener::bind(place)
         .map_err(|error| format!("`{}`, port {}: {error}", call.address, call.port))?;
     let address = format!("http://{}", listener.local_addr()?);
     let address = match kind {
-        Kind::Index => format!("{address}/simple/"),
-        Kind::Repository => address,
+        ServedKind::Index => format!("{address}/simple/"),
+        ServedKind::Repository => address,
     };
     let mut output = io::stdout();
     if json {
@@ -41,11 +41,11 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         let verb = if dry_run { "would serve" } else { "serving" };
         let place = call.index.display();
         match kind {
-            Kind::Index => {
+            ServedKind::Index => {
                 writeln!(output, "{verb} `{place}`; install from it with\n")?;
                 writeln!(output, "    pip install --index-url {address} oarlock")?;
             }
-            Kind::Repository => {
+            ServedKind::Repository => {
                 writeln!(
                     output,
                     "{verb} `{place}`; apt installs from it with its `oarlock.sources` where that says\n"
@@ -60,5 +60,5 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
     }
     // Who reads the log may go away; the index is served on.
     let tell: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
-    Ok(serve::serve(&call.index, listener, tell)?)
+    Ok(serve::serve_directory(&call.index, listener, tell)?)
 }

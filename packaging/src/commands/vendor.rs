@@ -4,18 +4,18 @@ use std::error::Error;
 use std::path::Path;
 
 use clap::Args;
-use oarlock_pack::build::Plan;
-use oarlock_pack::image::{Lock, Pool, lock};
-use oarlock_pack::vendor::Vendored;
+use oarlock_pack::build::WheelPlan;
+use oarlock_pack::image::{DebianLock, PackagePool, lock};
+use oarlock_pack::vendor::VendorDirectory;
 use serde_json::json;
 
-use super::image::{MirrorChoice, take};
-use super::progress::Progress;
+use super::image::{MirrorChoice, fetch_packages};
+use super::progress::ProgressReporter;
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct VendorArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// A row of the matrix, such as `OpenCL`, that is to be built; may be given several times. Without it all that can be built; those
@@ -26,13 +26,13 @@ pub(crate) struct Call {
     mirror: MirrorChoice,
 }
 
-pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
-    let plan = Plan::new(&matrix, &call.rows)?;
-    let lock = Lock::read(lock::FILE, lock::OWN)?;
-    let vendored = Vendored::new(Path::new("."))?;
+pub(crate) fn run(call: &VendorArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read_matrix()?;
+    let plan = WheelPlan::new(&matrix, &call.rows)?;
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+    let vendored = VendorDirectory::new(Path::new("."))?;
     let debian: Vec<_> = lock.packages.iter().collect();
-    let packages = counted(debian.len(), "package");
+    let packages = count_label(debian.len(), "package");
     if dry_run {
         if json {
             say!("{:#}", json!({ "vendor": "vendor", "debian": debian.len() }));
@@ -41,15 +41,19 @@ pub(crate) fn run(call: &Call, json: bool, dry_run: bool) -> Result<(), Box<dyn 
         }
         return Ok(());
     }
-    let progress = Progress::new();
-    vendored.begin()?;
-    progress.stage(1, 3, "crates");
-    vendored.take_crates()?;
-    progress.stage(2, 3, "tools and libraries from PyPI");
-    vendored.take_python(&plan)?;
-    progress.stage(3, 3, "packages of Debian");
-    take(&Pool::filled_from(&vendored.debian(), call.mirror.find()), &debian, &progress)?;
-    vendored.finish()?;
+    let progress = ProgressReporter::new();
+    vendored.begin_vendoring()?;
+    progress.begin_stage(1, 3, "crates");
+    vendored.vendor_crates()?;
+    progress.begin_stage(2, 3, "tools and libraries from PyPI");
+    vendored.vendor_python(&plan)?;
+    progress.begin_stage(3, 3, "packages of Debian");
+    fetch_packages(
+        &PackagePool::with_mirror(&vendored.debian_path(), call.mirror.find_mirror()),
+        &debian,
+        &progress,
+    )?;
+    vendored.finish_vendoring()?;
     drop(progress);
     if json {
         say!("{:#}", json!({ "vendor": "vendor", "debian": debian.len() }));

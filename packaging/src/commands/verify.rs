@@ -4,16 +4,16 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oarlock_pack::image::{Images, Lock, images, lock};
-use oarlock_pack::packages::{OWN, Packages};
-use oarlock_pack::verify::Found;
+use oarlock_pack::image::{DebianLock, ImageCatalog, images, lock};
+use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
+use oarlock_pack::verify::FoundParts;
 use serde_json::json;
 
 use super::say::say;
-use super::{MatrixChoice, counted};
+use super::{MatrixChoice, count_label};
 
 #[derive(Args, Debug)]
-pub(crate) struct Call {
+pub(crate) struct VerifyArguments {
     #[command(flatten)]
     choice: MatrixChoice,
     /// Wheels, packages and images, or directories of them; those of `dist`, `dist/deb` and `dist/images`, if you name none
@@ -21,33 +21,33 @@ pub(crate) struct Call {
     places: Vec<PathBuf>,
 }
 
-pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
-    let matrix = call.choice.read()?;
-    let packages = Packages::read("packaging/packages.toml", OWN)?;
-    let images = Images::read("packaging/images.toml", images::OWN)?;
-    let lock = Lock::read(lock::FILE, lock::OWN)?;
-    let mut found = Found::default();
+pub(crate) fn run(call: &VerifyArguments, json: bool) -> Result<(), Box<dyn Error>> {
+    let matrix = call.choice.read_matrix()?;
+    let packages = PackageCatalog::from_toml("packaging/packages.toml", OWN_PACKAGES)?;
+    let images = ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES)?;
+    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+    let mut found = FoundParts::default();
     let mut looked_at = 0;
     let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
     let places = if call.places.is_empty() { usual.collect() } else { call.places.clone() };
     for place in &places {
-        for file in files_at(place)? {
+        for file in list_files(place)? {
             let is_published =
                 file.extension().is_some_and(|it| ["whl", "tar", "deb"].iter().any(|kind| it == *kind));
             if is_published && !file.is_file() {
                 return Err(format!("`{}`: expected a file, found something else", file.display()).into());
             }
             match file.extension().and_then(|it| it.to_str()) {
-                Some("whl") => found.wheel(&matrix, &file)?,
-                Some("tar") => found.image(&matrix, &packages, &images, &lock, &file)?,
-                Some("deb") => found.package(&matrix, &packages, &file)?,
+                Some("whl") => found.add_wheel(&matrix, &file)?,
+                Some("tar") => found.add_image(&matrix, &packages, &images, &lock, &file)?,
+                Some("deb") => found.add_package(&matrix, &packages, &file)?,
                 _ => continue,
             }
             looked_at += 1;
         }
     }
     found.check_sets(&packages)?;
-    let same = found.same()?;
+    let same = found.identical_parts()?;
     if same.is_empty() {
         return Err("expected wheels, packages or images with something compiled in them, found none".into());
     }
@@ -59,14 +59,18 @@ pub(crate) fn run(call: &Call, json: bool) -> Result<(), Box<dyn Error>> {
     }
     let width = same.iter().map(|it| it.part.len()).max().unwrap_or_default();
     for it in &same {
-        say!("{:width$}  {:.16}  {}", it.part, it.sha256, kinds(&it.places));
+        say!("{:width$}  {:.16}  {}", it.part, it.sha256, count_kinds(&it.places));
     }
-    say!("{}, each the same wherever it is, in {}", counted(same.len(), "part"), counted(looked_at, "file"));
+    say!(
+        "{}, each the same wherever it is, in {}",
+        count_label(same.len(), "part"),
+        count_label(looked_at, "file")
+    );
     Ok(())
 }
 
 /// The files in a directory, or the one file that is named.
-fn files_at(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+fn list_files(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     if place.is_file() {
         return Ok(vec![place.to_owned()]);
     }
@@ -77,11 +81,11 @@ fn files_at(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 }
 
 /// How many files of each kind there are.
-fn kinds(places: &[&Path]) -> String {
+fn count_kinds(places: &[&Path]) -> String {
     let count =
         |ending: &str| places.iter().filter(|it| it.extension().is_some_and(|it| it == ending)).count();
     let kinds = [(count("whl"), "wheel"), (count("deb"), "package"), (count("tar"), "image")];
     let told: Vec<String> =
-        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| counted(*count, kind)).collect();
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| count_label(*count, kind)).collect();
     told.join(", ")
 }

@@ -9,47 +9,48 @@ use liblzma::stream::{CONCATENATED, Check, Filters, LzmaOptions, PRESET_EXTREME,
 use crate::error::Error;
 
 /// How what is written is packed: as small as it gets, by one thread, so that no machine makes other bytes of it.
-const MOST: u32 = 9 | PRESET_EXTREME;
+const XZ_PRESET: u32 = 9 | PRESET_EXTREME;
 
 /// How much is packed in several ways. What is larger is not for everybody, as are the symbols that debuggers want.
-const MOST_TO_TRY: usize = 24 << 20;
+const MAX_BYTES_TO_TRY: usize = 24 << 20;
 
 /// How much memory unpacking may take; the strongest of the usual presets take a fourteenth.
-const MEMORY: u64 = 1 << 30;
+const MAX_UNPACK_MEMORY: u64 = 1 << 30;
 
 /// Packs bytes as `.xz`, in whichever of some ways makes least of them: one for anything and two for programs.
-pub(crate) fn xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let usual = LzmaOptions::new_preset(MOST).map_err(failed)?;
-    if bytes.len() > MOST_TO_TRY {
-        return pack(bytes, Filters::new().lzma2(&usual));
+pub(crate) fn compress_xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let usual = LzmaOptions::new_preset(XZ_PRESET).map_err(compression_error)?;
+    if bytes.len() > MAX_BYTES_TO_TRY {
+        return compress_with(bytes, Filters::new().lzma2(&usual));
     }
-    let mut of_programs = LzmaOptions::new_preset(MOST).map_err(failed)?;
+    let mut of_programs = LzmaOptions::new_preset(XZ_PRESET).map_err(compression_error)?;
     // Instructions begin at any byte, unlike what the usual way expects, and calls name how far it is and not where to.
     of_programs.literal_context_bits(4).position_bits(0);
-    let packed = pack(bytes, Filters::new().lzma2(&usual))?;
-    let other = pack(bytes, Filters::new().x86().lzma2(&of_programs))?;
-    let third = pack(bytes, Filters::new().lzma2(&of_programs))?;
+    let packed = compress_with(bytes, Filters::new().lzma2(&usual))?;
+    let other = compress_with(bytes, Filters::new().x86().lzma2(&of_programs))?;
+    let third = compress_with(bytes, Filters::new().lzma2(&of_programs))?;
     Ok([packed, other, third].into_iter().min_by_key(Vec::len).unwrap_or_default())
 }
 
-fn pack(bytes: &[u8], filters: &Filters) -> Result<Vec<u8>, Error> {
-    let stream = Stream::new_stream_encoder(filters, Check::Crc64).map_err(failed)?;
+fn compress_with(bytes: &[u8], filters: &Filters) -> Result<Vec<u8>, Error> {
+    let stream = Stream::new_stream_encoder(filters, Check::Crc64).map_err(compression_error)?;
     let mut packed = Vec::new();
     XzEncoder::new_stream(bytes, stream).read_to_end(&mut packed)?;
     Ok(packed)
 }
 
-fn failed(error: liblzma::stream::Error) -> Error {
+fn compression_error(error: liblzma::stream::Error) -> Error {
     Error::new(format!("packing failed: {error}"))
 }
 
 /// Unpacks what the end of a name says how to unpack, such as `.xz`, to at most `largest` bytes.
-pub(crate) fn unpack(name: &str, bytes: &[u8], largest: u64) -> Result<Vec<u8>, Error> {
+pub(crate) fn decompress_by_name(name: &str, bytes: &[u8], largest: u64) -> Result<Vec<u8>, Error> {
     let mut reader: Box<dyn Read + '_> = match name.rsplit_once(".tar").map(|(_, end)| end) {
         Some("") => Box::new(bytes),
         Some(".gz") => Box::new(MultiGzDecoder::new(bytes)),
         Some(".xz") => {
-            let stream = Stream::new_stream_decoder(MEMORY, CONCATENATED).map_err(io::Error::from)?;
+            let stream =
+                Stream::new_stream_decoder(MAX_UNPACK_MEMORY, CONCATENATED).map_err(io::Error::from)?;
             Box::new(XzDecoder::new_stream(bytes, stream))
         }
         _ => {
@@ -74,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    fn gz(bytes: &[u8]) -> Vec<u8> {
+    fn compress_gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         encoder.write_all(bytes).expect("memory");
         encoder.finish().expect("memory")
@@ -87,16 +88,17 @@ mod tests {
         let (one, other) = text.split_at(1234);
         for (name, packed) in [
             ("data.tar", text.clone()),
-            ("data.tar.gz", gz(&text)),
-            ("data.tar.gz", [gz(one), gz(other)].concat()),
-            ("data.tar.xz", xz(&text).expect("packed")),
-            ("data.tar.xz", [xz(one), xz(other)].map(|it| it.expect("packed")).concat()),
+            ("data.tar.gz", compress_gzip(&text)),
+            ("data.tar.gz", [compress_gzip(one), compress_gzip(other)].concat()),
+            ("data.tar.xz", compress_xz(&text).expect("packed")),
+            ("data.tar.xz", [compress_xz(one), compress_xz(other)].map(|it| it.expect("packed")).concat()),
         ] {
-            assert_eq!(unpack(name, &packed, largest).expect(name), text);
-            let error = unpack(name, &packed, largest - 1).expect_err("too much").to_string();
+            assert_eq!(decompress_by_name(name, &packed, largest).expect(name), text);
+            let error = decompress_by_name(name, &packed, largest - 1).expect_err("too much").to_string();
             assert!(error.contains("expected at most 5999 bytes"), "{error}");
             if name != "data.tar" {
-                let error = unpack(name, &packed[..packed.len() - 3], largest).expect_err("cut short");
+                let error =
+                    decompress_by_name(name, &packed[..packed.len() - 3], largest).expect_err("cut short");
                 assert!(error.to_string().contains("unpacking failed"), "{error}");
             }
         }
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_otherwise_is_refused_with_what_to_do() {
-        let error = unpack("data.tar.zst", b"", 9).expect_err("another way").to_string();
+        let error = decompress_by_name("data.tar.zst", b"", 9).expect_err("another way").to_string();
         assert!(error.starts_with("expected an archive that is plain, `.gz` or `.xz`"), "{error}");
     }
 }

@@ -9,11 +9,11 @@ use crate::error::Error;
 
 /// Fields in their order.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Paragraph {
+pub struct ControlParagraph {
     fields: Vec<(String, String)>,
 }
 
-impl Paragraph {
+impl ControlParagraph {
     /// The value of a field, whatever the case of its name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -26,7 +26,7 @@ impl Paragraph {
     /// # Errors
     ///
     /// When it is not, or empty.
-    pub fn need(&self, name: &str) -> Result<&str, Error> {
+    pub fn require_field(&self, name: &str) -> Result<&str, Error> {
         let value = self.get(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| Error::new(format!("expected a field `{name}`, found none")))
     }
@@ -67,7 +67,7 @@ impl Paragraph {
     /// # Errors
     ///
     /// When a line is neither a field nor goes on with one, or a field comes twice; the error says in which line.
-    pub fn read(text: &str) -> Result<Vec<Self>, Error> {
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
         let mut paragraphs = Vec::new();
         let mut paragraph = Self::default();
         for (number, line) in text.lines().enumerate() {
@@ -75,7 +75,7 @@ impl Paragraph {
             if line.is_empty() {
                 paragraphs.extend((!paragraph.fields.is_empty()).then(|| std::mem::take(&mut paragraph)));
             } else if !line.starts_with('#') {
-                let read = paragraph.read_line(line);
+                let read = paragraph.parse_line(line);
                 read.map_err(|error| Error::new(format!("line {}: {error}", number + 1)))?;
             }
         }
@@ -87,16 +87,16 @@ impl Paragraph {
     ///
     /// # Errors
     ///
-    /// As [`Paragraph::read`], and when there is none, or more than one.
-    pub fn read_one(text: &str) -> Result<Self, Error> {
-        let paragraphs = Self::read(text)?;
+    /// As [`ControlParagraph::parse_all`], and when there is none, or more than one.
+    pub fn parse_single(text: &str) -> Result<Self, Error> {
+        let paragraphs = Self::parse_all(text)?;
         let count = paragraphs.len();
         let [one] = <[Self; 1]>::try_from(paragraphs)
             .map_err(|_| Error::new(format!("expected one paragraph of fields, found {count}")))?;
         Ok(one)
     }
 
-    fn read_line(&mut self, line: &str) -> Result<(), Error> {
+    fn parse_line(&mut self, line: &str) -> Result<(), Error> {
         if let Some(more) = line.strip_prefix([' ', '\t']) {
             let (_, value) = self
                 .fields
@@ -121,7 +121,7 @@ impl Paragraph {
     }
 }
 
-impl fmt::Display for Paragraph {
+impl fmt::Display for ControlParagraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in self.fields() {
             let (first, more) =
@@ -140,7 +140,7 @@ impl fmt::Display for Paragraph {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "\
+    const EXAMPLE_TEXT: &str = "\
 Package: example
 Version: 1:2.0~rc1-3
 Depends: libc6 (>= 2.36),
@@ -155,8 +155,8 @@ SHA256:
 
     #[test]
     fn what_is_read_is_written_as_it_was() {
-        let paragraph = Paragraph::read_one(TEXT).expect("a paragraph");
-        assert_eq!(paragraph.to_string(), TEXT);
+        let paragraph = ControlParagraph::parse_single(EXAMPLE_TEXT).expect("a paragraph");
+        assert_eq!(paragraph.to_string(), EXAMPLE_TEXT);
         assert_eq!(paragraph.get("description"), Some("does a thing\nAt length.\n\n verbatim"));
         assert_eq!(paragraph.get("SHA256"), Some("\nabc 3 main/x"));
         assert_eq!(paragraph.fields().map(|(name, _)| name).last(), Some("SHA256"));
@@ -164,41 +164,44 @@ SHA256:
 
     #[test]
     fn no_value_begins_a_field_or_a_paragraph() {
-        let mut paragraph = Paragraph::default();
+        let mut paragraph = ControlParagraph::default();
         paragraph.set("Description", "short\n\nEssential: yes\r\n");
         paragraph.set("Package", "x");
         assert_eq!(paragraph.to_string(), "Description: short\n .\n Essential: yes\nPackage: x\n");
-        assert_eq!(Paragraph::read_one(&paragraph.to_string()), Ok(paragraph));
+        assert_eq!(ControlParagraph::parse_single(&paragraph.to_string()), Ok(paragraph));
     }
 
     #[test]
     fn fields_are_replaced_where_they_are_and_new_ones_come_last_or_where_they_should() {
-        let mut paragraph = Paragraph::read_one("A: 1\nB: 2\nC: 3\n").expect("a paragraph");
+        let mut paragraph = ControlParagraph::parse_single("A: 1\nB: 2\nC: 3\n").expect("a paragraph");
         paragraph.set("b", "4");
         paragraph.set_after("A", "D", "5");
         paragraph.set_after("A", "C", "6");
         paragraph.set_after("nothing", "E", "7");
         paragraph.remove("a");
         assert_eq!(paragraph.to_string(), "D: 5\nB: 4\nC: 6\nE: 7\n");
-        assert!(paragraph.need("E").is_ok());
+        assert!(paragraph.require_field("E").is_ok());
         assert_eq!(
-            paragraph.need("F").expect_err("no field").to_string(),
+            paragraph.require_field("F").expect_err("no field").to_string(),
             "expected a field `F`, found none"
         );
     }
 
     #[test]
     fn empty_lines_keep_paragraphs_apart_and_comments_are_passed_over() {
-        let paragraphs =
-            Paragraph::read("\n# about it\nA: 1\n\n\nA: 2\n# more\n of it\n \n").expect("paragraphs");
+        let paragraphs = ControlParagraph::parse_all("\n# about it\nA: 1\n\n\nA: 2\n# more\n of it\n \n")
+            .expect("paragraphs");
         let texts: Vec<String> = paragraphs.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["A: 1\n", "A: 2\n of it\n"]);
-        assert!(Paragraph::read_one("A: 1\n\nA: 2\n").is_err() && Paragraph::read_one("").is_err());
+        assert!(
+            ControlParagraph::parse_single("A: 1\n\nA: 2\n").is_err()
+                && ControlParagraph::parse_single("").is_err()
+        );
     }
 
     #[test]
     fn what_is_no_field_is_refused_with_its_line() {
-        let refused = |text: &str| Paragraph::read(text).expect_err(text).to_string();
+        let refused = |text: &str| ControlParagraph::parse_all(text).expect_err(text).to_string();
         assert_eq!(refused("A: 1\nb\n"), "line 2: expected a field such as `Package: name`, found `b`");
         assert_eq!(refused("A: 1\na: 2\n"), "line 2: expected `a` once, found it again");
         assert!(refused(" more\n").starts_with("line 1: expected a field before"));

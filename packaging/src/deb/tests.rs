@@ -5,55 +5,57 @@ use std::process::Command;
 
 use super::*;
 
-const TIME: u64 = 1_700_000_000;
+const BUILD_TIME: u64 = 1_700_000_000;
 
-fn package() -> Package {
+fn example_package() -> DebPackage {
     let control = "Package: example\nVersion: 1:1.0-1\nArchitecture: amd64\nMaintainer: Nobody <nobody@example.org>\n\
                    Description: does nothing\n At length.\n";
-    let mut package =
-        Package { control: Paragraph::read_one(control).expect("fields"), ..Package::default() };
-    package.scripts.put("postinst", Entry::program(*b"#!/bin/sh\n")).expect("a path");
-    package.scripts.put("conffiles", Entry::file(*b"/etc/example\n")).expect("a path");
-    package.contents.put("etc/example", Entry::file(*b"setting")).expect("a path");
-    package.contents.put("usr/bin/example", Entry::program([7; 3000])).expect("a path");
-    package.contents.put("usr/bin/other", Entry::link("example")).expect("a path");
+    let mut package = DebPackage {
+        control: ControlParagraph::parse_single(control).expect("fields"),
+        ..DebPackage::default()
+    };
+    package.scripts.insert_entry("postinst", TreeEntry::program(*b"#!/bin/sh\n")).expect("a path");
+    package.scripts.insert_entry("conffiles", TreeEntry::file(*b"/etc/example\n")).expect("a path");
+    package.contents.insert_entry("etc/example", TreeEntry::file(*b"setting")).expect("a path");
+    package.contents.insert_entry("usr/bin/example", TreeEntry::program([7; 3000])).expect("a path");
+    package.contents.insert_entry("usr/bin/other", TreeEntry::link("example")).expect("a path");
     let long = format!("usr/share/{}file", "directory/".repeat(20));
-    package.contents.put(&long, Entry::file(*b"")).expect("a path");
+    package.contents.insert_entry(&long, TreeEntry::file(*b"")).expect("a path");
     package
 }
 
-fn refused(bytes: &[u8]) -> String {
-    Package::read(bytes).expect_err("a broken package").to_string()
+fn refusal_of(bytes: &[u8]) -> String {
+    DebPackage::from_bytes(bytes).expect_err("a broken package").to_string()
 }
 
 /// The package with other archives in it.
-fn of_parts(parts: &[(&str, &[u8])]) -> Vec<u8> {
-    archive::write(&[&[("debian-binary", FORMAT)], parts].concat(), TIME)
+fn package_of_archives(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    archive::write_ar(&[&[("debian-binary", FORMAT_VERSION)], parts].concat(), BUILD_TIME)
 }
 
-fn tar(files: &[(&str, &str)]) -> Vec<u8> {
-    let mut tree = Tree::default();
+fn tar_of_files(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut tree = FileTree::default();
     for (path, text) in files {
-        tree.put(path, Entry::file(text.as_bytes())).expect("a path");
+        tree.insert_entry(path, TreeEntry::file(text.as_bytes())).expect("a path");
     }
-    tree.to_tar("./", TIME).expect("an archive")
+    tree.to_tar("./", BUILD_TIME).expect("an archive")
 }
 
 #[test]
 fn what_is_written_is_read_again_and_the_same_whenever_it_is_written() {
-    let bytes = package().to_bytes(TIME).expect("a package");
-    let mut again = Package::read(&bytes).expect("what was written");
-    assert_eq!(again.to_bytes(TIME).expect("a package"), bytes);
+    let bytes = example_package().to_bytes(BUILD_TIME).expect("a package");
+    let mut again = DebPackage::from_bytes(&bytes).expect("what was written");
+    assert_eq!(again.to_bytes(BUILD_TIME).expect("a package"), bytes);
     // Two files that take 1 and 3, an empty one, a link, and 24 directories.
     assert_eq!(again.control.get("Installed-Size"), Some("29"));
     again.control.remove("Installed-Size");
-    assert_eq!(again, package());
+    assert_eq!(again, example_package());
     assert_eq!(again.file_name().expect("a name"), "example_1.0-1_amd64.deb");
 }
 
 #[test]
 fn what_the_owner_may_change_has_no_hash() {
-    let hashes = package().hashes().expect("hashes");
+    let hashes = example_package().md5sums_text().expect("hashes");
     let paths: Vec<&str> = hashes.lines().filter_map(|line| line.split("  ").nth(1)).collect();
     assert_eq!(paths.len(), 2);
     assert!(paths.contains(&"usr/bin/example") && !paths.contains(&"etc/example"), "{paths:?}");
@@ -63,7 +65,7 @@ fn what_the_owner_may_change_has_no_hash() {
 fn dpkg_reads_what_is_written() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("example.deb");
-    std::fs::write(&file, package().to_bytes(TIME).expect("a package")).expect("a file");
+    std::fs::write(&file, example_package().to_bytes(BUILD_TIME).expect("a package")).expect("a file");
     let dpkg = |option: &str| {
         let mut command = Command::new("dpkg-deb");
         command.arg(option).arg(&file).env("TZ", "UTC");
@@ -115,8 +117,8 @@ fn what_dpkg_writes_is_read() {
             }
             output => assert!(output.expect("dpkg-deb").status.success()),
         }
-        let package = Package::read_file(&file).expect("a package of dpkg");
-        assert_eq!(package.contents.file("hello"), Some(b"text".as_slice()));
+        let package = DebPackage::read_file(&file).expect("a package of dpkg");
+        assert_eq!(package.contents.file_bytes("hello"), Some(b"text".as_slice()));
         assert_eq!(package.control.to_string(), control);
     }
 }
@@ -124,28 +126,42 @@ fn what_dpkg_writes_is_read() {
 #[test]
 fn a_broken_package_is_refused_with_what_is_wrong() {
     let control = "Package: example\nVersion: 1\nArchitecture: all\n";
-    let scripts = tar(&[("control", control)]);
-    let data = tar(&[("file", "text")]);
-    let of_control =
-        |text: &str| refused(&of_parts(&[("control.tar", &tar(&[("control", text)])), ("data.tar", &data)]));
+    let scripts = tar_of_files(&[("control", control)]);
+    let data = tar_of_files(&[("file", "text")]);
+    let of_control = |text: &str| {
+        refusal_of(&package_of_archives(&[
+            ("control.tar", &tar_of_files(&[("control", text)])),
+            ("data.tar", &data),
+        ]))
+    };
     assert!(
-        Package::read(&of_parts(&[("control.tar", &scripts), ("_mine", b"x"), ("data.tar", &data)])).is_ok()
+        DebPackage::from_bytes(&package_of_archives(&[
+            ("control.tar", &scripts),
+            ("_mine", b"x"),
+            ("data.tar", &data)
+        ]))
+        .is_ok()
     );
-    assert!(refused(b"").contains("begins with `!<arch>`"));
-    assert!(refused(&archive::write(&[], 0)).contains("expected `debian-binary` first"));
-    assert!(refused(&archive::write(&[("debian-binary", b"3.0\n")], 0)).ends_with("found `3.0`"));
-    assert!(refused(&of_parts(&[])).contains("expected `control.tar` in a Debian package, found none"));
-    assert!(refused(&of_parts(&[("data.tar", &data)])).ends_with("found `data.tar`"));
-    assert!(refused(&of_parts(&[("control.tar", &scripts)])).contains("expected `data.tar`"));
-    let other = refused(&of_parts(&[("control.tar.zst", b"")]));
+    assert!(refusal_of(b"").contains("begins with `!<arch>`"));
+    assert!(refusal_of(&archive::write_ar(&[], 0)).contains("expected `debian-binary` first"));
+    assert!(refusal_of(&archive::write_ar(&[("debian-binary", b"3.0\n")], 0)).ends_with("found `3.0`"));
+    assert!(
+        refusal_of(&package_of_archives(&[]))
+            .contains("expected `control.tar` in a Debian package, found none")
+    );
+    assert!(refusal_of(&package_of_archives(&[("data.tar", &data)])).ends_with("found `data.tar`"));
+    assert!(refusal_of(&package_of_archives(&[("control.tar", &scripts)])).contains("expected `data.tar`"));
+    let other = refusal_of(&package_of_archives(&[("control.tar.zst", b"")]));
     assert!(
         other.starts_with("`control.tar.zst`: expected") && other.contains("`dpkg-deb --build -Zxz`"),
         "{other}"
     );
     let more: &[(&str, &[u8])] = &[("control.tar", &scripts), ("data.tar", &data), ("more", b"")];
-    assert!(refused(&of_parts(more)).contains("expected nothing after `data.tar`, found `more`"));
     assert!(
-        refused(&of_parts(&[("control.tar", &tar(&[])), ("data.tar", &data)]))
+        refusal_of(&package_of_archives(more)).contains("expected nothing after `data.tar`, found `more`")
+    );
+    assert!(
+        refusal_of(&package_of_archives(&[("control.tar", &tar_of_files(&[])), ("data.tar", &data)]))
             .contains("expected a file `control`")
     );
     assert_eq!(
@@ -163,7 +179,7 @@ fn a_broken_package_is_refused_with_what_is_wrong() {
         ("Version", "1\n more"),
         ("Architecture", "amd 64"),
     ] {
-        let mut paragraph = Paragraph::read_one(control).expect("fields");
+        let mut paragraph = ControlParagraph::parse_single(control).expect("fields");
         paragraph.set(field, wrong);
         let error = of_control(&paragraph.to_string());
         assert!(error.contains(&format!("in the field `{field}`, found `")), "{error}");
@@ -174,8 +190,11 @@ fn a_broken_package_is_refused_with_what_is_wrong() {
 fn files_are_those_that_the_package_says_it_has() {
     let control = "Package: example\nVersion: 1\nArchitecture: all\n";
     let of_hashes = |hashes: &str| {
-        let scripts = tar(&[("control", control), ("md5sums", hashes)]);
-        Package::read(&of_parts(&[("control.tar", &scripts), ("data.tar", &tar(&[("file", "text")]))]))
+        let scripts = tar_of_files(&[("control", control), ("md5sums", hashes)]);
+        DebPackage::from_bytes(&package_of_archives(&[
+            ("control.tar", &scripts),
+            ("data.tar", &tar_of_files(&[("file", "text")])),
+        ]))
     };
     assert!(of_hashes("1cb251ec0d568de6a929b520c4aed8d1  file\n").is_ok());
     let refused = |hashes: &str| of_hashes(hashes).expect_err("a wrong hash").to_string();
@@ -185,17 +204,17 @@ fn files_are_those_that_the_package_says_it_has() {
 
 #[test]
 fn every_cut_and_every_changed_archive_is_refused() {
-    let bytes = package().to_bytes(TIME).expect("a package");
+    let bytes = example_package().to_bytes(BUILD_TIME).expect("a package");
     for length in (0..bytes.len()).step_by(11) {
-        refused(&bytes[..length]);
+        refusal_of(&bytes[..length]);
     }
     // What the packed archives begin with, and bytes within them.
     let (first, last) = (8 + 60 + 4 + 60, bytes.len() - 60);
     for place in (first..last).step_by(37) {
         let mut wrong = bytes.clone();
         wrong[place] ^= 0x55;
-        let read = Package::read(&wrong);
+        let read = DebPackage::from_bytes(&wrong);
         // Times and owners of the container say nothing.
-        assert!(read.is_err() || read == Package::read(&bytes), "byte {place}");
+        assert!(read.is_err() || read == DebPackage::from_bytes(&bytes), "byte {place}");
     }
 }

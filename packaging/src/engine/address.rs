@@ -10,11 +10,11 @@ use std::{io, net};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::wheel::sha256;
+use crate::wheel::sha256_hex;
 
 /// A place where an engine may listen.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Address {
+pub enum EngineAddress {
     /// A socket of this machine.
     Socket(PathBuf),
     /// A host and a port.
@@ -22,44 +22,44 @@ pub enum Address {
 }
 
 /// Variables of the environment by their names. An empty one counts as none.
-pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+pub type EnvironmentLookup<'e> = &'e dyn Fn(&str) -> Option<String>;
 
 /// The port of engines whose address says none.
-const PORT: u16 = 2375;
+const DEFAULT_PORT: u16 = 2375;
 
 /// For how long a host may think about whether it lets somebody in.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What an engine is started with.
-const START: &str = "start one, such as with `sudo systemctl start docker` or `systemctl --user start podman.socket`, or say in \
+const START_ADVICE: &str = "start one, such as with `sudo systemctl start docker` or `systemctl --user start podman.socket`, or say in \
                      `DOCKER_HOST` where one listens; the archive of an image is written without one";
 
-impl Address {
+impl EngineAddress {
     /// Where an engine listens, which was tried: where `DOCKER_HOST` or a context of Docker says, or at the first of the usual
     /// sockets where somebody listens.
     ///
     /// # Errors
     ///
     /// When nobody does, or this user is not let in.
-    pub fn find(environment: Environment<'_>) -> Result<Self, Error> {
-        if let Some((said, of)) = said(environment)? {
-            let address = Self::read(&said).map_err(|error| error.of_part(&of))?;
+    pub fn find_listening(environment: EnvironmentLookup<'_>) -> Result<Self, Error> {
+        if let Some((said, of)) = configured_address(environment)? {
+            let address = Self::from_docker_host(&said).map_err(|error| error.in_part(&of))?;
             let is_safe = environment("DOCKER_TLS_VERIFY").is_some();
             if is_safe && matches!(address, Self::Host(_)) {
                 return Err(Error::new(format!(
                     "expected an engine that answers without TLS, found `{said}`, of which `DOCKER_TLS_VERIFY` asks for it; \
                      give it the archive: `docker load --input FILE`"
                 ))
-                .of_part(&of));
+                .in_part(&of));
             }
-            address.try_it().map_err(|problem| Error::new(problem).of_part(of))?;
+            address.try_connect().map_err(|problem| Error::new(problem).in_part(of))?;
             return Ok(address);
         }
-        let usual = usual(environment);
+        let usual = default_sockets(environment);
         let mut worst = None;
         for socket in &usual {
             let address = Self::Socket(socket.clone());
-            match address.try_it() {
+            match address.try_connect() {
                 Ok(()) => return Ok(address),
                 // Of all reasons that one counts which is not just that there is nothing.
                 Err(problem) if socket.exists() => worst = worst.or(Some(problem)),
@@ -68,7 +68,7 @@ impl Address {
         }
         let looked = usual.iter().map(|it| format!("`{}`", it.display())).collect::<Vec<_>>().join(", ");
         Err(Error::new(worst.unwrap_or_else(|| {
-            format!("expected an engine such as Docker or podman, found none at {looked}; {START}")
+            format!("expected an engine such as Docker or podman, found none at {looked}; {START_ADVICE}")
         })))
     }
 
@@ -77,13 +77,15 @@ impl Address {
     /// # Errors
     ///
     /// When it is another kind of address.
-    pub fn read(text: &str) -> Result<Self, Error> {
+    pub fn from_docker_host(text: &str) -> Result<Self, Error> {
         let host = |host: &str| {
             let host = host.trim_end_matches('/');
             let is_plain = !host.is_empty()
                 && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
             let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-            is_plain.then(|| Self::Host(if has_port { host.to_owned() } else { format!("{host}:{PORT}") }))
+            is_plain.then(|| {
+                Self::Host(if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") })
+            })
         };
         let address = match text.split_once("://") {
             Some(("unix", path)) if path.starts_with('/') => Some(Self::Socket(path.into())),
@@ -100,25 +102,25 @@ impl Address {
     }
 
     /// Whether somebody listens there and lets this user in; if not, why and what to do.
-    fn try_it(&self) -> Result<(), String> {
+    fn try_connect(&self) -> Result<(), String> {
         match self {
             Self::Socket(path) => {
-                UnixStream::connect(path).map(drop).map_err(|error| of_socket(path, &error))
+                UnixStream::connect(path).map(drop).map_err(|error| socket_problem(path, &error))
             }
             Self::Host(host) => {
                 let tried = net::ToSocketAddrs::to_socket_addrs(host).and_then(|mut addresses| {
                     let first = addresses.next().ok_or(io::ErrorKind::NotFound)?;
-                    net::TcpStream::connect_timeout(&first, PATIENCE)
+                    net::TcpStream::connect_timeout(&first, CONNECT_TIMEOUT)
                 });
-                tried
-                    .map(drop)
-                    .map_err(|error| format!("expected an engine at `{host}`, found none: {error}; {START}"))
+                tried.map(drop).map_err(|error| {
+                    format!("expected an engine at `{host}`, found none: {error}; {START_ADVICE}")
+                })
             }
         }
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for EngineAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "unix://{}", path.display()),
@@ -128,7 +130,7 @@ impl fmt::Display for Address {
 }
 
 /// The address that somebody chose, and what says so.
-fn said(environment: Environment<'_>) -> Result<Option<(String, String)>, Error> {
+fn configured_address(environment: EnvironmentLookup<'_>) -> Result<Option<(String, String)>, Error> {
     if let Some(host) = environment("DOCKER_HOST") {
         return Ok(Some((host, "DOCKER_HOST".to_owned())));
     }
@@ -137,16 +139,17 @@ fn said(environment: Environment<'_>) -> Result<Option<(String, String)>, Error>
         return Ok(None);
     };
     let context = environment("DOCKER_CONTEXT").or_else(|| {
-        let config = json(&directory.join("config.json"))?;
+        let config = read_json(&directory.join("config.json"))?;
         Some(config["currentContext"].as_str()?.to_owned())
     });
     let Some(context) = context.filter(|name| name != "default") else {
         return Ok(None);
     };
     let contexts = directory.join("contexts");
-    let id = sha256(context.as_bytes());
+    let id = sha256_hex(context.as_bytes());
     let meta = contexts.join("meta").join(&id).join("meta.json");
-    let host = json(&meta).and_then(|meta| Some(meta["Endpoints"]["docker"]["Host"].as_str()?.to_owned()));
+    let host =
+        read_json(&meta).and_then(|meta| Some(meta["Endpoints"]["docker"]["Host"].as_str()?.to_owned()));
     let Some(host) = host else {
         let (name, file) = (context.escape_debug(), meta.display());
         return Err(Error::new(format!(
@@ -163,12 +166,12 @@ fn said(environment: Environment<'_>) -> Result<Option<(String, String)>, Error>
 }
 
 /// What a file says, if it is there and JSON.
-fn json(file: &Path) -> Option<Value> {
+fn read_json(file: &Path) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 /// The sockets of engines that nobody told to listen elsewhere.
-fn usual(environment: Environment<'_>) -> Vec<PathBuf> {
+fn default_sockets(environment: EnvironmentLookup<'_>) -> Vec<PathBuf> {
     let own = environment("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = own.iter().flat_map(|it| [it.join("docker.sock"), it.join("podman/podman.sock")]);
     let mut sockets = vec![PathBuf::from("/var/run/docker.sock")];
@@ -178,17 +181,17 @@ fn usual(environment: Environment<'_>) -> Vec<PathBuf> {
 }
 
 /// Why a socket is of no use, and what to do.
-fn of_socket(path: &Path, error: &io::Error) -> String {
+fn socket_problem(path: &Path, error: &io::Error) -> String {
     let file = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => {
-            format!("expected the socket of an engine, found no file `{file}`; {START}")
+            format!("expected the socket of an engine, found no file `{file}`; {START_ADVICE}")
         }
         io::ErrorKind::ConnectionRefused => {
-            format!("expected an engine at `{file}`, found nobody who listens there; {START}")
+            format!("expected an engine at `{file}`, found nobody who listens there; {START_ADVICE}")
         }
         io::ErrorKind::PermissionDenied => match path.metadata() {
-            Ok(about) => closed(&file.to_string(), &about),
+            Ok(about) => permission_advice(&file.to_string(), &about),
             Err(_) => format!(
                 "expected to be let in at `{file}`, found a directory above it that is closed to this user; run this as its \
                  owner, with `sudo` if that is root"
@@ -199,7 +202,7 @@ fn of_socket(path: &Path, error: &io::Error) -> String {
 }
 
 /// What to do about a socket that is for others.
-fn closed(file: &str, about: &std::fs::Metadata) -> String {
+fn permission_advice(file: &str, about: &std::fs::Metadata) -> String {
     let name = |list: &str, number: u32| {
         let list = std::fs::read_to_string(list).unwrap_or_default();
         let named = |line: &str| {
@@ -232,10 +235,10 @@ mod tests {
 
     use super::*;
 
-    fn find(variables: &[(&str, &str)]) -> Result<String, String> {
+    fn find_with_variables(variables: &[(&str, &str)]) -> Result<String, String> {
         let variable =
             |name: &str| variables.iter().find(|(it, _)| *it == name).map(|(_, value)| (*value).to_owned());
-        Address::find(&variable).map(|it| it.to_string()).map_err(|it| it.to_string())
+        EngineAddress::find_listening(&variable).map(|it| it.to_string()).map_err(|it| it.to_string())
     }
 
     #[test]
@@ -246,7 +249,7 @@ mod tests {
             ("tcp://engine.example.org", "tcp://engine.example.org:2375"),
             ("http://[::1]:99/", "tcp://[::1]:99"),
         ] {
-            assert_eq!(Address::read(text).expect(text).to_string(), expected);
+            assert_eq!(EngineAddress::from_docker_host(text).expect(text).to_string(), expected);
         }
         for text in [
             "ssh://me@host",
@@ -257,7 +260,7 @@ mod tests {
             "https://host",
             "npipe://",
         ] {
-            let error = Address::read(text).expect_err(text).to_string();
+            let error = EngineAddress::from_docker_host(text).expect_err(text).to_string();
             assert!(error.contains(&format!("found `{text}`")), "{error}");
         }
     }
@@ -268,21 +271,21 @@ mod tests {
         let path = |name: &str| place.path().join(name).display().to_string();
         let _listener = UnixListener::bind(path("docker.sock")).expect("a socket");
         let here = format!("unix://{}", path("docker.sock"));
-        assert_eq!(find(&[("DOCKER_HOST", &here)]).as_ref(), Ok(&here));
-        let id = sha256(b"mine");
+        assert_eq!(find_with_variables(&[("DOCKER_HOST", &here)]).as_ref(), Ok(&here));
+        let id = sha256_hex(b"mine");
         let meta = place.path().join("contexts/meta").join(&id);
         std::fs::create_dir_all(&meta).expect("a directory");
         let text = serde_json::json!({ "Name": "mine", "Endpoints": { "docker": { "Host": here } } });
         std::fs::write(meta.join("meta.json"), text.to_string()).expect("a file");
         let config = ("DOCKER_CONFIG", path("."));
         let config = (config.0, config.1.as_str());
-        assert_eq!(find(&[config, ("DOCKER_CONTEXT", "mine")]).as_ref(), Ok(&here));
+        assert_eq!(find_with_variables(&[config, ("DOCKER_CONTEXT", "mine")]).as_ref(), Ok(&here));
         std::fs::write(place.path().join("config.json"), r#"{"currentContext":"mine"}"#).expect("a file");
-        assert_eq!(find(&[config]).as_ref(), Ok(&here));
-        let other = find(&[config, ("DOCKER_CONTEXT", "other")]).expect_err("no context");
+        assert_eq!(find_with_variables(&[config]).as_ref(), Ok(&here));
+        let other = find_with_variables(&[config, ("DOCKER_CONTEXT", "other")]).expect_err("no context");
         assert!(other.starts_with("expected the context `other` of Docker in "), "{other}");
         std::fs::create_dir_all(place.path().join("contexts/tls").join(&id)).expect("a directory");
-        let certified = find(&[config]).expect_err("TLS");
+        let certified = find_with_variables(&[config]).expect_err("TLS");
         assert!(certified.contains("of the context `mine` with certificates"), "{certified}");
     }
 
@@ -291,19 +294,19 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join("docker.sock");
         let variable = format!("unix://{}", socket.display());
-        let missing = find(&[("DOCKER_HOST", &variable)]).expect_err("no file");
+        let missing = find_with_variables(&[("DOCKER_HOST", &variable)]).expect_err("no file");
         assert!(
             missing.starts_with("`DOCKER_HOST`: expected the socket of an engine, found no file `"),
             "{missing}"
         );
         assert!(missing.contains("systemctl start docker"), "{missing}");
         drop(UnixListener::bind(&socket).expect("a socket"));
-        let deaf = find(&[("DOCKER_HOST", &variable)]).expect_err("nobody");
+        let deaf = find_with_variables(&[("DOCKER_HOST", &variable)]).expect_err("nobody");
         assert!(deaf.contains("found nobody who listens there"), "{deaf}");
-        let host = find(&[("DOCKER_HOST", "tcp://127.0.0.1:9")]).expect_err("no port");
+        let host = find_with_variables(&[("DOCKER_HOST", "tcp://127.0.0.1:9")]).expect_err("no port");
         assert!(host.contains("expected an engine at `127.0.0.1:9`, found none: "), "{host}");
-        let safe =
-            find(&[("DOCKER_HOST", "tcp://127.0.0.1:9"), ("DOCKER_TLS_VERIFY", "1")]).expect_err("TLS");
+        let safe = find_with_variables(&[("DOCKER_HOST", "tcp://127.0.0.1:9"), ("DOCKER_TLS_VERIFY", "1")])
+            .expect_err("TLS");
         assert!(safe.contains("answers without TLS"), "{safe}");
     }
 
@@ -314,7 +317,7 @@ mod tests {
         let _listener = UnixListener::bind(&socket).expect("a socket");
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).expect("a mode");
         let about = socket.metadata().expect("a socket");
-        let said = closed("docker.sock", &about);
+        let said = permission_advice("docker.sock", &about);
         let owner = if about.uid() == 0 { "root".to_owned() } else { String::new() };
         assert!(
             said.contains(&format!("belongs to `{owner}")) && said.contains("mode 600; run this as `"),

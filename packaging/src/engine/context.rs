@@ -7,20 +7,22 @@ use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
-use super::ignored::Ignored;
+use super::ignore_rules::IgnoreRules;
 use crate::error::Error;
 use crate::image::dockerfile;
 
 /// What says which files are not sent.
-const IGNORED: &str = ".dockerignore";
+const DOCKERIGNORE_FILE: &str = ".dockerignore";
 
 /// An archive of a directory, without what is kept out of it, in a file that has no name. The text that it is built from and what
 /// says what is kept out are sent in any case: an engine reads both, and then does without them where that says so.
-pub(super) fn pack(directory: &Path) -> Result<File, Error> {
-    let at = |error: io::Error| Error::from(error).of_file(directory.display());
-    let ignored = match fs::read_to_string(directory.join(IGNORED)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ignored::default(),
-        text => Ignored::read(&text.map_err(|error| Error::from(error).of_file(IGNORED))?),
+pub(super) fn pack_context(directory: &Path) -> Result<File, Error> {
+    let at = |error: io::Error| Error::from(error).in_file(directory.display());
+    let ignored = match fs::read_to_string(directory.join(DOCKERIGNORE_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => IgnoreRules::default(),
+        text => {
+            IgnoreRules::parse_rules(&text.map_err(|error| Error::from(error).in_file(DOCKERIGNORE_FILE))?)
+        }
     };
     let mut archive = Builder::new(tempfile::tempfile().map_err(at)?);
     let mut left = vec![String::new()];
@@ -39,13 +41,14 @@ pub(super) fn pack(directory: &Path) -> Result<File, Error> {
         for path in names {
             let file = directory.join(&path);
             let about = fs::symlink_metadata(&file).map_err(at)?;
-            let is_out = ignored.has(&path) && ![dockerfile::FILE, IGNORED].contains(&&*path);
+            let is_out = ignored.is_ignored(&path)
+                && ![dockerfile::DOCKERFILE_NAME, DOCKERIGNORE_FILE].contains(&&*path);
             if about.is_dir() && (!is_out || ignored.has_exceptions()) {
                 left.push(path.clone());
             }
             if !is_out {
-                add(&mut archive, &path, &file, &about)
-                    .map_err(|error| Error::from(error).of_file(file.display()))?;
+                append_file(&mut archive, &path, &file, &about)
+                    .map_err(|error| Error::from(error).in_file(file.display()))?;
             }
         }
     }
@@ -54,7 +57,7 @@ pub(super) fn pack(directory: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-fn add(archive: &mut Builder<File>, path: &str, file: &Path, about: &fs::Metadata) -> io::Result<()> {
+fn append_file(archive: &mut Builder<File>, path: &str, file: &Path, about: &fs::Metadata) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_mode(about.mode() & 0o7777);
     header.set_mtime(u64::try_from(about.mtime()).unwrap_or_default());
@@ -104,7 +107,7 @@ mod tests {
             fs::write(file, text).expect("a file");
         }
         std::os::unix::fs::symlink("a.py", place.path().join("link")).expect("a link");
-        let mut archive = tar::Archive::new(pack(place.path()).expect("an archive"));
+        let mut archive = tar::Archive::new(pack_context(place.path()).expect("an archive"));
         let mut found = Vec::new();
         for entry in archive.entries().expect("an archive") {
             let mut entry = entry.expect("an entry");

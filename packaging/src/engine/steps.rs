@@ -1,10 +1,10 @@
 //! The steps of a Dockerfile, each with the line where it begins, so that what an engine says of a step can be said of a line.
 
-use crate::error::{Error, nearest};
+use crate::error::{Error, nearest_names};
 
 /// A step.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Step {
+pub(super) struct DockerfileStep {
     /// Where it begins; the first line is 1.
     pub(super) line: usize,
     /// Its instruction, in capitals.
@@ -14,7 +14,7 @@ pub(super) struct Step {
 }
 
 /// What a step may begin with.
-const WORDS: [&str; 18] = [
+const DOCKERFILE_INSTRUCTIONS: [&str; 18] = [
     "ADD",
     "ARG",
     "CMD",
@@ -36,9 +36,9 @@ const WORDS: [&str; 18] = [
 ];
 
 /// Reads what an engine would build, so that a slip of the pen is found before anything is sent.
-pub(super) fn read(text: &str) -> Result<Vec<Step>, Error> {
-    let escape = escape(text);
-    let mut steps: Vec<Step> = Vec::new();
+pub(super) fn read_steps(text: &str) -> Result<Vec<DockerfileStep>, Error> {
+    let escape = escape_character(text);
+    let mut steps: Vec<DockerfileStep> = Vec::new();
     let mut goes_on = false;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_start_matches('\u{feff}').trim();
@@ -57,19 +57,23 @@ pub(super) fn read(text: &str) -> Result<Vec<Step>, Error> {
             }
             None => {
                 let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
-                steps.push(Step { line: index + 1, word: word.to_uppercase(), rest: rest.trim().to_owned() });
+                steps.push(DockerfileStep {
+                    line: index + 1,
+                    word: word.to_uppercase(),
+                    rest: rest.trim().to_owned(),
+                });
             }
         }
         goes_on = continues;
     }
-    check(&steps)?;
+    check_steps(&steps)?;
     Ok(steps)
 }
 
-fn check(steps: &[Step]) -> Result<(), Error> {
-    for Step { line, word, rest } in steps {
-        if !WORDS.contains(&word.as_str()) {
-            let near = nearest(word, WORDS.iter().map(|&it| (it.to_owned(), it)));
+fn check_steps(steps: &[DockerfileStep]) -> Result<(), Error> {
+    for DockerfileStep { line, word, rest } in steps {
+        if !DOCKERFILE_INSTRUCTIONS.contains(&word.as_str()) {
+            let near = nearest_names(word, DOCKERFILE_INSTRUCTIONS.iter().map(|&it| (it.to_owned(), it)));
             let near =
                 if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
             let found = word.escape_debug();
@@ -82,8 +86,8 @@ fn check(steps: &[Step]) -> Result<(), Error> {
         }
     }
     match steps.iter().find(|step| step.word != "ARG") {
-        Some(Step { word, .. }) if word == "FROM" => Ok(()),
-        Some(Step { line, word, .. }) => Err(Error::new(format!(
+        Some(DockerfileStep { word, .. }) if word == "FROM" => Ok(()),
+        Some(DockerfileStep { line, word, .. }) => Err(Error::new(format!(
             "line {line}: expected `FROM` with the image to begin with, found `{word}`"
         ))),
         None => Err(Error::new("expected `FROM` with the image to begin with, found no instruction")),
@@ -91,7 +95,7 @@ fn check(steps: &[Step]) -> Result<(), Error> {
 }
 
 /// What a line ends with that goes on in the next. The first lines may say another than is usual.
-fn escape(text: &str) -> char {
+fn escape_character(text: &str) -> char {
     let directives = text.lines().map_while(|line| line.trim().strip_prefix('#'));
     let mut pairs = directives.map_while(|line| line.split_once('='));
     let chosen = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("escape"));
@@ -107,11 +111,11 @@ mod tests {
         let text =
             "# a note\n\nARG X=1\nfrom base\nRUN one \\\n  # within\n\n  two \\\n && three\nCMD [\"a\"]\n";
         let lines: Vec<_> =
-            read(text).expect("steps").into_iter().map(|it| (it.line, it.word, it.rest)).collect();
+            read_steps(text).expect("steps").into_iter().map(|it| (it.line, it.word, it.rest)).collect();
         let expected =
             [(3, "ARG", "X=1"), (4, "FROM", "base"), (5, "RUN", "one two && three"), (10, "CMD", "[\"a\"]")];
         assert_eq!(lines, expected.map(|(line, word, rest)| (line, word.to_owned(), rest.to_owned())));
-        let of_windows = read("# escape=`\nFROM a\nRUN b `\n c\nRUN d\\\n").expect("steps");
+        let of_windows = read_steps("# escape=`\nFROM a\nRUN b `\n c\nRUN d\\\n").expect("steps");
         assert_eq!(of_windows.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 5]);
     }
 
@@ -126,7 +130,7 @@ mod tests {
             ("# nothing", "expected `FROM` with the image to begin with, found no instruction"),
             ("FROM a\nCOPY", "line 2: expected something after `COPY`, found nothing"),
         ] {
-            assert_eq!(read(text).expect_err(text).to_string(), expected);
+            assert_eq!(read_steps(text).expect_err(text).to_string(), expected);
         }
     }
 }

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::config::{Config, Described};
-use super::name::Name;
+use super::config::{DescribedLayer, ImageConfig};
+use super::name::ImageName;
 use crate::error::Error;
-use crate::tree::{Entry, Tree};
-use crate::wheel::sha256;
+use crate::tree::{FileTree, TreeEntry};
+use crate::wheel::sha256_hex;
 
 /// Where files lie by the hashes of their bytes.
-pub(super) const BLOBS: &str = "blobs/sha256";
+pub(super) const BLOB_DIRECTORY: &str = "blobs/sha256";
 
 /// What lists the images of an archive, and what does so for Docker.
-pub(super) const INDEX: &str = "index.json";
-pub(super) const DOCKER: &str = "manifest.json";
+pub(super) const INDEX_FILE: &str = "index.json";
+pub(super) const DOCKER_MANIFEST_FILE: &str = "manifest.json";
 
 /// By what the index says what stands behind the colon in the name of an image.
-pub(super) const TAG: &str = "org.opencontainers.image.ref.name";
+pub(super) const TAG_ANNOTATION: &str = "org.opencontainers.image.ref.name";
 
 /// An image as a file.
-pub struct Archive {
+pub struct ImageArchive {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// The hash by which registries know the image.
@@ -31,12 +31,16 @@ pub struct Archive {
 /// # Errors
 ///
 /// When it cannot be packed.
-pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<Archive, Error> {
-    let mut tree = Tree::default();
+pub fn write_archive(
+    name: &ImageName,
+    config: &ImageConfig,
+    layers: &[DescribedLayer<'_>],
+) -> Result<ImageArchive, Error> {
+    let mut tree = FileTree::default();
     let mut blob = |bytes: Vec<u8>, kind: &str| -> Result<Value, Error> {
-        let digest = sha256(&bytes);
+        let digest = sha256_hex(&bytes);
         let size = bytes.len();
-        tree.put(&format!("{BLOBS}/{digest}"), Entry::file(bytes))?;
+        tree.insert_entry(&format!("{BLOB_DIRECTORY}/{digest}"), TreeEntry::file(bytes))?;
         Ok(json!({
             "mediaType": format!("application/vnd.oci.image.{kind}"),
             "digest": format!("sha256:{digest}"),
@@ -55,48 +59,49 @@ pub fn write(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<A
         "layers": packed,
     });
     let manifest = manifest.to_string().into_bytes();
-    let digest = sha256(&manifest);
+    let digest = sha256_hex(&manifest);
     let mut listed = blob(manifest, "manifest.v1+json")?;
     listed["platform"] = json!({ "architecture": config.architecture, "os": "linux" });
     listed["annotations"] = json!({
-        TAG: name.tag(),
-        "io.containerd.image.name": name.full(),
+        TAG_ANNOTATION: name.tag(),
+        "io.containerd.image.name": name.with_registry(),
     });
     let index = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",
         "manifests": [listed],
     });
-    let path =
-        |blob: &Value| blob["digest"].as_str().unwrap_or_default().replace("sha256:", &format!("{BLOBS}/"));
+    let path = |blob: &Value| {
+        blob["digest"].as_str().unwrap_or_default().replace("sha256:", &format!("{BLOB_DIRECTORY}/"))
+    };
     let docker = json!([{
         "Config": path(&described),
         "RepoTags": [name.to_string()],
         "Layers": packed.iter().map(path).collect::<Vec<_>>(),
     }]);
     let layout = json!({ "imageLayoutVersion": "1.0.0" });
-    for (path, value) in [("oci-layout", layout), (INDEX, index), (DOCKER, docker)] {
-        tree.put(path, Entry::file(value.to_string().into_bytes()))?;
+    for (path, value) in [("oci-layout", layout), (INDEX_FILE, index), (DOCKER_MANIFEST_FILE, docker)] {
+        tree.insert_entry(path, TreeEntry::file(value.to_string().into_bytes()))?;
     }
-    Ok(Archive { bytes: tree.to_tar("", config.seconds)?, digest })
+    Ok(ImageArchive { bytes: tree.to_tar("", config.seconds)?, digest })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::images::Kind;
-    use super::super::layer::Packed;
+    use super::super::images::ImageKind;
+    use super::super::layer::PackedLayer;
     use super::*;
 
-    fn image() -> Archive {
-        let mut tree = Tree::default();
-        tree.put("usr/bin/x", Entry::program(*b"text")).expect("a path");
-        let packed = Packed::new(&tree, 1_700_000_000, Kind::Prod).expect("a layer");
+    fn example_archive() -> ImageArchive {
+        let mut tree = FileTree::default();
+        tree.insert_entry("usr/bin/x", TreeEntry::program(*b"text")).expect("a path");
+        let packed = PackedLayer::new(&tree, 1_700_000_000, ImageKind::Prod).expect("a layer");
         let layers = [
-            Described { name: "base", purpose: "to be there", packed: &packed },
-            Described { name: "more", purpose: "to be more", packed: &packed },
+            DescribedLayer { name: "base", purpose: "to be there", packed: &packed },
+            DescribedLayer { name: "more", purpose: "to be more", packed: &packed },
         ];
-        let config = Config {
-            kind: Kind::Prod,
+        let config = ImageConfig {
+            kind: ImageKind::Prod,
             title: "An image".to_owned(),
             version: "1.0".to_owned(),
             architecture: "amd64".to_owned(),
@@ -105,38 +110,39 @@ mod tests {
             environment: vec!["A=b".to_owned()],
             seconds: 1_700_000_000,
         };
-        write(&Name::new("team/x", "1.0-y").expect("a name"), &config, &layers).expect("an image")
+        write_archive(&ImageName::new("team/x", "1.0-y").expect("a name"), &config, &layers)
+            .expect("an image")
     }
 
-    fn read(tree: &Tree, path: &str) -> Value {
-        serde_json::from_slice(tree.file(path).expect(path)).expect("JSON")
+    fn read_json(tree: &FileTree, path: &str) -> Value {
+        serde_json::from_slice(tree.file_bytes(path).expect(path)).expect("JSON")
     }
 
     #[test]
     fn an_image_is_the_same_whenever_it_is_written() {
-        assert_eq!(image().bytes, image().bytes);
+        assert_eq!(example_archive().bytes, example_archive().bytes);
     }
 
     #[test]
     fn every_blob_is_what_its_name_and_whoever_names_it_say() {
-        let tree = Tree::of_tar(&image().bytes).expect("an archive");
-        let blobs: Vec<_> = tree.files().filter(|(path, _)| path.starts_with(BLOBS)).collect();
+        let tree = FileTree::from_tar(&example_archive().bytes).expect("an archive");
+        let blobs: Vec<_> = tree.files().filter(|(path, _)| path.starts_with(BLOB_DIRECTORY)).collect();
         assert_eq!(blobs.len(), 3, "a layer, the configuration and the manifest");
         for (path, bytes) in blobs {
-            assert_eq!(path.rsplit('/').next(), Some(sha256(bytes).as_str()));
+            assert_eq!(path.rsplit('/').next(), Some(sha256_hex(bytes).as_str()));
         }
-        let index = read(&tree, "index.json");
+        let index = read_json(&tree, "index.json");
         let listed = &index["manifests"][0];
-        assert_eq!(listed["digest"], format!("sha256:{}", image().digest));
+        assert_eq!(listed["digest"], format!("sha256:{}", example_archive().digest));
         assert_eq!(listed["annotations"]["io.containerd.image.name"], "docker.io/team/x:1.0-y");
-        let manifest = read(&tree, &format!("{BLOBS}/{}", image().digest));
+        let manifest = read_json(&tree, &format!("{BLOB_DIRECTORY}/{}", example_archive().digest));
         for blob in [&manifest["config"], &manifest["layers"][0], &manifest["layers"][1], listed] {
             let digest = blob["digest"].as_str().expect("a digest").replace("sha256:", "");
-            let bytes = tree.file(&format!("{BLOBS}/{digest}")).expect("a blob");
+            let bytes = tree.file_bytes(&format!("{BLOB_DIRECTORY}/{digest}")).expect("a blob");
             assert_eq!(blob["size"], bytes.len());
         }
-        let docker = read(&tree, "manifest.json");
-        let config = read(&tree, docker[0]["Config"].as_str().expect("a path"));
+        let docker = read_json(&tree, "manifest.json");
+        let config = read_json(&tree, docker[0]["Config"].as_str().expect("a path"));
         assert_eq!(docker[0]["Layers"].as_array().map(Vec::len), Some(2));
         assert_eq!(config["rootfs"]["diff_ids"].as_array().map(Vec::len), Some(2));
         assert_eq!(config["history"][1]["comment"], "to be more");

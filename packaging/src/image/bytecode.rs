@@ -9,37 +9,37 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::file::NewDirectory;
-use crate::tree::{Entry, Node, Tree};
+use crate::file::StagedDirectory;
+use crate::tree::{FileTree, TreeEntry, TreeNode};
 
 /// Where modules lie.
-const MODULES: &str = "usr/lib/python3";
+const MODULE_DIRECTORY: &str = "usr/lib/python3";
 
-const INTERPRETER: &str = "usr/bin/python3";
+const INTERPRETER_PATH: &str = "usr/bin/python3";
 
 /// What is made of the modules of `new`, by the interpreter in `all`. It depends on their text alone: it says no time, and is
 /// used without a look at what it was made of, which never changes.
-pub(super) fn of_modules(all: &Tree, new: &Tree, scratch: &Path) -> Result<Tree, Error> {
-    let is_module = |path: &str| path.starts_with(MODULES) && path.ends_with(".py");
+pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
+    let is_module = |path: &str| path.starts_with(MODULE_DIRECTORY) && path.ends_with(".py");
     let modules: Vec<&str> = new.files().map(|(path, _)| path).filter(|path| is_module(path)).collect();
     if modules.is_empty() {
-        return Ok(Tree::default());
+        return Ok(FileTree::default());
     }
     let is_linker = |path: &str| path.rsplit('/').next().is_some_and(|name| name.starts_with("ld-linux"));
     let linker = all.files().map(|(path, _)| path).find(|path| is_linker(path));
-    let (Some(linker), Some(_)) = (linker, all.get(INTERPRETER)) else {
+    let (Some(linker), Some(_)) = (linker, all.get(INTERPRETER_PATH)) else {
         return Err(Error::new(format!(
-            "expected an interpreter below `{}`, a module of Python; found no `{INTERPRETER}`",
+            "expected an interpreter below `{}`, a module of Python; found no `{INTERPRETER_PATH}`",
             modules[0]
         )));
     };
-    let place = NewDirectory::beside(&scratch.join("modules"))?;
+    let place = StagedDirectory::create_beside(&scratch.join("modules"))?;
     let root = place.path().canonicalize()?;
-    write_to(all, &root)?;
+    extract_tree(all, &root)?;
     let libraries = root.join(linker.rsplit_once('/').map_or("", |(directory, _)| directory));
     // The machine's own interpreter and libraries are others; those of the image are enough for themselves.
     let mut command = Command::new(root.join(linker));
-    command.arg("--library-path").arg(libraries).arg(root.join(INTERPRETER));
+    command.arg("--library-path").arg(libraries).arg(root.join(INTERPRETER_PATH));
     command.args(["-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]);
     command.arg("-s").arg(&root).args(["-p", "/", "-i", "-"]);
     command
@@ -54,19 +54,19 @@ pub(super) fn of_modules(all: &Tree, new: &Tree, scratch: &Path) -> Result<Tree,
     list.rewind()?;
     let mut said = tempfile::tempfile()?;
     let output = command.stdin(list).stdout(said.try_clone()?).stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| Error::from(error).of_file(linker))?;
+    let output = output.map_err(|error| Error::from(error).in_file(linker))?;
     if !output.status.success() {
         let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
         said.rewind()?;
         said.read_to_string(&mut text)?;
         return Err(Error::new(format!("compiling modules of Python failed: {}", text.trim())));
     }
-    made(&root, &modules)
+    bytecode_files(&root, &modules)
 }
 
 /// What lies beside the modules now.
-fn made(root: &Path, modules: &[&str]) -> Result<Tree, Error> {
-    let mut tree = Tree::default();
+fn bytecode_files(root: &Path, modules: &[&str]) -> Result<FileTree, Error> {
+    let mut tree = FileTree::default();
     let directories: BTreeSet<&str> =
         modules.iter().filter_map(|module| Some(module.rsplit_once('/')?.0)).collect();
     for directory in directories {
@@ -79,7 +79,7 @@ fn made(root: &Path, modules: &[&str]) -> Result<Tree, Error> {
             let module = format!("{}/{module}.py", directory.trim_end_matches("/__pycache__"));
             // What lay there before was made with an earlier layer.
             if modules.binary_search(&module.as_str()).is_ok() {
-                tree.put(&format!("{directory}/{name}"), Entry::file(std::fs::read(&file)?))?;
+                tree.insert_entry(&format!("{directory}/{name}"), TreeEntry::file(std::fs::read(&file)?))?;
             }
         }
     }
@@ -87,19 +87,19 @@ fn made(root: &Path, modules: &[&str]) -> Result<Tree, Error> {
 }
 
 /// Writes a tree into an empty directory, as who runs this.
-pub(super) fn write_to(tree: &Tree, directory: &Path) -> Result<(), Error> {
+pub(super) fn extract_tree(tree: &FileTree, directory: &Path) -> Result<(), Error> {
     for (path, entry) in tree.entries() {
         let place = directory.join(path);
         match &entry.node {
-            Node::Directory => std::fs::create_dir(&place),
-            Node::Link(target) => symlink(target, &place),
-            Node::File(bytes) => {
+            TreeNode::Directory => std::fs::create_dir(&place),
+            TreeNode::Link(target) => symlink(target, &place),
+            TreeNode::File(bytes) => {
                 let mut options = File::options();
                 let file = options.write(true).create_new(true).mode(entry.mode & 0o777).open(&place);
                 file.and_then(|mut file| file.write_all(bytes))
             }
         }
-        .map_err(|error| Error::from(error).of_file(place.display()))?;
+        .map_err(|error| Error::from(error).in_file(place.display()))?;
     }
     Ok(())
 }

@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::images::{Images, Kind};
-use super::lock::{Lock, Locked};
-use super::mirror::Index;
+use super::images::{ImageCatalog, ImageKind};
+use super::lock::{DebianLock, LockedPackage};
+use super::mirror::SuiteIndex;
 use super::version;
-use crate::deb::control::Paragraph;
+use crate::deb::control::ControlParagraph;
 use crate::error::Error;
 
 /// All packages that there are, the newest of each.
-struct Known<'i> {
-    packages: BTreeMap<&'i str, Candidate<'i>>,
+struct PackageCandidates<'i> {
+    packages: BTreeMap<&'i str, PackageCandidate<'i>>,
     /// The packages that say they are as good as another.
     providers: BTreeMap<&'i str, BTreeSet<&'i str>>,
 }
 
 #[derive(Clone, Copy)]
-struct Candidate<'i> {
+struct PackageCandidate<'i> {
     suite: &'i str,
     version: &'i str,
-    paragraph: &'i Paragraph,
+    paragraph: &'i ControlParagraph,
 }
 
 /// The lock of images, by the indexes of their suites.
@@ -28,14 +28,14 @@ struct Candidate<'i> {
 /// # Errors
 ///
 /// When a package is nowhere, or it is not plain which one is meant.
-pub fn lock(images: &Images, indexes: &[(String, Index)]) -> Result<Lock, Error> {
-    let known = Known::new(images, indexes)?;
+pub fn resolve_lock(images: &ImageCatalog, indexes: &[(String, SuiteIndex)]) -> Result<DebianLock, Error> {
+    let known = PackageCandidates::new(images, indexes)?;
     let nothing = BTreeMap::new();
     let mut layers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut passed_over = BTreeSet::new();
     for (name, layer) in &images.layers {
-        let left_out = if layer.kind == Kind::Prod { &images.debian.left_out } else { &nothing };
-        let needed = known.closure(&layer.debian, left_out, &mut passed_over);
+        let left_out = if layer.kind == ImageKind::Prod { &images.debian.left_out } else { &nothing };
+        let needed = known.transitive_closure(&layer.debian, left_out, &mut passed_over);
         for package in needed.map_err(|error| Error::new(format!("layer `{name}`: {error}")))? {
             layers.entry(package).or_default().push(name.clone());
         }
@@ -45,31 +45,34 @@ pub fn lock(images: &Images, indexes: &[(String, Index)]) -> Result<Lock, Error>
             "expected a package that depends on `{unused}`, which is left out; found none"
         )));
     }
-    let packages = layers.into_iter().map(|(name, layers)| known.packages[name].locked(name, layers));
-    Ok(Lock {
+    let packages = layers.into_iter().map(|(name, layers)| known.packages[name].lock_package(name, layers));
+    Ok(DebianLock {
         architecture: images.debian.architecture.clone(),
         date: indexes.iter().map(|(_, index)| index.date).max().unwrap_or(0),
         packages: packages.collect::<Result<_, _>>()?,
     })
 }
 
-impl<'i> Known<'i> {
-    fn new(images: &Images, indexes: &'i [(String, Index)]) -> Result<Self, Error> {
-        let mut packages: BTreeMap<&str, Candidate<'_>> = BTreeMap::new();
+impl<'i> PackageCandidates<'i> {
+    fn new(images: &ImageCatalog, indexes: &'i [(String, SuiteIndex)]) -> Result<Self, Error> {
+        let mut packages: BTreeMap<&str, PackageCandidate<'_>> = BTreeMap::new();
         for (suite, index) in indexes {
             let only = images.debian.only.get(suite);
-            let is_taken = |paragraph: &&Paragraph| only.is_none_or(|only| only.contains(&source(paragraph)));
+            let is_taken = |paragraph: &&ControlParagraph| {
+                only.is_none_or(|only| only.contains(&source_name(paragraph)))
+            };
             for paragraph in index.packages.iter().filter(is_taken) {
-                let candidate = Candidate { suite, version: paragraph.need("Version")?, paragraph };
-                let there = packages.entry(paragraph.need("Package")?).or_insert(candidate);
-                if version::compare(candidate.version, there.version).is_gt() {
+                let candidate =
+                    PackageCandidate { suite, version: paragraph.require_field("Version")?, paragraph };
+                let there = packages.entry(paragraph.require_field("Package")?).or_insert(candidate);
+                if version::compare_versions(candidate.version, there.version).is_gt() {
                     *there = candidate;
                 }
             }
         }
         let mut providers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, candidate) in &packages {
-            for provided in alternatives(candidate.paragraph, "Provides").flatten() {
+            for provided in dependency_alternatives(candidate.paragraph, "Provides").flatten() {
                 providers.entry(provided).or_default().insert(name);
             }
         }
@@ -77,7 +80,7 @@ impl<'i> Known<'i> {
     }
 
     /// The packages that roots need, and the roots.
-    fn closure(
+    fn transitive_closure(
         &self,
         roots: &'i [String],
         left_out: &'i BTreeMap<String, String>,
@@ -91,7 +94,7 @@ impl<'i> Known<'i> {
             })?;
             let depends = ["Pre-Depends", "Depends"]
                 .into_iter()
-                .flat_map(|field| alternatives(package.paragraph, field));
+                .flat_map(|field| dependency_alternatives(package.paragraph, field));
             for choice in depends {
                 if let Some((out, _)) = choice.iter().find_map(|name| left_out.get_key_value(*name)) {
                     passed_over.insert(out);
@@ -100,7 +103,7 @@ impl<'i> Known<'i> {
                 if choice.iter().any(|name| needed.contains(name)) {
                     continue;
                 }
-                let chosen = self.choose(&choice, &needed);
+                let chosen = self.choose_alternative(&choice, &needed);
                 let chosen = chosen.map_err(|error| Error::new(format!("`{name}` depends on {error}")))?;
                 if needed.insert(chosen) {
                     left.push(chosen);
@@ -111,7 +114,7 @@ impl<'i> Known<'i> {
     }
 
     /// The first of several that there is.
-    fn choose(&self, choice: &[&'i str], needed: &BTreeSet<&'i str>) -> Result<&'i str, Error> {
+    fn choose_alternative(&self, choice: &[&'i str], needed: &BTreeSet<&'i str>) -> Result<&'i str, Error> {
         for name in choice {
             if self.packages.contains_key(name) {
                 return Ok(name);
@@ -133,11 +136,11 @@ impl<'i> Known<'i> {
     }
 }
 
-impl Candidate<'_> {
-    fn locked(&self, name: &str, layers: Vec<String>) -> Result<Locked, Error> {
-        let need = |field: &str| self.paragraph.need(field).map(str::to_owned);
+impl PackageCandidate<'_> {
+    fn lock_package(&self, name: &str, layers: Vec<String>) -> Result<LockedPackage, Error> {
+        let need = |field: &str| self.paragraph.require_field(field).map(str::to_owned);
         let size = need("Size")?;
-        Ok(Locked {
+        Ok(LockedPackage {
             name: name.to_owned(),
             version: self.version.to_owned(),
             architecture: need("Architecture")?,
@@ -153,13 +156,16 @@ impl Candidate<'_> {
 }
 
 /// What a package is built of, which is called as the package where nothing is said.
-fn source(paragraph: &Paragraph) -> String {
+fn source_name(paragraph: &ControlParagraph) -> String {
     let named = paragraph.get("Source").or_else(|| paragraph.get("Package")).unwrap_or_default();
     named.split(' ').next().unwrap_or_default().to_owned()
 }
 
 /// Of a field such as `Depends`, the names of what is as good as each other, without versions and kinds of machines.
-pub(super) fn alternatives<'p>(paragraph: &'p Paragraph, field: &str) -> impl Iterator<Item = Vec<&'p str>> {
+pub(super) fn dependency_alternatives<'p>(
+    paragraph: &'p ControlParagraph,
+    field: &str,
+) -> impl Iterator<Item = Vec<&'p str>> {
     let value = paragraph.get(field).unwrap_or_default();
     let choices = value.split(',').map(str::trim).filter(|choice| !choice.is_empty());
     choices.map(|choice| {
@@ -173,7 +179,7 @@ pub(super) fn alternatives<'p>(paragraph: &'p Paragraph, field: &str) -> impl It
 mod tests {
     use super::*;
 
-    const PACKAGES: &str = "\
+    const PACKAGES_TEXT: &str = "\
 Package: base
 Version: 1
 Depends: libc (>= 2) | other, left, virtual
@@ -198,7 +204,7 @@ Package: two
 Version: 1
 ";
 
-    const BACKPORTS: &str = "\
+    const BACKPORTS_TEXT: &str = "\
 Package: python
 Version: 4
 
@@ -212,40 +218,40 @@ Source: tools
 Version: 2
 ";
 
-    fn indexes(packages: &str) -> Vec<(String, Index)> {
+    fn example_indexes(packages: &str) -> Vec<(String, SuiteIndex)> {
         let index = |text: &str, date| {
-            let mut packages = Paragraph::read(text).expect("packages");
+            let mut packages = ControlParagraph::parse_all(text).expect("packages");
             for paragraph in &mut packages {
-                let name = paragraph.need("Package").expect("a name").to_owned();
+                let name = paragraph.require_field("Package").expect("a name").to_owned();
                 paragraph.set("Architecture", "amd64");
                 paragraph.set("Filename", &format!("pool/{name}.deb"));
                 paragraph.set("Size", "1");
                 paragraph.set("SHA256", &"00".repeat(32));
             }
-            Index { packages, date }
+            SuiteIndex { packages, date }
         };
         let newer = "Package: libc\nVersion: 2.10\n";
         vec![
             ("security".to_owned(), index(newer, 5)),
             ("main".to_owned(), index(packages, 9)),
             ("old".to_owned(), index("Package: libc\nVersion: 1\n", 1)),
-            ("backports".to_owned(), index(BACKPORTS, 1)),
+            ("backports".to_owned(), index(BACKPORTS_TEXT, 1)),
         ]
     }
 
-    fn locked(packages: &str, roots: &str) -> Result<Lock, Error> {
+    fn resolve_example(packages: &str, roots: &str) -> Result<DebianLock, Error> {
         let text = format!(
             "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = []\n\
              [layers.base]\npurpose = \"p\"\ndebian = [\"base\"]\n[layers.more]\npurpose = \"p\"\ndebian = {roots}\n\
              [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\nbudget_mb = 1\n"
         );
-        let images = Images::read("images.toml", &text).expect("images");
-        lock(&images, &indexes(packages))
+        let images = ImageCatalog::from_toml("images.toml", &text).expect("images");
+        resolve_lock(&images, &example_indexes(packages))
     }
 
     #[test]
     fn a_layer_needs_what_is_named_and_all_that_it_depends_on() {
-        let lock = locked(PACKAGES, "[\"python\"]").expect("a lock");
+        let lock = resolve_example(PACKAGES_TEXT, "[\"python\"]").expect("a lock");
         let said: Vec<String> = lock
             .packages
             .iter()
@@ -274,10 +280,10 @@ Version: 2
                  [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"run\"]\nbudget_mb = 1\n\
                  [[images]]\nsuffix = \"-dev\"\ntitle = \"t\"\nlayers = [\"build\"]\nbudget_mb = 1\n"
             );
-            Images::read("images.toml", &text).expect("images")
+            ImageCatalog::from_toml("images.toml", &text).expect("images")
         };
-        let packages = format!("{PACKAGES}\nPackage: left\nVersion: 1\n");
-        let lock = |only: &str| lock(&images(only), &indexes(&packages));
+        let packages = format!("{PACKAGES_TEXT}\nPackage: left\nVersion: 1\n");
+        let lock = |only: &str| resolve_lock(&images(only), &example_indexes(&packages));
         let of_tools = lock("[\"tools\"]").expect("a lock");
         let said = |name: &str| {
             of_tools
@@ -289,7 +295,7 @@ Version: 2
         assert_eq!(said("python"), Some(("3", "main")));
         assert_eq!(said("tool-library"), Some(("2", "backports")));
         // What images to run programs do without is there where they are built.
-        let of_build: Vec<&str> = of_tools.of_layer("build").map(|it| it.name.as_str()).collect();
+        let of_build: Vec<&str> = of_tools.packages_of_layer("build").map(|it| it.name.as_str()).collect();
         assert_eq!(of_build, ["left", "tool", "tool-library"]);
         let error = lock("[\"others\"]").expect_err("a refusal").to_string();
         assert_eq!(error, "layer `build`: expected the package `tool` in one of the suites, found none");
@@ -297,19 +303,20 @@ Version: 2
 
     #[test]
     fn what_cannot_be_chosen_is_said_with_who_needs_it() {
-        let refused =
-            |packages: &str, roots: &str| locked(packages, roots).expect_err("a refusal").to_string();
-        let nowhere = refused(PACKAGES, "[\"nothing\"]");
+        let refused = |packages: &str, roots: &str| {
+            resolve_example(packages, roots).expect_err("a refusal").to_string()
+        };
+        let nowhere = refused(PACKAGES_TEXT, "[\"nothing\"]");
         assert_eq!(nowhere, "layer `more`: expected the package `nothing` in one of the suites, found none");
-        let many = PACKAGES.replace("one-of-two | two", "many");
+        let many = PACKAGES_TEXT.replace("one-of-two | two", "many");
         assert!(
             refused(&many, "[\"python\"]")
                 .contains("`python` depends on `many`, which `provider`, `second` are")
         );
-        assert!(locked(&many, "[\"python\", \"second\"]").is_ok());
-        let missing = PACKAGES.replace("one-of-two | two", "neither | nor");
+        assert!(resolve_example(&many, "[\"python\", \"second\"]").is_ok());
+        let missing = PACKAGES_TEXT.replace("one-of-two | two", "neither | nor");
         assert!(refused(&missing, "[\"python\"]").contains("`neither` or `nor`, which is nowhere"));
-        let stale = PACKAGES.replace("left, ", "");
+        let stale = PACKAGES_TEXT.replace("left, ", "");
         assert!(refused(&stale, "[]").contains("depends on `left`, which is left out"));
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::images::{Image, Images, Kind};
-use super::layer::Packed;
+use super::image_root::{self, CONTAINER_USER, SOURCE_DIRECTORY, WORK_DIRECTORY};
+use super::images::{ImageCatalog, ImageKind, ImageSpec};
+use super::layer::PackedLayer;
 use super::notebook;
-use super::root::{self, SOURCES, USER, WORK};
 use crate::date;
 use crate::error::Error;
 
 /// What is known of an image.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ImageConfig {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// What it is, in a few words.
     pub title: String,
     /// The version of what is in it.
@@ -33,37 +33,42 @@ pub struct Config {
 }
 
 /// A layer with what is said of it.
-pub struct Described<'l> {
+pub struct DescribedLayer<'l> {
     /// What it is called among the layers.
     pub name: &'l str,
     /// What it is for.
     pub purpose: &'l str,
     /// Its bytes.
-    pub packed: &'l Packed,
+    pub packed: &'l PackedLayer,
 }
 
 /// How often a container is asked whether it works, and for how long it may think about that, in nanoseconds.
-const HEALTH_EVERY: u64 = 60_000_000_000;
-const HEALTH_WITHIN: u64 = 10_000_000_000;
+const HEALTH_INTERVAL_NANOSECONDS: u64 = 60_000_000_000;
+const HEALTH_TIMEOUT_NANOSECONDS: u64 = 10_000_000_000;
 
-impl Config {
+impl ImageConfig {
     /// That of an image, with what its layers ask for.
     ///
     /// # Errors
     ///
     /// When it names a layer that there is not.
-    pub fn of(images: &Images, image: &Image, version: &str, seconds: u64) -> Result<Self, Error> {
+    pub fn for_image(
+        images: &ImageCatalog,
+        image: &ImageSpec,
+        version: &str,
+        seconds: u64,
+    ) -> Result<Self, Error> {
         let mut environment = BTreeMap::new();
         let (mut has_entry, mut has_notebook) = (false, false);
         for layer in &image.layers {
-            let layer = images.layer(layer)?;
+            let layer = images.find_layer(layer)?;
             environment.extend(&layer.environment);
             has_entry |= layer.entry;
             has_notebook |= layer.notebook;
         }
         environment.extend(&image.environment);
         Ok(Self {
-            kind: images.kind(image)?,
+            kind: images.kind_of_image(image)?,
             title: image.title.clone(),
             version: version.to_owned(),
             architecture: images.debian.architecture.clone(),
@@ -78,7 +83,7 @@ impl Config {
     #[must_use]
     pub fn command(&self) -> Vec<&'static str> {
         match (self.has_notebook, self.has_entry) {
-            (true, _) => vec![notebook::PROGRAM],
+            (true, _) => vec![notebook::NOTEBOOK_PROGRAM],
             (false, true) => Vec::new(),
             (false, false) => vec!["oarlock", "--help"],
         }
@@ -86,45 +91,45 @@ impl Config {
 
     /// What stands before what a container is told to run.
     #[must_use]
-    pub fn entry(&self) -> Option<String> {
-        self.has_entry.then(|| format!("/{}", root::entry(self.kind)))
+    pub fn entry_point(&self) -> Option<String> {
+        self.has_entry.then(|| format!("/{}", image_root::entry_point_path(self.kind)))
     }
 
     /// What says whether a container works, where it runs Oarlock.
     #[must_use]
-    pub fn health(&self) -> Option<Vec<&'static str>> {
+    pub fn health_check(&self) -> Option<Vec<&'static str>> {
         match self.kind {
-            Kind::Dev => None,
-            Kind::Prod if self.has_notebook => Some(vec![notebook::PROGRAM, "--check"]),
+            ImageKind::Dev => None,
+            ImageKind::Prod if self.has_notebook => Some(vec![notebook::NOTEBOOK_PROGRAM, "--check"]),
             // Not `doctor`, for which a machine without the driver of a plugin is one where something is wrong.
-            Kind::Prod => Some(vec!["oarlock", "devices"]),
+            ImageKind::Prod => Some(vec!["oarlock", "devices"]),
         }
     }
 
     /// Where it listens.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
-        self.has_notebook.then_some(notebook::PORT)
+        self.has_notebook.then_some(notebook::NOTEBOOK_PORT)
     }
 
     /// Whom a container runs as. One that builds becomes whom the sources belong to, for which it has to be root.
     #[must_use]
     pub fn user(&self) -> String {
-        let user = if self.kind == Kind::Prod { USER } else { 0 };
+        let user = if self.kind == ImageKind::Prod { CONTAINER_USER } else { 0 };
         format!("{user}:{user}")
     }
 
     /// Where a container begins.
     #[must_use]
-    pub fn directory(&self) -> String {
-        format!("/{}", if self.kind == Kind::Prod { WORK } else { SOURCES })
+    pub fn working_directory(&self) -> String {
+        format!("/{}", if self.kind == ImageKind::Prod { WORK_DIRECTORY } else { SOURCE_DIRECTORY })
     }
 
     /// What programs that list images show.
     #[must_use]
     pub fn labels(&self) -> Vec<(String, String)> {
         let labels = [
-            ("created", date::sortable(self.seconds)),
+            ("created", date::format_iso8601(self.seconds)),
             ("source", env!("CARGO_PKG_REPOSITORY").to_owned()),
             ("title", self.title.clone()),
             ("version", self.version.clone()),
@@ -134,21 +139,20 @@ impl Config {
 
     /// The configuration of an image of these layers, in the form of OCI. Docker's engines read the check of health too.
     #[must_use]
-    pub fn to_json(&self, layers: &[Described<'_>]) -> Value {
-        let created = date::sortable(self.seconds);
+    pub fn to_json(&self, layers: &[DescribedLayer<'_>]) -> Value {
+        let created = date::format_iso8601(self.seconds);
         let labels = self.labels().into_iter().map(|(name, value)| (name, Value::from(value)));
         let mut config = json!({
             "User": self.user(),
             "Env": self.environment,
-            "WorkingDir": self.directory(),
+            "WorkingDir": self.working_directory(),
             "Labels": Value::Object(labels.collect()),
         });
-        if let Some(health) = self.health() {
+        if let Some(health) = self.health_check() {
             let test: Vec<&str> = std::iter::once("CMD").chain(health).collect();
-            config["Healthcheck"] =
-                json!({ "Test": test, "Interval": HEALTH_EVERY, "Timeout": HEALTH_WITHIN });
+            config["Healthcheck"] = json!({ "Test": test, "Interval": HEALTH_INTERVAL_NANOSECONDS, "Timeout": HEALTH_TIMEOUT_NANOSECONDS });
         }
-        if let Some(entry) = self.entry() {
+        if let Some(entry) = self.entry_point() {
             config["Entrypoint"] = json!([entry]);
         }
         if !self.command().is_empty() {

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tera::{Context, Tera};
 
-use super::config::{Config, Described};
-use super::images::Kind;
-use super::name::Name;
+use super::config::{DescribedLayer, ImageConfig};
+use super::images::ImageKind;
+use super::name::ImageName;
 use crate::error::Error;
 
-const TEMPLATE: &str = include_str!("../../../docker/Dockerfile.tera");
+const DOCKERFILE_TEMPLATE: &str = include_str!("../../../docker/Dockerfile.tera");
 
 /// What the text is called.
-pub const FILE: &str = "Dockerfile";
+pub const DOCKERFILE_NAME: &str = "Dockerfile";
 
 /// What a layer is called beside it.
 #[must_use]
-pub fn file_of(layer: &str) -> String {
+pub fn layer_file_name(layer: &str) -> String {
     format!("{layer}.tar.gz")
 }
 
@@ -26,15 +26,19 @@ pub fn file_of(layer: &str) -> String {
 /// # Errors
 ///
 /// When the template asks for something else.
-pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<String, Error> {
-    let failed = |error: tera::Error| Error::new(error.to_string()).of_file("docker/Dockerfile.tera");
+pub fn render_dockerfile(
+    name: &ImageName,
+    config: &ImageConfig,
+    layers: &[DescribedLayer<'_>],
+) -> Result<String, Error> {
+    let failed = |error: tera::Error| Error::new(error.to_string()).in_file("docker/Dockerfile.tera");
     // An engine puts variables of its own in place of their names.
     let quoted = |text: &str| Value::from(text).to_string().replace('$', "\\$");
     let layers = layers.iter().map(|layer| {
         BTreeMap::from([
             ("name", layer.name.to_owned()),
             ("purpose", layer.purpose.to_owned()),
-            ("file", file_of(layer.name)),
+            ("file", layer_file_name(layer.name)),
         ])
     });
     let variables = config.environment.iter().map(|variable| {
@@ -50,30 +54,30 @@ pub fn render(name: &Name, config: &Config, layers: &[Described<'_>]) -> Result<
     context.insert("environment", &variables.collect::<Vec<_>>());
     context.insert("labels", &labels.collect::<Vec<_>>());
     context.insert("user", &config.user());
-    context.insert("is_root", &(config.kind == Kind::Dev));
-    context.insert("directory", &config.directory());
+    context.insert("is_root", &(config.kind == ImageKind::Dev));
+    context.insert("directory", &config.working_directory());
     context.insert("port", &config.port());
-    context.insert("health", &config.health().map(|health| json!(health).to_string()));
-    context.insert("entry", &config.entry().map(|entry| json!([entry]).to_string()));
+    context.insert("health", &config.health_check().map(|health| json!(health).to_string()));
+    context.insert("entry", &config.entry_point().map(|entry| json!([entry]).to_string()));
     context.insert("command", &(!command.is_empty()).then(|| json!(command).to_string()));
     let mut templates = Tera::new();
-    templates.add_raw_template(FILE, TEMPLATE).map_err(failed)?;
-    templates.render(FILE, &context).map_err(failed)
+    templates.add_raw_template(DOCKERFILE_NAME, DOCKERFILE_TEMPLATE).map_err(failed)?;
+    templates.render(DOCKERFILE_NAME, &context).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::layer::Packed;
+    use super::super::layer::PackedLayer;
     use super::*;
-    use crate::tree::Tree;
+    use crate::tree::FileTree;
 
-    fn rendered(kind: Kind, has_entry: bool, has_notebook: bool) -> String {
-        let packed = Packed::new(&Tree::default(), 0, kind).expect("a layer");
+    fn render_example(kind: ImageKind, has_entry: bool, has_notebook: bool) -> String {
+        let packed = PackedLayer::new(&FileTree::default(), 0, kind).expect("a layer");
         let layers = [
-            Described { name: "base", purpose: "the C library", packed: &packed },
-            Described { name: "library", purpose: "what it is all for", packed: &packed },
+            DescribedLayer { name: "base", purpose: "the C library", packed: &packed },
+            DescribedLayer { name: "library", purpose: "what it is all for", packed: &packed },
         ];
-        let config = Config {
+        let config = ImageConfig {
             kind,
             title: "An image <of> ours".to_owned(),
             version: "1.0".to_owned(),
@@ -83,17 +87,21 @@ mod tests {
             environment: vec!["PATH=/usr/bin".to_owned(), "LANG=C.UTF-8".to_owned()],
             seconds: 0,
         };
-        render(&Name::new("oarlock", "1.0").expect("a name"), &config, &layers).expect("a text")
+        render_dockerfile(&ImageName::new("oarlock", "1.0").expect("a name"), &config, &layers)
+            .expect("a text")
     }
 
     #[test]
     fn the_text_says_what_the_image_says() {
-        assert_eq!(rendered(Kind::Prod, true, false), include_str!("../../tests/images/Dockerfile"));
+        assert_eq!(
+            render_example(ImageKind::Prod, true, false),
+            include_str!("../../tests/images/Dockerfile")
+        );
     }
 
     #[test]
     fn an_image_to_build_the_sources_begins_as_root_and_is_not_asked_how_it_is() {
-        let text = rendered(Kind::Dev, true, false);
+        let text = render_example(ImageKind::Dev, true, false);
         assert!(
             text.contains("\nUSER 0:0\nWORKDIR /oarlock\nENTRYPOINT [\"/usr/bin/oarlock-dev\"]\n"),
             "{text}"
@@ -103,13 +111,13 @@ mod tests {
 
     #[test]
     fn an_image_without_a_program_to_decide_runs_what_it_is_told() {
-        let text = rendered(Kind::Prod, false, false);
+        let text = render_example(ImageKind::Prod, false, false);
         assert!(text.ends_with("\nCMD [\"oarlock\",\"--help\"]\n") && !text.contains("ENTRYPOINT"), "{text}");
     }
 
     #[test]
     fn an_image_with_notebooks_serves_them_and_says_where() {
-        let text = rendered(Kind::Prod, true, true);
+        let text = render_example(ImageKind::Prod, true, true);
         assert!(
             text.ends_with("\nENTRYPOINT [\"/usr/bin/oarlock-entry\"]\nCMD [\"oarlock-notebook\"]\n"),
             "{text}"

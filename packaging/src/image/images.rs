@@ -49,24 +49,24 @@ use crate::error::Error;
 /// A file that describes images.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Images {
+pub struct ImageCatalog {
     /// What they are called, before the colon.
     pub name: String,
     /// Where the packages of Debian come from.
-    pub debian: Debian,
+    pub debian: DebianSources,
     /// What packages bring and images do without.
     #[serde(default)]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedPaths>,
     /// What they are made of, by name.
-    pub layers: BTreeMap<String, Layer>,
+    pub layers: BTreeMap<String, LayerSpec>,
     /// All of them.
-    pub images: Vec<Image>,
+    pub images: Vec<ImageSpec>,
 }
 
 /// Where packages of Debian come from, and which are not wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Debian {
+pub struct DebianSources {
     /// The suites; of each package the newest is taken, whichever has it.
     pub suites: Vec<String>,
     /// Suites of which nothing is taken but what is built of these sources.
@@ -82,7 +82,7 @@ pub struct Debian {
 /// What an image is for.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ImageKind {
     /// To run programs, with nothing in it that they do without.
     #[default]
     Prod,
@@ -93,10 +93,10 @@ pub enum Kind {
 /// Directories and files that images do without.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LeftOut {
+pub struct ExcludedPaths {
     /// The kinds of images that do without them.
-    #[serde(default = "prod_alone")]
-    pub kinds: Vec<Kind>,
+    #[serde(default = "default_excluded_kinds")]
+    pub kinds: Vec<ImageKind>,
     /// Directories with all in them, or files.
     pub below: Vec<String>,
     /// What is kept nevertheless: files whose names begin so.
@@ -109,10 +109,10 @@ pub struct LeftOut {
 /// What an image is made of.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Layer {
+pub struct LayerSpec {
     /// What the images are for that have it.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// What it is for.
     pub purpose: String,
     /// Packages of Debian, which bring what they depend on.
@@ -138,7 +138,7 @@ pub struct Layer {
 /// An image.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Image {
+pub struct ImageSpec {
     /// What stands behind the version in its tag, such as `-noavx`.
     pub suffix: String,
     /// What it is, in a few words.
@@ -153,32 +153,32 @@ pub struct Image {
 }
 
 /// The images of Oarlock.
-pub const OWN: &str = include_str!("../../images.toml");
+pub const OWN_IMAGES: &str = include_str!("../../images.toml");
 
-impl Images {
+impl ImageCatalog {
     /// Reads a file.
     ///
     /// # Errors
     ///
     /// When it is not such a file, or names what it does not have.
-    pub fn read(file: &str, text: &str) -> Result<Self, Error> {
-        let images: Self = toml::from_str(text).map_err(|error| Error::of_syntax(file, text, &error))?;
-        images.check().map_err(|error| error.of_file(file))?;
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, Error> {
+        let images: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
+        images.check_references().map_err(|error| error.in_file(file))?;
         Ok(images)
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check_references(&self) -> Result<(), Error> {
         let mut suffixes = BTreeSet::new();
-        for Image { suffix, layers, .. } in &self.images {
+        for ImageSpec { suffix, layers, .. } in &self.images {
             if !suffixes.insert(suffix) {
                 return Err(Error::new(format!("expected one image with the suffix `{suffix}`, found two")));
             }
-            super::Name::new(&self.name, &format!("0{suffix}"))?;
+            super::ImageName::new(&self.name, &format!("0{suffix}"))?;
             if layers.is_empty() {
                 return Err(Error::new(format!("expected layers of the image `{suffix}`, found none")));
             }
             for layer in layers {
-                self.layer(layer)?;
+                self.find_layer(layer)?;
             }
             let kinds = layers.iter().filter_map(|layer| Some(self.layers.get(layer)?.kind));
             if kinds.clone().any(|kind| Some(kind) != kinds.clone().next()) {
@@ -199,7 +199,7 @@ impl Images {
     /// # Errors
     ///
     /// When there is none.
-    pub fn layer(&self, name: &str) -> Result<&Layer, Error> {
+    pub fn find_layer(&self, name: &str) -> Result<&LayerSpec, Error> {
         let layer = self.layers.get(name);
         layer.ok_or_else(|| Error::new(format!("expected the name of a layer, found `{name}`")))
     }
@@ -209,17 +209,17 @@ impl Images {
     /// # Errors
     ///
     /// When it names a layer that there is not.
-    pub fn own_of(&self, image: &Image) -> Result<Vec<&str>, Error> {
+    pub fn own_packages(&self, image: &ImageSpec) -> Result<Vec<&str>, Error> {
         let mut names = Vec::new();
         for layer in &image.layers {
-            names.extend(self.layer(layer)?.own.iter().map(String::as_str));
+            names.extend(self.find_layer(layer)?.own.iter().map(String::as_str));
         }
         Ok(names)
     }
 
     /// The image that a tag is of, whatever the version in it.
     #[must_use]
-    pub fn of_tag(&self, tag: &str) -> Option<&Image> {
+    pub fn image_of_tag(&self, tag: &str) -> Option<&ImageSpec> {
         let of_it = self.images.iter().filter(|image| tag.ends_with(&image.suffix));
         of_it.max_by_key(|image| image.suffix.len())
     }
@@ -229,13 +229,13 @@ impl Images {
     /// # Errors
     ///
     /// When it has no layers, or one that there is not.
-    pub fn kind(&self, image: &Image) -> Result<Kind, Error> {
-        Ok(self.layer(image.layers.first().map_or("", String::as_str))?.kind)
+    pub fn kind_of_image(&self, image: &ImageSpec) -> Result<ImageKind, Error> {
+        Ok(self.find_layer(image.layers.first().map_or("", String::as_str))?.kind)
     }
 
     /// What packages bring and images of a kind do without.
     #[must_use]
-    pub fn left_out(&self, kind: Kind) -> Vec<&LeftOut> {
+    pub fn excluded_paths(&self, kind: ImageKind) -> Vec<&ExcludedPaths> {
         self.left_out.iter().filter(|it| it.kinds.contains(&kind)).collect()
     }
 
@@ -245,11 +245,11 @@ impl Images {
     /// # Errors
     ///
     /// When there is none with such a suffix.
-    pub fn chosen(&self, wanted: &[String]) -> Result<Vec<&Image>, Error> {
+    pub fn select_images(&self, wanted: &[String]) -> Result<Vec<&ImageSpec>, Error> {
         if wanted.is_empty() {
             return Ok(self.images.iter().collect());
         }
-        let mut chosen: Vec<&Image> = Vec::new();
+        let mut chosen: Vec<&ImageSpec> = Vec::new();
         for name in wanted {
             let image = self.images.iter().find(|image| image.label() == name.trim_start_matches('-'));
             let image = image.ok_or_else(|| {
@@ -265,18 +265,18 @@ impl Images {
     }
 }
 
-impl Debian {
+impl DebianSources {
     /// All suites, also those of which little is taken.
     pub fn all_suites(&self) -> impl Iterator<Item = &String> {
         self.suites.iter().chain(self.only.keys())
     }
 }
 
-fn prod_alone() -> Vec<Kind> {
-    vec![Kind::Prod]
+fn default_excluded_kinds() -> Vec<ImageKind> {
+    vec![ImageKind::Prod]
 }
 
-impl Image {
+impl ImageSpec {
     /// What it is called among the images.
     #[must_use]
     pub fn label(&self) -> &str {
@@ -288,24 +288,25 @@ impl Image {
 mod tests {
     use super::*;
 
-    fn refused(change: impl Fn(&str) -> String) -> String {
+    fn refusal_after(change: impl Fn(&str) -> String) -> String {
         let text = "name = \"x\"\n[debian]\nsuites = [\"s\"]\narchitecture = \"amd64\"\n\
                     [layers.base]\npurpose = \"p\"\n[[images]]\nsuffix = \"\"\ntitle = \"t\"\n\
                     layers = [\"base\"]\nbudget_mb = 1\n";
-        assert!(Images::read("images.toml", text).is_ok());
-        Images::read("images.toml", &change(text)).expect_err("a mistake").to_string()
+        assert!(ImageCatalog::from_toml("images.toml", text).is_ok());
+        ImageCatalog::from_toml("images.toml", &change(text)).expect_err("a mistake").to_string()
     }
 
     #[test]
     fn a_mistake_is_named_with_its_file() {
-        let unknown = refused(|text| text.replace("[\"base\"]", "[\"other\"]"));
+        let unknown = refusal_after(|text| text.replace("[\"base\"]", "[\"other\"]"));
         assert_eq!(unknown, "`images.toml`: expected the name of a layer, found `other`");
-        let unused = refused(|text| text.replace("[[images]]", "[layers.more]\npurpose = \"q\"\n[[images]]"));
+        let unused =
+            refusal_after(|text| text.replace("[[images]]", "[layers.more]\npurpose = \"q\"\n[[images]]"));
         assert!(unused.contains("expected an image with the layer `more`"), "{unused}");
-        let name = refused(|text| text.replace("name = \"x\"", "name = \"X\""));
+        let name = refusal_after(|text| text.replace("name = \"x\"", "name = \"X\""));
         assert!(name.contains("lower-case"), "{name}");
-        assert!(refused(|text| text.replace("budget_mb", "budget")).contains("line 11"));
-        let mixed = refused(|text| {
+        assert!(refusal_after(|text| text.replace("budget_mb", "budget")).contains("line 11"));
+        let mixed = refusal_after(|text| {
             text.replace("[[images]]", "[layers.tools]\nkind = \"dev\"\npurpose = \"q\"\n[[images]]")
                 .replace("[\"base\"]", "[\"base\", \"tools\"]")
         });
@@ -314,11 +315,15 @@ mod tests {
 
     #[test]
     fn our_own_images_are_found_by_their_suffixes() {
-        let images = Images::read("images.toml", OWN).expect("our own images");
-        let chosen = images.chosen(&["plain".into(), "-slim".into()]).expect("two images");
+        let images = ImageCatalog::from_toml("images.toml", OWN_IMAGES).expect("our own images");
+        let chosen = images.select_images(&["plain".into(), "-slim".into()]).expect("two images");
         assert_eq!(chosen.iter().map(|image| image.suffix.as_str()).collect::<Vec<_>>(), ["", "-slim"]);
         assert!(
-            images.chosen(&["fat".into()]).expect_err("no image").to_string().contains("`plain`, `slim`")
+            images
+                .select_images(&["fat".into()])
+                .expect_err("no image")
+                .to_string()
+                .contains("`plain`, `slim`")
         );
     }
 }

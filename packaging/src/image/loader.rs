@@ -4,35 +4,39 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::bytecode::write_to;
+use super::bytecode::extract_tree;
 use crate::error::Error;
-use crate::file::NewDirectory;
-use crate::tree::{Entry, Tree};
+use crate::file::StagedDirectory;
+use crate::tree::{FileTree, TreeEntry};
 
 /// What makes the list, and the list.
-const MAKER: &str = "usr/sbin/ldconfig";
-const LIST: &str = "etc/ld.so.cache";
+const LDCONFIG_PATH: &str = "usr/sbin/ldconfig";
+const LOADER_CACHE_PATH: &str = "etc/ld.so.cache";
 
 /// The list of the libraries in a root. It is the same wherever it is made.
-pub(super) fn list(root: &Tree, scratch: &Path) -> Result<Tree, Error> {
-    let mut tree = Tree::default();
-    if root.get(MAKER).is_none() {
+pub(super) fn build_loader_cache(root: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
+    let mut tree = FileTree::default();
+    if root.get(LDCONFIG_PATH).is_none() {
         return Ok(tree);
     }
     let mut needed = root.clone();
-    let is_needed = |path: &str| path.contains(".so") || path == MAKER || root.file(path).is_none();
+    let is_needed =
+        |path: &str| path.contains(".so") || path == LDCONFIG_PATH || root.file_bytes(path).is_none();
     needed.retain(is_needed);
-    let place = NewDirectory::beside(&scratch.join("libraries"))?;
-    write_to(&needed, place.path())?;
+    let place = StagedDirectory::create_beside(&scratch.join("libraries"))?;
+    extract_tree(&needed, place.path())?;
     // It is linked with nothing, so that it runs as it is.
-    let mut maker = Command::new(place.path().join(MAKER));
+    let mut maker = Command::new(place.path().join(LDCONFIG_PATH));
     maker.arg("-X").arg("-r").arg(place.path()).env_clear();
-    let output = maker.output().map_err(|error| Error::from(error).of_file(MAKER))?;
+    let output = maker.output().map_err(|error| Error::from(error).in_file(LDCONFIG_PATH))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::new(format!("`{MAKER}` failed: {}", said.trim())));
+        return Err(Error::new(format!("`{LDCONFIG_PATH}` failed: {}", said.trim())));
     }
-    tree.put(LIST, Entry::file(std::fs::read(place.path().join(LIST))?))?;
+    tree.insert_entry(
+        LOADER_CACHE_PATH,
+        TreeEntry::file(std::fs::read(place.path().join(LOADER_CACHE_PATH))?),
+    )?;
     Ok(tree)
 }
 
@@ -43,18 +47,21 @@ mod tests {
     #[test]
     fn the_list_is_what_the_program_of_the_image_makes_of_its_libraries() {
         let place = tempfile::tempdir().expect("a directory");
-        let mut root = Tree::default();
+        let mut root = FileTree::default();
         for path in ["etc/hosts", "usr/lib/liba.so.1", "usr/lib/a.txt"] {
-            root.put(path, Entry::file(*b"")).expect("a path");
+            root.insert_entry(path, TreeEntry::file(*b"")).expect("a path");
         }
-        assert_eq!(list(&root, place.path()), Ok(Tree::default()));
+        assert_eq!(build_loader_cache(&root, place.path()), Ok(FileTree::default()));
         let mut made_by = |lines: &str| {
             let text = format!("#!/bin/sh\n{lines}\n");
-            root.put(MAKER, Entry::program(text.into_bytes())).expect("a path");
-            list(&root, place.path())
+            root.insert_entry(LDCONFIG_PATH, TreeEntry::program(text.into_bytes())).expect("a path");
+            build_loader_cache(&root, place.path())
         };
         let made = made_by("echo \"$1 $2\" \"$3\"/usr/lib/* | sed \"s|$3||g\" > \"$3/etc/ld.so.cache\"");
-        assert_eq!(made.expect("a list").file(LIST), Some(&b"-X -r /usr/lib/liba.so.1\n"[..]));
+        assert_eq!(
+            made.expect("a list").file_bytes(LOADER_CACHE_PATH),
+            Some(&b"-X -r /usr/lib/liba.so.1\n"[..])
+        );
         let error = made_by("echo no room >&2; exit 1").expect_err("a failure").to_string();
         assert_eq!(error, "`usr/sbin/ldconfig` failed: no room");
     }

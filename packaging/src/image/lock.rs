@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::images::Image;
+use super::images::ImageSpec;
 use crate::error::Error;
 
 /// What images are made of that is not ours.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct DebianLock {
     /// The kind of machine, as Debian calls it.
     pub architecture: String,
     /// When the newest of the indexes was made, in seconds since 1970. Everything in images is of that time.
     pub date: u64,
     /// The packages, in the order of their names.
-    pub packages: Vec<Locked>,
+    pub packages: Vec<LockedPackage>,
 }
 
 /// A package, to the byte.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Locked {
+pub struct LockedPackage {
     /// What it is called.
     pub name: String,
     /// Its version.
@@ -42,28 +42,28 @@ pub struct Locked {
 }
 
 /// The packages of Oarlock's own images.
-pub const OWN: &str = include_str!("../../debian.lock.toml");
+pub const OWN_LOCK: &str = include_str!("../../debian.lock.toml");
 
 /// Where that lies in the sources.
-pub const FILE: &str = "packaging/debian.lock.toml";
+pub const LOCK_PATH: &str = "packaging/debian.lock.toml";
 
-const HEAD: &str =
+const LOCK_HEADER: &str =
     "# The packages of Debian that images are made of; `oarlock-pack image lock` writes this file.\n\n";
 
-impl Lock {
+impl DebianLock {
     /// Reads a file.
     ///
     /// # Errors
     ///
     /// When it is none, or says something that no lock does.
-    pub fn read(file: &str, text: &str) -> Result<Self, Error> {
-        let lock: Self = toml::from_str(text).map_err(|error| Error::of_syntax(file, text, &error))?;
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, Error> {
+        let lock: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
         let mut names = BTreeSet::new();
         for package in &lock.packages {
-            package.check().map_err(|error| error.of_part(&package.name).of_file(file))?;
+            package.check_fields().map_err(|error| error.in_part(&package.name).in_file(file))?;
             if !names.insert(&package.name) {
                 return Err(
-                    Error::new(format!("expected `{}` once, found it twice", package.name)).of_file(file)
+                    Error::new(format!("expected `{}` once, found it twice", package.name)).in_file(file)
                 );
             }
         }
@@ -75,27 +75,27 @@ impl Lock {
     /// # Errors
     ///
     /// When a text cannot be written so.
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_toml(&self) -> Result<String, Error> {
         let text = toml::to_string(self).map_err(|error| Error::new(error.to_string()))?;
-        Ok(format!("{HEAD}{text}"))
+        Ok(format!("{LOCK_HEADER}{text}"))
     }
 
     /// What images need.
-    pub fn of_images<'l>(&'l self, images: &[&Image]) -> Vec<&'l Locked> {
-        let is_needed = |package: &&Locked| {
+    pub fn packages_of_images<'l>(&'l self, images: &[&ImageSpec]) -> Vec<&'l LockedPackage> {
+        let is_needed = |package: &&LockedPackage| {
             package.layers.iter().any(|layer| images.iter().any(|image| image.layers.contains(layer)))
         };
         self.packages.iter().filter(is_needed).collect()
     }
 
     /// What a layer needs.
-    pub fn of_layer<'l>(&'l self, layer: &'l str) -> impl Iterator<Item = &'l Locked> {
+    pub fn packages_of_layer<'l>(&'l self, layer: &'l str) -> impl Iterator<Item = &'l LockedPackage> {
         self.packages.iter().filter(move |package| package.layers.iter().any(|it| it == layer))
     }
 }
 
-impl Locked {
-    fn check(&self) -> Result<(), Error> {
+impl LockedPackage {
+    fn check_fields(&self) -> Result<(), Error> {
         let is_hash =
             self.sha256.len() == 64 && self.sha256.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
         if !is_hash {
@@ -114,7 +114,7 @@ impl Locked {
 
     /// What its file is called.
     #[must_use]
-    pub fn file(&self) -> &str {
+    pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 }
@@ -123,8 +123,8 @@ impl Locked {
 mod tests {
     use super::*;
 
-    fn lock() -> Lock {
-        let package = |name: &str| Locked {
+    fn example_lock() -> DebianLock {
+        let package = |name: &str| LockedPackage {
             name: name.to_owned(),
             version: "1:1.0-1+b2".to_owned(),
             architecture: "amd64".to_owned(),
@@ -134,47 +134,56 @@ mod tests {
             size: 7,
             sha256: "0f".repeat(32),
         };
-        Lock { architecture: "amd64".to_owned(), date: 9, packages: vec![package("libx"), package("x")] }
+        DebianLock {
+            architecture: "amd64".to_owned(),
+            date: 9,
+            packages: vec![package("libx"), package("x")],
+        }
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        let text = lock().to_text().expect("a text");
-        assert_eq!(Lock::read("lock", &text).expect("a lock"), lock());
-        assert_eq!(lock().packages[1].file(), "x_1.0-1+b2_amd64.deb");
-        assert_eq!(lock().of_layer("base").count(), 2);
-        assert_eq!(lock().of_layer("other").count(), 0);
+        let text = example_lock().to_toml().expect("a text");
+        assert_eq!(DebianLock::from_toml("lock", &text).expect("a lock"), example_lock());
+        assert_eq!(example_lock().packages[1].file_name(), "x_1.0-1+b2_amd64.deb");
+        assert_eq!(example_lock().packages_of_layer("base").count(), 2);
+        assert_eq!(example_lock().packages_of_layer("other").count(), 0);
     }
 
     #[test]
     fn a_lock_that_no_lock_should_be_is_refused() {
-        let refused = |change: fn(&mut Lock)| {
-            let mut lock = lock();
+        let refused = |change: fn(&mut DebianLock)| {
+            let mut lock = example_lock();
             change(&mut lock);
-            Lock::read("lock", &lock.to_text().expect("a text")).expect_err("a mistake").to_string()
+            DebianLock::from_toml("lock", &lock.to_toml().expect("a text"))
+                .expect_err("a mistake")
+                .to_string()
         };
         assert!(
             refused(|it| it.packages[0].sha256.make_ascii_uppercase()).contains("`libx`: expected a SHA-256")
         );
         for path in ["../x.deb", "pool//x.deb", "pool/x.rpm", "pool/a b.deb", "/pool/x.deb", ".hidden/x.deb"]
         {
-            let mut lock = lock();
+            let mut lock = example_lock();
             path.clone_into(&mut lock.packages[0].path);
-            let error = Lock::read("lock", &lock.to_text().expect("a text")).expect_err(path).to_string();
+            let error =
+                DebianLock::from_toml("lock", &lock.to_toml().expect("a text")).expect_err(path).to_string();
             assert!(error.contains("expected the path of a package"), "{error}");
         }
         assert!(refused(|it| it.packages[1].name = "libx".to_owned()).contains("expected `libx` once"));
-        let syntax = Lock::read("lock", "date = 1\narchitecture = 2\npackages = []\n").expect_err("a number");
+        let syntax = DebianLock::from_toml("lock", "date = 1\narchitecture = 2\npackages = []\n")
+            .expect_err("a number");
         assert!(syntax.to_string().contains("line 2"), "{syntax}");
     }
 
     #[test]
     fn our_own_lock_has_every_package_that_our_own_images_name() {
-        let lock = Lock::read(FILE, OWN).expect("our own lock");
-        let images = super::super::Images::read("packaging/images.toml", super::super::images::OWN);
+        let lock = DebianLock::from_toml(LOCK_PATH, OWN_LOCK).expect("our own lock");
+        let images =
+            super::super::ImageCatalog::from_toml("packaging/images.toml", super::super::images::OWN_IMAGES);
         for (name, layer) in &images.expect("our own images").layers {
             for root in &layer.debian {
-                assert!(lock.of_layer(name).any(|package| package.name == *root), "{name}: {root}");
+                assert!(lock.packages_of_layer(name).any(|package| package.name == *root), "{name}: {root}");
             }
         }
     }

@@ -7,51 +7,51 @@ use std::time::Duration;
 use ureq::Agent;
 
 use crate::date;
-use crate::deb::compression::unpack;
-use crate::deb::control::Paragraph;
+use crate::deb::compression::decompress_by_name;
+use crate::deb::control::ControlParagraph;
 use crate::error::Error;
-use crate::wheel::sha256;
+use crate::wheel::sha256_hex;
 
 /// Where the packages of Debian lie, and those that mend what is not safe.
-pub struct Mirror {
+pub struct DebianMirror {
     agent: Agent,
     main: String,
     security: String,
 }
 
 /// What a mirror said of a suite, with the signature checked.
-pub struct Index {
+pub struct SuiteIndex {
     /// A paragraph for each package.
-    pub packages: Vec<Paragraph>,
+    pub packages: Vec<ControlParagraph>,
     /// When it was made, in seconds since 1970.
     pub date: u64,
 }
 
 /// Where a machine says which mirrors it uses.
-const SOURCES: &str = "/etc/apt";
+const APT_SOURCES_DIRECTORY: &str = "/etc/apt";
 
 /// The keys that Debian signs with, on every machine of Debian.
-const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const DEBIAN_KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Longer than a package takes on a slow line.
-const PATIENCE: Duration = Duration::from_secs(300);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// More than any package or index of Debian has.
-const LARGEST: u64 = 2 << 30;
+const MAX_DOWNLOAD_BYTES: u64 = 2 << 30;
 
-impl Mirror {
+impl DebianMirror {
     /// The mirror at an address, such as `http://mirror.example.org/debian`; what is about security lies beside it, under
     /// the same name with `-security` behind.
     ///
     /// # Errors
     ///
     /// When it is no such address.
-    pub fn at(address: &str) -> Result<Self, Error> {
+    pub fn at_address(address: &str) -> Result<Self, Error> {
         let address = address.trim_end_matches('/');
-        Self::of(address, &format!("{address}-security"))
+        Self::with_addresses(address, &format!("{address}-security"))
     }
 
-    fn of(main: &str, security: &str) -> Result<Self, Error> {
+    fn with_addresses(main: &str, security: &str) -> Result<Self, Error> {
         for address in [main, security] {
             if !address.starts_with("http://") {
                 return Err(Error::new(format!(
@@ -60,8 +60,10 @@ impl Mirror {
                 )));
             }
         }
-        let config =
-            Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build();
+        let config = Agent::config_builder()
+            .timeout_global(Some(DOWNLOAD_TIMEOUT))
+            .http_status_as_error(false)
+            .build();
         Ok(Self { agent: config.into(), main: main.to_owned(), security: security.to_owned() })
     }
 
@@ -71,33 +73,33 @@ impl Mirror {
     ///
     /// When it takes them from none.
     pub fn of_machine() -> Result<Self, Error> {
-        let addresses = addresses(Path::new(SOURCES))?;
+        let addresses = source_addresses(Path::new(APT_SOURCES_DIRECTORY))?;
         let ending = |end: &str| addresses.iter().find(|it| it.starts_with("http://") && it.ends_with(end));
         let main = ending("/debian").ok_or_else(|| {
             Error::new(
                 "expected a mirror of Debian, an address such as `http://mirror.example.org/debian`, found none; name one with \
                  `--mirror`, or a directory that holds the packages with `--pool`",
             )
-            .of_file(SOURCES)
+            .in_file(APT_SOURCES_DIRECTORY)
         })?;
         let security = ending("/debian-security").cloned().unwrap_or_else(|| format!("{main}-security"));
-        Self::of(main, &security)
+        Self::with_addresses(main, &security)
     }
 
     /// What lies at a path beside a suite; nothing where nothing does.
-    pub(crate) fn get(&self, suite: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        let mirror = if parts_of(suite).0.ends_with("-security") { &self.security } else { &self.main };
+    pub(crate) fn fetch_file(&self, suite: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        let mirror = if split_suite(suite).0.ends_with("-security") { &self.security } else { &self.main };
         let address = format!("{mirror}/{path}");
-        let failed = |error: ureq::Error| Error::new(error.to_string()).of_file(&address);
+        let failed = |error: ureq::Error| Error::new(error.to_string()).in_file(&address);
         let mut response = self.agent.get(&address).call().map_err(failed)?;
         match response.status().as_u16() {
             200 => {
-                let bytes = response.body_mut().with_config().limit(LARGEST).read_to_vec();
+                let bytes = response.body_mut().with_config().limit(MAX_DOWNLOAD_BYTES).read_to_vec();
                 bytes.map(Some).map_err(failed)
             }
             404 | 410 => Ok(None),
             status => {
-                Err(Error::new(format!("expected the file, found the status {status}")).of_file(&address))
+                Err(Error::new(format!("expected the file, found the status {status}")).in_file(&address))
             }
         }
     }
@@ -107,44 +109,47 @@ impl Mirror {
     /// # Errors
     ///
     /// When there is none, it is not signed by Debian, or is not what was signed.
-    pub fn index(&self, suite: &str, architecture: &str) -> Result<Index, Error> {
-        let (suite, part) = parts_of(suite);
+    pub fn fetch_index(&self, suite: &str, architecture: &str) -> Result<SuiteIndex, Error> {
+        let (suite, part) = split_suite(suite);
         let need = |path: &str| {
             let path = format!("dists/{suite}/{path}");
-            let bytes = self.get(suite, &path)?;
+            let bytes = self.fetch_file(suite, &path)?;
             bytes.ok_or_else(|| Error::new(format!("expected `{path}` on the mirror, found none")))
         };
-        let release =
-            Paragraph::read_one(&signed(&need("InRelease")?)?).map_err(|error| error.of_part(suite))?;
+        let release = ControlParagraph::parse_single(&verify_signature(&need("InRelease")?)?)
+            .map_err(|error| error.in_part(suite))?;
         let path = format!("{part}/binary-{architecture}/Packages.xz");
-        let wanted = hash_of(&release, &path)
+        let wanted = listed_sha256(&release, &path)
             .ok_or_else(|| Error::new(format!("`{suite}`: expected the hash of `{path}`, found none")))?;
         let packed = need(&path)?;
-        if sha256(&packed) != wanted {
+        if sha256_hex(&packed) != wanted {
             return Err(Error::new(format!(
                 "`{suite}`: expected `{path}` with the SHA-256 {wanted}, found {}; the mirror may be about to change, try again",
-                sha256(&packed)
+                sha256_hex(&packed)
             )));
         }
         // It is packed as archives in packages are, whose names say how.
-        let text = unpack("Packages.tar.xz", &packed, LARGEST)?;
+        let text = decompress_by_name("Packages.tar.xz", &packed, MAX_DOWNLOAD_BYTES)?;
         let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
-        Ok(Index { packages: Paragraph::read(&text)?, date: date::read(release.need("Date")?)? })
+        Ok(SuiteIndex {
+            packages: ControlParagraph::parse_all(&text)?,
+            date: date::parse_rfc2822(release.require_field("Date")?)?,
+        })
     }
 }
 
 /// A suite, and which part of it is meant: the one that is Debian, where nothing stands behind a slash.
-fn parts_of(suite: &str) -> (&str, &str) {
+fn split_suite(suite: &str) -> (&str, &str) {
     suite.split_once('/').unwrap_or((suite, "main"))
 }
 
 /// What a mirror's text says, when Debian signed it.
-fn signed(bytes: &[u8]) -> Result<String, Error> {
+fn verify_signature(bytes: &[u8]) -> Result<String, Error> {
     let place = tempfile::tempdir()?;
     let (file, checked) = (place.path().join("InRelease"), place.path().join("checked"));
     std::fs::write(&file, bytes)?;
     let mut gpgv = Command::new("gpgv");
-    gpgv.args(["--keyring", KEYS, "--output"]).args([&checked, &file]);
+    gpgv.args(["--keyring", DEBIAN_KEYRING, "--output"]).args([&checked, &file]);
     let output = gpgv.output().map_err(|error| {
         Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it"))
     })?;
@@ -159,7 +164,7 @@ fn signed(bytes: &[u8]) -> Result<String, Error> {
 }
 
 /// The SHA-256 that an index of a suite has for a file.
-fn hash_of<'r>(release: &'r Paragraph, path: &str) -> Option<&'r str> {
+fn listed_sha256<'r>(release: &'r ControlParagraph, path: &str) -> Option<&'r str> {
     let mut lines = release.get("SHA256")?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     lines.find_map(|words| match words[..] {
         [hash, _, name] if name == path => Some(hash),
@@ -168,7 +173,7 @@ fn hash_of<'r>(release: &'r Paragraph, path: &str) -> Option<&'r str> {
 }
 
 /// All addresses that a machine's list of sources has, in both forms of such lists.
-fn addresses(directory: &Path) -> Result<Vec<String>, Error> {
+fn source_addresses(directory: &Path) -> Result<Vec<String>, Error> {
     let mut files = vec![directory.join("sources.list")];
     if let Ok(entries) = std::fs::read_dir(directory.join("sources.list.d")) {
         let mut more: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -178,7 +183,7 @@ fn addresses(directory: &Path) -> Result<Vec<String>, Error> {
     let mut addresses = Vec::new();
     for file in files {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        let of_file = |error: Error| error.of_file(file.display());
+        let of_file = |error: Error| error.in_file(file.display());
         let is_address = |word: &&str| word.contains("://");
         let found: Vec<&str> = match file.extension().and_then(|it| it.to_str()) {
             Some("list") => {
@@ -186,7 +191,7 @@ fn addresses(directory: &Path) -> Result<Vec<String>, Error> {
                 lines.filter_map(|line| line.split_whitespace().find(is_address)).collect()
             }
             Some("sources") => {
-                let paragraphs = Paragraph::read(&text).map_err(of_file)?;
+                let paragraphs = ControlParagraph::parse_all(&text).map_err(of_file)?;
                 let values = paragraphs.iter().filter_map(|paragraph| paragraph.get("URIs"));
                 addresses.extend(values.flat_map(str::split_whitespace).map(str::to_owned));
                 continue;
@@ -218,24 +223,27 @@ mod tests {
             "Types: deb\nURIs: http://two/debian http://three/debian-security\nSuites: x\n",
         );
         put(&more.join("b.save"), "deb http://no/debian x main\n");
-        let found = addresses(place.path()).expect("addresses");
+        let found = source_addresses(place.path()).expect("addresses");
         assert_eq!(found, ["http://one/debian", "http://two/debian", "http://three/debian-security"]);
     }
 
     #[test]
     fn a_suite_may_be_written_with_a_part_of_it() {
-        assert_eq!(parts_of("trixie-security"), ("trixie-security", "main"));
-        assert_eq!(parts_of("trixie-security/non-free"), ("trixie-security", "non-free"));
+        assert_eq!(split_suite("trixie-security"), ("trixie-security", "main"));
+        assert_eq!(split_suite("trixie-security/non-free"), ("trixie-security", "non-free"));
     }
 
     #[test]
     fn an_address_that_nothing_can_be_fetched_from_is_refused() {
-        let error = Mirror::at("https://mirror.example.org/debian").err().expect("a refusal").to_string();
+        let error = DebianMirror::at_address("https://mirror.example.org/debian")
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(error.contains("begins with `http://`, found `https://mirror"), "{error}");
     }
 
     #[test]
     fn what_nobody_signed_is_refused() {
-        assert!(signed(b"Suite: stable\n").is_err());
+        assert!(verify_signature(b"Suite: stable\n").is_err());
     }
 }

@@ -6,19 +6,19 @@ use crate::error::Error;
 
 /// A name such as `oarlock:1.0` or `registry.example.org:5000/team/oarlock:1.0-slim`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Name {
+pub struct ImageName {
     repository: String,
     tag: String,
 }
 
 /// How long what stands before the tag may be, and the tag.
-const LONGEST: usize = 255;
-const LONGEST_TAG: usize = 128;
+const MAX_REPOSITORY_LENGTH: usize = 255;
+const MAX_TAG_LENGTH: usize = 128;
 
 /// Where images lie whose names say no host.
-const HOST: &str = "docker.io";
+const DEFAULT_REGISTRY: &str = "docker.io";
 
-impl Name {
+impl ImageName {
     /// A name of two parts, which every engine takes.
     ///
     /// # Errors
@@ -30,10 +30,10 @@ impl Name {
             Err(Error::new(message))
         };
         let mut parts: Vec<&str> = repository.split('/').collect();
-        if parts.len() > 1 && is_host(parts[0]) {
+        if parts.len() > 1 && is_registry(parts[0]) {
             parts.remove(0);
         }
-        if repository.len() > LONGEST || !parts.iter().all(|part| is_part(part)) {
+        if repository.len() > MAX_REPOSITORY_LENGTH || !parts.iter().all(|part| is_name_component(part)) {
             return wrong(
                 "the name of an image of lower-case letters and digits, with `.`, `_` or `-` between them, such as `team/oarlock`",
                 repository,
@@ -42,7 +42,7 @@ impl Name {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let is_tag = tag.bytes().next().is_some_and(is_word)
             && tag.bytes().all(|byte| is_word(byte) || b".-".contains(&byte));
-        if !is_tag || tag.len() > LONGEST_TAG {
+        if !is_tag || tag.len() > MAX_TAG_LENGTH {
             return wrong("a tag of at most 128 letters, digits, `_`, `.` and `-`, such as `1.0-slim`", tag);
         }
         Ok(Self { repository: repository.to_owned(), tag: tag.to_owned() })
@@ -53,7 +53,7 @@ impl Name {
     /// # Errors
     ///
     /// When some engine would not take it.
-    pub fn read(text: &str) -> Result<Self, Error> {
+    pub fn parse_name(text: &str) -> Result<Self, Error> {
         // A colon before the last slash is that of a port.
         match text.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
             Some((repository, tag)) => Self::new(repository, tag),
@@ -75,30 +75,30 @@ impl Name {
 
     /// The same with the host that is meant where none is said, as some engines want it.
     #[must_use]
-    pub fn full(&self) -> String {
+    pub fn with_registry(&self) -> String {
         match self.repository.split_once('/') {
-            Some((host, _)) if is_host(host) => self.to_string(),
-            Some(_) => format!("{HOST}/{self}"),
-            None => format!("{HOST}/library/{self}"),
+            Some((host, _)) if is_registry(host) => self.to_string(),
+            Some(_) => format!("{DEFAULT_REGISTRY}/{self}"),
+            None => format!("{DEFAULT_REGISTRY}/library/{self}"),
         }
     }
 
     /// What the file is called that holds the image.
     #[must_use]
-    pub fn file(&self) -> String {
+    pub fn file_name(&self) -> String {
         let last = self.repository.rsplit('/').next().unwrap_or_default();
         format!("{last}-{}.tar", self.tag)
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ImageName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.repository, self.tag)
     }
 }
 
 /// Whether the first part of a name is a machine, and no part of the name there.
-fn is_host(part: &str) -> bool {
+fn is_registry(part: &str) -> bool {
     let (host, port) = part.split_once(':').map_or((part, None), |(host, port)| (host, Some(port)));
     let is_label = |label: &str| {
         !label.is_empty()
@@ -111,7 +111,7 @@ fn is_host(part: &str) -> bool {
 }
 
 /// Whether a part of a name is one.
-fn is_part(part: &str) -> bool {
+fn is_name_component(part: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let between = |run: &[u8]| {
         matches!(run, b"." | b"_" | b"__") || (!run.is_empty() && run.iter().all(|byte| *byte == b'-'))
@@ -136,11 +136,11 @@ mod tests {
             ("localhost/oarlock", "localhost/oarlock:1.0-slim"),
             ("registry.example.org:5000/a/b__c-----d.e", "registry.example.org:5000/a/b__c-----d.e:1.0-slim"),
         ] {
-            let name = Name::new(repository, "1.0-slim").expect(repository);
-            assert_eq!(name.full(), full);
+            let name = ImageName::new(repository, "1.0-slim").expect(repository);
+            assert_eq!(name.with_registry(), full);
             assert_eq!(name.to_string(), format!("{repository}:1.0-slim"));
         }
-        assert_eq!(Name::new("a.b/c/d", "1").expect("a name").file(), "d-1.tar");
+        assert_eq!(ImageName::new("a.b/c/d", "1").expect("a name").file_name(), "d-1.tar");
     }
 
     #[test]
@@ -162,11 +162,11 @@ mod tests {
             "host:99999/a",
             &long,
         ] {
-            let error = Name::new(repository, "1").expect_err(repository).to_string();
+            let error = ImageName::new(repository, "1").expect_err(repository).to_string();
             assert!(error.starts_with("expected the name of an image"), "{error}");
         }
         for tag in ["", ".1", "-1", "1+2", "1/2", "1:2", &long] {
-            let error = Name::new("oarlock", tag).expect_err(tag).to_string();
+            let error = ImageName::new("oarlock", tag).expect_err(tag).to_string();
             assert!(error.starts_with("expected a tag"), "{error}");
         }
     }

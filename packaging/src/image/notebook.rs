@@ -1,21 +1,21 @@
 //! The tutorial as notebooks, and the program that serves them.
 
 use crate::error::Error;
-use crate::tree::{Entry, Tree};
+use crate::tree::{FileTree, TreeEntry};
 
 /// What the program is called.
-pub(super) const PROGRAM: &str = "oarlock-notebook";
+pub(super) const NOTEBOOK_PROGRAM: &str = "oarlock-notebook";
 
 /// Where it listens unless it is told otherwise.
-pub(super) const PORT: u16 = 8888;
+pub(super) const NOTEBOOK_PORT: u16 = 8888;
 
-const TEXT: &str = include_str!("../../../docker/notebook.py");
+const SERVER_SCRIPT: &str = include_str!("../../../docker/notebook.py");
 
 /// Where the program finds the notebooks.
-const PLACE: &str = "usr/share/oarlock/notebooks";
+const NOTEBOOK_DIRECTORY: &str = "usr/share/oarlock/notebooks";
 
 /// The notebooks, and what they read.
-const FILES: [(&str, &[u8]); 8] = [
+const NOTEBOOK_FILES: [(&str, &[u8]); 8] = [
     ("1-arrays.ipynb", include_bytes!("../../../docs/notebooks/1-arrays.ipynb")),
     ("2-other-libraries.ipynb", include_bytes!("../../../docs/notebooks/2-other-libraries.ipynb")),
     ("3-a-line.ipynb", include_bytes!("../../../docs/notebooks/3-a-line.ipynb")),
@@ -27,9 +27,11 @@ const FILES: [(&str, &[u8]); 8] = [
 ];
 
 /// Puts all of them into an image.
-pub(super) fn put(tree: &mut Tree) -> Result<(), Error> {
-    tree.put(&format!("usr/bin/{PROGRAM}"), Entry::program(TEXT.as_bytes()))?;
-    FILES.iter().try_for_each(|(name, bytes)| tree.put(&format!("{PLACE}/{name}"), Entry::file(*bytes)))
+pub(super) fn install_notebooks(tree: &mut FileTree) -> Result<(), Error> {
+    tree.insert_entry(&format!("usr/bin/{NOTEBOOK_PROGRAM}"), TreeEntry::program(SERVER_SCRIPT.as_bytes()))?;
+    NOTEBOOK_FILES.iter().try_for_each(|(name, bytes)| {
+        tree.insert_entry(&format!("{NOTEBOOK_DIRECTORY}/{name}"), TreeEntry::file(*bytes))
+    })
 }
 
 #[cfg(test)]
@@ -45,7 +47,7 @@ mod tests {
             .filter(|name| name.ends_with(".ipynb"))
             .collect();
         there.sort();
-        let ours = FILES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".ipynb"));
+        let ours = NOTEBOOK_FILES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".ipynb"));
         assert_eq!(there, ours.collect::<Vec<_>>());
     }
 }

@@ -3,36 +3,36 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::lock::Locked;
-use super::mirror::Mirror;
+use super::lock::LockedPackage;
+use super::mirror::DebianMirror;
 use crate::error::Error;
 use crate::file;
-use crate::wheel::sha256;
+use crate::wheel::sha256_hex;
 
 /// A directory of packages.
-pub struct Pool {
+pub struct PackagePool {
     directory: PathBuf,
     /// What fills it; why there is none matters when something is missing.
-    mirror: Option<Result<Mirror, Error>>,
+    mirror: Option<Result<DebianMirror, Error>>,
 }
 
-impl Pool {
+impl PackagePool {
     /// A directory that holds all that is needed. Nothing is fetched, and nothing is written there.
     #[must_use]
-    pub fn at(directory: &Path) -> Self {
+    pub fn in_directory(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), mirror: None }
     }
 
     /// A directory that a mirror fills, if there is one.
     #[must_use]
-    pub fn filled_from(directory: &Path, mirror: Result<Mirror, Error>) -> Self {
+    pub fn with_mirror(directory: &Path, mirror: Result<DebianMirror, Error>) -> Self {
         Self { directory: directory.to_owned(), mirror: Some(mirror) }
     }
 
     /// Whether a package does not have to be fetched.
     #[must_use]
-    pub fn has(&self, package: &Locked) -> bool {
-        self.place(package).metadata().is_ok_and(|it| it.len() == package.size)
+    pub fn has_package(&self, package: &LockedPackage) -> bool {
+        self.package_path(package).metadata().is_ok_and(|it| it.len() == package.size)
     }
 
     /// The bytes of a package, which are those of the lock.
@@ -40,64 +40,67 @@ impl Pool {
     /// # Errors
     ///
     /// When it is nowhere, or what is there are not those.
-    pub fn take(&self, package: &Locked) -> Result<Vec<u8>, Error> {
-        let place = self.place(package);
+    pub fn read_package(&self, package: &LockedPackage) -> Result<Vec<u8>, Error> {
+        let place = self.package_path(package);
         let kept = match std::fs::read(&place) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            kept => Some(kept.map_err(|error| Error::from(error).of_file(place.display()))?),
+            kept => Some(kept.map_err(|error| Error::from(error).in_file(place.display()))?),
         };
         match (kept, &self.mirror) {
-            (Some(bytes), _) if is_it(package, &bytes) => Ok(bytes),
-            (Some(bytes), None) => Err(wrong(package, &bytes).of_file(place.display())),
+            (Some(bytes), _) if matches_lock(package, &bytes) => Ok(bytes),
+            (Some(bytes), None) => Err(mismatch_error(package, &bytes).in_file(place.display())),
             (None, None) => Err(Error::new(format!(
                 "expected {}, found none; without `--pool` it is fetched from a mirror",
-                named(package)
+                pool_file_name(package)
             ))
-            .of_file(place.display())),
+            .in_file(place.display())),
             (_, Some(mirror)) => {
-                let fetched = mirror.as_ref().map_err(Error::clone)?.get(&package.suite, &package.path)?;
-                let bytes = fetched.ok_or_else(|| vanished(package))?;
-                if !is_it(package, &bytes) {
-                    return Err(wrong(package, &bytes).of_file(format!("{} of the mirror", package.path)));
+                let fetched =
+                    mirror.as_ref().map_err(Error::clone)?.fetch_file(&package.suite, &package.path)?;
+                let bytes = fetched.ok_or_else(|| vanished_error(package))?;
+                if !matches_lock(package, &bytes) {
+                    return Err(
+                        mismatch_error(package, &bytes).in_file(format!("{} of the mirror", package.path))
+                    );
                 }
-                file::write(&place, &bytes)?;
+                file::write_file(&place, &bytes)?;
                 Ok(bytes)
             }
         }
     }
 
-    fn place(&self, package: &Locked) -> PathBuf {
-        self.directory.join(package.file())
+    fn package_path(&self, package: &LockedPackage) -> PathBuf {
+        self.directory.join(package.file_name())
     }
 }
 
-fn named(package: &Locked) -> String {
+fn pool_file_name(package: &LockedPackage) -> String {
     format!("`{}` {}", package.name, package.version)
 }
 
-fn is_it(package: &Locked, bytes: &[u8]) -> bool {
-    bytes.len() as u64 == package.size && sha256(bytes) == package.sha256
+fn matches_lock(package: &LockedPackage, bytes: &[u8]) -> bool {
+    bytes.len() as u64 == package.size && sha256_hex(bytes) == package.sha256
 }
 
-fn wrong(package: &Locked, bytes: &[u8]) -> Error {
+fn mismatch_error(package: &LockedPackage, bytes: &[u8]) -> Error {
     Error::new(format!(
         "expected {} of {} bytes with the SHA-256 {}, found {} bytes with {}; nothing of it is used, and an image is not made of \
          anything else",
-        named(package),
+        pool_file_name(package),
         package.size,
         package.sha256,
         bytes.len(),
-        sha256(bytes)
+        sha256_hex(bytes)
     ))
 }
 
-fn vanished(package: &Locked) -> Error {
+fn vanished_error(package: &LockedPackage) -> Error {
     Error::new(format!(
         "expected {} on the mirror, found none: a mirror keeps only the newest of each suite. A directory that has it can be named \
          with `--pool`; `oarlock-pack image lock` takes the newest for all images",
-        named(package)
+        pool_file_name(package)
     ))
-    .of_file(&package.path)
+    .in_file(&package.path)
 }
 
 #[cfg(test)]
@@ -107,8 +110,8 @@ mod tests {
 
     use super::*;
 
-    fn package(bytes: &[u8]) -> Locked {
-        Locked {
+    fn locked_package(bytes: &[u8]) -> LockedPackage {
+        LockedPackage {
             name: "x".to_owned(),
             version: "1".to_owned(),
             architecture: "all".to_owned(),
@@ -116,12 +119,12 @@ mod tests {
             suite: "trixie".to_owned(),
             path: "pool/main/x/x_1_all.deb".to_owned(),
             size: bytes.len() as u64,
-            sha256: sha256(bytes),
+            sha256: sha256_hex(bytes),
         }
     }
 
     /// A mirror that gives one answer to as many as ask.
-    fn mirror(status: &'static str, body: &'static [u8]) -> Mirror {
+    fn single_answer_mirror(status: &'static str, body: &'static [u8]) -> DebianMirror {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/debian", listener.local_addr().expect("an address"));
         std::thread::spawn(move || {
@@ -137,37 +140,41 @@ mod tests {
                 stream.write_all(&[head.as_bytes(), body].concat()).expect("an answer");
             }
         });
-        Mirror::at(&address).expect("an address")
+        DebianMirror::at_address(&address).expect("an address")
     }
 
     #[test]
     fn what_is_fetched_is_kept_and_what_was_spoiled_is_fetched_again() {
         let place = tempfile::tempdir().expect("a directory");
-        let package = package(b"text");
-        let pool = Pool::filled_from(place.path(), Ok(mirror("200 OK", b"text")));
-        assert!(!pool.has(&package));
-        assert_eq!(pool.take(&package), Ok(b"text".to_vec()));
-        assert!(pool.has(&package));
-        let alone = Pool::at(place.path());
-        assert_eq!(alone.take(&package), Ok(b"text".to_vec()));
+        let package = locked_package(b"text");
+        let pool = PackagePool::with_mirror(place.path(), Ok(single_answer_mirror("200 OK", b"text")));
+        assert!(!pool.has_package(&package));
+        assert_eq!(pool.read_package(&package), Ok(b"text".to_vec()));
+        assert!(pool.has_package(&package));
+        let alone = PackagePool::in_directory(place.path());
+        assert_eq!(alone.read_package(&package), Ok(b"text".to_vec()));
         std::fs::write(place.path().join("x_1_all.deb"), "tExt").expect("a file");
         assert!(
-            alone.take(&package).expect_err("a wrong hash").to_string().contains("expected `x` 1 of 4 bytes")
+            alone
+                .read_package(&package)
+                .expect_err("a wrong hash")
+                .to_string()
+                .contains("expected `x` 1 of 4 bytes")
         );
-        assert_eq!(pool.take(&package), Ok(b"text".to_vec()));
-        assert_eq!(alone.take(&package), Ok(b"text".to_vec()));
-        let without = Pool::filled_from(place.path(), Err(Error::new("no mirror")));
-        assert_eq!(without.take(&package), Ok(b"text".to_vec()));
-        let other = Locked { path: "pool/y_1_all.deb".to_owned(), ..package };
-        assert_eq!(without.take(&other), Err(Error::new("no mirror")));
+        assert_eq!(pool.read_package(&package), Ok(b"text".to_vec()));
+        assert_eq!(alone.read_package(&package), Ok(b"text".to_vec()));
+        let without = PackagePool::with_mirror(place.path(), Err(Error::new("no mirror")));
+        assert_eq!(without.read_package(&package), Ok(b"text".to_vec()));
+        let other = LockedPackage { path: "pool/y_1_all.deb".to_owned(), ..package };
+        assert_eq!(without.read_package(&other), Err(Error::new("no mirror")));
     }
 
     #[test]
     fn what_is_not_as_locked_or_not_there_is_refused_and_nothing_is_kept() {
         let place = tempfile::tempdir().expect("a directory");
         let refused = |status, body| {
-            let pool = Pool::filled_from(place.path(), Ok(mirror(status, body)));
-            let error = pool.take(&package(b"text")).expect_err("a refusal").to_string();
+            let pool = PackagePool::with_mirror(place.path(), Ok(single_answer_mirror(status, body)));
+            let error = pool.read_package(&locked_package(b"text")).expect_err("a refusal").to_string();
             assert_eq!(std::fs::read_dir(place.path()).expect("a directory").count(), 0);
             error
         };
@@ -175,7 +182,10 @@ mod tests {
         let vanished = refused("404 Not Found", b"");
         assert!(vanished.contains("keeps only the newest") && vanished.contains("image lock"), "{vanished}");
         assert!(refused("500 Oops", b"").contains("found the status 500"));
-        let nowhere = Pool::at(place.path()).take(&package(b"text")).expect_err("nothing").to_string();
+        let nowhere = PackagePool::in_directory(place.path())
+            .read_package(&locked_package(b"text"))
+            .expect_err("nothing")
+            .to_string();
         assert!(nowhere.contains("expected `x` 1, found none"), "{nowhere}");
     }
 }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::images::LeftOut;
-use crate::tree::{Node, Tree};
+use super::images::ExcludedPaths;
+use crate::tree::{FileTree, TreeNode};
 
 /// A tree without what is left out, and without the directories that are empty without it.
-pub(super) fn prune(tree: &mut Tree, left_out: &[&LeftOut]) {
-    let is_kept = |path: &str, node: &Node| {
+pub(super) fn prune_tree(tree: &mut FileTree, left_out: &[&ExcludedPaths]) {
+    let is_kept = |path: &str, node: &TreeNode| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let leaves_out = |it: &&LeftOut| {
+        let leaves_out = |it: &&ExcludedPaths| {
             let is_below = it.below.iter().any(|below| {
                 path.strip_prefix(below.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
             is_below && !it.but.iter().any(|start| name.starts_with(start.as_str()))
         };
         // A link that stands for a directory leads to what is kept there.
-        let is_link_with_kept = matches!(node, Node::Link(_))
+        let is_link_with_kept = matches!(node, TreeNode::Link(_))
             && left_out
                 .iter()
                 .any(|it| !it.but.is_empty() && it.below.iter().any(|below| is_child(path, below)));
@@ -39,31 +39,31 @@ fn is_child(path: &str, directory: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::images::Kind;
+    use super::super::images::ImageKind;
     use super::*;
-    use crate::tree::Entry;
+    use crate::tree::TreeEntry;
 
     #[test]
     fn only_what_is_left_out_goes_with_the_directories_that_held_nothing_else() {
-        let mut tree = Tree::default();
+        let mut tree = FileTree::default();
         for path in [
             "usr/share/doc/x/copyright",
             "usr/share/doc/x/changelog.gz",
             "usr/share/doc/y/README",
             "usr/share/documents/a",
         ] {
-            tree.put(path, Entry::file(*b"")).expect("a path");
+            tree.insert_entry(path, TreeEntry::file(*b"")).expect("a path");
         }
-        tree.put("usr/share/doc/z", Entry::link("x")).expect("a path");
-        tree.put("usr/share/doc/y/link", Entry::link("README")).expect("a path");
-        tree.put("var/empty", Entry::directory()).expect("a path");
-        let left_out = LeftOut {
-            kinds: vec![Kind::Prod],
+        tree.insert_entry("usr/share/doc/z", TreeEntry::link("x")).expect("a path");
+        tree.insert_entry("usr/share/doc/y/link", TreeEntry::link("README")).expect("a path");
+        tree.insert_entry("var/empty", TreeEntry::directory()).expect("a path");
+        let left_out = ExcludedPaths {
+            kinds: vec![ImageKind::Prod],
             below: vec!["usr/share/doc".to_owned(), "usr/share/man".to_owned()],
             but: vec!["copyright".to_owned()],
             why: String::new(),
         };
-        prune(&mut tree, &[&left_out]);
+        prune_tree(&mut tree, &[&left_out]);
         let paths: Vec<&str> = tree.entries().map(|(path, _)| path).collect();
         assert_eq!(
             paths,

@@ -4,29 +4,32 @@ use std::cmp::Ordering;
 
 /// How one version stands to another, as `dpkg --compare-versions` has it.
 #[must_use]
-pub fn compare(one: &str, other: &str) -> Ordering {
+pub fn compare_versions(one: &str, other: &str) -> Ordering {
     let parts = |version: &str| {
         let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
         let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, "0"));
         (epoch.parse::<u64>().unwrap_or(0), upstream.to_owned(), revision.to_owned())
     };
     let (one, other) = (parts(one), parts(other));
-    one.0.cmp(&other.0).then_with(|| piecewise(&one.1, &other.1)).then_with(|| piecewise(&one.2, &other.2))
+    one.0
+        .cmp(&other.0)
+        .then_with(|| compare_piecewise(&one.1, &other.1))
+        .then_with(|| compare_piecewise(&one.2, &other.2))
 }
 
 /// Texts and numbers take turns; texts are compared letter by letter, numbers as numbers.
-fn piecewise(one: &str, other: &str) -> Ordering {
+fn compare_piecewise(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
     while !one.is_empty() || !other.is_empty() {
-        let (text, other_text) = (take(&mut one, false), take(&mut other, false));
+        let (text, other_text) = (take_run(&mut one, false), take_run(&mut other, false));
         // Where one text ends, the other is compared with the end.
         for place in 0..text.len().max(other_text.len()) {
-            let order = weight(text.get(place)).cmp(&weight(other_text.get(place)));
+            let order = sort_weight(text.get(place)).cmp(&sort_weight(other_text.get(place)));
             if order.is_ne() {
                 return order;
             }
         }
-        let (number, other_number) = (digits(&mut one), digits(&mut other));
+        let (number, other_number) = (take_number(&mut one), take_number(&mut other));
         let order = number.len().cmp(&other_number.len()).then_with(|| number.cmp(other_number));
         if order.is_ne() {
             return order;
@@ -36,7 +39,7 @@ fn piecewise(one: &str, other: &str) -> Ordering {
 }
 
 /// A tilde comes before the end, the end before letters, and letters before all else.
-fn weight(byte: Option<&u8>) -> u16 {
+fn sort_weight(byte: Option<&u8>) -> u16 {
     match byte {
         Some(b'~') => 0,
         None => 1,
@@ -45,7 +48,7 @@ fn weight(byte: Option<&u8>) -> u16 {
     }
 }
 
-fn take<'a>(rest: &mut &'a [u8], wants_digits: bool) -> &'a [u8] {
+fn take_run<'a>(rest: &mut &'a [u8], wants_digits: bool) -> &'a [u8] {
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit() == wants_digits).count();
     let (taken, left) = rest.split_at(length);
     *rest = left;
@@ -53,8 +56,8 @@ fn take<'a>(rest: &mut &'a [u8], wants_digits: bool) -> &'a [u8] {
 }
 
 /// The next number without the zeros before it.
-fn digits<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
-    let number = take(rest, true);
+fn take_number<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let number = take_run(rest, true);
     &number[number.iter().take_while(|byte| **byte == b'0').count()..]
 }
 
@@ -83,9 +86,9 @@ mod tests {
         ];
         for (place, one) in rising.iter().enumerate() {
             for (other_place, other) in rising.iter().enumerate() {
-                assert_eq!(compare(one, other), place.cmp(&other_place), "{one} and {other}");
+                assert_eq!(compare_versions(one, other), place.cmp(&other_place), "{one} and {other}");
             }
         }
-        assert_eq!(compare("1.02-0", "1.2"), Ordering::Equal);
+        assert_eq!(compare_versions("1.02-0", "1.2"), Ordering::Equal);
     }
 }

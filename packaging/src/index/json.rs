@@ -4,52 +4,52 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Index;
-use super::listed::Listed;
+use super::WheelIndex;
+use super::listed_wheel::ListedWheel;
 
 /// Which version of the interface it is.
-const VERSION: &str = "1.1";
+const API_VERSION: &str = "1.1";
 
 /// All projects.
-pub(super) fn projects(index: &Index) -> Value {
+pub(super) fn projects_json(index: &WheelIndex) -> Value {
     let projects: Vec<Value> = index.projects.keys().map(|name| json!({ "name": name })).collect();
-    json!({ "meta": { "api-version": VERSION }, "projects": projects })
+    json!({ "meta": { "api-version": API_VERSION }, "projects": projects })
 }
 
 /// A project, from which `files` leads to its wheels and to what is said about its variants.
-pub(super) fn project(
+pub(super) fn project_json(
     name: &str,
-    wheels: &[Listed],
+    wheels: &[ListedWheel],
     variants: &BTreeMap<String, Vec<u8>>,
     files: &str,
 ) -> Value {
     let about = variants.iter().map(|(name, text)| {
         json!({
             "filename": name,
-            "url": format!("{files}{}", crate::html::address(name)),
-            "hashes": { "sha256": crate::wheel::sha256(text) },
+            "url": format!("{files}{}", crate::html::encode_path(name)),
+            "hashes": { "sha256": crate::wheel::sha256_hex(text) },
             "size": text.len(),
         })
     });
     let mut versions: Vec<String> = wheels.iter().map(|wheel| wheel.name.version.to_string()).collect();
     versions.dedup();
     json!({
-        "meta": { "api-version": VERSION },
+        "meta": { "api-version": API_VERSION },
         "name": name,
         "versions": versions,
-        "files": wheels.iter().map(|wheel| file(wheel, files)).chain(about).collect::<Vec<_>>(),
+        "files": wheels.iter().map(|wheel| file_json(wheel, files)).chain(about).collect::<Vec<_>>(),
     })
 }
 
-fn file(wheel: &Listed, files: &str) -> Value {
+fn file_json(wheel: &ListedWheel, files: &str) -> Value {
     let name = &wheel.file_name;
     let mut file = json!({
         "filename": name,
-        "url": format!("{files}{}", crate::html::address(name)),
+        "url": format!("{files}{}", crate::html::encode_path(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
         // By its first name, which pages have beside this, pip 22.3 to 23.1.2 read a text and fail on what it has to be here.
-        "core-metadata": { "sha256": crate::wheel::sha256(&wheel.metadata) },
+        "core-metadata": { "sha256": crate::wheel::sha256_hex(&wheel.metadata) },
     });
     if let Some(python) = &wheel.requires_python {
         file["requires-python"] = python.as_str().into();

@@ -14,7 +14,7 @@
 //! plain one, so pip would choose them for everybody.
 
 mod json;
-mod listed;
+mod listed_wheel;
 mod pages;
 mod variants;
 mod write;
@@ -24,26 +24,26 @@ use std::path::{Path, PathBuf};
 
 use pep440_rs::LocalSegment;
 
-use self::listed::Listed;
+use self::listed_wheel::ListedWheel;
 use crate::error::Error;
-use crate::matrix::checked::check_address;
+use crate::matrix::checked_values::check_address;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
-use crate::matrix::{Matrix, Wheel as Row};
+use crate::matrix::{MatrixRow as Row, WheelMatrix};
 
 /// Wheels by project, and by the directory of the matrix.
 #[derive(Debug, Default)]
-pub struct Index {
+pub struct WheelIndex {
     /// The wheels of each project that are for everybody, in the order of their versions.
-    projects: BTreeMap<String, Vec<Listed>>,
+    projects: BTreeMap<String, Vec<ListedWheel>>,
     /// The wheels of each directory.
-    directories: BTreeMap<String, Vec<Listed>>,
+    directories: BTreeMap<String, Vec<ListedWheel>>,
     /// What is said about the variants of each project, by the name of the file.
     variants: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
     /// Where it will be, if that is known.
     host: Option<String>,
 }
 
-impl Index {
+impl WheelIndex {
     /// The wheels in a directory, each of which is checked. `matrix` says which of them are on pages of their own; `yanked` gives a
     /// reason for the file names of those that should not be installed any more. `tell` hears how many are read, of how many.
     ///
@@ -52,37 +52,40 @@ impl Index {
     /// When there is no wheel in the directory, or something that is none, or not whole, or not what its name says.
     pub fn of_directory(
         directory: &Path,
-        matrix: &Matrix,
+        matrix: &WheelMatrix,
         yanked: &BTreeMap<String, String>,
         mut tell: impl FnMut(usize, usize),
     ) -> Result<Self, Error> {
-        let at = |error: std::io::Error| Error::from(error).of_file(directory.display());
+        let at = |error: std::io::Error| Error::from(error).in_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         // Beside the wheels lie what debuggers want of them and the index itself, in directories of their own, and what other
         // programs keep for themselves.
         files.retain(|file| !is_hidden(file) && !file.is_dir());
         if files.is_empty() {
-            return Err(Error::new("expected wheels, found none").of_file(directory.display()));
+            return Err(Error::new("expected wheels, found none").in_file(directory.display()));
         }
         files.sort();
         let mut index = Self::default();
         for (done, file) in files.iter().enumerate() {
-            let mut listed = Listed::read(file, matrix).map_err(|error| error.of_file(file.display()))?;
+            let mut listed =
+                ListedWheel::read_wheel(file, matrix).map_err(|error| error.in_file(file.display()))?;
             listed.yanked = yanked.get(&listed.file_name).cloned();
-            let place = match page(matrix, &listed.name).map_err(|error| error.of_file(file.display()))? {
-                "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
-                directory => index.directories.entry(directory.to_owned()).or_default(),
-            };
+            let place =
+                match page_directory(matrix, &listed.name).map_err(|error| error.in_file(file.display()))? {
+                    "" => index.projects.entry(listed.name.distribution.clone()).or_default(),
+                    directory => index.directories.entry(directory.to_owned()).or_default(),
+                };
             place.push(listed);
             tell(done + 1, files.len());
         }
-        if let Some(unknown) = yanked.keys().find(|name| !index.all().any(|it| it.file_name == **name)) {
+        if let Some(unknown) = yanked.keys().find(|name| !index.all_wheels().any(|it| it.file_name == **name))
+        {
             return Err(Error::new(format!(
                 "expected wheels of the directory to be yanked, found `{unknown}`"
             )));
         }
-        index.sort();
+        index.sort_wheels();
         Ok(index)
     }
 
@@ -91,14 +94,14 @@ impl Index {
     /// # Errors
     ///
     /// When that is no address.
-    pub fn hosted_at(mut self, address: &str) -> Result<Self, Error> {
+    pub fn with_address(mut self, address: &str) -> Result<Self, Error> {
         check_address(address)?;
         self.host = Some(address.trim_end_matches('/').to_owned());
         Ok(self)
     }
 
     /// Puts the wheels of each list in the order of their versions.
-    fn sort(&mut self) {
+    fn sort_wheels(&mut self) {
         let lists = self.projects.values_mut().chain(self.directories.values_mut());
         lists.for_each(|wheels| {
             wheels.sort_by(|one, other| (&one.name, &one.file_name).cmp(&(&other.name, &other.file_name)));
@@ -107,18 +110,18 @@ impl Index {
 
     /// The wheels of a matrix that can be built and are not there.
     #[must_use]
-    pub fn missing<'a>(&self, matrix: &'a Matrix) -> Vec<&'a WheelName> {
+    pub fn missing_wheels<'a>(&self, matrix: &'a WheelMatrix) -> Vec<&'a WheelName> {
         let rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).map(|row| &row.name);
-        rows.filter(|name| !self.all().any(|wheel| wheel.name == **name)).collect()
+        rows.filter(|name| !self.all_wheels().any(|wheel| wheel.name == **name)).collect()
     }
 
     /// How many wheels there are.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.all().count()
+    pub fn wheel_count(&self) -> usize {
+        self.all_wheels().count()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Listed> {
+    fn all_wheels(&self) -> impl Iterator<Item = &ListedWheel> {
         self.projects.values().chain(self.directories.values()).flatten()
     }
 }
@@ -128,18 +131,20 @@ fn is_hidden(file: &Path) -> bool {
 }
 
 /// The row of the matrix that a wheel is of, also where that is of another release.
-fn row<'a>(matrix: &'a Matrix, name: &WheelName) -> Option<&'a Row> {
-    let wanted = |row: &&Row| row.name.distribution == name.distribution && local(&row.name) == local(name);
+fn find_row<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Option<&'a Row> {
+    let wanted = |row: &&Row| {
+        row.name.distribution == name.distribution && local_segments(&row.name) == local_segments(name)
+    };
     let tags = |name: &WheelName| format!("{}-{}", name.python, name.platform);
     let rows = || matrix.wheels.iter().filter(wanted);
     rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next())
 }
 
 /// Which page of its own a wheel is on. Empty for what is for everybody.
-fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
-    let Some(row) = row(matrix, name) else {
+fn page_directory<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Result<&'a str, Error> {
+    let Some(row) = find_row(matrix, name) else {
         let is_ours = matrix.wheels.iter().any(|row| row.name.distribution == name.distribution);
-        if !is_ours || local(name).is_empty() {
+        if !is_ours || local_segments(name).is_empty() {
             return Ok("");
         }
         return Err(Error::new(format!(
@@ -157,7 +162,7 @@ fn page<'a>(matrix: &'a Matrix, name: &WheelName) -> Result<&'a str, Error> {
 }
 
 /// What follows the plain version.
-fn local(name: &WheelName) -> &[LocalSegment] {
+fn local_segments(name: &WheelName) -> &[LocalSegment] {
     match &name.version {
         WheelVersion::Valid(version) => version.local(),
         WheelVersion::Word(_) => &[],

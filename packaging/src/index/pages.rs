@@ -2,44 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use super::Index;
-use super::listed::Listed;
-use crate::html::{address, escape, page};
+use super::WheelIndex;
+use super::listed_wheel::ListedWheel;
+use crate::html::{encode_path, escape_html, render_page};
 
 /// The page of all projects.
-pub(super) fn projects(index: &Index) -> String {
+pub(super) fn projects_page(index: &WheelIndex) -> String {
     let links = index.projects.keys().map(|name| format!("<a href=\"{name}/\">{name}</a><br>\n"));
-    page("Projects", "", &links.collect::<String>())
+    render_page("Projects", "", &links.collect::<String>())
 }
 
 /// A page of wheels, from which `files` leads to them and to what is said about their variants.
-pub(super) fn wheels(
+pub(super) fn wheels_page(
     title: &str,
-    wheels: &[Listed],
+    wheels: &[ListedWheel],
     variants: &BTreeMap<String, Vec<u8>>,
     files: &str,
 ) -> String {
     let about = variants.iter().map(|(name, text)| {
-        let hash = crate::wheel::sha256(text);
-        format!("<a href=\"{files}{}#sha256={hash}\">{name}</a><br>\n", address(name))
+        let hash = crate::wheel::sha256_hex(text);
+        format!("<a href=\"{files}{}#sha256={hash}\">{name}</a><br>\n", encode_path(name))
     });
-    let links = wheels.iter().map(|wheel| link(wheel, files) + "<br>\n").chain(about);
-    page(title, "", &links.collect::<String>())
+    let links = wheels.iter().map(|wheel| wheel_link(wheel, files) + "<br>\n").chain(about);
+    render_page(title, "", &links.collect::<String>())
 }
 
-fn link(wheel: &Listed, files: &str) -> String {
+fn wheel_link(wheel: &ListedWheel, files: &str) -> String {
     let name = &wheel.file_name;
     let mut attributes = String::new();
-    let mut add = |name: &str, value: &str| attributes += &format!(" {name}=\"{}\"", escape(value));
+    let mut add = |name: &str, value: &str| attributes += &format!(" {name}=\"{}\"", escape_html(value));
     if let Some(python) = &wheel.requires_python {
         add("data-requires-python", python);
     }
-    let metadata = format!("sha256={}", crate::wheel::sha256(&wheel.metadata));
+    let metadata = format!("sha256={}", crate::wheel::sha256_hex(&wheel.metadata));
     // The second is what the first was called by mistake; pip read it for years.
     add("data-core-metadata", &metadata);
     add("data-dist-info-metadata", &metadata);
     if let Some(reason) = &wheel.yanked {
         add("data-yanked", reason);
     }
-    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", address(name), wheel.sha256)
+    format!("<a href=\"{files}{}#sha256={}\"{attributes}>{name}</a>", encode_path(name), wheel.sha256)
 }

@@ -5,32 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::listed::{Listed, Source};
-use super::{Index, local, row};
+use super::listed_wheel::{ListedWheel, WheelSource};
+use super::{WheelIndex, find_row, local_segments};
 use crate::error::Error;
+use crate::file_packer::CompressionEffort;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
-use crate::matrix::{Matrix, Property};
-use crate::packed::Effort;
-use crate::wheel::{Wheel, sha256};
+use crate::matrix::{VariantProperty, WheelMatrix};
+use crate::wheel::{Wheel, sha256_hex};
 
 /// Which draft of the format it is.
-const SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";
+const VARIANT_SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";
 
-impl Index {
+impl WheelIndex {
     /// Adds a variant of the plain version for each wheel on a page of its own of which the matrix says what it needs of a
     /// machine.
     ///
     /// # Errors
     ///
     /// When a wheel cannot be read any more, or two variants need the same.
-    pub fn with_variants(mut self, matrix: &Matrix) -> Result<Self, Error> {
+    pub fn with_variants(mut self, matrix: &WheelMatrix) -> Result<Self, Error> {
         let mut labels: BTreeMap<(String, String), BTreeMap<String, Value>> = BTreeMap::new();
-        let listed: Vec<Listed> = self.directories.values().flatten().cloned().collect();
+        let listed: Vec<ListedWheel> = self.directories.values().flatten().cloned().collect();
         for wheel in listed {
-            let properties = row(matrix, &wheel.name).map(|row| &row.properties[..]).unwrap_or_default();
-            let Some(label) = label(&wheel.name).filter(|_| !properties.is_empty()) else { continue };
-            let properties = nested(properties);
-            let variant = variant(&wheel, &label, &metadata(matrix, [(label.clone(), properties.clone())]))?;
+            let properties = find_row(matrix, &wheel.name).map(|row| &row.properties[..]).unwrap_or_default();
+            let Some(label) = variant_label(&wheel.name).filter(|_| !properties.is_empty()) else { continue };
+            let properties = nest_properties(properties);
+            let variant = variant_wheel(
+                &wheel,
+                &label,
+                &variant_metadata(matrix, [(label.clone(), properties.clone())]),
+            )?;
             let plain = (variant.name.distribution.clone(), variant.name.version.to_string());
             let others = labels.entry(plain).or_default();
             if let Some((other, _)) =
@@ -45,42 +49,42 @@ impl Index {
         }
         for ((project, version), labels) in labels {
             let name = format!("{}-{version}-variants.json", project.replace('-', "_"));
-            let text = metadata(matrix, labels);
+            let text = variant_metadata(matrix, labels);
             self.variants.entry(project).or_default().insert(name, text);
         }
-        self.sort();
+        self.sort_wheels();
         Ok(self)
     }
 }
 
 /// What a variant is called: what follows the plain version.
-fn label(name: &WheelName) -> Option<String> {
-    let words: Vec<String> = local(name).iter().map(ToString::to_string).collect();
+fn variant_label(name: &WheelName) -> Option<String> {
+    let words: Vec<String> = local_segments(name).iter().map(ToString::to_string).collect();
     (!words.is_empty()).then(|| words.join("."))
 }
 
 /// A wheel as a variant of the plain version.
-fn variant(wheel: &Listed, label: &str, about: &[u8]) -> Result<Listed, Error> {
+fn variant_wheel(wheel: &ListedWheel, label: &str, about: &[u8]) -> Result<ListedWheel, Error> {
     let plain = match &wheel.name.version {
         WheelVersion::Valid(version) => version.clone().without_local(),
         WheelVersion::Word(word) => return Err(Error::new(format!("expected a version, found `{word}`"))),
     };
-    let Source::File(file) = &wheel.source else { return Ok(wheel.clone()) };
+    let WheelSource::File(file) = &wheel.source else { return Ok(wheel.clone()) };
     let distribution = wheel.name.distribution.replace('-', "_");
-    let mut packed = Wheel::read(file)?.renamed(&format!("{distribution}-{plain}"));
+    let mut packed = Wheel::read_file(file)?.with_name(&format!("{distribution}-{plain}"));
     let said = String::from_utf8_lossy(&wheel.metadata);
     let version = |version: &dyn std::fmt::Display| format!("Version: {version}\n");
     let metadata = said.replacen(&version(&wheel.name.version), &version(&plain), 1).into_bytes();
-    packed.say("METADATA", metadata.clone());
-    packed.say("variant.json", about.to_vec());
-    let bytes = packed.to_bytes(&Effort::Usual.into())?;
+    packed.add_metadata("METADATA", metadata.clone());
+    packed.add_metadata("variant.json", about.to_vec());
+    let bytes = packed.to_bytes(&CompressionEffort::Usual.into())?;
     let name = WheelName { version: WheelVersion::Valid(plain), ..wheel.name.clone() };
-    Ok(Listed {
+    Ok(ListedWheel {
         file_name: name.to_string().replace(".whl", &format!("-{label}.whl")),
         name,
         size: bytes.len() as u64,
-        sha256: sha256(&bytes),
-        source: Source::Made(bytes),
+        sha256: sha256_hex(&bytes),
+        source: WheelSource::Made(bytes),
         metadata,
         requires_python: wheel.requires_python.clone(),
         yanked: wheel.yanked.clone(),
@@ -88,18 +92,18 @@ fn variant(wheel: &Listed, label: &str, about: &[u8]) -> Result<Listed, Error> {
 }
 
 /// Namespaces with features with values.
-fn nested(properties: &[Property]) -> Value {
+fn nest_properties(properties: &[VariantProperty]) -> Value {
     let mut namespaces: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for Property { namespace, feature, value } in properties {
+    for VariantProperty { namespace, feature, value } in properties {
         namespaces.entry(namespace).or_default().entry(feature).or_default().insert(value);
     }
     json!(namespaces)
 }
 
 /// What is said about variants, in a wheel or beside all of them.
-fn metadata(matrix: &Matrix, variants: impl IntoIterator<Item = (String, Value)>) -> Vec<u8> {
+fn variant_metadata(matrix: &WheelMatrix, variants: impl IntoIterator<Item = (String, Value)>) -> Vec<u8> {
     let about = json!({
-        "$schema": SCHEMA,
+        "$schema": VARIANT_SCHEMA,
         "default-priorities": { "namespace": matrix.namespaces },
         "variants": variants.into_iter().collect::<Map<_, _>>(),
     });

@@ -3,30 +3,31 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::listed::Source;
-use super::{Index, json, pages};
-use crate::carried;
+use super::listed_wheel::WheelSource;
+use super::{WheelIndex, json, pages};
 use crate::error::Error;
-use crate::place::{Files, Place};
+use crate::generated_tables;
+use crate::output_directory::{DirectoryKind, DirectoryWriter};
 
 /// The distribution that the script is about.
-const CORE: &str = "oarlock";
+const CORE_DISTRIBUTION: &str = "oarlock";
 
 /// Lies beside the core, for machines that have nothing yet.
-const INSTALL: &str = include_str!("../../../scripts/install.sh");
+const INSTALL_SCRIPT: &str = include_str!("../../../scripts/install.sh");
 
 /// Where an index lies.
-const PLACE: Place = Place { list: ".oarlock-index", one: "an index", none: "no index" };
+const INDEX_DIRECTORY: DirectoryKind =
+    DirectoryKind { list: ".oarlock-index", one: "an index", none: "no index" };
 
-impl Index {
+impl WheelIndex {
     /// Writes the index in place of the one that was there. Readers see the old one or the new one, and nothing of what was
     /// there stays.
     ///
     /// # Errors
     ///
     /// When the directory holds anything but an index, or cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<(), Error> {
-        PLACE.write(directory, |files| self.put(files))
+    pub fn write_index(&self, directory: &Path) -> Result<(), Error> {
+        INDEX_DIRECTORY.write_directory(directory, |files| self.put_files(files))
     }
 
     /// That an index may be written there.
@@ -34,43 +35,43 @@ impl Index {
     /// # Errors
     ///
     /// When the directory holds anything but an index, or cannot be read.
-    pub fn check_place(directory: &Path) -> Result<(), Error> {
-        PLACE.check(directory)
+    pub fn check_target(directory: &Path) -> Result<(), Error> {
+        INDEX_DIRECTORY.check_directory(directory)
     }
 
-    fn put(&self, files: &mut Files<'_>) -> Result<(), Error> {
+    fn put_files(&self, files: &mut DirectoryWriter<'_>) -> Result<(), Error> {
         let none = BTreeMap::new();
-        let mut write = |path: &str, text: &str| files.write(path, text.as_bytes());
-        write("simple/index.html", &pages::projects(self))?;
-        write("json/index.json", &json::projects(self).to_string())?;
-        if self.projects.contains_key(CORE) {
+        let mut write = |path: &str, text: &str| files.write_file(path, text.as_bytes());
+        write("simple/index.html", &pages::projects_page(self))?;
+        write("json/index.json", &json::projects_json(self).to_string())?;
+        if self.projects.contains_key(CORE_DISTRIBUTION) {
             let script = match &self.host {
-                Some(host) => carried::hosted(INSTALL, host)?,
-                None => INSTALL.to_owned(),
+                Some(host) => generated_tables::set_script_host(INSTALL_SCRIPT, host)?,
+                None => INSTALL_SCRIPT.to_owned(),
             };
             write("install.sh", &script)?;
         }
         for (name, wheels) in &self.projects {
             let variants = self.variants.get(name).unwrap_or(&none);
-            let page = pages::wheels(name, wheels, variants, "../../files/");
+            let page = pages::wheels_page(name, wheels, variants, "../../files/");
             write(&format!("simple/{name}/index.html"), &page)?;
-            let project = json::project(name, wheels, variants, "../../files/");
+            let project = json::project_json(name, wheels, variants, "../../files/");
             write(&format!("json/{name}/index.json"), &project.to_string())?;
         }
         for (path, wheels) in &self.directories {
             let below = "../".repeat(path.split('/').count()) + "files/";
-            write(&format!("{path}/index.html"), &pages::wheels(path, wheels, &none, &below))?;
+            write(&format!("{path}/index.html"), &pages::wheels_page(path, wheels, &none, &below))?;
         }
-        for wheel in self.all() {
+        for wheel in self.all_wheels() {
             let path = format!("files/{}", wheel.file_name);
-            files.write(&format!("{path}.metadata"), &wheel.metadata)?;
+            files.write_file(&format!("{path}.metadata"), &wheel.metadata)?;
             match &wheel.source {
-                Source::Made(bytes) => files.write(&path, bytes)?,
-                Source::File(file) => files.take(&path, file)?,
+                WheelSource::Made(bytes) => files.write_file(&path, bytes)?,
+                WheelSource::File(file) => files.copy_file(&path, file)?,
             }
         }
         for (name, text) in self.variants.values().flatten() {
-            files.write(&format!("files/{name}"), text)?;
+            files.write_file(&format!("files/{name}"), text)?;
         }
         Ok(())
     }

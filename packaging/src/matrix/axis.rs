@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What wheels can differ in. Combinations are listed in this order, the last changing first.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Axis {
+pub enum MatrixAxis {
     /// The machine: operating system and architecture.
     Platform,
     /// What computes.
@@ -23,7 +23,7 @@ pub enum Axis {
     Python,
 }
 
-impl Axis {
+impl MatrixAxis {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Platform, Self::Device, Self::Accelerator, Self::Blas, Self::Isa, Self::Python];
@@ -42,11 +42,11 @@ impl Axis {
     }
 }
 
-impl fmt::Display for Axis {
+impl fmt::Display for MatrixAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 /// A value on each axis that means something: a wheel for the CPU has no version of an accelerator.
-pub type Combination = BTreeMap<Axis, String>;
+pub type Combination = BTreeMap<MatrixAxis, String>;

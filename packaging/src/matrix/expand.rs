@@ -2,31 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::axis::{Axis, Combination};
+use super::axis::{Combination, MatrixAxis};
 use super::file::{
-    Channel, Exclusion, FileNames, Group, MatrixFile, Naming, Need, PageGroup, Part, Selection, Values,
+    AxisSelection, AxisSelector, ExcludedCombination, FileNameScope, MatrixFile, MatrixGroup, MatrixPart,
+    NamingRule, PageGroup, PropertyRule, ReleaseChannel,
 };
 use super::wheel_name::{self, WheelName, WheelVersion};
-use super::{Matrix, Page, Property, Wheel};
+use super::{LinkPage, MatrixRow, VariantProperty, WheelMatrix};
 use crate::error::Error;
 
-type Axes = BTreeMap<Axis, Vec<String>>;
+type Axes = BTreeMap<MatrixAxis, Vec<String>>;
 
 /// All that a file stands for.
-pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
-    for python in file.axes.get(&Axis::Python).into_iter().flatten() {
-        wheel_name::python(python)?;
+pub(crate) fn expand_matrix(file: MatrixFile) -> Result<WheelMatrix, Error> {
+    for python in file.axes.get(&MatrixAxis::Python).into_iter().flatten() {
+        wheel_name::parse_python_tags(python)?;
     }
-    let channels = channels(&file.channels)?;
+    let channels = channel_versions(&file.channels)?;
     let selections = file.exclude.iter().map(|it| &it.selection);
     for selection in selections.chain(file.properties.iter().map(|it| &it.selection)) {
         check_selection(selection, &file.axes)?;
     }
-    let known = Values::Some(file.accelerators.keys().cloned().collect());
-    values(Axis::Accelerator, &known, &file.axes)?;
+    let known = AxisSelector::Some(file.accelerators.keys().cloned().collect());
+    selected_values(MatrixAxis::Accelerator, &known, &file.axes)?;
     let mut namespaces: Vec<String> = Vec::new();
     for need in &file.properties {
-        let Property { namespace, .. } = need.property.parse()?;
+        let VariantProperty { namespace, .. } = need.property.parse()?;
         if !namespaces.contains(&namespace) {
             namespaces.push(namespace);
         }
@@ -36,10 +37,12 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
     for (channel, version) in &channels {
         for group in &file.wheels {
             if let Some(naming) = group.names.get(channel) {
-                for combination in combinations(&group.selection, &file.axes)? {
+                for combination in selected_combinations(&group.selection, &file.axes)? {
                     match file.exclude.iter().position(|it| is_excluded(&combination, it)) {
                         Some(place) => used[place] = true,
-                        None => wheels.push(wheel(&file, group, naming, channel, version, combination)?),
+                        None => {
+                            wheels.push(expand_wheel(&file, group, naming, channel, version, combination)?);
+                        }
                     }
                 }
             }
@@ -61,8 +64,8 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
     check_names(&wheels, file.file_names)?;
     check_labels(&wheels)?;
     check_parts(&wheels, &file.parts)?;
-    let pages = pages(&file, &channels, &wheels)?;
-    Ok(Matrix {
+    let pages = expand_pages(&file, &channels, &wheels)?;
+    Ok(WheelMatrix {
         pages_host: file.pages_host.as_ref().unwrap_or(&file.host).trim_end_matches('/').to_owned(),
         host: file.host.trim_end_matches('/').to_owned(),
         axes: file.axes,
@@ -76,10 +79,10 @@ pub(crate) fn expand(file: MatrixFile) -> Result<Matrix, Error> {
 }
 
 /// Each channel with its version.
-fn channels(channels: &[Channel]) -> Result<Vec<(String, WheelVersion)>, Error> {
-    let version = |channel: &Channel| match (&channel.version, &channel.no_version) {
+fn channel_versions(channels: &[ReleaseChannel]) -> Result<Vec<(String, WheelVersion)>, Error> {
+    let version = |channel: &ReleaseChannel| match (&channel.version, &channel.no_version) {
         (Some(version), None) => {
-            wheel_name::version(&fill(version, &Combination::new())?).map(WheelVersion::Valid)
+            wheel_name::parse_version(&fill_template(version, &Combination::new())?).map(WheelVersion::Valid)
         }
         (None, Some(word)) => Ok(WheelVersion::Word(word.clone())),
         _ => Err(Error::new(format!(
@@ -96,12 +99,12 @@ fn unknown_channel(found: &str, channels: &[(String, WheelVersion)]) -> Error {
 }
 
 /// The values of an axis that are selected, each of which the axis must have.
-fn values(axis: Axis, values: &Values, axes: &Axes) -> Result<Vec<String>, Error> {
+fn selected_values(axis: MatrixAxis, values: &AxisSelector, axes: &Axes) -> Result<Vec<String>, Error> {
     let all = axes.get(&axis).map_or(&[][..], Vec::as_slice);
     let wanted = match values {
-        Values::One(value) if value == "*" => return Ok(all.to_vec()),
-        Values::One(value) => std::slice::from_ref(value),
-        Values::Some(values) => values,
+        AxisSelector::One(value) if value == "*" => return Ok(all.to_vec()),
+        AxisSelector::One(value) => std::slice::from_ref(value),
+        AxisSelector::Some(values) => values,
     };
     match wanted.iter().find(|value| !all.contains(value)) {
         None => Ok(wanted.to_vec()),
@@ -116,10 +119,10 @@ fn values(axis: Axis, values: &Values, axes: &Axes) -> Result<Vec<String>, Error
 }
 
 /// All combinations of the values that are selected, the last axis changing first.
-fn combinations(selection: &Selection, axes: &Axes) -> Result<Vec<Combination>, Error> {
+fn selected_combinations(selection: &AxisSelection, axes: &Axes) -> Result<Vec<Combination>, Error> {
     let mut found = vec![Combination::new()];
     for (axis, wanted) in selection {
-        let values = values(*axis, wanted, axes)?;
+        let values = selected_values(*axis, wanted, axes)?;
         let with = |before: &Combination, value: &String| {
             let mut combination = before.clone();
             combination.insert(*axis, value.clone());
@@ -133,81 +136,94 @@ fn combinations(selection: &Selection, axes: &Axes) -> Result<Vec<Combination>, 
     Ok(found)
 }
 
-fn check_selection(selection: &Selection, axes: &Axes) -> Result<(), Error> {
-    selection.iter().try_for_each(|(axis, wanted)| values(*axis, wanted, axes).map(drop))
+fn check_selection(selection: &AxisSelection, axes: &Axes) -> Result<(), Error> {
+    selection.iter().try_for_each(|(axis, wanted)| selected_values(*axis, wanted, axes).map(drop))
 }
 
 /// Whether a combination has one of the wanted values on every axis that is named.
-fn has(combination: &Combination, selection: &Selection) -> bool {
+fn matches_selection(combination: &Combination, selection: &AxisSelection) -> bool {
     selection.iter().all(|(axis, wanted)| {
         combination.get(axis).is_some_and(|value| match wanted {
-            Values::One(one) => one == "*" || one == value,
-            Values::Some(some) => some.contains(value),
+            AxisSelector::One(one) => one == "*" || one == value,
+            AxisSelector::Some(some) => some.contains(value),
         })
     })
 }
 
-fn is_excluded(combination: &Combination, exclusion: &Exclusion) -> bool {
-    has(combination, &exclusion.selection)
+fn is_excluded(combination: &Combination, exclusion: &ExcludedCombination) -> bool {
+    matches_selection(combination, &exclusion.selection)
 }
 
-fn wheel(
+fn expand_wheel(
     file: &MatrixFile,
-    group: &Group,
-    naming: &Naming,
+    group: &MatrixGroup,
+    naming: &NamingRule,
     channel: &str,
     version: &WheelVersion,
     combination: Combination,
-) -> Result<Wheel, Error> {
-    let fill = |template: &str| fill(template, &combination);
+) -> Result<MatrixRow, Error> {
+    let fill = |template: &str| fill_template(template, &combination);
     let label = fill(&naming.label)?;
     let of_wheel = |error: Error| Error::new(format!("wheel `{label}` of channel `{channel}`: {error}"));
     let suffix = fill(&naming.suffix)?;
     let version = match version {
         WheelVersion::Valid(version) => {
-            wheel_name::version(&format!("{version}{suffix}")).map(WheelVersion::Valid)
+            wheel_name::parse_version(&format!("{version}{suffix}")).map(WheelVersion::Valid)
         }
         WheelVersion::Word(word) => Ok(WheelVersion::Word(format!("{word}{suffix}"))),
     };
     let name = WheelName {
-        distribution: wheel_name::distribution(&fill(&naming.distribution)?).map_err(of_wheel)?,
+        distribution: wheel_name::parse_distribution(&fill(&naming.distribution)?).map_err(of_wheel)?,
         version: version.map_err(of_wheel)?,
-        python: combination.get(&Axis::Python).cloned().ok_or_else(|| {
+        python: combination.get(&MatrixAxis::Python).cloned().ok_or_else(|| {
             of_wheel(Error::new("expected a value of the axis `python`, which its name needs; found none"))
         })?,
-        platform: wheel_name::platform(&fill(tag(file, group, &combination).map_err(of_wheel)?)?)
-            .map_err(of_wheel)?,
+        platform: wheel_name::parse_platform_tag(&fill(
+            platform_tag(file, group, &combination).map_err(of_wheel)?,
+        )?)
+        .map_err(of_wheel)?,
     };
-    Ok(Wheel {
+    Ok(MatrixRow {
         channel: channel.to_owned(),
-        directory: path(fill(&naming.directory)?).map_err(of_wheel)?,
+        directory: checked_path(fill(&naming.directory)?).map_err(of_wheel)?,
         name,
         parts: group.parts.iter().map(|part| fill(part)).collect::<Result<_, _>>()?,
         planned: group.planned.clone(),
         note: group.note.clone(),
-        budget: group.budget_mb.map(bytes_of),
-        installed_budget: group.installed_budget_mb.map(bytes_of),
-        properties: properties(&file.properties, &combination)?,
+        budget: group.budget_mb.map(megabytes_to_bytes),
+        installed_budget: group.installed_budget_mb.map(megabytes_to_bytes),
+        properties: expand_properties(&file.properties, &combination)?,
         label,
         combination,
     })
 }
 
-fn bytes_of(megabytes: u32) -> u64 {
+fn megabytes_to_bytes(megabytes: u32) -> u64 {
     u64::from(megabytes) * 1_000_000
 }
 
 /// What a wheel needs of a machine.
-fn properties(needs: &[Need], combination: &Combination) -> Result<Vec<Property>, Error> {
-    needs.iter().filter(|it| has(combination, &it.selection)).map(|it| it.property.parse()).collect()
+fn expand_properties(
+    needs: &[PropertyRule],
+    combination: &Combination,
+) -> Result<Vec<VariantProperty>, Error> {
+    needs
+        .iter()
+        .filter(|it| matches_selection(combination, &it.selection))
+        .map(|it| it.property.parse())
+        .collect()
 }
 
 /// What the platform of a wheel is called.
-fn tag<'a>(file: &'a MatrixFile, group: &'a Group, combination: &Combination) -> Result<&'a str, Error> {
+fn platform_tag<'a>(
+    file: &'a MatrixFile,
+    group: &'a MatrixGroup,
+    combination: &Combination,
+) -> Result<&'a str, Error> {
     if let Some(tag) = &group.tag {
         return Ok(tag);
     }
-    let platform = combination.get(&Axis::Platform);
+    let platform = combination.get(&MatrixAxis::Platform);
     let tag = platform.and_then(|platform| file.tags.get(platform));
     let found = platform.map_or_else(|| "no platform".to_owned(), |it| format!("none of `{it}`"));
     tag.map(String::as_str)
@@ -215,14 +231,14 @@ fn tag<'a>(file: &'a MatrixFile, group: &'a Group, combination: &Combination) ->
 }
 
 /// A text with values in place of `{device}` and the like; `{oarlock}` is the version of this program.
-fn fill(template: &str, combination: &Combination) -> Result<String, Error> {
+fn fill_template(template: &str, combination: &Combination) -> Result<String, Error> {
     let mut filled = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after
             .split_once('}')
             .ok_or_else(|| Error::new(format!("expected `}}` after `{{` in `{template}`")))?;
-        let value = match Axis::ALL.iter().find(|axis| axis.name() == name) {
+        let value = match MatrixAxis::ALL.iter().find(|axis| axis.name() == name) {
             Some(axis) => combination.get(axis).map(String::as_str),
             None if name == "oarlock" => Some(env!("CARGO_PKG_VERSION")),
             None => None,
@@ -239,7 +255,7 @@ fn fill(template: &str, combination: &Combination) -> Result<String, Error> {
 }
 
 /// A path below a host or a directory, which it does not lead out of.
-fn path(text: String) -> Result<String, Error> {
+fn checked_path(text: String) -> Result<String, Error> {
     let is_plain = |part: &str| {
         let mut letters = part.bytes();
         !part.starts_with('.')
@@ -253,15 +269,15 @@ fn path(text: String) -> Result<String, Error> {
 }
 
 /// That no wheel could stand in the place of another.
-fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
-    let mut seen: BTreeMap<String, &Wheel> = BTreeMap::new();
+fn check_names(wheels: &[MatrixRow], file_names: FileNameScope) -> Result<(), Error> {
+    let mut seen: BTreeMap<String, &MatrixRow> = BTreeMap::new();
     for wheel in wheels {
         let (key, kind) = match file_names {
-            FileNames::Unique => (wheel.name.to_string(), "file name"),
-            FileNames::UniqueInDirectory => (wheel.path(), "path"),
+            FileNameScope::Unique => (wheel.name.to_string(), "file name"),
+            FileNameScope::UniqueInDirectory => (wheel.file_path(), "path"),
         };
         if let Some(other) = seen.insert(key.clone(), wheel) {
-            let place = |wheel: &Wheel| format!("`{}` of channel `{}`", wheel.label, wheel.channel);
+            let place = |wheel: &MatrixRow| format!("`{}` of channel `{}`", wheel.label, wheel.channel);
             return Err(Error::new(format!(
                 "expected a {kind} for each wheel; {} and {} are both `{key}`",
                 place(other),
@@ -274,9 +290,9 @@ fn check_names(wheels: &[Wheel], file_names: FileNames) -> Result<(), Error> {
 
 /// That each wheel that is built has a label of its own, by which it is asked for. Those that others built had one for all
 /// versions of Python.
-fn check_labels(wheels: &[Wheel]) -> Result<(), Error> {
+fn check_labels(wheels: &[MatrixRow]) -> Result<(), Error> {
     let mut seen: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
-    for Wheel { channel, label, name, parts, .. } in wheels {
+    for MatrixRow { channel, label, name, parts, .. } in wheels {
         let python = if parts.is_empty() { name.python.as_str() } else { "" };
         if !seen.insert((channel, label, python)) {
             return Err(Error::new(format!(
@@ -288,7 +304,7 @@ fn check_labels(wheels: &[Wheel]) -> Result<(), Error> {
 }
 
 /// That what a wheel is put together of is described.
-fn check_parts(wheels: &[Wheel], parts: &BTreeMap<String, Part>) -> Result<(), Error> {
+fn check_parts(wheels: &[MatrixRow], parts: &BTreeMap<String, MatrixPart>) -> Result<(), Error> {
     for wheel in wheels.iter().filter(|wheel| wheel.planned.is_none()) {
         if let Some(unknown) = wheel.parts.iter().find(|part| !parts.contains_key(*part)) {
             let known = parts.keys().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
@@ -301,24 +317,24 @@ fn check_parts(wheels: &[Wheel], parts: &BTreeMap<String, Part>) -> Result<(), E
     Ok(())
 }
 
-fn pages(
+fn expand_pages(
     file: &MatrixFile,
     channels: &[(String, WheelVersion)],
-    wheels: &[Wheel],
-) -> Result<Vec<Page>, Error> {
-    let mut found: Vec<Page> = Vec::new();
+    wheels: &[MatrixRow],
+) -> Result<Vec<LinkPage>, Error> {
+    let mut found: Vec<LinkPage> = Vec::new();
     for group in &file.pages {
         let PageGroup { channel, path, selection } = group;
         if !channels.iter().any(|(name, _)| name == channel) {
             return Err(unknown_channel(channel, channels));
         }
-        for combination in combinations(selection, &file.axes)? {
-            let is_on_page = |wheel: &Wheel| {
+        for combination in selected_combinations(selection, &file.axes)? {
+            let is_on_page = |wheel: &MatrixRow| {
                 wheel.channel == *channel
                     && combination.iter().all(|(axis, it)| wheel.combination.get(axis) == Some(it))
             };
-            found.push(Page {
-                path: self::path(fill(path, &combination)?)?,
+            found.push(LinkPage {
+                path: self::checked_path(fill_template(path, &combination)?)?,
                 wheels: (0..wheels.len()).filter(|place| is_on_page(&wheels[*place])).collect(),
             });
         }

@@ -26,63 +26,63 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::axis::Axis;
-use super::checked;
-use crate::number::Number;
+use super::axis::MatrixAxis;
+use super::checked_values;
+use crate::major_minor::MajorMinor;
 
 /// A file that describes a matrix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixFile {
-    #[serde(deserialize_with = "checked::address")]
+    #[serde(deserialize_with = "checked_values::deserialize_address")]
     pub(crate) host: String,
     /// Where the pages are, if not there.
-    #[serde(default, deserialize_with = "checked::optional_address")]
+    #[serde(default, deserialize_with = "checked_values::deserialize_optional_address")]
     pub(crate) pages_host: Option<String>,
     #[serde(default)]
-    pub(crate) file_names: FileNames,
-    pub(crate) axes: BTreeMap<Axis, Vec<String>>,
+    pub(crate) file_names: FileNameScope,
+    pub(crate) axes: BTreeMap<MatrixAxis, Vec<String>>,
     /// What each platform is called in the name of a wheel.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
     /// Which GPUs each version of what drives a device is for, where that is not all.
     #[serde(default)]
-    pub(crate) accelerators: BTreeMap<String, Capabilities>,
-    pub(crate) channels: Vec<Channel>,
+    pub(crate) accelerators: BTreeMap<String, ComputeCapabilities>,
+    pub(crate) channels: Vec<ReleaseChannel>,
     /// What wheels are put together of.
     #[serde(default)]
-    pub(crate) parts: BTreeMap<String, Part>,
-    pub(crate) wheels: Vec<Group>,
+    pub(crate) parts: BTreeMap<String, MatrixPart>,
+    pub(crate) wheels: Vec<MatrixGroup>,
     #[serde(default)]
-    pub(crate) exclude: Vec<Exclusion>,
+    pub(crate) exclude: Vec<ExcludedCombination>,
     #[serde(default)]
     pub(crate) pages: Vec<PageGroup>,
     /// What wheels need of a machine; what matters most comes first.
     #[serde(default)]
-    pub(crate) properties: Vec<Need>,
+    pub(crate) properties: Vec<PropertyRule>,
 }
 
 /// What NVIDIA calls compute capability: from which on it compiles for a GPU, and up to which where that is known.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(try_from = "checked::Range")]
-pub struct Capabilities {
+#[serde(try_from = "checked_values::CapabilityRange")]
+pub struct ComputeCapabilities {
     /// The first.
-    pub lowest: Number,
+    pub lowest: MajorMinor,
     /// The last; nothing for what may yet learn more.
-    pub highest: Option<Number>,
+    pub highest: Option<MajorMinor>,
 }
 
-impl Capabilities {
+impl ComputeCapabilities {
     /// Whether a GPU of this one is among them.
     #[must_use]
-    pub fn serve(&self, capability: Number) -> bool {
+    pub fn includes_capability(&self, capability: MajorMinor) -> bool {
         self.lowest <= capability && self.highest.is_none_or(|highest| capability <= highest)
     }
 }
 
 /// Among which wheels a file name must stand for one alone.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
-pub(crate) enum FileNames {
+pub(crate) enum FileNameScope {
     #[default]
     #[serde(rename = "unique")]
     Unique,
@@ -94,7 +94,7 @@ pub(crate) enum FileNames {
 /// Where wheels are published, and as which version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Channel {
+pub(crate) struct ReleaseChannel {
     pub(crate) name: String,
     pub(crate) version: Option<String>,
     /// What stood where a version should; pip refuses such names.
@@ -104,7 +104,7 @@ pub(crate) struct Channel {
 /// Something that is compiled, and what it needs where it runs.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct MatrixPart {
     /// The package of cargo that it is.
     pub package: String,
     /// What the file is called that comes of it, where it is neither the Python package nor a plugin.
@@ -119,33 +119,33 @@ pub struct Part {
     /// did not vectorize give the right numbers, so that no test of results finds them.
     pub vectorized_percent: Option<u8>,
     /// Libraries that it opens while it runs, which nothing that reads its header can see.
-    #[serde(default, deserialize_with = "checked::sonames")]
+    #[serde(default, deserialize_with = "checked_values::deserialize_sonames")]
     pub opens: Vec<String>,
     /// Libraries that its text names for another reason.
-    #[serde(default, deserialize_with = "checked::sonames")]
+    #[serde(default, deserialize_with = "checked_values::deserialize_sonames")]
     pub names: Vec<String>,
     /// Packages of Python that bring such libraries to a machine that has none.
-    #[serde(default, deserialize_with = "checked::requirements")]
+    #[serde(default, deserialize_with = "checked_values::deserialize_requirements")]
     pub libraries: Vec<String>,
 }
 
 /// One value of an axis, some, or with `"*"` all.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Values {
+pub(crate) enum AxisSelector {
     One(String),
     Some(Vec<String>),
 }
 
 /// Some values of some axes.
-pub(crate) type Selection = BTreeMap<Axis, Values>;
+pub(crate) type AxisSelection = BTreeMap<MatrixAxis, AxisSelector>;
 
 /// Wheels that are alike: all combinations of the values that are selected. An axis that is not selected means nothing for
 /// them.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Group {
+pub(crate) struct MatrixGroup {
     /// What they are called in each channel that has them.
-    pub(crate) names: BTreeMap<String, Naming>,
+    pub(crate) names: BTreeMap<String, NamingRule>,
     /// Stands in place of the tag of the platform.
     pub(crate) tag: Option<String>,
     #[serde(default)]
@@ -158,13 +158,13 @@ pub(crate) struct Group {
     /// How large its files may be together once they are installed.
     pub(crate) installed_budget_mb: Option<u32>,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: AxisSelection,
 }
 
 /// What wheels are called in a channel. `{device}` and the like stand for the value on an axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Naming {
+pub(crate) struct NamingRule {
     pub(crate) label: String,
     #[serde(default)]
     pub(crate) directory: String,
@@ -176,10 +176,10 @@ pub(crate) struct Naming {
 
 /// Combinations that there are no wheels for, though groups stand for them.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Exclusion {
+pub(crate) struct ExcludedCombination {
     pub(crate) because: String,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: AxisSelection,
 }
 
 /// Pages that are alike, one for all combinations of the values that are selected. An axis that is not selected may have
@@ -189,14 +189,14 @@ pub(crate) struct PageGroup {
     pub(crate) channel: String,
     pub(crate) path: String,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: AxisSelection,
 }
 
 /// What all wheels need of a machine that have one of the values that are selected on each axis.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Need {
+pub(crate) struct PropertyRule {
     /// As `namespace :: feature :: value`.
     pub(crate) property: String,
     #[serde(flatten)]
-    pub(crate) selection: Selection,
+    pub(crate) selection: AxisSelection,
 }

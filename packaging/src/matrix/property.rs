@@ -7,7 +7,7 @@ use crate::error::Error;
 
 /// `namespace :: feature :: value`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Property {
+pub struct VariantProperty {
     /// Who says what the rest means.
     pub namespace: String,
     /// What it is about.
@@ -16,7 +16,7 @@ pub struct Property {
     pub value: String,
 }
 
-impl FromStr for Property {
+impl FromStr for VariantProperty {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {

@@ -78,7 +78,7 @@ impl FromStr for WheelName {
             return Err(unexpected());
         }
         Ok(Self {
-            distribution: distribution(&normal(name)).map_err(|_| unexpected())?,
+            distribution: parse_distribution(&normalize_distribution(name)).map_err(|_| unexpected())?,
             version: WheelVersion::Valid(Version::from_str(number).map_err(|_| unexpected())?),
             python: format!("{}-{}", tags[0], tags[1]),
             platform: tags[2].to_owned(),
@@ -87,7 +87,7 @@ impl FromStr for WheelName {
 }
 
 /// The name of a distribution in the form in which indexes list it.
-pub(crate) fn normal(name: &str) -> String {
+pub(crate) fn normalize_distribution(name: &str) -> String {
     let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
@@ -99,7 +99,7 @@ pub(crate) fn is_word(text: &str, others: &[u8]) -> bool {
 }
 
 /// A version in the form in which it stands in names.
-pub(crate) fn version(text: &str) -> Result<Version, Error> {
+pub(crate) fn parse_version(text: &str) -> Result<Version, Error> {
     let found = || format!("expected a version such as `1.2.3` or `1.2.3+cuda12`, found `{text}`");
     let version = Version::from_str(text).map_err(|_| Error::new(found()))?;
     if version.to_string() == text {
@@ -109,7 +109,7 @@ pub(crate) fn version(text: &str) -> Result<Version, Error> {
 }
 
 /// A distribution in the form in which indexes list it.
-pub(crate) fn distribution(text: &str) -> Result<String, Error> {
+pub(crate) fn parse_distribution(text: &str) -> Result<String, Error> {
     if text.split('-').all(|word| is_word(word, b"")) {
         return Ok(text.to_owned());
     }
@@ -119,7 +119,7 @@ pub(crate) fn distribution(text: &str) -> Result<String, Error> {
 }
 
 /// An interpreter and an ABI that fit each other.
-pub(crate) fn python(text: &str) -> Result<String, Error> {
+pub(crate) fn parse_python_tags(text: &str) -> Result<String, Error> {
     if text
         .split_once('-')
         .is_some_and(|(interpreter, abi)| is_interpreter(interpreter) && is_abi(interpreter, abi))
@@ -147,7 +147,7 @@ fn is_abi(interpreter: &str, abi: &str) -> bool {
 }
 
 /// What a machine is called: `linux_x86_64`, `manylinux_2_28_x86_64`, `win_amd64`, `any` and the like.
-pub(crate) fn platform(text: &str) -> Result<String, Error> {
+pub(crate) fn parse_platform_tag(text: &str) -> Result<String, Error> {
     let families = ["linux_", "manylinux_", "musllinux_", "macosx_", "win_"];
     let is_known = families.iter().any(|family| text.starts_with(family))
         && text.split('_').all(|word| is_word(word, b""));
@@ -173,7 +173,7 @@ mod tests {
     fn a_name_has_all_its_parts() {
         let name = WheelName {
             distribution: "oarlock-cuda12".into(),
-            version: WheelVersion::Valid(version("1.2.3").expect("a version")),
+            version: WheelVersion::Valid(parse_version("1.2.3").expect("a version")),
             python: "py3-none".into(),
             platform: "manylinux_2_28_x86_64".into(),
         };
@@ -183,10 +183,10 @@ mod tests {
     #[test]
     fn versions_are_as_they_stand_in_names() {
         for good in ["1.5.0", "2.2.1.post112", "0.0.0", "2.3.0rc0", "0.1.0+cuda12.mkl", "1.0.dev3", "1!2.0"] {
-            assert!(version(good).is_ok(), "{good}");
+            assert!(parse_version(good).is_ok(), "{good}");
         }
         for bad in ["latest", "", "1.0-1", "1.0.RC1", "v1.0", "1.0+cuda-12", "1..0", "1.0 "] {
-            assert!(version(bad).is_err(), "{bad}");
+            assert!(parse_version(bad).is_err(), "{bad}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
         for good in
             ["cp311-abi3", "cp27-cp27mu", "cp37-cp37m", "cp314-cp314t", "cp315-abi3.abi3t", "py3-none"]
         {
-            assert!(python(good).is_ok(), "{good}");
+            assert!(parse_python_tags(good).is_ok(), "{good}");
         }
         for bad in [
             "cp311",
@@ -207,7 +207,7 @@ mod tests {
             "cp-none",
             "cp311-abi3-x",
         ] {
-            assert!(python(bad).is_err(), "{bad}");
+            assert!(parse_python_tags(bad).is_err(), "{bad}");
         }
     }
 
@@ -255,18 +255,18 @@ mod tests {
             "win_amd64",
             "any",
         ] {
-            assert!(platform(good).is_ok(), "{good}");
+            assert!(parse_platform_tag(good).is_ok(), "{good}");
         }
         for bad in ["linux-x86_64", "manylinux_x86_64", "Linux_x86_64", "windows", "", "win__amd64"] {
-            assert!(platform(bad).is_err(), "{bad}");
+            assert!(parse_platform_tag(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn distributions_are_as_indexes_list_them() {
-        assert!(distribution("oarlock-cuda12").is_ok());
+        assert!(parse_distribution("oarlock-cuda12").is_ok());
         for bad in ["Oarlock", "oarlock_cuda12", "oarlock--x", "-x", "", "x.y"] {
-            assert!(distribution(bad).is_err(), "{bad}");
+            assert!(parse_distribution(bad).is_err(), "{bad}");
         }
     }
 }

@@ -6,23 +6,23 @@ use base64::engine::general_purpose::STANDARD;
 use crate::error::Error;
 
 /// How long a line is.
-const LINE: usize = 64;
+const ARMOR_LINE_LENGTH: usize = 64;
 
 /// The text of bytes that are of a kind, such as `PUBLIC KEY BLOCK`.
-pub(super) fn write(kind: &str, bytes: &[u8]) -> String {
+pub(super) fn encode_armor(kind: &str, bytes: &[u8]) -> String {
     let mut text = format!("-----BEGIN PGP {kind}-----\n\n");
     let encoded = STANDARD.encode(bytes);
     let mut rest = encoded.as_str();
     while !rest.is_empty() {
-        let (line, more) = rest.split_at(rest.len().min(LINE));
+        let (line, more) = rest.split_at(rest.len().min(ARMOR_LINE_LENGTH));
         text += &format!("{line}\n");
         rest = more;
     }
-    text + &format!("={}\n-----END PGP {kind}-----\n", STANDARD.encode(sum(bytes)))
+    text + &format!("={}\n-----END PGP {kind}-----\n", STANDARD.encode(crc24(bytes)))
 }
 
 /// The bytes of the first part of a text that is of a kind.
-pub(super) fn read(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn decode_armor(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
     let (begin, end) = (format!("-----BEGIN PGP {kind}-----"), format!("-----END PGP {kind}-----"));
     let mut lines = text.lines().map(str::trim_end);
     if !lines.any(|line| line == begin) {
@@ -35,7 +35,7 @@ pub(super) fn read(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
         if line == end {
             let bytes = STANDARD.decode(encoded).ok();
             let is_whole =
-                |bytes: &Vec<u8>| sum_there.is_none_or(|there| there == STANDARD.encode(sum(bytes)));
+                |bytes: &Vec<u8>| sum_there.is_none_or(|there| there == STANDARD.encode(crc24(bytes)));
             return bytes.filter(is_whole).ok_or_else(|| {
                 Error::new(format!("expected what was written after `{begin}`, found that it has changed"))
             });
@@ -49,7 +49,7 @@ pub(super) fn read(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// What tells changed bytes from those that were written.
-fn sum(bytes: &[u8]) -> [u8; 3] {
+fn crc24(bytes: &[u8]) -> [u8; 3] {
     let mut sum: u32 = 0x00b7_04ce;
     for byte in bytes {
         sum ^= u32::from(*byte) << 16;
@@ -72,18 +72,18 @@ mod tests {
     fn what_is_written_is_read_again() {
         for length in [0, 1, 2, 47, 48, 49, 500] {
             let bytes: Vec<u8> = (0..length).map(|number| number as u8).collect();
-            let text = format!("about it\n\n{}more\n", write("KEY", &bytes));
-            assert_eq!(read("KEY", &text).expect("what was written"), bytes);
+            let text = format!("about it\n\n{}more\n", encode_armor("KEY", &bytes));
+            assert_eq!(decode_armor("KEY", &text).expect("what was written"), bytes);
             let said = text.replace("KEY-----\n\n", "KEY-----\r\nVersion: x\r\n\r\n");
-            assert_eq!(read("KEY", &said).expect("what others write"), bytes);
+            assert_eq!(decode_armor("KEY", &said).expect("what others write"), bytes);
         }
     }
 
     #[test]
     fn what_has_changed_is_refused() {
-        let text = write("KEY", b"abc");
+        let text = encode_armor("KEY", b"abc");
         assert_eq!(text, "-----BEGIN PGP KEY-----\n\nYWJj\n=uhx7\n-----END PGP KEY-----\n");
-        let refused = |text: &str| read("KEY", text).expect_err(text).to_string();
+        let refused = |text: &str| decode_armor("KEY", text).expect_err(text).to_string();
         assert!(refused(&text.replace("YWJj", "YWJk")).contains("found that it has changed"));
         assert!(refused(&text.replace("YWJj", "YW j")).contains("found that it has changed"));
         assert!(refused(&text.replace("END", "")).contains("expected a line `-----END PGP KEY-----`"));

@@ -7,32 +7,32 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sha1::{Digest as _, Sha1};
 
 use super::armor;
-use super::packet::{self, Kind};
-use super::signature::{self, Signed};
+use super::packet::{self, PacketKind};
+use super::signature::{self, SignatureTarget};
 use crate::error::Error;
 
 /// The version of keys and signatures, the one that every installation of apt knows.
-pub(super) const VERSION: u8 = 4;
+pub(super) const KEY_VERSION: u8 = 4;
 
 /// Ed25519, under the number that it had first, which is also the one that all of them know.
-pub(super) const ALGORITHM: u8 = 22;
+pub(super) const EDDSA_ALGORITHM: u8 = 22;
 
 /// The same once more, as it stands in a key.
-const CURVE: &[u8] = &[9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
+const CURVE_OID: &[u8] = &[9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
 
 /// What a point of the curve begins with.
-const POINT: u8 = 0x40;
+const POINT_PREFIX: u8 = 0x40;
 
 /// What the text of a secret key says that it is.
-const SECRET: &str = "PRIVATE KEY BLOCK";
+const SECRET_KEY_BLOCK: &str = "PRIVATE KEY BLOCK";
 
 /// What is expected of a file with a key.
-const EXPECTED: &str =
+const EXPECTED_KEY: &str =
     "expected a secret Ed25519 key without a passphrase, as `oarlock-pack apt-key new` makes it";
 
 /// A secret key that signs.
 #[derive(Clone)]
-pub struct Key {
+pub struct OpenPgpKey {
     pub(super) secret: SigningKey,
     /// When it was made, in seconds since 1970.
     made: u32,
@@ -40,7 +40,7 @@ pub struct Key {
     owners: Vec<u8>,
 }
 
-impl Key {
+impl OpenPgpKey {
     /// A key that nobody had before, of an owner such as `Archive <archive@example.org>`.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl Key {
         if count < seed.len() {
             return Err(Error::new("expected 32 random bytes of the system, found fewer"));
         }
-        Self::of_seed(seed, owner, seconds)
+        Self::from_seed(seed, owner, seconds)
     }
 
     /// The key that a seed stands for.
-    pub(super) fn of_seed(seed: [u8; 32], owner: &str, seconds: u64) -> Result<Self, Error> {
+    pub(super) fn from_seed(seed: [u8; 32], owner: &str, seconds: u64) -> Result<Self, Error> {
         if owner.is_empty() || owner.contains(char::is_control) {
             let found = owner.escape_debug();
             return Err(Error::new(format!(
@@ -64,12 +64,12 @@ impl Key {
             )));
         }
         let mut key =
-            Self { secret: SigningKey::from_bytes(&seed), made: time(seconds)?, owners: Vec::new() };
+            Self { secret: SigningKey::from_bytes(&seed), made: time_to_u32(seconds)?, owners: Vec::new() };
         let mut owners = Vec::new();
-        packet::write(&mut owners, Kind::OWNER, owner.as_bytes());
+        packet::write_packet(&mut owners, PacketKind::OWNER, owner.as_bytes());
         let of_owner = [&[0xb4], (owner.len() as u32).to_be_bytes().as_slice(), owner.as_bytes()].concat();
-        let content = [key.counted(), of_owner].concat();
-        signature::write(&mut owners, &key, Signed::Owner, &content, key.made);
+        let content = [key.hashed_key(), of_owner].concat();
+        signature::write_signature(&mut owners, &key, SignatureTarget::Owner, &content, key.made);
         key.owners = owners;
         Ok(key)
     }
@@ -79,60 +79,64 @@ impl Key {
     /// # Errors
     ///
     /// When it is another kind of key, encrypted, or broken.
-    pub fn read(text: &str) -> Result<Self, Error> {
-        let wrong = |found: &str| Error::new(format!("{EXPECTED}; found {found}"));
-        let bytes = armor::read(SECRET, text).map_err(|error| Error::new(format!("{EXPECTED}: {error}")))?;
-        let packets = packet::read(&bytes)?;
-        let Some(((Kind::SECRET_KEY, mut body), rest)) =
+    pub fn from_armor(text: &str) -> Result<Self, Error> {
+        let wrong = |found: &str| Error::new(format!("{EXPECTED_KEY}; found {found}"));
+        let bytes = armor::decode_armor(SECRET_KEY_BLOCK, text)
+            .map_err(|error| Error::new(format!("{EXPECTED_KEY}: {error}")))?;
+        let packets = packet::read_packets(&bytes)?;
+        let Some(((PacketKind::SECRET_KEY, mut body), rest)) =
             packets.split_first().map(|(first, rest)| (*first, rest))
         else {
             return Err(wrong("something else first"));
         };
         let unreadable = || wrong("part of a key");
         let head = body.split_off(..6).ok_or_else(unreadable)?;
-        if head[0] != VERSION || head[5] != ALGORITHM || !body.starts_with(CURVE) {
+        if head[0] != KEY_VERSION || head[5] != EDDSA_ALGORITHM || !body.starts_with(CURVE_OID) {
             return Err(wrong(&format!("one of version {} and of algorithm {}", head[0], head[5])));
         }
-        body = &body[CURVE.len()..];
-        let public = packet::take_number(&mut body).ok_or_else(unreadable)?;
+        body = &body[CURVE_OID.len()..];
+        let public = packet::take_mpi(&mut body).ok_or_else(unreadable)?;
         if body.split_off_first().ok_or_else(unreadable)? != &0 {
             return Err(wrong("one that is encrypted, or kept elsewhere"));
         }
         let number = body;
-        let secret = packet::take_number(&mut body).filter(|it| it.len() <= 32).ok_or_else(unreadable)?;
+        let secret = packet::take_mpi(&mut body).filter(|it| it.len() <= 32).ok_or_else(unreadable)?;
         let mut seed = [0; 32];
         seed[32 - secret.len()..].copy_from_slice(secret);
         let secret = SigningKey::from_bytes(&seed);
-        let is_sum = body == sum(&number[..number.len() - body.len()]);
-        if !is_sum || public != point(&secret) {
+        let is_sum = body == secret_checksum(&number[..number.len() - body.len()]);
+        if !is_sum || public != public_point(&secret) {
             return Err(wrong("a secret part that does not go with the public one"));
         }
         let made = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
         let mut key = Self { secret, made, owners: Vec::new() };
-        let said: Vec<_> = rest.iter().take_while(|(kind, _)| !Kind::MORE_KEYS.contains(kind)).collect();
-        if ![Kind::OWNER, Kind::SIGNATURE].iter().all(|kind| said.iter().any(|(there, _)| there == kind)) {
+        let said: Vec<_> = rest.iter().take_while(|(kind, _)| !PacketKind::SUBKEYS.contains(kind)).collect();
+        if ![PacketKind::OWNER, PacketKind::SIGNATURE]
+            .iter()
+            .all(|kind| said.iter().any(|(there, _)| there == kind))
+        {
             return Err(wrong("none that says whose it is"));
         }
         for (kind, body) in said {
-            packet::write(&mut key.owners, *kind, body);
+            packet::write_packet(&mut key.owners, *kind, body);
         }
         Ok(key)
     }
 
     /// The key as a file that has to stay secret.
     #[must_use]
-    pub fn secret_text(&self) -> String {
+    pub fn to_secret_armor(&self) -> String {
         let mut number = Vec::new();
-        packet::write_number(&mut number, self.secret.as_bytes());
+        packet::write_mpi(&mut number, self.secret.as_bytes());
         // It is not encrypted.
-        let body = [self.body().as_slice(), &[0], &number, &sum(&number)].concat();
-        armor::write(SECRET, &self.packets(Kind::SECRET_KEY, &body))
+        let body = [self.public_key_body().as_slice(), &[0], &number, &secret_checksum(&number)].concat();
+        armor::encode_armor(SECRET_KEY_BLOCK, &self.key_packets(PacketKind::SECRET_KEY, &body))
     }
 
     /// What others check signatures with.
     #[must_use]
-    pub fn public_bytes(&self) -> Vec<u8> {
-        self.packets(Kind::PUBLIC_KEY, &self.body())
+    pub fn to_public_packets(&self) -> Vec<u8> {
+        self.key_packets(PacketKind::PUBLIC_KEY, &self.public_key_body())
     }
 
     /// The same for programs that know nothing of OpenPGP, as PEM.
@@ -140,35 +144,35 @@ impl Key {
     /// # Errors
     ///
     /// When it cannot be written so.
-    pub fn public_text(&self) -> Result<String, Error> {
+    pub fn to_public_pem(&self) -> Result<String, Error> {
         let text = self.secret.verifying_key().to_public_key_pem(LineEnding::LF);
         text.map_err(|error| Error::new(format!("the public key: {error}")))
     }
 
     /// The signature of bytes, as programs make it that know nothing of OpenPGP.
     #[must_use]
-    pub fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+    pub fn sign_raw(&self, bytes: &[u8]) -> [u8; 64] {
         self.secret.sign(bytes).to_bytes()
     }
 
     /// What tells it from all other keys.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 20] {
-        Sha1::digest(self.counted()).into()
+        Sha1::digest(self.hashed_key()).into()
     }
 
     /// The same as people read it.
     #[must_use]
-    pub fn fingerprint_text(&self) -> String {
+    pub fn fingerprint_hex(&self) -> String {
         self.fingerprint().iter().map(|byte| format!("{byte:02X}")).collect()
     }
 
     /// From when on nobody takes its signatures any more, in seconds since 1970, if there is such a time.
     #[must_use]
-    pub fn ends(&self) -> Option<u64> {
-        let packets = packet::read(&self.owners).unwrap_or_default();
-        let signatures = packets.iter().filter(|(kind, _)| *kind == Kind::SIGNATURE);
-        let mut ends = signatures.filter_map(|(_, body)| signature::valid_for(body));
+    pub fn expiration_time(&self) -> Option<u64> {
+        let packets = packet::read_packets(&self.owners).unwrap_or_default();
+        let signatures = packets.iter().filter(|(kind, _)| *kind == PacketKind::SIGNATURE);
+        let mut ends = signatures.filter_map(|(_, body)| signature::key_validity_seconds(body));
         // The last that the owner said holds, also where that is that it does not end.
         ends.next_back()
             .filter(|seconds| *seconds > 0)
@@ -176,42 +180,42 @@ impl Key {
     }
 
     /// A time at which it can sign: the one that is asked for, or its own where it was made later.
-    pub(super) fn time(&self, seconds: u64) -> Result<u32, Error> {
-        Ok(time(seconds)?.max(self.made))
+    pub(super) fn signing_time(&self, seconds: u64) -> Result<u32, Error> {
+        Ok(time_to_u32(seconds)?.max(self.made))
     }
 
-    fn packets(&self, kind: Kind, body: &[u8]) -> Vec<u8> {
+    fn key_packets(&self, kind: PacketKind, body: &[u8]) -> Vec<u8> {
         let mut packets = Vec::new();
-        packet::write(&mut packets, kind, body);
+        packet::write_packet(&mut packets, kind, body);
         packets.extend_from_slice(&self.owners);
         packets
     }
 
     /// The public key, as it is hashed.
-    fn counted(&self) -> Vec<u8> {
-        let body = self.body();
+    fn hashed_key(&self) -> Vec<u8> {
+        let body = self.public_key_body();
         [&[0x99], (body.len() as u16).to_be_bytes().as_slice(), &body].concat()
     }
 
-    fn body(&self) -> Vec<u8> {
-        let mut body = vec![VERSION];
+    fn public_key_body(&self) -> Vec<u8> {
+        let mut body = vec![KEY_VERSION];
         body.extend(self.made.to_be_bytes());
-        body.push(ALGORITHM);
-        body.extend_from_slice(CURVE);
-        packet::write_number(&mut body, &point(&self.secret));
+        body.push(EDDSA_ALGORITHM);
+        body.extend_from_slice(CURVE_OID);
+        packet::write_mpi(&mut body, &public_point(&self.secret));
         body
     }
 }
 
-fn point(secret: &SigningKey) -> Vec<u8> {
-    [&[POINT], secret.verifying_key().as_bytes().as_slice()].concat()
+fn public_point(secret: &SigningKey) -> Vec<u8> {
+    [&[POINT_PREFIX], secret.verifying_key().as_bytes().as_slice()].concat()
 }
 
 /// What tells a changed secret from the one that was written.
-fn sum(number: &[u8]) -> [u8; 2] {
+fn secret_checksum(number: &[u8]) -> [u8; 2] {
     number.iter().fold(0_u16, |sum, byte| sum.wrapping_add(u16::from(*byte))).to_be_bytes()
 }
 
-fn time(seconds: u64) -> Result<u32, Error> {
+fn time_to_u32(seconds: u64) -> Result<u32, Error> {
     u32::try_from(seconds).map_err(|_| Error::new(format!("expected a time before 2106, found {seconds} s")))
 }

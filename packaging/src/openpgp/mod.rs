@@ -6,19 +6,19 @@ mod key;
 mod packet;
 mod signature;
 
-pub use self::key::Key;
-use self::signature::Signed;
+pub use self::key::OpenPgpKey;
+use self::signature::SignatureTarget;
 use crate::error::Error;
 
 /// What the text of a signature says that it is.
-const SIGNATURE: &str = "SIGNATURE";
+const SIGNATURE_BLOCK: &str = "SIGNATURE";
 
 /// A text with the signatures of keys below it, which were made at a time.
 ///
 /// # Errors
 ///
 /// When the time is none that a signature can say.
-pub fn sign_text(text: &str, keys: &[Key], seconds: u64) -> Result<String, Error> {
+pub fn sign_cleartext(text: &str, keys: &[OpenPgpKey], seconds: u64) -> Result<String, Error> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let lines = || text.split('\n').map(|line| line.trim_end_matches([' ', '\t', '\r']));
     let signed = lines().collect::<Vec<_>>().join("\r\n");
@@ -28,7 +28,7 @@ pub fn sign_text(text: &str, keys: &[Key], seconds: u64) -> Result<String, Error
         let escape = if line.starts_with('-') { "- " } else { "" };
         written += &format!("{escape}{line}\n");
     }
-    Ok(written + &signatures(signed.as_bytes(), Signed::Text, keys, seconds)?)
+    Ok(written + &armor_signatures(signed.as_bytes(), SignatureTarget::Text, keys, seconds)?)
 }
 
 /// The signatures of bytes, without those.
@@ -36,16 +36,21 @@ pub fn sign_text(text: &str, keys: &[Key], seconds: u64) -> Result<String, Error
 /// # Errors
 ///
 /// When the time is none that a signature can say.
-pub fn sign_bytes(bytes: &[u8], keys: &[Key], seconds: u64) -> Result<String, Error> {
-    signatures(bytes, Signed::Bytes, keys, seconds)
+pub fn sign_detached(bytes: &[u8], keys: &[OpenPgpKey], seconds: u64) -> Result<String, Error> {
+    armor_signatures(bytes, SignatureTarget::Bytes, keys, seconds)
 }
 
-fn signatures(content: &[u8], signed: Signed, keys: &[Key], seconds: u64) -> Result<String, Error> {
+fn armor_signatures(
+    content: &[u8],
+    signed: SignatureTarget,
+    keys: &[OpenPgpKey],
+    seconds: u64,
+) -> Result<String, Error> {
     let mut packets = Vec::new();
     for key in keys {
-        signature::write(&mut packets, key, signed, content, key.time(seconds)?);
+        signature::write_signature(&mut packets, key, signed, content, key.signing_time(seconds)?);
     }
-    Ok(armor::write(SIGNATURE, &packets))
+    Ok(armor::encode_armor(SIGNATURE_BLOCK, &packets))
 }
 
 #[cfg(test)]

@@ -4,19 +4,19 @@ use crate::error::Error;
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Kind(pub(super) u8);
+pub(super) struct PacketKind(pub(super) u8);
 
-impl Kind {
+impl PacketKind {
     pub(super) const SIGNATURE: Self = Self(2);
     pub(super) const SECRET_KEY: Self = Self(5);
     pub(super) const PUBLIC_KEY: Self = Self(6);
     pub(super) const OWNER: Self = Self(13);
     /// Further keys of the same owner, in front of what is said of them.
-    pub(super) const MORE_KEYS: [Self; 2] = [Self(7), Self(14)];
+    pub(super) const SUBKEYS: [Self; 2] = [Self(7), Self(14)];
 }
 
 /// Adds a piece. It is written in the older of two ways, which is the only one in which apt 2 knows files of keys.
-pub(super) fn write(packets: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+pub(super) fn write_packet(packets: &mut Vec<u8>, kind: PacketKind, body: &[u8]) {
     let first = 0x80 | (kind.0 << 2);
     match (u8::try_from(body.len()), u16::try_from(body.len())) {
         (Ok(length), _) => packets.extend([first, length]),
@@ -33,16 +33,16 @@ pub(super) fn write(packets: &mut Vec<u8>, kind: Kind, body: &[u8]) {
 }
 
 /// All pieces with what is in them.
-pub(super) fn read(mut bytes: &[u8]) -> Result<Vec<(Kind, &[u8])>, Error> {
+pub(super) fn read_packets(mut bytes: &[u8]) -> Result<Vec<(PacketKind, &[u8])>, Error> {
     let mut packets = Vec::new();
     while !bytes.is_empty() {
-        let packet = take(&mut bytes);
+        let packet = take_packet(&mut bytes);
         packets.push(packet.ok_or_else(|| Error::new("expected a whole OpenPGP packet, found part of one"))?);
     }
     Ok(packets)
 }
 
-fn take<'a>(bytes: &mut &'a [u8]) -> Option<(Kind, &'a [u8])> {
+fn take_packet<'a>(bytes: &mut &'a [u8]) -> Option<(PacketKind, &'a [u8])> {
     let first = *bytes.split_off_first()?;
     let (kind, length) = match first {
         0xc0.. => (first & 0x3f, take_length(bytes, 224)?),
@@ -53,7 +53,7 @@ fn take<'a>(bytes: &mut &'a [u8]) -> Option<(Kind, &'a [u8])> {
         }
         _ => return None,
     };
-    Some((Kind(kind), bytes.split_off(..length)?))
+    Some((PacketKind(kind), bytes.split_off(..length)?))
 }
 
 /// A length of one byte, two or five. `long` is the first byte that begins neither of the first two.
@@ -71,7 +71,7 @@ pub(super) fn take_length(bytes: &mut &[u8], long: u8) -> Option<usize> {
 }
 
 /// Adds a number, of which the highest bytes come first: how many bits it has, and those.
-pub(super) fn write_number(body: &mut Vec<u8>, number: &[u8]) {
+pub(super) fn write_mpi(body: &mut Vec<u8>, number: &[u8]) {
     let start = number.iter().position(|byte| *byte != 0).unwrap_or(number.len());
     let number = &number[start..];
     let bits = number.first().map_or(0, |first| number.len() * 8 - first.leading_zeros() as usize);
@@ -80,7 +80,7 @@ pub(super) fn write_number(body: &mut Vec<u8>, number: &[u8]) {
 }
 
 /// Takes such a number from the front.
-pub(super) fn take_number<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn take_mpi<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
     let bits = body.split_off(..2)?;
     let bits = u16::from_be_bytes(bits.try_into().ok()?);
     body.split_off(..usize::from(bits).div_ceil(8))
@@ -94,9 +94,9 @@ mod tests {
     fn what_is_written_is_read_again() {
         let mut bytes = Vec::new();
         let bodies = [0, 255, 256, 65_535, 65_536].map(|length| vec![7; length]);
-        bodies.iter().for_each(|body| write(&mut bytes, Kind::OWNER, body));
-        let read = read(&bytes).expect("what was written");
-        assert_eq!(read, bodies.each_ref().map(|body| (Kind::OWNER, &**body)));
+        bodies.iter().for_each(|body| write_packet(&mut bytes, PacketKind::OWNER, body));
+        let read = read_packets(&bytes).expect("what was written");
+        assert_eq!(read, bodies.each_ref().map(|body| (PacketKind::OWNER, &**body)));
         assert_eq!(bytes[0], 0xb4);
     }
 
@@ -109,18 +109,18 @@ mod tests {
             (9000, &[0xcd, 255, 0, 0, 35, 40]),
         ] {
             let bytes = [head, &vec![1; length]].concat();
-            assert_eq!(read(&bytes).expect("a piece"), [(Kind::OWNER, &*vec![1; length])]);
+            assert_eq!(read_packets(&bytes).expect("a piece"), [(PacketKind::OWNER, &*vec![1; length])]);
         }
     }
 
     #[test]
     fn part_of_a_piece_is_refused() {
         let mut whole = Vec::new();
-        write(&mut whole, Kind::SIGNATURE, &[1; 300]);
-        assert!((1..whole.len()).all(|length| read(&whole[..length]).is_err()));
+        write_packet(&mut whole, PacketKind::SIGNATURE, &[1; 300]);
+        assert!((1..whole.len()).all(|length| read_packets(&whole[..length]).is_err()));
         // No kind, no end, one of several parts, and a length that is longer than anything.
         for wrong in [[0x00, 0].as_slice(), &[0xb7], &[0xcd, 224, 1], &[0xcd, 255, 255, 255, 255, 255]] {
-            assert!(read(wrong).is_err(), "{wrong:?}");
+            assert!(read_packets(wrong).is_err(), "{wrong:?}");
         }
     }
 
@@ -133,12 +133,12 @@ mod tests {
             (&[0x40; 33], &[&[1, 7], [0x40; 33].as_slice()].concat()),
         ] {
             let mut body = Vec::new();
-            write_number(&mut body, number);
+            write_mpi(&mut body, number);
             assert_eq!(body, written);
             let mut rest = &*body;
-            let read = take_number(&mut rest).expect("a number");
+            let read = take_mpi(&mut rest).expect("a number");
             assert!(number.ends_with(read) && rest.is_empty());
         }
-        assert_eq!(take_number(&mut [0, 9, 1].as_slice()), None);
+        assert_eq!(take_mpi(&mut [0, 9, 1].as_slice()), None);
     }
 }

@@ -5,21 +5,21 @@
 //! what was built for others.
 
 mod gpus;
-mod known;
+mod known_options;
 
 use serde::Serialize;
 
-use self::known::{Known, LISTED, Means, OTHERS};
-use crate::error::{Error, nearest};
-use crate::matrix::{Axis, Matrix, Wheel};
-use crate::number::Number;
-use crate::select::Python;
+use self::known_options::{KnownOption, LISTED_OPTIONS, OTHER_OPTIONS, OptionMeaning};
+use crate::error::{Error, nearest_names};
+use crate::major_minor::MajorMinor;
+use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
+use crate::select::PythonInterpreter;
 
 /// What some options come to.
 #[derive(Debug, Serialize)]
-pub struct Resolved {
+pub struct ResolvedOptions {
     /// Every option that there is a word for, whether it was given or not.
-    pub options: Vec<Chosen>,
+    pub options: Vec<ResolvedOption>,
     /// The rows of the matrix that are to be built.
     pub rows: Vec<String>,
     /// The wheels in them.
@@ -28,7 +28,7 @@ pub struct Resolved {
 
 /// An option with its value.
 #[derive(Debug, Serialize)]
-pub struct Chosen {
+pub struct ResolvedOption {
     /// Its name.
     pub name: &'static str,
     /// Its value, `ON` and `OFF` for a switch.
@@ -48,38 +48,46 @@ pub struct Chosen {
 /// # Errors
 ///
 /// When one is unknown or has a value that it cannot have, or when there is no such wheel.
-pub fn resolve(matrix: &Matrix, given: &[String], here: &dyn Fn() -> Vec<Number>) -> Result<Resolved, Error> {
-    let given: Vec<(&Known, String)> = given.iter().map(|text| read(text)).collect::<Result<_, _>>()?;
-    let of = |known: &Known| {
+pub fn resolve_options(
+    matrix: &WheelMatrix,
+    given: &[String],
+    here: &dyn Fn() -> Vec<MajorMinor>,
+) -> Result<ResolvedOptions, Error> {
+    let given: Vec<(&KnownOption, String)> =
+        given.iter().map(|text| parse_option(text)).collect::<Result<_, _>>()?;
+    let of = |known: &KnownOption| {
         given.iter().rev().find(|(other, _)| other.name == known.name).map(|(_, value)| value)
     };
-    let value = |known: &Known| of(known).map_or(known.default, String::as_str);
-    let device = device(&given, &value)?;
-    let mut wanted = vec![(Axis::Device, vec![Some(device)])];
-    let (mut python, mut gpus, mut numbers) = (None, gpus::ALL, None);
-    for known in all() {
+    let value = |known: &KnownOption| of(known).map_or(known.default, String::as_str);
+    let device = selected_device(&given, &value)?;
+    let mut wanted = vec![(MatrixAxis::Device, vec![Some(device)])];
+    let (mut python, mut gpus, mut numbers) = (None, gpus::ALL_GPUS, None);
+    for known in all_options() {
         match known.means {
-            Means::Avx if value(known) == ON => {
-                wanted.push((Axis::Isa, vec![Some("any"), Some("avx"), None]));
+            OptionMeaning::Avx if value(known) == SWITCH_ON => {
+                wanted.push((MatrixAxis::Isa, vec![Some("any"), Some("avx"), None]));
             }
-            Means::Avx => wanted.push((Axis::Isa, vec![Some("noavx")])),
-            Means::Mkl => {
-                let library = if value(known) == ON { "mkl" } else { "openblas" };
-                wanted.push((Axis::Blas, vec![Some(library)]));
+            OptionMeaning::Avx => wanted.push((MatrixAxis::Isa, vec![Some("noavx")])),
+            OptionMeaning::Mkl => {
+                let library = if value(known) == SWITCH_ON { "mkl" } else { "openblas" };
+                wanted.push((MatrixAxis::Blas, vec![Some(library)]));
             }
-            Means::Gpus => gpus = value(known),
-            Means::Capabilities => numbers = of(known).map(String::as_str),
-            Means::Python => python = of(known).map(|text| python_of(text)).transpose()?,
-            Means::Machine if value(known) == ON => return Err(other_machine(matrix, known)),
+            OptionMeaning::Gpus => gpus = value(known),
+            OptionMeaning::Capabilities => numbers = of(known).map(String::as_str),
+            OptionMeaning::Python => python = of(known).map(|text| parse_python(text)).transpose()?,
+            OptionMeaning::Machine if value(known) == SWITCH_ON => {
+                return Err(unsupported_machine(matrix, known));
+            }
             _ => {}
         }
     }
-    let mut wheels = wheels(matrix, &wanted, python)?;
+    let mut wheels = select_wheels(matrix, &wanted, python)?;
     let for_gpus = if device == "cuda" {
-        let chosen = gpus::choose(matrix, &wheels, gpus, numbers, here)?;
+        let chosen = gpus::select_cuda_versions(matrix, &wheels, gpus, numbers, here)?;
         if let Some(versions) = &chosen.versions {
-            wheels
-                .retain(|it| it.combination.get(&Axis::Accelerator).is_some_and(|it| versions.contains(it)));
+            wheels.retain(|it| {
+                it.combination.get(&MatrixAxis::Accelerator).is_some_and(|it| versions.contains(it))
+            });
         }
         chosen.reason
     } else {
@@ -87,54 +95,56 @@ pub fn resolve(matrix: &Matrix, given: &[String], here: &dyn Fn() -> Vec<Number>
     };
     let mut rows: Vec<String> = wheels.iter().map(|wheel| wheel.label.clone()).collect();
     rows.dedup();
-    let is_shown =
-        |known: &&Known| of(known).is_some() || LISTED.iter().any(|listed| listed.name == known.name);
-    let chosen = |known: &'static Known| {
+    let is_shown = |known: &&KnownOption| {
+        of(known).is_some() || LISTED_OPTIONS.iter().any(|listed| listed.name == known.name)
+    };
+    let chosen = |known: &'static KnownOption| {
         // A device that was asked for takes the place of the one that otherwise were.
-        let is_displaced = of(known).is_none() && matches!(known.means, Means::Device(it) if it != device);
-        let value = if is_displaced { OFF } else { value(known) };
-        Chosen {
+        let is_displaced =
+            of(known).is_none() && matches!(known.means, OptionMeaning::Device(it) if it != device);
+        let value = if is_displaced { SWITCH_OFF } else { value(known) };
+        ResolvedOption {
             name: known.name,
             value: value.to_owned(),
             is_given: of(known).is_some(),
             has_meaning: match known.means {
-                Means::Nothing(_) => false,
-                Means::Gpus | Means::Capabilities => device == "cuda",
+                OptionMeaning::Nothing(_) => false,
+                OptionMeaning::Gpus | OptionMeaning::Capabilities => device == "cuda",
                 _ => true,
             },
-            means: known.means.in_words(value, &for_gpus),
+            means: known.means.describe_value(value, &for_gpus),
         }
     };
-    Ok(Resolved {
-        options: all().filter(is_shown).map(chosen).collect(),
+    Ok(ResolvedOptions {
+        options: all_options().filter(is_shown).map(chosen).collect(),
         rows,
         wheels: wheels.iter().map(|wheel| wheel.name.to_string()).collect(),
     })
 }
 
-const ON: &str = "ON";
-const OFF: &str = "OFF";
+const SWITCH_ON: &str = "ON";
+const SWITCH_OFF: &str = "OFF";
 
-fn all() -> impl Iterator<Item = &'static Known> {
-    LISTED.iter().chain(OTHERS)
+fn all_options() -> impl Iterator<Item = &'static KnownOption> {
+    LISTED_OPTIONS.iter().chain(OTHER_OPTIONS)
 }
 
 /// An option and its value, of `NAME=VALUE` or `NAME:TYPE=VALUE`.
-fn read(text: &str) -> Result<(&'static Known, String), Error> {
+fn parse_option(text: &str) -> Result<(&'static KnownOption, String), Error> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| Error::new(format!("expected an option such as `WITH_GPU=ON`, found `{text}`")))?;
     let name = name.split_once(':').map_or(name, |(name, _)| name);
-    let known = all().find(|known| known.name == name).ok_or_else(|| unknown(name))?;
+    let known = all_options().find(|known| known.name == name).ok_or_else(|| unknown_option(name))?;
     let wrong = |expected: &str| Error::new(format!("expected {expected} for `{name}`, found `{value}`"));
     let value = match (&known.means, known.default) {
-        (Means::Gpus, _) => {
-            let words = || gpus::words().collect::<Vec<_>>().join(", ");
-            gpus::word(value).ok_or_else(|| wrong(&format!("one of {}", words())))?.to_owned()
+        (OptionMeaning::Gpus, _) => {
+            let words = || gpus::arch_names().collect::<Vec<_>>().join(", ");
+            gpus::parse_arch_name(value).ok_or_else(|| wrong(&format!("one of {}", words())))?.to_owned()
         }
-        (_, ON | OFF) => match &*value.to_ascii_uppercase() {
-            "ON" | "YES" | "TRUE" | "1" => ON.to_owned(),
-            "OFF" | "NO" | "FALSE" | "0" => OFF.to_owned(),
+        (_, SWITCH_ON | SWITCH_OFF) => match &*value.to_ascii_uppercase() {
+            "ON" | "YES" | "TRUE" | "1" => SWITCH_ON.to_owned(),
+            "OFF" | "NO" | "FALSE" | "0" => SWITCH_OFF.to_owned(),
             _ => return Err(wrong("ON or OFF")),
         },
         _ if value.is_empty() => return Err(wrong("a value")),
@@ -144,9 +154,9 @@ fn read(text: &str) -> Result<(&'static Known, String), Error> {
 }
 
 /// Of a name that no option has, with those that look like it.
-fn unknown(name: &str) -> Error {
+fn unknown_option(name: &str) -> Error {
     let upper = name.to_ascii_uppercase();
-    let near = nearest(&upper, all().map(|known| (known.name.to_owned(), known.name)));
+    let near = nearest_names(&upper, all_options().map(|known| (known.name.to_owned(), known.name)));
     let hint = if near.is_empty() {
         "; without options the command lists them".to_owned()
     } else {
@@ -156,15 +166,15 @@ fn unknown(name: &str) -> Error {
 }
 
 /// The device that the options ask for. The default stands back where another is asked for.
-fn device<'v>(
-    given: &[(&Known, String)],
-    value: &impl Fn(&'static Known) -> &'v str,
+fn selected_device<'v>(
+    given: &[(&KnownOption, String)],
+    value: &impl Fn(&'static KnownOption) -> &'v str,
 ) -> Result<&'static str, Error> {
-    let is_given = |known: &Known| given.iter().any(|(other, _)| other.name == known.name);
-    let on: Vec<(&Known, &'static str)> = all()
-        .filter(|known| value(known) == ON)
+    let is_given = |known: &KnownOption| given.iter().any(|(other, _)| other.name == known.name);
+    let on: Vec<(&KnownOption, &'static str)> = all_options()
+        .filter(|known| value(known) == SWITCH_ON)
         .filter_map(|known| match known.means {
-            Means::Device(device) => Some((known, device)),
+            OptionMeaning::Device(device) => Some((known, device)),
             _ => None,
         })
         .collect();
@@ -183,32 +193,31 @@ fn device<'v>(
 }
 
 /// A Python such as `3.12`, or `3.14t` without a lock around the interpreter.
-fn python_of(text: &str) -> Result<Python, Error> {
+fn parse_python(text: &str) -> Result<PythonInterpreter, Error> {
     let (number, free_threaded) = text.strip_suffix('t').map_or((text, false), |number| (number, true));
-    let version: Number = number.parse().map_err(|_| {
+    let version: MajorMinor = number.parse().map_err(|_| {
         Error::new(format!("expected a version such as `3.12` for `PY_VERSION`, found `{text}`"))
     })?;
-    Ok(Python { version, free_threaded, cpython: true, bits_32: false })
+    Ok(PythonInterpreter { version, free_threaded, cpython: true, bits_32: false })
 }
 
 /// The wheels of one file that have one of the wanted values on each axis.
-fn wheels<'m>(
-    matrix: &'m Matrix,
-    wanted: &[(Axis, Vec<Option<&str>>)],
-    python: Option<Python>,
-) -> Result<Vec<&'m Wheel>, Error> {
-    let has = |wheel: &Wheel, axis: Axis, values: &[Option<&str>]| {
+fn select_wheels<'m>(
+    matrix: &'m WheelMatrix,
+    wanted: &[(MatrixAxis, Vec<Option<&str>>)],
+    python: Option<PythonInterpreter>,
+) -> Result<Vec<&'m MatrixRow>, Error> {
+    let has = |wheel: &MatrixRow, axis: MatrixAxis, values: &[Option<&str>]| {
         values.contains(&wheel.combination.get(&axis).map(String::as_str))
     };
     let channel = matrix.channels.first();
-    let published: Vec<&Wheel> = matrix.wheels.iter().filter(|it| Some(&it.channel) == channel).collect();
-    let fitting = published
-        .iter()
-        .copied()
-        .filter(|wheel| wheel.is_whole() && wanted.iter().all(|(axis, values)| has(wheel, *axis, values)));
-    let fitting: Vec<&Wheel> = fitting.collect();
+    let published: Vec<&MatrixRow> = matrix.wheels.iter().filter(|it| Some(&it.channel) == channel).collect();
+    let fitting = published.iter().copied().filter(|wheel| {
+        wheel.is_standalone() && wanted.iter().all(|(axis, values)| has(wheel, *axis, values))
+    });
+    let fitting: Vec<&MatrixRow> = fitting.collect();
     if let Some(wheel) = fitting.iter().find(|wheel| wheel.planned.is_some()) {
-        return Err(planned(wheel));
+        return Err(planned_wheel_error(wheel));
     }
     if fitting.is_empty() {
         // The device may be planned by itself.
@@ -217,12 +226,12 @@ fn wheels<'m>(
         let words: Vec<&str> = wanted.iter().filter_map(|(_, values)| values[0]).collect();
         return Err(of_device.map_or_else(
             || Error::new(format!("expected a wheel for {}, found none in the matrix", words.join(", "))),
-            |wheel| planned(wheel),
+            |wheel| planned_wheel_error(wheel),
         ));
     }
     let Some(python) = python else { return Ok(fitting) };
-    let loaded: Vec<&Wheel> =
-        fitting.iter().copied().filter(|wheel| python.loads(&wheel.name.python)).collect();
+    let loaded: Vec<&MatrixRow> =
+        fitting.iter().copied().filter(|wheel| python.loads_tag(&wheel.name.python)).collect();
     if loaded.is_empty() {
         let mut tags: Vec<&str> = fitting.iter().map(|wheel| &*wheel.name.python).collect();
         tags.dedup();
@@ -231,11 +240,11 @@ fn wheels<'m>(
     Ok(loaded)
 }
 
-fn other_machine(matrix: &Matrix, known: &Known) -> Error {
+fn unsupported_machine(matrix: &WheelMatrix, known: &KnownOption) -> Error {
     let mut platforms: Vec<&str> = matrix
         .wheels
         .iter()
-        .filter_map(|wheel| wheel.combination.get(&Axis::Platform))
+        .filter_map(|wheel| wheel.combination.get(&MatrixAxis::Platform))
         .map(String::as_str)
         .collect();
     platforms.dedup();
@@ -246,7 +255,7 @@ fn other_machine(matrix: &Matrix, known: &Known) -> Error {
     ))
 }
 
-fn planned(wheel: &Wheel) -> Error {
+fn planned_wheel_error(wheel: &MatrixRow) -> Error {
     let why = wheel.planned.as_deref().unwrap_or_default();
     Error::new(format!(
         "expected a wheel that can be built, found `{}`, which is planned: {why}",
@@ -254,10 +263,10 @@ fn planned(wheel: &Wheel) -> Error {
     ))
 }
 
-impl Means {
+impl OptionMeaning {
     /// What a value comes to; `for_gpus` is what those of the GPUs do.
-    fn in_words(&self, value: &str, for_gpus: &str) -> String {
-        let is_on = value == ON;
+    fn describe_value(&self, value: &str, for_gpus: &str) -> String {
+        let is_on = value == SWITCH_ON;
         match self {
             Self::Device(device) => format!("{} {device}", if is_on { "with" } else { "without" }),
             Self::Avx if is_on => "instructions are chosen when a program starts".to_owned(),

@@ -1,37 +1,37 @@
 //! Our packages for Debian, put together of what was built, without compiling anything.
 
-mod about;
+mod catalog;
 mod contents;
-mod file;
-mod library;
+mod package_metadata;
+mod shared_libraries;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use file::{About, Packages};
-pub(crate) use file::{Compiled, Content};
+pub use catalog::{PackageCatalog, PackageSpec};
+pub(crate) use catalog::{PackageContent, PackagePart};
 
-use crate::assemble::Made;
-use crate::deb::Package;
+use crate::assemble::BuildArtifact;
+use crate::deb::DebPackage;
 use crate::error::Error;
 
 /// Our own, as `packaging/packages.toml` has them.
-pub const OWN: &str = include_str!("../../packages.toml");
+pub const OWN_PACKAGES: &str = include_str!("../../packages.toml");
 
 /// Where people read more of Oarlock: packages and wheels say the same.
 pub(crate) fn homepage() -> Result<String, Error> {
-    Packages::read("packaging/packages.toml", OWN).map(|packages| packages.homepage)
+    PackageCatalog::from_toml("packaging/packages.toml", OWN_PACKAGES).map(|packages| packages.homepage)
 }
 
 /// What packages are made of, and what they have in common.
-pub(crate) struct Maker<'m> {
+pub(crate) struct PackageBuilder<'m> {
     /// Where the sources lie.
     pub(crate) root: &'m Path,
-    pub(crate) packages: &'m Packages,
+    pub(crate) packages: &'m PackageCatalog,
     /// What was compiled.
-    pub(crate) made: BTreeMap<Compiled, Made>,
+    pub(crate) made: BTreeMap<PackagePart, BuildArtifact>,
     /// The version of Oarlock.
     pub(crate) version: &'m str,
     /// The one time of everything.
@@ -44,17 +44,17 @@ pub(crate) struct Maker<'m> {
     pub(crate) debug: &'m Path,
 }
 
-impl Maker<'_> {
+impl PackageBuilder<'_> {
     /// A package, and the one that debuggers want beside it where something in it was compiled.
-    pub(crate) fn make(&self, about: &About) -> Result<Vec<Package>, Error> {
-        let mut package = Package { contents: self.contents(about)?, ..Package::default() };
-        let compiled = self.compiled(about)?;
-        self.document(about, &compiled, &mut package.contents)?;
-        let needs = library::needs(&package.contents)?;
-        package.control = self.control(about, &needs);
-        self.scripts(about, &mut package)?;
+    pub(crate) fn build_packages(&self, about: &PackageSpec) -> Result<Vec<DebPackage>, Error> {
+        let mut package = DebPackage { contents: self.assemble_contents(about)?, ..DebPackage::default() };
+        let compiled = self.compiled_artifacts(about)?;
+        self.add_documentation(about, &compiled, &mut package.contents)?;
+        let needs = shared_libraries::needs_of_contents(&package.contents)?;
+        package.control = self.control_fields(about, &needs);
+        self.add_maintainer_scripts(about, &mut package)?;
         let mut made = vec![package];
-        made.extend(self.debugging(about, &needs)?);
+        made.extend(self.debug_package(about, &needs)?);
         Ok(made)
     }
 
@@ -70,13 +70,13 @@ impl Maker<'_> {
     }
 
     /// A text with what stands in it for versions and places.
-    fn filled(&self, text: &str) -> String {
-        place(text, self.version).replace("{package}", &self.package_version())
+    fn fill_placeholders(&self, text: &str) -> String {
+        fill_path(text, self.version).replace("{package}", &self.package_version())
     }
 }
 
 /// Where something lies that is told with what stands for the version of Oarlock and for the directory of libraries.
-pub(crate) fn place(at: &str, version: &str) -> String {
+pub(crate) fn fill_path(at: &str, version: &str) -> String {
     at.replace("{lib}", &library_directory()).replace("{version}", version)
 }
 

@@ -1,14 +1,20 @@
 //! The page of a release, for people.
 
-use super::{About, Item, KEYRING, Kind, PROVENANCE, SIGNATURES, SUMS};
+use super::{
+    CHECKSUMS_FILE, CHECKSUMS_SIGNATURE_FILE, KEYRING_FILE, PROVENANCE_FILE, ReleaseDescription, ReleaseItem,
+    ReleaseItemKind,
+};
 use crate::date;
-use crate::html::{self, escape};
+use crate::html::{self, escape_html};
 
 /// What the kinds of files are called.
-const TITLES: [(Kind, &str); 3] =
-    [(Kind::Wheel, "Wheels"), (Kind::Package, "Packages for Debian"), (Kind::Image, "Images for containers")];
+const KIND_TITLES: [(ReleaseItemKind, &str); 3] = [
+    (ReleaseItemKind::Wheel, "Wheels"),
+    (ReleaseItemKind::Package, "Packages for Debian"),
+    (ReleaseItemKind::Image, "Images for containers"),
+];
 
-const STYLE: &str = "\
+const PAGE_STYLE: &str = "\
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
 body { margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
 table { border-collapse: collapse; width: 100% }
@@ -20,70 +26,76 @@ pre { background: #8882; overflow-x: auto; padding: .6rem }
 ";
 
 /// The page.
-pub(super) fn html(about: &About<'_>, items: &[Item]) -> String {
+pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]) -> String {
     let source = &about.source;
     let mut body = String::new();
     if source.tag.is_none() {
         body += "<p><strong>This is a rehearsal: nobody has tagged its sources as a release.</strong></p>\n";
     }
-    let tag = source.tag.as_ref().map_or_else(String::new, |tag| format!("{}, ", escape(tag)));
+    let tag = source.tag.as_ref().map_or_else(String::new, |tag| format!("{}, ", escape_html(tag)));
     body += &format!(
         "<p>Made of {tag}the commit <code>{}</code> of {}. Read <a href=\"book/index.html\">the book</a>.</p>\n",
-        escape(&source.commit),
-        date::text(source.seconds)
+        escape_html(&source.commit),
+        date::format_rfc2822(source.seconds)
     );
-    let has = |kind: Kind| items.iter().any(|item| item.kind == kind);
+    let has = |kind: ReleaseItemKind| items.iter().any(|item| item.kind == kind);
     body += "<h2>Install</h2>\n";
-    if has(Kind::Wheel) {
+    if has(ReleaseItemKind::Wheel) {
         // Exactly this one: somebody else may have the name elsewhere.
-        let pip =
-            format!("pip install oarlock=={} --index-url {}", about.version, about.address("wheels/simple/"));
-        body += &command("With pip, on Linux with glibc 2.28 or newer, for CPython 3.11 or newer", &pip);
+        let pip = format!(
+            "pip install oarlock=={} --index-url {}",
+            about.version,
+            about.part_address("wheels/simple/")
+        );
+        body += &shell_block("With pip, on Linux with glibc 2.28 or newer, for CPython 3.11 or newer", &pip);
     }
-    if has(Kind::Package) {
+    if has(ReleaseItemKind::Package) {
         let lines = format!(
             "curl --output /etc/apt/sources.list.d/oarlock.sources {}\n\
              curl --output /usr/share/keyrings/oarlock-archive-keyring.gpg {}\n\
              apt update\napt install oarlock python3-oarlock",
-            about.address("apt/oarlock.sources"),
-            about.address("apt/oarlock-archive-keyring.gpg")
+            about.part_address("apt/oarlock.sources"),
+            about.part_address("apt/oarlock-archive-keyring.gpg")
         );
-        body += &command("With apt, on Debian 12 and newer, as root", &lines);
+        body += &shell_block("With apt, on Debian 12 and newer, as root", &lines);
     }
     // The one without a suffix is for everybody.
-    let images = items.iter().filter(|item| item.kind == Kind::Image);
+    let images = items.iter().filter(|item| item.kind == ReleaseItemKind::Image);
     if let Some(image) = images.min_by_key(|item| item.path.len()) {
         let lines = format!(
             "curl --remote-name {}\ndocker load --input {}",
-            about.address(&image.path),
+            about.part_address(&image.path),
             image.path.trim_start_matches("images/")
         );
-        body += &command("In a container", &lines);
+        body += &shell_block("In a container", &lines);
     }
-    body += &command(
+    body += &shell_block(
         "What was fetched is what was made, if this says so",
-        &format!("gpgv --keyring ./{KEYRING} {SIGNATURES} {SUMS}\nsha256sum --check --ignore-missing {SUMS}"),
+        &format!(
+            "gpgv --keyring ./{KEYRING_FILE} {CHECKSUMS_SIGNATURE_FILE} {CHECKSUMS_FILE}\nsha256sum --check --ignore-missing {CHECKSUMS_FILE}"
+        ),
     );
     body += &format!(
-        "<p><a href=\"{SUMS}\">{SUMS}</a> and its <a href=\"{SIGNATURES}\">signatures</a>, by the keys in \
-         <a href=\"{KEYRING}\">{KEYRING}</a>; <a href=\"{PROVENANCE}\">{PROVENANCE}</a> says what everything was built \
+        "<p><a href=\"{CHECKSUMS_FILE}\">{CHECKSUMS_FILE}</a> and its <a href=\"{CHECKSUMS_SIGNATURE_FILE}\">signatures</a>, by the keys in \
+         <a href=\"{KEYRING_FILE}\">{KEYRING_FILE}</a>; <a href=\"{PROVENANCE_FILE}\">{PROVENANCE_FILE}</a> says what everything was built \
          of.</p>\n"
     );
-    for (kind, title) in TITLES {
+    for (kind, title) in KIND_TITLES {
         if has(kind) {
-            body += &format!("<h2>{title}</h2>\n{}", table(items.iter().filter(|item| item.kind == kind)));
+            body +=
+                &format!("<h2>{title}</h2>\n{}", item_table(items.iter().filter(|item| item.kind == kind)));
         }
     }
-    html::page(&format!("Oarlock {}", about.version), STYLE, &body)
+    html::render_page(&format!("Oarlock {}", about.version), PAGE_STYLE, &body)
 }
 
 /// Lines for a shell, with what they are for.
-fn command(title: &str, lines: &str) -> String {
-    format!("<p>{}:</p>\n<pre>{}</pre>\n", escape(title), escape(lines))
+fn shell_block(title: &str, lines: &str) -> String {
+    format!("<p>{}:</p>\n<pre>{}</pre>\n", escape_html(title), escape_html(lines))
 }
 
 /// How large something is, in words.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     if bytes < 1_000_000 {
         format!("{} kB", bytes.div_ceil(1000))
     } else {
@@ -91,17 +103,17 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn table<'i>(items: impl Iterator<Item = &'i Item>) -> String {
+fn item_table<'i>(items: impl Iterator<Item = &'i ReleaseItem>) -> String {
     let rows: String = items
         .map(|item| {
             let name = item.path.rsplit('/').next().unwrap_or_default();
-            let bill = html::address(name);
+            let bill = html::encode_path(name);
             format!(
                 "<tr><td><a href=\"{}\">{}</a></td><td>{}</td><td><code>{}</code></td>\
                  <td><a href=\"bills/{bill}.spdx.json\">SPDX</a> <a href=\"bills/{bill}.cdx.json\">CycloneDX</a></td></tr>\n",
-                escape(&html::address(&item.path)),
-                escape(name),
-                size(item.bytes),
+                escape_html(&html::encode_path(&item.path)),
+                escape_html(name),
+                format_size(item.bytes),
                 item.sha256
             )
         })

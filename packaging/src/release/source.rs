@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// What a release is made of.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceRevision {
     /// The commit, by its hash.
     pub commit: String,
     /// The tag that says which release it is; none where a release is only rehearsed.
@@ -18,33 +18,33 @@ pub struct Source {
 }
 
 /// How many changed files are named.
-const NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
-impl Source {
+impl SourceRevision {
     /// The sources in a directory, which are those of the version: nothing is changed, and they are tagged `v` and the version. A
     /// rehearsal does without the tag.
     ///
     /// # Errors
     ///
     /// When something is changed or the tag is missing, or git does not know the directory.
-    pub fn of(root: &Path, version: &str, is_rehearsal: bool) -> Result<Self, Error> {
-        let commit = git(root, &["rev-parse", "--verify", "HEAD"])?;
-        let status = git(root, &["status", "--porcelain"])?;
+    pub fn of_directory(root: &Path, version: &str, is_rehearsal: bool) -> Result<Self, Error> {
+        let commit = git_output(root, &["rev-parse", "--verify", "HEAD"])?;
+        let status = git_output(root, &["status", "--porcelain"])?;
         let changed: Vec<&str> = status.lines().collect();
         if !changed.is_empty() {
             let named: Vec<String> = changed
                 .iter()
-                .take(NAMED)
+                .take(MAX_NAMED_FILES)
                 .map(|line| format!("`{}`", line.get(3..).unwrap_or(line)))
                 .collect();
-            let more = if changed.len() > NAMED { " and more" } else { "" };
+            let more = if changed.len() > MAX_NAMED_FILES { " and more" } else { "" };
             return Err(Error::new(format!(
                 "expected sources as they were committed, found changes in {}{more}; commit or put them aside",
                 named.join(", ")
             )));
         }
         // Lower case says that a file counts as unchanged whatever it is, `S` that it is not looked at.
-        let listed = git(root, &["ls-files", "-v"])?;
+        let listed = git_output(root, &["ls-files", "-v"])?;
         let is_hidden = |line: &&str| line.starts_with(|flag: char| flag.is_ascii_lowercase() || flag == 'S');
         if let Some(line) = listed.lines().find(is_hidden) {
             let file = line.get(2..).unwrap_or(line);
@@ -54,10 +54,11 @@ impl Source {
             )));
         }
         let wanted = format!("v{version}");
-        let tags = git(root, &["tag", "--points-at", "HEAD"])?;
+        let tags = git_output(root, &["tag", "--points-at", "HEAD"])?;
         let tag = tags.lines().find(|tag| **tag == wanted).map(str::to_owned);
         if tag.is_none() && !is_rehearsal {
-            let (found, advice) = match (tags.lines().next(), git(root, &["rev-list", "-1", &wanted])) {
+            let (found, advice) = match (tags.lines().next(), git_output(root, &["rev-list", "-1", &wanted]))
+            {
                 (_, Ok(other)) => (format!("it on {:.12}", other.trim()), format!("git checkout {wanted}")),
                 (Some(other), Err(_)) => (format!("`{other}`"), format!("git tag {wanted}")),
                 (None, Err(_)) => ("none".to_owned(), format!("git tag {wanted}")),
@@ -66,18 +67,18 @@ impl Source {
                 "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `{advice}`, or say `--rehearsal`"
             )));
         }
-        Ok(Self { commit, tag, seconds: date::of_sources(root)? })
+        Ok(Self { commit, tag, seconds: date::source_time(root)? })
     }
 
     /// What people call it.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         self.tag.as_deref().unwrap_or(&self.commit)
     }
 }
 
 /// What git says.
-fn git(root: &Path, arguments: &[&str]) -> Result<String, Error> {
+fn git_output(root: &Path, arguments: &[&str]) -> Result<String, Error> {
     let said = Command::new("git").args(arguments).current_dir(root).output();
     let said = said.map_err(|error| Error::new(format!("expected to start `git`: {error}; install it")))?;
     if said.status.success() {
@@ -86,14 +87,14 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String, Error> {
     let why = String::from_utf8_lossy(&said.stderr);
     let why = why.lines().next().unwrap_or("git did not say why");
     Err(Error::new(format!("expected a clone of the sources, of which git knows the history: {why}"))
-        .of_file(root.display()))
+        .in_file(root.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(root: &Path, arguments: &[&str]) {
+    fn run_git(root: &Path, arguments: &[&str]) {
         let named = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
         let status = Command::new("git").args(named).args(arguments).current_dir(root).output();
         assert!(status.expect("git").status.success(), "{arguments:?}");
@@ -103,23 +104,25 @@ mod tests {
     fn a_release_is_of_a_tag_and_of_nothing_else() {
         let place = tempfile::tempdir().expect("a directory");
         let root = place.path();
-        let refused = |rehearsal| Source::of(root, "1.0", rehearsal).expect_err("a refusal").to_string();
+        let refused = |rehearsal| {
+            SourceRevision::of_directory(root, "1.0", rehearsal).expect_err("a refusal").to_string()
+        };
         assert!(refused(true).contains("expected a clone of the sources"), "{}", refused(true));
-        run(root, &["init", "--quiet"]);
+        run_git(root, &["init", "--quiet"]);
         std::fs::write(root.join("text"), "one").expect("a file");
-        run(root, &["add", "."]);
-        run(root, &["commit", "--quiet", "--message", "one"]);
+        run_git(root, &["add", "."]);
+        run_git(root, &["commit", "--quiet", "--message", "one"]);
         assert!(refused(false).contains("expected the tag `v1.0` on the commit"), "{}", refused(false));
-        assert!(Source::of(root, "1.0", true).expect("a rehearsal").tag.is_none());
-        run(root, &["tag", "v0.9"]);
+        assert!(SourceRevision::of_directory(root, "1.0", true).expect("a rehearsal").tag.is_none());
+        run_git(root, &["tag", "v0.9"]);
         assert!(refused(false).contains("found `v0.9`"), "{}", refused(false));
-        run(root, &["tag", "v1.0"]);
-        let source = Source::of(root, "1.0", false).expect("a release");
-        assert_eq!((source.name(), source.commit.len()), ("v1.0", 40));
+        run_git(root, &["tag", "v1.0"]);
+        let source = SourceRevision::of_directory(root, "1.0", false).expect("a release");
+        assert_eq!((source.display_name(), source.commit.len()), ("v1.0", 40));
         for flag in ["assume-unchanged", "skip-worktree"] {
-            run(root, &["update-index", &format!("--{flag}"), "text"]);
+            run_git(root, &["update-index", &format!("--{flag}"), "text"]);
             assert!(refused(false).contains("found `text`, of which it was told"), "{}", refused(false));
-            run(root, &["update-index", &format!("--no-{flag}"), "text"]);
+            run_git(root, &["update-index", &format!("--no-{flag}"), "text"]);
         }
         std::fs::write(root.join("more"), "two").expect("a file");
         assert!(

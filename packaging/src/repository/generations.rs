@@ -6,31 +6,31 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::place::Files;
+use crate::output_directory::DirectoryWriter;
 
 /// The paths of lists, each with how many repositories came after the last that had it.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Generations(Vec<(u32, String)>);
+pub(super) struct ListGenerations(Vec<(u32, String)>);
 
 /// How many repositories are remembered, with the newest.
-const REMEMBERED: u32 = 3;
+const REMEMBERED_GENERATIONS: u32 = 3;
 
 /// What remembers them.
-const FILE: &str = ".oarlock-generations";
+const GENERATIONS_FILE: &str = ".oarlock-generations";
 
-impl Generations {
+impl ListGenerations {
     /// Those of a directory, which may be none yet.
-    pub(super) fn read(directory: &Path) -> Result<Self, Error> {
-        match std::fs::read_to_string(directory.join(FILE)) {
-            Ok(text) => Self::parse(&text).map_err(|error| error.of_part(FILE)),
+    pub(super) fn read_generations(directory: &Path) -> Result<Self, Error> {
+        match std::fs::read_to_string(directory.join(GENERATIONS_FILE)) {
+            Ok(text) => Self::parse_generations(&text).map_err(|error| error.in_part(GENERATIONS_FILE)),
             Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => {
                 Ok(Self::default())
             }
-            Err(error) => Err(Error::from(error).of_part(FILE)),
+            Err(error) => Err(Error::from(error).in_part(GENERATIONS_FILE)),
         }
     }
 
-    fn parse(text: &str) -> Result<Self, Error> {
+    fn parse_generations(text: &str) -> Result<Self, Error> {
         let lines = text.lines().enumerate().map(|(number, line)| {
             let parts =
                 line.split_once(' ').and_then(|(age, path)| Some((age.parse().ok()?, path.to_owned())));
@@ -44,18 +44,19 @@ impl Generations {
     }
 
     /// One that is not below a directory.
-    pub(super) fn outside(&self, directory: &str) -> Option<&str> {
+    pub(super) fn path_outside(&self, directory: &str) -> Option<&str> {
         self.0.iter().map(|(_, path)| path.as_str()).find(|path| !path.starts_with(directory))
     }
 
     /// The same when a repository with these lists comes after them.
-    pub(super) fn before(self, now: BTreeSet<String>) -> Self {
+    pub(super) fn followed_by(self, now: BTreeSet<String>) -> Self {
         let newest: BTreeSet<String> =
             self.0.iter().filter(|(age, _)| *age == 0).map(|(_, path)| path.clone()).collect();
         // One with the same lists is the same once more, and displaces none.
         let step = u32::from(newest != now);
         let older = self.0.into_iter().filter(|(_, path)| !now.contains(path));
-        let older = older.map(|(age, path)| (age + step, path)).filter(|(age, _)| *age < REMEMBERED);
+        let older =
+            older.map(|(age, path)| (age + step, path)).filter(|(age, _)| *age < REMEMBERED_GENERATIONS);
         let mut all: Vec<(u32, String)> = older.collect();
         all.extend(now.into_iter().map(|path| (0, path)));
         all.sort_unstable();
@@ -63,12 +64,12 @@ impl Generations {
     }
 
     /// Takes the older ones over from where they are, and remembers all.
-    pub(super) fn put(&self, files: &mut Files<'_>, from: &Path) -> Result<(), Error> {
+    pub(super) fn carry_over(&self, files: &mut DirectoryWriter<'_>, from: &Path) -> Result<(), Error> {
         for (_, path) in self.0.iter().filter(|(age, _)| *age > 0) {
-            files.take(path, &from.join(path))?;
+            files.copy_file(path, &from.join(path))?;
         }
         let lines: String = self.0.iter().map(|(age, path)| format!("{age} {path}\n")).collect();
-        files.write(FILE, lines.as_bytes())
+        files.write_file(GENERATIONS_FILE, lines.as_bytes())
     }
 }
 
@@ -76,31 +77,33 @@ impl Generations {
 mod tests {
     use super::*;
 
-    fn after(earlier: Generations, now: &[&str]) -> Generations {
-        earlier.before(now.iter().map(|name| format!("dists/{name}")).collect())
+    fn next_generations(earlier: ListGenerations, now: &[&str]) -> ListGenerations {
+        earlier.followed_by(now.iter().map(|name| format!("dists/{name}")).collect())
     }
 
-    fn ages(generations: &Generations) -> Vec<(u32, &str)> {
+    fn list_ages(generations: &ListGenerations) -> Vec<(u32, &str)> {
         generations.0.iter().map(|(age, path)| (*age, path.trim_start_matches("dists/"))).collect()
     }
 
     #[test]
     fn the_last_three_are_remembered_and_the_same_again_displaces_none() {
-        let one = after(Generations::default(), &["a", "same"]);
-        let two = after(one, &["b", "same"]);
-        assert_eq!(ages(&two), [(0, "b"), (0, "same"), (1, "a")]);
-        let again = after(two, &["b", "same"]);
-        assert_eq!(ages(&again), [(0, "b"), (0, "same"), (1, "a")]);
-        let three = after(again, &["c", "same"]);
-        assert_eq!(ages(&three), [(0, "c"), (0, "same"), (1, "b"), (2, "a")]);
+        let one = next_generations(ListGenerations::default(), &["a", "same"]);
+        let two = next_generations(one, &["b", "same"]);
+        assert_eq!(list_ages(&two), [(0, "b"), (0, "same"), (1, "a")]);
+        let again = next_generations(two, &["b", "same"]);
+        assert_eq!(list_ages(&again), [(0, "b"), (0, "same"), (1, "a")]);
+        let three = next_generations(again, &["c", "same"]);
+        assert_eq!(list_ages(&three), [(0, "c"), (0, "same"), (1, "b"), (2, "a")]);
         // What comes back is new again.
-        assert_eq!(ages(&after(three, &["b"])), [(0, "b"), (1, "c"), (1, "same")]);
+        assert_eq!(list_ages(&next_generations(three, &["b"])), [(0, "b"), (1, "c"), (1, "same")]);
     }
 
     #[test]
     fn what_is_no_such_list_is_refused_with_its_line() {
         for wrong in ["x dists/a", "dists/a", "0 /etc/passwd", "0 dists/../../etc/passwd"] {
-            let error = Generations::parse(&format!("0 dists/a\n{wrong}\n")).expect_err(wrong).to_string();
+            let error = ListGenerations::parse_generations(&format!("0 dists/a\n{wrong}\n"))
+                .expect_err(wrong)
+                .to_string();
             assert_eq!(error, format!("line 2: expected a number and a path, found `{wrong}`"));
         }
     }

@@ -1,40 +1,45 @@
 //! Which CUDA to install for.
 
-use super::{Machine, Vendor};
+use super::{GpuVendor, TargetMachine};
 use crate::error::Error;
-use crate::matrix::{Axis, Matrix, Wheel};
-use crate::number::Number;
+use crate::major_minor::MajorMinor;
+use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
 /// The CUDA to install for, and why.
-pub(super) fn choose(
-    matrix: &Matrix,
-    wheels: &[&Wheel],
-    machine: &Machine,
+pub(super) fn choose_cuda(
+    matrix: &WheelMatrix,
+    wheels: &[&MatrixRow],
+    machine: &TargetMachine,
 ) -> Result<(String, Vec<String>), Error> {
-    let brings_none = wheels
-        .iter()
-        .any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == "cuda") && it.parts.is_empty());
-    let known = known(wheels);
-    if brings_none { installed(&known, machine) } else { driven(matrix, &known, machine) }
+    let brings_none = wheels.iter().any(|it| {
+        it.combination.get(&MatrixAxis::Device).is_some_and(|it| it == "cuda") && it.parts.is_empty()
+    });
+    let known = known_versions(wheels);
+    if brings_none { installed_cuda(&known, machine) } else { driver_cuda(matrix, &known, machine) }
 }
 
 /// What is wrong with a CUDA that was asked for by its number, on a machine that it does not fit, and what would fit.
-pub(super) fn warning(matrix: &Matrix, wheels: &[&Wheel], machine: &Machine, asked: &str) -> Option<String> {
+pub(super) fn cuda_warning(
+    matrix: &WheelMatrix,
+    wheels: &[&MatrixRow],
+    machine: &TargetMachine,
+    asked: &str,
+) -> Option<String> {
     let Some(driver) = machine.cuda_driver else {
         return Some("no driver is here, so the device cannot be tried".to_owned());
     };
-    let gpus = capabilities(machine);
-    let served = served(matrix, &gpus, asked);
-    let is_too_old = asked.parse().is_ok_and(|number: Number| number > driver);
+    let gpus = known_capabilities(machine);
+    let served = served_gpu_count(matrix, &gpus, asked);
+    let is_too_old = asked.parse().is_ok_and(|number: MajorMinor| number > driver);
     let wrong = if is_too_old {
         format!("the driver runs CUDA up to {driver}, so CUDA {asked} does not work here")
     } else if served < gpus.len() {
-        let (all, in_words) = (gpus.len(), in_words(&gpus));
+        let (all, in_words) = (gpus.len(), describe_gpus(&gpus));
         format!("CUDA {asked} serves {served} of {all} GPUs, whose compute capabilities are {in_words}")
     } else {
         return None;
     };
-    let advice = match driven(matrix, &known(wheels), machine) {
+    let advice = match driver_cuda(matrix, &known_versions(wheels), machine) {
         Ok((best, _)) if best == asked => "none serves more".to_owned(),
         Ok((best, _)) => format!("`--device cuda{best}` fits best"),
         Err(problem) => problem.to_string(),
@@ -43,10 +48,10 @@ pub(super) fn warning(matrix: &Matrix, wheels: &[&Wheel], machine: &Machine, ask
 }
 
 /// The versions that there are wheels for, the oldest first.
-fn known<'w>(wheels: &[&'w Wheel]) -> Vec<(Number, &'w String)> {
-    let mut known: Vec<(Number, &String)> = wheels
+fn known_versions<'w>(wheels: &[&'w MatrixRow]) -> Vec<(MajorMinor, &'w String)> {
+    let mut known: Vec<(MajorMinor, &String)> = wheels
         .iter()
-        .filter_map(|wheel| wheel.combination.get(&Axis::Accelerator))
+        .filter_map(|wheel| wheel.combination.get(&MatrixAxis::Accelerator))
         .filter_map(|text| Some((text.parse().ok()?, text)))
         .collect();
     known.sort_unstable();
@@ -55,54 +60,57 @@ fn known<'w>(wheels: &[&'w Wheel]) -> Vec<(Number, &'w String)> {
 }
 
 /// How many GPUs of these compute capabilities a CUDA serves.
-fn served(matrix: &Matrix, gpus: &[Number], cuda: &str) -> usize {
+fn served_gpu_count(matrix: &WheelMatrix, gpus: &[MajorMinor], cuda: &str) -> usize {
     let capabilities = matrix.accelerators.get(cuda);
-    gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.serve(**gpu))).count()
+    gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.includes_capability(**gpu))).count()
 }
 
-fn in_words(gpus: &[Number]) -> String {
+fn describe_gpus(gpus: &[MajorMinor]) -> String {
     gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The one that is installed, for wheels that bring nothing of it.
-fn installed(known: &[(Number, &String)], machine: &Machine) -> Result<(String, Vec<String>), Error> {
+fn installed_cuda(
+    known: &[(MajorMinor, &String)],
+    machine: &TargetMachine,
+) -> Result<(String, Vec<String>), Error> {
     let refuse = |found: &dyn std::fmt::Display| {
-        let list = list(known);
+        let list = join_versions(known);
         Error::new(format!("expected CUDA, one of {list}, to be installed; found {found}"))
     };
     let installed = machine.cuda.ok_or_else(|| refuse(&"none"))?;
     let found = known.iter().find(|(number, _)| *number == installed);
     let (number, text) = found.ok_or_else(|| refuse(&installed))?;
     // A GPU runs nothing that was compiled before it was made.
-    if number.major < 11 && capabilities(machine).iter().any(|it| it.major >= 8) {
+    if number.major < 11 && known_capabilities(machine).iter().any(|it| it.major >= 8) {
         return Err(Error::new(format!("expected CUDA 11 or newer, which the GPU needs; found {installed}")));
     }
     Ok(((*text).clone(), vec![format!("CUDA {installed} is installed")]))
 }
 
 /// The newest that the driver runs, of those that serve the most GPUs. What is not known of a GPU is no reason against one.
-fn driven(
-    matrix: &Matrix,
-    known: &[(Number, &String)],
-    machine: &Machine,
+fn driver_cuda(
+    matrix: &WheelMatrix,
+    known: &[(MajorMinor, &String)],
+    machine: &TargetMachine,
 ) -> Result<(String, Vec<String>), Error> {
     let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected a driver of NVIDIA, found none"))?;
-    let gpus = capabilities(machine);
-    let in_words = in_words(&gpus);
-    let served = |cuda: &str| served(matrix, &gpus, cuda);
-    let of_use: Vec<(Number, &String)> =
+    let gpus = known_capabilities(machine);
+    let in_words = describe_gpus(&gpus);
+    let served = |cuda: &str| served_gpu_count(matrix, &gpus, cuda);
+    let of_use: Vec<(MajorMinor, &String)> =
         known.iter().filter(|(_, cuda)| gpus.is_empty() || served(cuda) > 0).copied().collect();
     if of_use.is_empty() {
-        let of_cuda = |(_, cuda): &(Number, &String)| matrix.accelerators.get(*cuda).map(|it| it.lowest);
+        let of_cuda = |(_, cuda): &(MajorMinor, &String)| matrix.accelerators.get(*cuda).map(|it| it.lowest);
         let lowest = known.iter().filter_map(of_cuda).min().unwrap_or_default();
         return Err(Error::new(format!(
             "expected a GPU of compute capability {lowest} or higher, found {in_words}"
         )));
     }
-    let runs = |it: &&(Number, &String)| it.0 <= driver;
+    let runs = |it: &&(MajorMinor, &String)| it.0 <= driver;
     let best = of_use.iter().filter(runs).max_by_key(|(number, cuda)| (served(cuda), *number));
     let Some((number, cuda)) = best else {
-        let list = list(&of_use);
+        let list = join_versions(&of_use);
         return Err(Error::new(format!(
             "expected a driver for CUDA {list}, found one for {driver}; install a newer one"
         )));
@@ -120,11 +128,11 @@ fn driven(
 }
 
 /// Those of the GPUs of which they are known.
-fn capabilities(machine: &Machine) -> Vec<Number> {
-    let gpus = machine.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Nvidia);
+fn known_capabilities(machine: &TargetMachine) -> Vec<MajorMinor> {
+    let gpus = machine.gpus.iter().filter(|gpu| gpu.vendor == GpuVendor::Nvidia);
     gpus.filter_map(|gpu| gpu.capability).collect()
 }
 
-fn list(known: &[(Number, &String)]) -> String {
+fn join_versions(known: &[(MajorMinor, &String)]) -> String {
     known.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(", ")
 }

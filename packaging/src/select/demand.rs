@@ -2,71 +2,72 @@
 
 use std::collections::BTreeSet;
 
-use super::{Machine, Python, System, Wish};
+use super::{InstallPreferences, OperatingSystem, PythonInterpreter, TargetMachine};
 use crate::error::Error;
-use crate::matrix::{Axis, Wheel};
+use crate::matrix::{MatrixAxis, MatrixRow};
 
 /// What stands for a value on an axis where there is none.
-const NONE: &str = "none";
+const NO_VALUE: &str = "none";
 
 /// Something that a wheel has to be.
-pub(super) struct Demand<'a> {
+pub(super) struct WheelDemand<'a> {
     /// What the machine has, or somebody asked for.
     found: String,
-    is_met: Box<dyn Fn(&Wheel) -> bool + 'a>,
+    is_met: Box<dyn Fn(&MatrixRow) -> bool + 'a>,
     /// What a wheel has there.
-    value: Box<dyn Fn(&Wheel) -> String + 'a>,
+    value: Box<dyn Fn(&MatrixRow) -> String + 'a>,
     /// The machine, where it is about that as a whole.
-    machine: Option<&'a Machine>,
+    machine: Option<&'a TargetMachine>,
 }
 
-impl<'a> Demand<'a> {
+impl<'a> WheelDemand<'a> {
     fn new(
         found: String,
-        is_met: impl Fn(&Wheel) -> bool + 'a,
-        value: impl Fn(&Wheel) -> String + 'a,
+        is_met: impl Fn(&MatrixRow) -> bool + 'a,
+        value: impl Fn(&MatrixRow) -> String + 'a,
     ) -> Self {
         Self { found, is_met: Box::new(is_met), value: Box::new(value), machine: None }
     }
 
     /// That it runs there.
-    pub(super) fn of_platform(machine: &'a Machine) -> Self {
+    pub(super) fn for_platform(machine: &'a TargetMachine) -> Self {
         let demand = Self::new(
             machine.to_string(),
-            |it| machine.runs(&it.name.platform),
-            |it| platform_in_words(&it.name.platform),
+            |it| machine.runs_platform(&it.name.platform),
+            |it| describe_platform(&it.name.platform),
         );
         Self { machine: Some(machine), ..demand }
     }
 
     /// That it is for a Python.
-    pub(super) fn of_python(python: Python) -> Self {
+    pub(super) fn for_python(python: PythonInterpreter) -> Self {
         Self::new(
             python.to_string(),
-            move |it| python.loads(&it.name.python),
-            |it| python_in_words(&it.name.python),
+            move |it| python.loads_tag(&it.name.python),
+            |it| describe_python(&it.name.python),
         )
     }
 
     /// That a wheel has a value on an axis, or none.
-    pub(super) fn of(axis: Axis, wanted: Option<String>) -> Self {
-        let has = move |wheel: &Wheel| wheel.combination.get(&axis).cloned();
-        let name =
-            move |value: Option<String>| value.map_or_else(|| NONE.to_owned(), |it| format!("{axis} {it}"));
+    pub(super) fn for_axis(axis: MatrixAxis, wanted: Option<String>) -> Self {
+        let has = move |wheel: &MatrixRow| wheel.combination.get(&axis).cloned();
+        let name = move |value: Option<String>| {
+            value.map_or_else(|| NO_VALUE.to_owned(), |it| format!("{axis} {it}"))
+        };
         Self::new(name(wanted.clone()), move |it| has(it) == wanted, move |it| name(has(it)))
     }
 
     /// That its instructions are those that the processor has.
-    pub(super) fn of_isa(machine: &Machine, wish: &Wish) -> Self {
-        let isa = |wheel: &Wheel| wheel.combination.get(&Axis::Isa).cloned().unwrap_or_default();
+    pub(super) fn for_isa(machine: &TargetMachine, wish: &InstallPreferences) -> Self {
+        let isa = |wheel: &MatrixRow| wheel.combination.get(&MatrixAxis::Isa).cloned().unwrap_or_default();
         let (avx, without) = (machine.avx, wish.without_avx);
         let found = if avx && !without { "a processor with AVX" } else { "a processor without AVX" };
-        let is_met = move |wheel: &Wheel| match &*isa(wheel) {
+        let is_met = move |wheel: &MatrixRow| match &*isa(wheel) {
             "avx" => avx && !without,
             "noavx" => !avx || without,
             _ => !without,
         };
-        let value = move |wheel: &Wheel| match &*isa(wheel) {
+        let value = move |wheel: &MatrixRow| match &*isa(wheel) {
             "avx" => "a processor with AVX".to_owned(),
             "noavx" => "a processor without AVX".to_owned(),
             _ => "every processor".to_owned(),
@@ -76,8 +77,11 @@ impl<'a> Demand<'a> {
 }
 
 /// The first wheel that meets all demands. Where none does, one demand is sought without which some would.
-pub(super) fn first<'w>(wheels: &[&'w Wheel], demands: &[Demand<'_>]) -> Result<&'w Wheel, Error> {
-    let meets = |wheel: &Wheel, but: Option<usize>| {
+pub(super) fn first_match<'w>(
+    wheels: &[&'w MatrixRow],
+    demands: &[WheelDemand<'_>],
+) -> Result<&'w MatrixRow, Error> {
+    let meets = |wheel: &MatrixRow, but: Option<usize>| {
         demands.iter().enumerate().all(|(place, demand)| Some(place) == but || (demand.is_met)(wheel))
     };
     if let Some(wheel) = wheels.iter().find(|wheel| meets(wheel, None)) {
@@ -88,15 +92,15 @@ pub(super) fn first<'w>(wheels: &[&'w Wheel], demands: &[Demand<'_>]) -> Result<
     for (place, demand) in demands.iter().enumerate() {
         let others = wheels.iter().filter(|wheel| meets(wheel, Some(place)));
         let mut others: Vec<String> =
-            others.map(|wheel| (demand.value)(wheel)).filter(|it| it != NONE).collect();
+            others.map(|wheel| (demand.value)(wheel)).filter(|it| it != NO_VALUE).collect();
         let mut seen = BTreeSet::new();
         others.retain(|it| seen.insert(it.clone()));
         if !others.is_empty() {
-            advice = advice.or_else(|| self::advice(demand.machine?, wheels));
+            advice = advice.or_else(|| self::platform_advice(demand.machine?, wheels));
         }
         would_do.extend(others);
     }
-    let found: Vec<&str> = demands.iter().map(|it| it.found.as_str()).filter(|it| *it != NONE).collect();
+    let found: Vec<&str> = demands.iter().map(|it| it.found.as_str()).filter(|it| *it != NO_VALUE).collect();
     let instead = match &would_do[..] {
         [] => String::new(),
         _ => format!("; there would be one for {}", would_do.join(" or ")),
@@ -106,7 +110,7 @@ pub(super) fn first<'w>(wheels: &[&'w Wheel], demands: &[Demand<'_>]) -> Result<
 }
 
 /// What to do where no wheel runs.
-fn advice(machine: &Machine, wheels: &[&Wheel]) -> Option<String> {
+fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<String> {
     if machine.python.is_some_and(|python| python.bits_32) {
         return Some("use a Python of 64 bits".to_owned());
     }
@@ -114,24 +118,26 @@ fn advice(machine: &Machine, wheels: &[&Wheel]) -> Option<String> {
     let is_for_processor =
         wheels.iter().any(|wheel| wheel.name.platform.ends_with(&format!("_{architecture}")));
     let words = match machine.system {
-        System::Linux if is_for_processor => {
+        OperatingSystem::Linux if is_for_processor => {
             "use a newer distribution, or build Oarlock from its source tree"
         }
-        System::Linux => {
+        OperatingSystem::Linux => {
             let name = if architecture == "aarch64" { "arm64" } else { architecture };
             return Some(format!(
                 "there are no wheels for {name} yet, so build Oarlock from its source tree"
             ));
         }
-        System::Musl => "use a distribution with glibc, such as Debian in a container",
-        System::Macos | System::Windows => "use Linux, such as in a container or a virtual machine",
+        OperatingSystem::Musl => "use a distribution with glibc, such as Debian in a container",
+        OperatingSystem::Macos | OperatingSystem::Windows => {
+            "use Linux, such as in a container or a virtual machine"
+        }
     };
     // What others publish cannot be built here.
     wheels.iter().any(|wheel| !wheel.parts.is_empty()).then(|| words.to_owned())
 }
 
 /// The tag of a platform in words, where they are known.
-fn platform_in_words(tag: &str) -> String {
+fn describe_platform(tag: &str) -> String {
     let of = |family: &str, words: &str| {
         let mut parts = tag.strip_prefix(family)?.splitn(3, '_');
         let (major, minor, architecture) = (parts.next()?, parts.next()?, parts.next()?);
@@ -144,7 +150,7 @@ fn platform_in_words(tag: &str) -> String {
 }
 
 /// The tag of a Python in words, where they are known.
-fn python_in_words(tag: &str) -> String {
+fn describe_python(tag: &str) -> String {
     let words = || {
         let (interpreter, abi) = tag.split_once('-')?;
         let digits = interpreter.strip_prefix("cp").filter(|it| it.len() > 1 && it.is_ascii())?;

@@ -4,43 +4,43 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::number::Number;
+use crate::major_minor::MajorMinor;
 
 /// Drivers of NVIDIA, the newest first: the version from which on one runs a CUDA, and any minor version of that.
-pub const DRIVERS: [(u32, Number); 3] = [
-    (580, Number { major: 13, minor: 0 }),
-    (525, Number { major: 12, minor: 0 }),
-    (450, Number { major: 11, minor: 0 }),
+pub const CUDA_DRIVERS: [(u32, MajorMinor); 3] = [
+    (580, MajorMinor { major: 13, minor: 0 }),
+    (525, MajorMinor { major: 12, minor: 0 }),
+    (450, MajorMinor { major: 11, minor: 0 }),
 ];
 
 /// A machine. What is not known of it counts as not there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct TargetMachine {
     /// Its operating system.
-    pub system: System,
+    pub system: OperatingSystem,
     /// Its architecture as the kernel calls it, such as `x86_64`.
     pub architecture: String,
     /// The version of glibc, of musl or of macOS.
-    pub libc: Option<Number>,
+    pub libc: Option<MajorMinor>,
     /// The Python to install for.
-    pub python: Option<Python>,
+    pub python: Option<PythonInterpreter>,
     /// Whether the processor has AVX.
     #[serde(default)]
     pub avx: bool,
     /// Its GPUs.
     #[serde(default)]
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<DetectedGpu>,
     /// The newest CUDA that the driver can run.
-    pub cuda_driver: Option<Number>,
+    pub cuda_driver: Option<MajorMinor>,
     /// The CUDA that is installed.
-    pub cuda: Option<Number>,
+    pub cuda: Option<MajorMinor>,
 }
 
 /// An operating system, with the C library where that decides what runs.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum System {
+pub enum OperatingSystem {
     /// Linux with glibc.
     Linux,
     /// Linux with musl.
@@ -54,38 +54,38 @@ pub enum System {
 /// An interpreter of Python.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Python {
+pub struct PythonInterpreter {
     /// Its version.
-    pub version: Number,
+    pub version: MajorMinor,
     /// Whether it has no lock around the interpreter.
     #[serde(default)]
     pub free_threaded: bool,
     /// Whether it is CPython.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub cpython: bool,
     /// Whether it is a program of 32 bits.
     #[serde(default)]
     pub bits_32: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 /// A GPU.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Gpu {
+pub struct DetectedGpu {
     /// Who made it.
-    pub vendor: Vendor,
+    pub vendor: GpuVendor,
     /// What NVIDIA calls its compute capability.
-    pub capability: Option<Number>,
+    pub capability: Option<MajorMinor>,
 }
 
 /// Who makes GPUs.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum Vendor {
+pub enum GpuVendor {
     /// NVIDIA.
     Nvidia,
     /// AMD.
@@ -94,15 +94,16 @@ pub enum Vendor {
     Intel,
 }
 
-impl Machine {
+impl TargetMachine {
     /// Whether programs with the tag of a platform run here.
     #[must_use]
-    pub fn runs(&self, tag: &str) -> bool {
+    pub fn runs_platform(&self, tag: &str) -> bool {
         let is_64_bits = self.python.is_none_or(|python| !python.bits_32);
-        let of_release = |family: &str, system: System| {
+        let of_release = |family: &str, system: OperatingSystem| {
             let rest = tag.strip_prefix(family).filter(|_| self.system == system)?;
             let mut parts = rest.splitn(3, '_');
-            let release = Number { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? };
+            let release =
+                MajorMinor { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? };
             let machine = parts.next()?;
             let fits = match (machine, &*self.architecture) {
                 ("intel", "x86_64") | ("universal2", "x86_64" | "arm64") => true,
@@ -110,27 +111,29 @@ impl Machine {
             };
             Some(fits && self.libc.is_some_and(|own| own >= release))
         };
-        let is_linux = matches!(self.system, System::Linux | System::Musl);
+        let is_linux = matches!(self.system, OperatingSystem::Linux | OperatingSystem::Musl);
         let of_linux = tag.strip_prefix("linux_").map(|machine| is_linux && machine == self.architecture);
         let found = of_linux
-            .or_else(|| of_release("manylinux_", System::Linux))
-            .or_else(|| of_release("musllinux_", System::Musl))
-            .or_else(|| of_release("macosx_", System::Macos));
+            .or_else(|| of_release("manylinux_", OperatingSystem::Linux))
+            .or_else(|| of_release("musllinux_", OperatingSystem::Musl))
+            .or_else(|| of_release("macosx_", OperatingSystem::Macos));
         match tag {
             "any" => true,
-            "win32" => self.system == System::Windows && !is_64_bits,
-            "win_amd64" => self.system == System::Windows && is_64_bits && self.architecture == "x86_64",
+            "win32" => self.system == OperatingSystem::Windows && !is_64_bits,
+            "win_amd64" => {
+                self.system == OperatingSystem::Windows && is_64_bits && self.architecture == "x86_64"
+            }
             _ => is_64_bits && found.unwrap_or(false),
         }
     }
 }
 
-impl Python {
+impl PythonInterpreter {
     /// Whether it loads modules with this tag of interpreter and ABI.
     #[must_use]
-    pub fn loads(&self, tag: &str) -> bool {
+    pub fn loads_tag(&self, tag: &str) -> bool {
         let Some((interpreter, abi)) = tag.split_once('-') else { return false };
-        let Number { major, minor } = self.version;
+        let MajorMinor { major, minor } = self.version;
         let own = format!("cp{major}{minor}");
         match abi {
             "none" => interpreter == format!("py{major}") || self.cpython && interpreter == own,
@@ -151,7 +154,7 @@ impl Python {
     }
 }
 
-impl fmt::Display for Python {
+impl fmt::Display for PythonInterpreter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = if self.cpython { "CPython" } else { "a Python other than CPython, of version" };
         write!(f, "{name} {}", self.version)?;
@@ -166,13 +169,13 @@ impl fmt::Display for Python {
 }
 
 /// In a few words.
-impl fmt::Display for Machine {
+impl fmt::Display for TargetMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.system {
-            System::Linux => "Linux with glibc",
-            System::Musl => "Linux with musl",
-            System::Macos => "macOS",
-            System::Windows => "Windows",
+            OperatingSystem::Linux => "Linux with glibc",
+            OperatingSystem::Musl => "Linux with musl",
+            OperatingSystem::Macos => "macOS",
+            OperatingSystem::Windows => "Windows",
         })?;
         if let Some(version) = self.libc {
             write!(f, " {version}")?;

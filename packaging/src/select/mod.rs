@@ -2,22 +2,22 @@
 
 mod cuda;
 mod demand;
-mod here;
 mod machine;
+mod machine_probe;
 
 use serde::{Deserialize, Serialize};
 
-pub use here::capabilities_here;
-pub use machine::{DRIVERS, Gpu, Machine, Python, System, Vendor};
+pub use machine::{CUDA_DRIVERS, DetectedGpu, GpuVendor, OperatingSystem, PythonInterpreter, TargetMachine};
+pub use machine_probe::local_capabilities;
 
-use self::demand::{Demand, first};
+use self::demand::{WheelDemand, first_match};
 use crate::error::Error;
-use crate::matrix::{Axis, Matrix, Wheel};
+use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
 /// What somebody would rather have than what is best for the machine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct InstallPreferences {
     /// A value of the axis `device`; with one of `accelerator` behind it, as `cuda12`, whatever driver is here.
     pub device: Option<String>,
     /// A value of the axis `blas`.
@@ -32,7 +32,7 @@ pub struct Wish {
 
 /// What to install, and why.
 #[derive(Debug, Eq, PartialEq, Serialize)]
-pub struct Choice {
+pub struct InstallChoice {
     /// What pip is to install.
     pub requirements: Vec<String>,
     /// Where it finds that.
@@ -41,10 +41,10 @@ pub struct Choice {
     pub reasons: Vec<String>,
 }
 
-impl Choice {
+impl InstallChoice {
     /// The command that does it.
     #[must_use]
-    pub fn command(&self) -> String {
+    pub fn install_command(&self) -> String {
         let words =
             self.requirements.iter().map(|it| if it.contains('[') { format!("'{it}'") } else { it.clone() });
         let words: Vec<String> = words.chain(self.arguments.iter().cloned()).collect();
@@ -57,47 +57,56 @@ impl Choice {
 /// # Errors
 ///
 /// When nothing of the matrix runs there; the error says what would have to be otherwise.
-pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice, Error> {
+pub fn select_install(
+    matrix: &WheelMatrix,
+    machine: &TargetMachine,
+    wish: &InstallPreferences,
+) -> Result<InstallChoice, Error> {
     let python = machine.python.ok_or_else(|| {
         Error::new("expected a Python to install for, found none; install CPython, or name one that is there")
     })?;
     let channel = matrix.channels.first();
-    let wheels: Vec<&Wheel> =
+    let wheels: Vec<&MatrixRow> =
         matrix.wheels.iter().filter(|it| Some(&it.channel) == channel && it.planned.is_none()).collect();
-    let (cores, whole): (Vec<&Wheel>, Vec<&Wheel>) =
-        wheels.iter().filter(|it| it.is_whole()).partition(|it| it.is_core_alone());
+    let (cores, whole): (Vec<&MatrixRow>, Vec<&MatrixRow>) =
+        wheels.iter().filter(|it| it.is_standalone()).partition(|it| it.is_core_alone());
     let mut reasons = Vec::new();
-    let (device, accelerator) = device(matrix, &wheels, machine, wish, &mut reasons)?;
-    let mut demands =
-        vec![Demand::of_platform(machine), Demand::of_python(python), Demand::of_isa(machine, wish)];
+    let (device, accelerator) = choose_device(matrix, &wheels, machine, wish, &mut reasons)?;
+    let mut demands = vec![
+        WheelDemand::for_platform(machine),
+        WheelDemand::for_python(python),
+        WheelDemand::for_isa(machine, wish),
+    ];
     if cores.is_empty() {
-        demands.push(Demand::of(Axis::Device, Some(device)));
-        demands.push(Demand::of(Axis::Accelerator, accelerator));
-        demands.extend(wish.blas.as_ref().map(|blas| Demand::of(Axis::Blas, Some(blas.clone()))));
-        let wheel = first(&whole, &demands)?;
-        return Ok(of_one_file(matrix, wheel, reasons));
+        demands.push(WheelDemand::for_axis(MatrixAxis::Device, Some(device)));
+        demands.push(WheelDemand::for_axis(MatrixAxis::Accelerator, accelerator));
+        demands.extend(
+            wish.blas.as_ref().map(|blas| WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone()))),
+        );
+        let wheel = first_match(&whole, &demands)?;
+        return Ok(choose_single_wheel(matrix, wheel, reasons));
     }
-    let core = first(&cores, &demands)?;
-    reasons.extend(note(core));
+    let core = first_match(&cores, &demands)?;
+    reasons.extend(wheel_note(core));
     let mut added = Vec::new();
     demands.pop();
-    let beside: Vec<&Wheel> = wheels.iter().copied().filter(|it| !it.is_whole()).collect();
+    let beside: Vec<&MatrixRow> = wheels.iter().copied().filter(|it| !it.is_standalone()).collect();
     if device != "cpu" {
-        demands.push(Demand::of(Axis::Device, Some(device)));
-        demands.push(Demand::of(Axis::Accelerator, accelerator));
-        added.push(first(&beside, &demands)?);
+        demands.push(WheelDemand::for_axis(MatrixAxis::Device, Some(device)));
+        demands.push(WheelDemand::for_axis(MatrixAxis::Accelerator, accelerator));
+        added.push(first_match(&beside, &demands)?);
         demands.truncate(2);
     }
     if let Some(blas) = &wish.blas {
-        demands.push(Demand::of(Axis::Blas, Some(blas.clone())));
-        check_planned(matrix, Axis::Blas, blas)?;
-        added.push(first(&beside, &demands)?);
+        demands.push(WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone())));
+        check_planned(matrix, MatrixAxis::Blas, blas)?;
+        added.push(first_match(&beside, &demands)?);
         reasons.push(format!("products of matrices are left to {blas}, as was asked for"));
     }
-    let brings_libraries = |wheel: &Wheel| !matrix.libraries(wheel).is_empty();
-    let extra = |wheel: &&Wheel| {
+    let brings_libraries = |wheel: &MatrixRow| !matrix.library_requirements(wheel).is_empty();
+    let extra = |wheel: &&MatrixRow| {
         let is_local = wish.local_libraries && brings_libraries(wheel);
-        format!("{}{}", wheel.extra(), if is_local { "-local" } else { "" })
+        format!("{}{}", wheel.extra_name(), if is_local { "-local" } else { "" })
     };
     let extras: Vec<String> = added.iter().map(extra).collect();
     let mut option = "--index-url";
@@ -114,17 +123,17 @@ pub fn select(matrix: &Matrix, machine: &Machine, wish: &Wish) -> Result<Choice,
         reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
         arguments.extend(["--find-links".to_owned(), format!("{}{}/", matrix.host, core.directory)]);
     }
-    Ok(Choice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
+    Ok(InstallChoice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
 }
 
 /// What has to be known of a wheel, as a reason to think twice.
-fn note(wheel: &Wheel) -> Option<String> {
+fn wheel_note(wheel: &MatrixRow) -> Option<String> {
     wheel.note.as_ref().map(|note| format!("the wheel for this Python is {note}"))
 }
 
 /// That somebody asks for nothing that there are no wheels of yet.
-fn check_planned(matrix: &Matrix, axis: Axis, value: &str) -> Result<(), Error> {
-    let is_it = |it: &&Wheel| it.combination.get(&axis).is_some_and(|it| it == value);
+fn check_planned(matrix: &WheelMatrix, axis: MatrixAxis, value: &str) -> Result<(), Error> {
+    let is_it = |it: &&MatrixRow| it.combination.get(&axis).is_some_and(|it| it == value);
     let mut rows = matrix.wheels.iter().filter(is_it);
     match rows.next().and_then(|first| first.planned.as_ref()) {
         Some(why) if rows.all(|it| it.planned.is_some()) => Err(Error::new(format!(
@@ -135,33 +144,34 @@ fn check_planned(matrix: &Matrix, axis: Axis, value: &str) -> Result<(), Error> 
 }
 
 /// The device to install for, and the version of what drives it.
-fn device(
-    matrix: &Matrix,
-    wheels: &[&Wheel],
-    machine: &Machine,
-    wish: &Wish,
+fn choose_device(
+    matrix: &WheelMatrix,
+    wheels: &[&MatrixRow],
+    machine: &TargetMachine,
+    wish: &InstallPreferences,
     reasons: &mut Vec<String>,
 ) -> Result<(String, Option<String>), Error> {
     let cpu = || ("cpu".to_owned(), None);
     let has = |device: &str| {
-        wheels.iter().any(|it| it.combination.get(&Axis::Device).is_some_and(|it| it == device))
+        wheels.iter().any(|it| it.combination.get(&MatrixAxis::Device).is_some_and(|it| it == device))
     };
-    let made_by = |vendor: Vendor| machine.gpus.iter().any(|gpu| gpu.vendor == vendor);
+    let made_by = |vendor: GpuVendor| machine.gpus.iter().any(|gpu| gpu.vendor == vendor);
     let by_number = wheels.iter().find_map(|it| {
-        let (device, number) = (it.combination.get(&Axis::Device)?, it.combination.get(&Axis::Accelerator)?);
+        let (device, number) =
+            (it.combination.get(&MatrixAxis::Device)?, it.combination.get(&MatrixAxis::Accelerator)?);
         (wish.device.as_ref()? == &format!("{device}{number}"))
             .then(|| (device.clone(), Some(number.clone())))
     });
     if let Some(device) = by_number {
         reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
         let number = device.1.as_deref().unwrap_or_default();
-        reasons.extend(cuda::warning(matrix, wheels, machine, number));
+        reasons.extend(cuda::cuda_warning(matrix, wheels, machine, number));
         return Ok(device);
     }
     let device = match &wish.device {
         Some(device) if !has(device) => {
-            check_planned(matrix, Axis::Device, device)?;
-            let known = matrix.axes.get(&Axis::Device).into_iter().flatten().filter(|it| has(it));
+            check_planned(matrix, MatrixAxis::Device, device)?;
+            let known = matrix.axes.get(&MatrixAxis::Device).into_iter().flatten().filter(|it| has(it));
             let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(Error::new(format!(
                 "expected a device that there are wheels for ({known}), found `{device}`"
@@ -171,11 +181,11 @@ fn device(
             reasons.push(format!("{device}, as was asked for"));
             device.as_str()
         }
-        None if made_by(Vendor::Nvidia) && has("cuda") => {
+        None if made_by(GpuVendor::Nvidia) && has("cuda") => {
             reasons.push("there is a GPU of NVIDIA".to_owned());
             "cuda"
         }
-        None if made_by(Vendor::Amd) && has("rocm") => {
+        None if made_by(GpuVendor::Amd) && has("rocm") => {
             reasons.push("there is a GPU of AMD".to_owned());
             "rocm"
         }
@@ -194,7 +204,7 @@ fn device(
     if device != "cuda" {
         return Ok((device.to_owned(), None));
     }
-    match cuda::choose(matrix, wheels, machine) {
+    match cuda::choose_cuda(matrix, wheels, machine) {
         Ok((accelerator, why)) => {
             reasons.extend(why);
             Ok(("cuda".to_owned(), Some(accelerator)))
@@ -209,21 +219,21 @@ fn device(
 }
 
 /// The way to a wheel that holds everything.
-fn of_one_file(matrix: &Matrix, wheel: &Wheel, mut reasons: Vec<String>) -> Choice {
-    reasons.extend(note(wheel));
+fn choose_single_wheel(matrix: &WheelMatrix, wheel: &MatrixRow, mut reasons: Vec<String>) -> InstallChoice {
+    reasons.extend(wheel_note(wheel));
     let page = matrix
         .pages
         .iter()
-        .find(|page| page.wheels.iter().any(|place| matrix.wheels[*place].path() == wheel.path()));
+        .find(|page| page.wheels.iter().any(|place| matrix.wheels[*place].file_path() == wheel.file_path()));
     let Some(page) = page else {
-        let address = format!("{}{}", matrix.host, wheel.path());
-        return Choice { requirements: vec![address], arguments: Vec::new(), reasons };
+        let address = format!("{}{}", matrix.host, wheel.file_path());
+        return InstallChoice { requirements: vec![address], arguments: Vec::new(), reasons };
     };
     let mut arguments = vec!["--find-links".to_owned(), format!("{}{}", matrix.pages_host, page.path)];
     let same = matrix.wheels.iter().find(|it| it.name == wheel.name);
-    if same.is_some_and(|first| first.path() != wheel.path()) {
+    if same.is_some_and(|first| first.file_path() != wheel.file_path()) {
         reasons.push("PyPI has another wheel of the same name, so nothing else is looked at".to_owned());
         arguments.extend(["--no-index", "--no-deps"].map(str::to_owned));
     }
-    Choice { requirements: vec![wheel.requirement()], arguments, reasons }
+    InstallChoice { requirements: vec![wheel.requirement()], arguments, reasons }
 }

@@ -3,19 +3,23 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::machine::Machine;
-use crate::served::Served;
+use crate::machine::AptMachine;
+use crate::served_repository::ServedRepository;
 
 pub(crate) fn apt_gets_just_the_packages_that_were_given() {
-    let served = Served::signed();
-    let machine = Machine::of(&served);
-    machine.good(&["update", "--error-on=any"]);
+    let served = ServedRepository::signed_with_new_key();
+    let machine = AptMachine::of_repository(&served);
+    machine.run_apt_cleanly(&["update", "--error-on=any"]);
     let all = ["oarlock", "oarlock-data", "oarlock-cuda12"];
-    machine.good(&[["download"].as_slice(), &all].concat());
+    machine.run_apt_cleanly(&[["download"].as_slice(), &all].concat());
     for (name, machine_of) in all.into_iter().zip(["amd64", "all", "amd64"]) {
-        assert_eq!(machine.file(&format!("{name}_1_{machine_of}.deb")), served.package(name), "{name}");
+        assert_eq!(
+            machine.downloaded_file(&format!("{name}_1_{machine_of}.deb")),
+            served.package_bytes(name),
+            "{name}"
+        );
     }
-    let plan = machine.good(&["--simulate", "install", "oarlock-cuda12"]);
+    let plan = machine.run_apt_cleanly(&["--simulate", "install", "oarlock-cuda12"]);
     for line in
         ["Inst oarlock-data (1 Oarlock:stable [all])", "Inst oarlock-cuda12 (1 Oarlock:stable [amd64])"]
     {
@@ -24,9 +28,9 @@ pub(crate) fn apt_gets_just_the_packages_that_were_given() {
 }
 
 pub(crate) fn lists_are_asked_for_by_their_hashes() {
-    let served = Served::signed();
-    Machine::of(&served).good(&["update", "--error-on=any"]);
-    let log = served.server.log();
+    let served = ServedRepository::signed_with_new_key();
+    AptMachine::of_repository(&served).run_apt_cleanly(&["update", "--error-on=any"]);
+    let log = served.server.request_log();
     assert!(log.contains("GET /dists/stable/InRelease 200"), "{log}");
     let lists: Vec<&str> = log.lines().filter(|line| line.contains("/binary-amd64/")).collect();
     // The third has nothing for this kind of machine, and is not asked for.
@@ -37,49 +41,49 @@ pub(crate) fn lists_are_asked_for_by_their_hashes() {
 }
 
 pub(crate) fn who_reads_an_older_release_finds_its_lists_for_two_more() {
-    let served = Served::signed();
-    let release = served.file("dists/stable/InRelease");
+    let served = ServedRepository::signed_with_new_key();
+    let release = served.file_path("dists/stable/InRelease");
     let first = std::fs::read(&release).expect("the first release");
     for (version, is_there) in [("2", true), ("3", true), ("4", false)] {
-        served.renew(version);
-        let newest = Machine::of(&served);
-        newest.good(&["update", "--error-on=any"]);
-        newest.good(&["download", &format!("oarlock={version}")]);
+        served.publish_version(version);
+        let newest = AptMachine::of_repository(&served);
+        newest.run_apt_cleanly(&["update", "--error-on=any"]);
+        newest.run_apt_cleanly(&["download", &format!("oarlock={version}")]);
         // As somebody sees it who read the release a moment before, or from a cache on the way.
         std::fs::write(&release, &first).expect("a file");
-        let older = Machine::of(&served);
+        let older = AptMachine::of_repository(&served);
         if is_there {
-            older.good(&["update", "--error-on=any"]);
-            let plan = older.good(&["--simulate", "install", "oarlock"]);
+            older.run_apt_cleanly(&["update", "--error-on=any"]);
+            let plan = older.run_apt_cleanly(&["--simulate", "install", "oarlock"]);
             assert!(plan.contains("Inst oarlock (1 "), "{plan}");
         } else {
-            let said = older.refusal();
+            let said = older.refusal_of_update();
             assert!(said.contains("Hash Sum mismatch") || said.contains("unexpected size"), "{said}");
         }
     }
 }
 
 pub(crate) fn who_was_refused_reads_the_next_release_from_its_beginning() {
-    let served = Served::signed();
-    let key = std::fs::read(served.file("oarlock-archive-keyring.gpg")).expect("keys");
-    served.renew_with("1", "next");
+    let served = ServedRepository::signed_with_new_key();
+    let key = std::fs::read(served.file_path("oarlock-archive-keyring.gpg")).expect("keys");
+    served.publish_version_with_key("1", "next");
     // Servers say to the second how old a file is.
-    let release = File::options().append(true).open(served.file("dists/stable/InRelease"));
+    let release = File::options().append(true).open(served.file_path("dists/stable/InRelease"));
     let earlier = SystemTime::now() - Duration::from_secs(3600);
     release.expect("a release").set_modified(earlier).expect("another time");
-    let machine = Machine::with_keys(&served, &key);
-    machine.refusal();
-    served.renew("1");
-    machine.good(&["update", "--error-on=any"]);
+    let machine = AptMachine::with_keys(&served, &key);
+    machine.refusal_of_update();
+    served.publish_version("1");
+    machine.run_apt_cleanly(&["update", "--error-on=any"]);
 }
 
 pub(crate) fn two_keys_satisfy_who_knows_one_of_them() {
-    let both = Served::of_command(&["--key", "key", "--key", "next"]);
-    let keys = std::fs::read(both.file("oarlock-archive-keyring.gpg")).expect("keys");
+    let both = ServedRepository::written_by_command(&["--key", "key", "--key", "next"]);
+    let keys = std::fs::read(both.file_path("oarlock-archive-keyring.gpg")).expect("keys");
     let (one, next) = keys.split_at(keys.len() / 2);
     for known in [one, next, &keys] {
-        let machine = Machine::with_keys(&both, known);
-        machine.good(&["update", "--error-on=any"]);
-        machine.good(&["download", "oarlock"]);
+        let machine = AptMachine::with_keys(&both, known);
+        machine.run_apt_cleanly(&["update", "--error-on=any"]);
+        machine.run_apt_cleanly(&["download", "oarlock"]);
     }
 }

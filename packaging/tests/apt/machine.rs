@@ -3,24 +3,25 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::deb::control::Paragraph;
+use oarlock_pack::deb::control::ControlParagraph;
 use tempfile::TempDir;
 
-use crate::served::Served;
+use crate::served_repository::ServedRepository;
 
-pub(crate) struct Machine {
+pub(crate) struct AptMachine {
     root: TempDir,
 }
 
-impl Machine {
+impl AptMachine {
     /// One that knows a repository from the files which lie in it.
-    pub(crate) fn of(served: &Served) -> Self {
-        let keys = std::fs::read(served.file("oarlock-archive-keyring.gpg")).expect("what checks signatures");
+    pub(crate) fn of_repository(served: &ServedRepository) -> Self {
+        let keys =
+            std::fs::read(served.file_path("oarlock-archive-keyring.gpg")).expect("what checks signatures");
         Self::with_keys(served, &keys)
     }
 
     /// The same, where signatures are checked with other keys.
-    pub(crate) fn with_keys(served: &Served, keys: &[u8]) -> Self {
+    pub(crate) fn with_keys(served: &ServedRepository, keys: &[u8]) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let put = |path: &str, bytes: &[u8]| {
             let file = root.path().join(path);
@@ -38,8 +39,8 @@ impl Machine {
         }
         put("var/lib/dpkg/status", b"");
         let keyring = put("usr/share/keyrings/oarlock-archive-keyring.gpg", keys);
-        let sources = std::fs::read_to_string(served.file("oarlock.sources")).expect("a file");
-        let mut sources = Paragraph::read_one(&sources).expect("a paragraph");
+        let sources = std::fs::read_to_string(served.file_path("oarlock.sources")).expect("a file");
+        let mut sources = ControlParagraph::parse_single(&sources).expect("a paragraph");
         sources.set("URIs", &served.server.address);
         sources.set("Signed-By", &keyring.display().to_string());
         put("etc/apt/sources.list.d/oarlock.sources", sources.to_string().as_bytes());
@@ -55,7 +56,7 @@ impl Machine {
     }
 
     /// What apt says to some arguments.
-    pub(crate) fn apt(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run_apt(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("apt-get");
         command.args(["-q", "-y"]).args(arguments).current_dir(self.root.path()).env("LC_ALL", "C");
         for variable in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
@@ -65,34 +66,34 @@ impl Machine {
     }
 
     /// The same where apt has to succeed without a warning; what it prints.
-    pub(crate) fn good(&self, arguments: &[&str]) -> String {
-        let output = self.apt(arguments);
-        let (printed, warned) = (text(&output.stdout), text(&output.stderr));
+    pub(crate) fn run_apt_cleanly(&self, arguments: &[&str]) -> String {
+        let output = self.run_apt(arguments);
+        let (printed, warned) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
         assert!(output.status.success() && warned.is_empty(), "{printed}{warned}");
         printed
     }
 
     /// What apt says as it fails to read the repository, after which it knows no package of it.
-    pub(crate) fn refusal(&self) -> String {
+    pub(crate) fn refusal_of_update(&self) -> String {
         // What cannot be fetched is a warning alone unless it is told otherwise.
-        let output = self.apt(&["update", "--error-on=any"]);
-        let said = text(&output.stdout) + &text(&output.stderr);
+        let output = self.run_apt(&["update", "--error-on=any"]);
+        let said = utf8_text(&output.stdout) + &utf8_text(&output.stderr);
         assert!(!output.status.success(), "{said}");
-        let install = self.apt(&["--simulate", "install", "oarlock"]);
+        let install = self.run_apt(&["--simulate", "install", "oarlock"]);
         assert!(
-            text(&install.stderr).contains("Unable to locate package oarlock"),
+            utf8_text(&install.stderr).contains("Unable to locate package oarlock"),
             "{}",
-            text(&install.stderr)
+            utf8_text(&install.stderr)
         );
         said
     }
 
     /// What it downloaded.
-    pub(crate) fn file(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn downloaded_file(&self, name: &str) -> Vec<u8> {
         std::fs::read(Path::new(self.root.path()).join(name)).expect("what apt downloaded")
     }
 }
 
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub(crate) fn utf8_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -8,7 +8,7 @@ mod machine;
 #[path = "../common/package.rs"]
 mod package;
 mod refused;
-mod served;
+mod served_repository;
 #[path = "../common/server.rs"]
 mod server;
 #[path = "../common/trials.rs"]
@@ -43,5 +43,5 @@ const TESTS: &[(&str, fn())] = &[
 fn main() -> ExitCode {
     let is_here = Command::new("apt-get").arg("--version").output().is_ok_and(|said| said.status.success());
     let missing = || "`apt-get` is missing: it is part of Debian and Ubuntu".to_owned();
-    trials::run(TESTS, (!is_here).then(missing))
+    trials::run_trials(TESTS, (!is_here).then(missing))
 }

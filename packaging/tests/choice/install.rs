@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::number::Number;
-use oarlock_pack::select::{Gpu, Machine, Python, System, Vendor, Wish};
+use oarlock_pack::major_minor::MajorMinor;
+use oarlock_pack::select::{
+    DetectedGpu, GpuVendor, InstallPreferences, OperatingSystem, PythonInterpreter, TargetMachine,
+};
 
-use super::Case;
+use super::ChoiceCase;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
+const INSTALL_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
 
 /// The shells that are here, one of which always is.
-fn shells() -> Vec<Vec<&'static str>> {
+fn available_shells() -> Vec<Vec<&'static str>> {
     let known = [vec!["sh"], vec!["dash"], vec!["bash", "--posix"], vec!["busybox", "sh"]];
     let is_here = |words: &Vec<&str>| {
         let mut command = Command::new(words[0]);
@@ -21,20 +23,20 @@ fn shells() -> Vec<Vec<&'static str>> {
 }
 
 /// The script, to be run by a shell.
-pub(super) fn script(shell: &[&str]) -> Command {
+pub(super) fn script_command(shell: &[&str]) -> Command {
     let mut command = Command::new(shell[0]);
-    command.args(&shell[1..]).arg(SCRIPT);
+    command.args(&shell[1..]).arg(INSTALL_SCRIPT);
     command
 }
 
 /// What the script is told of a machine.
-fn described(machine: &Machine) -> String {
+fn machine_arguments(machine: &TargetMachine) -> String {
     let yes = |is: bool| if is { "yes" } else { "no" };
     let system = match machine.system {
-        System::Linux => "linux",
-        System::Musl => "musl",
-        System::Macos => "macos",
-        System::Windows => "windows",
+        OperatingSystem::Linux => "linux",
+        OperatingSystem::Musl => "musl",
+        OperatingSystem::Macos => "macos",
+        OperatingSystem::Windows => "windows",
     };
     let mut words = vec![
         format!("system={system}"),
@@ -50,9 +52,9 @@ fn described(machine: &Machine) -> String {
     }
     for gpu in &machine.gpus {
         let vendor = match gpu.vendor {
-            Vendor::Nvidia => "nvidia",
-            Vendor::Amd => "amd",
-            Vendor::Intel => "intel",
+            GpuVendor::Nvidia => "nvidia",
+            GpuVendor::Amd => "amd",
+            GpuVendor::Intel => "intel",
         };
         let capability = gpu.capability.map_or_else(String::new, |it| format!(":{it}"));
         words.push(format!("gpu={vendor}{capability}"));
@@ -62,9 +64,9 @@ fn described(machine: &Machine) -> String {
 }
 
 /// What the script says for a case, in a shell.
-fn asked(shell: &[&str], case: &Case) -> Output {
-    let mut command = script(shell);
-    command.arg("--dry-run").env("OARLOCK_INSTALL_MACHINE", described(&case.machine));
+fn run_script(shell: &[&str], case: &ChoiceCase) -> Output {
+    let mut command = script_command(shell);
+    command.arg("--dry-run").env("OARLOCK_INSTALL_MACHINE", machine_arguments(&case.machine));
     command.args(case.wish.device.iter().flat_map(|device| ["--device", device]));
     command.args(case.wish.blas.iter().map(|blas| format!("--blas={blas}")));
     command.args(case.wish.without_avx.then_some("--without-avx"));
@@ -73,14 +75,14 @@ fn asked(shell: &[&str], case: &Case) -> Output {
 }
 
 /// That the script chooses for a case what the function does, with the same reasons.
-fn assert_alike(shell: &[&str], case: &Case) {
-    let output = asked(shell, case);
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
+fn assert_same_choice(shell: &[&str], case: &ChoiceCase) {
+    let output = run_script(shell, case);
+    let (said, told) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
     let context = format!("{} in {shell:?}: {:?}\n{said}{told}", case.name, case.machine);
-    match case.choice() {
+    match case.select_install() {
         Ok(choice) => {
             assert!(output.status.success(), "{context}");
-            assert_eq!(said.lines().next(), Some(&*choice.command()), "{context}");
+            assert_eq!(said.lines().next(), Some(&*choice.install_command()), "{context}");
             let reasons: Vec<&str> = told.lines().map(str::trim_start).collect();
             assert_eq!(reasons, choice.reasons, "{context}");
         }
@@ -95,10 +97,11 @@ fn assert_alike(shell: &[&str], case: &Case) {
 
 #[test]
 fn the_script_chooses_what_the_function_chooses_and_says_the_same_reasons() {
-    let cases: Vec<Case> = Case::all().into_iter().filter(|case| case.matrix == "own").collect();
+    let cases: Vec<ChoiceCase> =
+        ChoiceCase::all_cases().into_iter().filter(|case| case.matrix == "own").collect();
     assert!(cases.len() >= 30, "{}", cases.len());
     for case in &cases {
-        shells().iter().for_each(|shell| assert_alike(shell, case));
+        available_shells().iter().for_each(|shell| assert_same_choice(shell, case));
     }
 }
 
@@ -112,24 +115,30 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
     };
     let number = |text: &str| text.parse().expect("a number");
     for place in 0..150 {
-        let gpus = (0..one_of(4)).map(|_| Gpu {
-            vendor: [Vendor::Nvidia, Vendor::Nvidia, Vendor::Nvidia, Vendor::Amd, Vendor::Intel][one_of(5)],
+        let gpus = (0..one_of(4)).map(|_| DetectedGpu {
+            vendor: [
+                GpuVendor::Nvidia,
+                GpuVendor::Nvidia,
+                GpuVendor::Nvidia,
+                GpuVendor::Amd,
+                GpuVendor::Intel,
+            ][one_of(5)],
             capability: None,
         });
-        let mut gpus: Vec<Gpu> = gpus.collect();
-        for gpu in gpus.iter_mut().filter(|gpu| gpu.vendor == Vendor::Nvidia) {
+        let mut gpus: Vec<DetectedGpu> = gpus.collect();
+        for gpu in gpus.iter_mut().filter(|gpu| gpu.vendor == GpuVendor::Nvidia) {
             let known = ["3.7", "5.0", "7.0", "7.5", "8.6", "9.0", "12.1", "12.2", ""][one_of(9)];
             gpu.capability = known.parse().ok();
         }
         let driver = ["", "", "11.4", "12.0", "12.9", "13.0", "14.1"][one_of(7)];
         let free_threaded = one_of(5) == 0;
         let minor = if free_threaded { 14 } else { [10, 11, 12, 14, 15][one_of(5)] };
-        let machine = Machine {
-            system: System::Linux,
+        let machine = TargetMachine {
+            system: OperatingSystem::Linux,
             architecture: "x86_64".to_owned(),
             libc: Some(number(["2.28", "2.36", "2.39"][one_of(3)])),
-            python: Some(Python {
-                version: Number { major: 3, minor },
+            python: Some(PythonInterpreter {
+                version: MajorMinor { major: 3, minor },
                 free_threaded,
                 cpython: one_of(12) != 0,
                 bits_32: one_of(15) == 0,
@@ -141,13 +150,13 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
         };
         let word =
             |words: &[&str], place: usize| Some(words[place]).filter(|it| !it.is_empty()).map(str::to_owned);
-        let wish = Wish {
+        let wish = InstallPreferences {
             device: word(&["", "", "cpu", "cuda", "cuda12", "cuda13", "opencl", "rocm", "tpu"], one_of(9)),
             blas: word(&["", "", "", "mkl", "openblas", "onednn"], one_of(6)),
             without_avx: one_of(5) == 0,
             local_libraries: one_of(4) == 0,
         };
-        let case = Case {
+        let case = ChoiceCase {
             name: format!("machine {place}, {wish:?}"),
             matrix: "own".to_owned(),
             machine,
@@ -155,7 +164,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
             gives: String::new(),
             says: None,
         };
-        assert_alike(&["sh"], &case);
+        assert_same_choice(&["sh"], &case);
     }
 }
 
@@ -178,21 +187,21 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.11"), &["--devise"], 2, "expected an option, found `--devise`"),
         (machine("python=3.11"), &["--device"], 2, "expected a value after `--device`"),
     ] {
-        let mut command = script(&["sh"]);
+        let mut command = script_command(&["sh"]);
         // What is described has no distribution either.
         let output =
             command.args(options).env("OARLOCK_INSTALL_MACHINE", described).output().expect("a shell");
-        let told = text(&output.stderr);
+        let told = utf8_text(&output.stderr);
         assert!(output.status.code() == Some(code) && told.contains(words), "{code}, {words}: {output:?}");
     }
 }
 
 #[test]
 fn the_help_teaches_every_option() {
-    let output = script(&["sh"]).arg("--help").output().expect("a shell");
+    let output = script_command(&["sh"]).arg("--help").output().expect("a shell");
     assert!(output.status.success());
-    let help = text(&output.stdout);
-    let source = std::fs::read_to_string(SCRIPT).expect("the script");
+    let help = utf8_text(&output.stdout);
+    let source = std::fs::read_to_string(INSTALL_SCRIPT).expect("the script");
     let (_, options) = source.split_once("\nread_options() {").expect("options are read");
     let (options, _) = options.split_once("\n}").expect("the function ends");
     let named = options.split_whitespace().map(|word| word.trim_end_matches(')'));
@@ -206,13 +215,13 @@ fn the_help_teaches_every_option() {
 
 #[test]
 fn a_script_that_was_not_read_to_its_end_does_nothing() {
-    let source = std::fs::read_to_string(SCRIPT).expect("the script");
+    let source = std::fs::read_to_string(INSTALL_SCRIPT).expect("the script");
     let half = Path::new(env!("CARGO_TARGET_TMPDIR")).join("half-of-install.sh");
     std::fs::write(&half, &source[..source.len() - "main \"$@\"\n".len()]).expect("a file");
     let output = Command::new("sh").arg(&half).output().expect("a shell");
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
 }
 
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(super) fn utf8_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

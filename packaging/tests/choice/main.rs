@@ -1,61 +1,65 @@
 //! What is chosen for many machines: by the function, by the script that people install with, and by what goes along with
 //! them.
 
-mod carried;
+mod fake_machine;
+mod generated_tables;
 mod install;
-mod machine_here;
 
-use oarlock_pack::matrix::{Matrix, OWN};
-use oarlock_pack::select::{Choice, Machine, Wish, select};
+use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::select::{InstallChoice, InstallPreferences, TargetMachine, select_install};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Cases {
-    case: Vec<Case>,
+struct ChoiceCases {
+    case: Vec<ChoiceCase>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct ChoiceCase {
     name: String,
     matrix: String,
-    machine: Machine,
+    machine: TargetMachine,
     #[serde(default)]
-    wish: Wish,
+    wish: InstallPreferences,
     gives: String,
     /// One of the reasons that are told with it.
     says: Option<String>,
 }
 
-impl Case {
-    fn all() -> Vec<Self> {
-        let cases: Cases = toml::from_str(include_str!("machines.toml")).expect("machines");
+impl ChoiceCase {
+    fn all_cases() -> Vec<Self> {
+        let cases: ChoiceCases = toml::from_str(include_str!("machines.toml")).expect("machines");
         assert!(cases.case.len() >= 40);
         cases.case
     }
 
-    fn choice(&self) -> Result<Choice, oarlock_pack::Error> {
-        let matrix = if self.matrix == "own" { own() } else { Matrix::of_era(&self.matrix).expect("an era") };
-        select(&matrix, &self.machine, &self.wish)
+    fn select_install(&self) -> Result<InstallChoice, oarlock_pack::Error> {
+        let matrix = if self.matrix == "own" {
+            own_matrix()
+        } else {
+            WheelMatrix::historical(&self.matrix).expect("an era")
+        };
+        select_install(&matrix, &self.machine, &self.wish)
     }
 }
 
-fn own() -> Matrix {
-    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+fn own_matrix() -> WheelMatrix {
+    WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
 #[test]
 fn each_machine_gets_what_runs_on_it() {
     let mut wrong = Vec::new();
-    for case in Case::all() {
-        let found = match case.choice() {
-            Ok(choice) => choice.command(),
+    for case in ChoiceCase::all_cases() {
+        let found = match case.select_install() {
+            Ok(choice) => choice.install_command(),
             Err(error) => format!("error: {error}"),
         };
-        if let (Some(says), Ok(choice)) = (&case.says, case.choice()) {
+        if let (Some(says), Ok(choice)) = (&case.says, case.select_install()) {
             assert!(choice.reasons.contains(says), "{}: {:?}", case.name, choice.reasons);
         }
-        let Case { name, gives, .. } = case;
+        let ChoiceCase { name, gives, .. } = case;
         let is_right = match gives.strip_prefix("error: ") {
             Some(part) => found.starts_with("error: ") && found.contains(part),
             None => found == gives,

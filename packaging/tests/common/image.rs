@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use oarlock_pack::Error;
-use oarlock_pack::deb::Package;
-use oarlock_pack::deb::control::Paragraph;
-use oarlock_pack::image::lock::Locked;
-use oarlock_pack::image::own::Own;
-use oarlock_pack::image::workshop::{Finished, Workshop};
-use oarlock_pack::image::{Images, Lock, Pool};
-use oarlock_pack::tree::Entry;
+use oarlock_pack::deb::DebPackage;
+use oarlock_pack::deb::control::ControlParagraph;
+use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
+use oarlock_pack::image::local_packages::LocalPackages;
+use oarlock_pack::image::lock::LockedPackage;
+use oarlock_pack::image::{DebianLock, ImageCatalog, PackagePool};
+use oarlock_pack::tree::TreeEntry;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// Images of those packages.
-pub(crate) const IMAGES: &str = r#"
+pub(crate) const IMAGE_CATALOG: &str = r#"
 name = "example"
 [debian]
 suites = ["stable"]
@@ -38,24 +38,26 @@ budget_mb = 1
 "#;
 
 /// Two packages of somebody else and one of our own, in directories.
-pub(crate) struct Place {
+pub(crate) struct ImageFixture {
     directory: TempDir,
-    pub(crate) lock: Lock,
+    pub(crate) lock: DebianLock,
 }
 
-impl Place {
+impl ImageFixture {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let put = |place: &str, name: &str, more: &str, files: &[(&str, Vec<u8>)]| {
             let place = directory.path().join(place);
             std::fs::create_dir_all(&place).expect("a directory");
             let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\n{more}");
-            let mut package =
-                Package { control: Paragraph::read_one(&control).expect("fields"), ..Package::default() };
+            let mut package = DebPackage {
+                control: ControlParagraph::parse_single(&control).expect("fields"),
+                ..DebPackage::default()
+            };
             for (path, bytes) in files {
                 let is_program = path.starts_with("usr/bin/");
-                let entry = if is_program { Entry::program } else { Entry::file };
-                package.contents.put(path, entry(bytes.clone())).expect("a path");
+                let entry = if is_program { TreeEntry::program } else { TreeEntry::file };
+                package.contents.insert_entry(path, entry(bytes.clone())).expect("a path");
             }
             let bytes = package.to_bytes(1).expect("a package");
             std::fs::write(place.join(format!("{name}_1.0-1_amd64.deb")), &bytes).expect("a file");
@@ -63,9 +65,9 @@ impl Place {
         };
         let of_base = [("lib/base.so", b"base".to_vec()), ("usr/share/man/base.1", b"manual".to_vec())];
         let base = put("pool", "base", "", &of_base);
-        let more = put("pool", "more", "Depends: base\n", &[("usr/lib/more.so", noise(300_000))]);
+        let more = put("pool", "more", "Depends: base\n", &[("usr/lib/more.so", random_bytes(300_000))]);
         put("debs", "ours", "Depends: base, more\n", &[("usr/bin/ours", b"ours".to_vec())]);
-        let locked = |name: &str, bytes: &[u8], layers: &[&str]| Locked {
+        let locked = |name: &str, bytes: &[u8], layers: &[&str]| LockedPackage {
             name: name.to_owned(),
             version: "1.0-1".to_owned(),
             architecture: "amd64".to_owned(),
@@ -73,10 +75,13 @@ impl Place {
             suite: "stable".to_owned(),
             path: format!("pool/{name}_1.0-1_amd64.deb"),
             size: bytes.len() as u64,
-            sha256: sha256(bytes),
+            sha256: sha256_hex(bytes),
         };
         let packages = vec![locked("base", &base, &["base", "more"]), locked("more", &more, &["more"])];
-        Self { directory, lock: Lock { architecture: "amd64".to_owned(), date: 1_700_000_000, packages } }
+        Self {
+            directory,
+            lock: DebianLock { architecture: "amd64".to_owned(), date: 1_700_000_000, packages },
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -84,18 +89,18 @@ impl Place {
     }
 
     /// Makes the first of some images, and what an engine makes it of.
-    pub(crate) fn make(&self, images: &str, out: &Path) -> Result<Finished, Error> {
-        let images = Images::read("images.toml", images)?;
-        let pool = Pool::at(&self.path("pool"));
-        let own = Own::of_directory(&self.path("debs"), "amd64")?;
-        let mut workshop = Workshop::new(&images, &self.lock, &pool, &own, out);
-        let chosen = images.chosen(&[])?;
-        workshop.make(chosen[0], out, true, &|_| ())
+    pub(crate) fn build_first_image(&self, images: &str, out: &Path) -> Result<FinishedImage, Error> {
+        let images = ImageCatalog::from_toml("images.toml", images)?;
+        let pool = PackagePool::in_directory(&self.path("pool"));
+        let own = LocalPackages::in_directory(&self.path("debs"), "amd64")?;
+        let mut workshop = ImageBuilder::new(&images, &self.lock, &pool, &own, out);
+        let chosen = images.select_images(&[])?;
+        workshop.build_image(chosen[0], out, true, &|_| ())
     }
 }
 
 /// Bytes that cannot be packed.
-fn noise(count: usize) -> Vec<u8> {
+fn random_bytes(count: usize) -> Vec<u8> {
     let mut state: u64 = 1;
     let next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -105,6 +110,6 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 /// A hash as it is written.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

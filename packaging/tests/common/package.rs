@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_pack::deb::Package;
-use oarlock_pack::tree::Entry;
+use oarlock_pack::deb::DebPackage;
+use oarlock_pack::tree::TreeEntry;
 
 /// Puts a package into a directory, in place of one of its name, and says where. It is version 1 for one kind of machine unless
 /// its fields say otherwise.
-pub(crate) fn put(directory: &Path, name: &str, fields: &[(&str, &str)]) -> PathBuf {
+pub(crate) fn put_package(directory: &Path, name: &str, fields: &[(&str, &str)]) -> PathBuf {
     let about = [
         ("Package", name),
         ("Version", "1"),
@@ -15,9 +15,12 @@ pub(crate) fn put(directory: &Path, name: &str, fields: &[(&str, &str)]) -> Path
         ("Maintainer", "Nobody <nobody@example.org>"),
         ("Description", "does nothing\nAt length."),
     ];
-    let mut package = Package::default();
+    let mut package = DebPackage::default();
     about.iter().chain(fields).for_each(|(field, value)| package.control.set(field, value));
-    package.contents.put(&format!("usr/share/{name}"), Entry::file(name.as_bytes())).expect("a path");
+    package
+        .contents
+        .insert_entry(&format!("usr/share/{name}"), TreeEntry::file(name.as_bytes()))
+        .expect("a path");
     std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join(format!("{name}.deb"));
     // A new file, for the old one may lie in a repository under another name.

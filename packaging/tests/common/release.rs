@@ -4,47 +4,50 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use oarlock_pack::assemble;
-use oarlock_pack::bill;
-use oarlock_pack::crates::{self, Compiler, Crates};
-use oarlock_pack::deb::Package;
-use oarlock_pack::deb::control::Paragraph;
-use oarlock_pack::index::Index;
-use oarlock_pack::matrix::{Matrix, OWN};
-use oarlock_pack::openpgp::Key;
-use oarlock_pack::packed::Effort;
-use oarlock_pack::release::bills::Bill;
-use oarlock_pack::release::provenance::Materials;
-use oarlock_pack::release::{About, Contents, Item, Source};
-use oarlock_pack::repository::{Release as Suite, Repository};
-use oarlock_pack::tree::Entry;
+use oarlock_pack::crates::{self, CrateGraph, RustCompiler};
+use oarlock_pack::deb::DebPackage;
+use oarlock_pack::deb::control::ControlParagraph;
+use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_pack::index::WheelIndex;
+use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_pack::release::provenance::BuildMaterials;
+use oarlock_pack::release::sboms::SbomDocument;
+use oarlock_pack::release::{ReleaseContents, ReleaseDescription, ReleaseItem, SourceRevision};
+use oarlock_pack::repository::{AptRepository, SuiteRelease as Suite};
+use oarlock_pack::sbom;
+use oarlock_pack::tree::TreeEntry;
 use tempfile::TempDir;
 
-use crate::built::loadable;
-use crate::image::{IMAGES, Place};
+use crate::built::loadable_plugin;
+use crate::image::{IMAGE_CATALOG, ImageFixture};
 
 /// When everything in it was made.
-pub(crate) const TIME: u64 = 1_700_000_000;
+pub(crate) const RELEASE_TIME: u64 = 1_700_000_000;
 
 /// Where it is built.
-pub(crate) struct Built {
+pub(crate) struct ReleaseFixture {
     directory: TempDir,
-    image: Place,
+    image: ImageFixture,
 }
 
-impl Built {
+impl ReleaseFixture {
     pub(crate) fn new() -> Self {
-        let built = Self { directory: tempfile::tempdir().expect("a directory"), image: Place::new() };
+        let built = Self { directory: tempfile::tempdir().expect("a directory"), image: ImageFixture::new() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-        let crates = Crates::of_workspace(root).expect("the workspace");
-        let of_plugin = crates.of_package("oarlock-plugin-openblas", &["shared-object".to_owned()]);
-        let matrix = Matrix::read("matrix.toml", OWN).expect("our own matrix");
-        let bill = bill::of_packages(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
+        let crates = CrateGraph::of_workspace(root).expect("the workspace");
+        let of_plugin = crates.linked_crates("oarlock-plugin-openblas", &["shared-object".to_owned()]);
+        let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
+        let bill = sbom::render_sbom(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
         let row = matrix.wheels.iter().find(|row| row.label == "openblas").expect("a row");
-        let mut plugin = loadable("openblas");
+        let mut plugin = loadable_plugin("openblas");
         plugin.built.bill.clone_from(&bill);
-        let wheel = assemble::plugin(row, &plugin).expect("a wheel");
-        built.put(&format!("wheels/{}", row.name), &wheel.to_bytes(&Effort::Usual.into()).expect("a wheel"));
-        let mut control = Paragraph::default();
+        let wheel = assemble::assemble_plugin_wheel(row, &plugin).expect("a wheel");
+        built.put_file(
+            &format!("wheels/{}", row.name),
+            &wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel"),
+        );
+        let mut control = ControlParagraph::default();
         for (field, value) in [
             ("Package", "ours"),
             ("Version", "0.1.0-1"),
@@ -54,15 +57,18 @@ impl Built {
         ] {
             control.set(field, value);
         }
-        let mut package = Package { control, ..Package::default() };
-        package.contents.put("usr/bin/ours", Entry::program(*b"ours")).expect("a path");
+        let mut package = DebPackage { control, ..DebPackage::default() };
+        package.contents.insert_entry("usr/bin/ours", TreeEntry::program(*b"ours")).expect("a path");
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(bill.as_bytes()).expect("bytes");
         let place = "usr/share/doc/ours/oarlock-plugin-openblas.cyclonedx.json.gz";
-        package.contents.put(place, Entry::file(packed.finish().expect("bytes"))).expect("a path");
-        built.put("debs/ours_0.1.0-1_amd64.deb", &package.to_bytes(TIME).expect("a package"));
-        built.put("book/index.html", b"<p>Read.</p>\n");
-        built.put("book/user/install.html", b"<p>Install.</p>\n");
+        package
+            .contents
+            .insert_entry(place, TreeEntry::file(packed.finish().expect("bytes")))
+            .expect("a path");
+        built.put_file("debs/ours_0.1.0-1_amd64.deb", &package.to_bytes(RELEASE_TIME).expect("a package"));
+        built.put_file("book/index.html", b"<p>Read.</p>\n");
+        built.put_file("book/user/install.html", b"<p>Install.</p>\n");
         built
     }
 
@@ -70,66 +76,73 @@ impl Built {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
+    pub(crate) fn put_file(&self, path: &str, bytes: &[u8]) {
         let file = self.path(path);
         std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
         std::fs::write(file, bytes).expect("a file");
     }
 
     /// Writes the release into a directory.
-    pub(crate) fn write(&self, out: &Path, tag: Option<&str>) -> Result<Vec<Item>, oarlock_pack::Error> {
-        let matrix = Matrix::read("matrix.toml", OWN)?;
-        let finished = self.image.make(IMAGES, &self.path("images"))?;
-        let ours = Package::read_file(&self.path("debs/ours_0.1.0-1_amd64.deb"))?;
+    pub(crate) fn write_release(
+        &self,
+        out: &Path,
+        tag: Option<&str>,
+    ) -> Result<Vec<ReleaseItem>, oarlock_pack::Error> {
+        let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX)?;
+        let finished = self.image.build_first_image(IMAGE_CATALOG, &self.path("images"))?;
+        let ours = DebPackage::read_file(&self.path("debs/ours_0.1.0-1_amd64.deb"))?;
         let debian = self.image.lock.packages.iter().collect::<Vec<_>>();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-        let contents = Contents {
-            wheels: Index::of_directory(&self.path("wheels"), &matrix, &[].into(), |_, _| ())?,
-            packages: Repository::of_files(&Repository::files(&self.path("debs"))?, |_, _| ())?,
+        let contents = ReleaseContents {
+            wheels: WheelIndex::of_directory(&self.path("wheels"), &matrix, &[].into(), |_, _| ())?,
+            packages: AptRepository::of_files(&AptRepository::package_files(&self.path("debs"))?, |_, _| ())?,
             suite: Suite {
                 suite: "stable".to_owned(),
                 codename: "stable".to_owned(),
                 origin: "Oarlock".to_owned(),
                 host: "https://example.org/apt".to_owned(),
-                made: TIME,
-                ends: TIME + 86_400,
+                made: RELEASE_TIME,
+                ends: RELEASE_TIME + 86_400,
             },
-            images: vec![(finished.file, Bill::of_image(&[ours], &debian)?)],
+            images: vec![(finished.file, SbomDocument::of_image(&[ours], &debian)?)],
             book: self.path("book"),
-            materials: Materials {
-                crates: crates::locked(root)?,
+            materials: BuildMaterials {
+                crates: crates::locked_crates(root)?,
                 debian: self.image.lock.packages.clone(),
                 tools: vec!["maturin==1.0".to_owned()],
-                compiler: Compiler { version: "1.2.3".to_owned(), commit: Some("0123abcd".to_owned()) },
+                compiler: RustCompiler { version: "1.2.3".to_owned(), commit: Some("0123abcd".to_owned()) },
             },
         };
-        let source = Source {
+        let source = SourceRevision {
             commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
             tag: tag.map(str::to_owned),
-            seconds: TIME,
+            seconds: RELEASE_TIME,
         };
-        let about = About {
+        let about = ReleaseDescription {
             version: "0.1.0",
             source,
             host: "https://example.org",
             rows: vec!["openblas".to_owned()],
             images: vec!["small".to_owned()],
         };
-        contents.write(out, &about, &[self.key()])
+        contents.write_release(out, &about, &[self.signing_key()])
     }
 
     /// The key that signs it, which is the same each time.
-    fn key(&self) -> Key {
+    fn signing_key(&self) -> OpenPgpKey {
         let file = self.path("key");
         if !file.exists() {
-            self.put("key", Key::new("Us", TIME).expect("a key").secret_text().as_bytes());
+            self.put_file(
+                "key",
+                OpenPgpKey::new("Us", RELEASE_TIME).expect("a key").to_secret_armor().as_bytes(),
+            );
         }
-        Key::read(&std::fs::read_to_string(file).expect("a file")).expect("a key")
+        OpenPgpKey::from_armor(&std::fs::read_to_string(file).expect("a file")).expect("a key")
     }
 }
 
 /// The paths of all files below a directory.
-pub(crate) fn files(directory: &Path) -> Vec<String> {
+pub(crate) fn files_below(directory: &Path) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(next) = left.pop() {
         for entry in std::fs::read_dir(next).expect("a directory") {

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// `oarlock-pack serve` until this goes away.
-pub(crate) struct Server {
+pub(crate) struct PackServer {
     process: Child,
     log: PathBuf,
     /// Where it says that it is.
     pub(crate) address: String,
 }
 
-impl Server {
+impl PackServer {
     /// Serves a directory within another, where also a file `log` lies.
-    pub(crate) fn start(directory: &Path, served: &str) -> Self {
+    pub(crate) fn start_serving(directory: &Path, served: &str) -> Self {
         let log = directory.join("log");
-        let mut process = pack(directory)
+        let mut process = pack_command(directory)
             .args(["--json", "serve", served, "--port", "0", "--log"])
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(&log).expect("a file"))
@@ -31,12 +31,12 @@ impl Server {
     }
 
     /// What was asked for so far, with the status of each answer.
-    pub(crate) fn log(&self) -> String {
+    pub(crate) fn request_log(&self) -> String {
         std::fs::read_to_string(&self.log).expect("a log")
     }
 }
 
-impl Drop for Server {
+impl Drop for PackServer {
     fn drop(&mut self) {
         // What ended by itself needs no end.
         _ = self.process.kill();
@@ -45,7 +45,7 @@ impl Drop for Server {
 }
 
 /// The command in a directory.
-pub(crate) fn pack(directory: &Path) -> Command {
+pub(crate) fn pack_command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     command.current_dir(directory);
     command

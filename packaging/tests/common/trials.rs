@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 /// Runs tests by their names, unless something is missing.
-pub(crate) fn run(tests: &[(&str, fn())], missing: Option<String>) -> ExitCode {
+pub(crate) fn run_trials(tests: &[(&str, fn())], missing: Option<String>) -> ExitCode {
     let arguments = Arguments::from_args();
     if let Some(missing) = missing {
         eprintln!("Nothing is installed. {missing}.");

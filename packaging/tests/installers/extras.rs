@@ -1,23 +1,23 @@
 //! Extras, whose libraries lie in another index than ours.
 
-use crate::serving::{Served, VERSION};
-use crate::tools::{Environment, Installer, pips};
+use crate::served_index::{ServedIndex, VERSION};
+use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions};
 
 pub(crate) fn an_extra_brings_the_libraries_of_a_vendor_from_another_index() {
-    let (ours, public) = (Served::matrix(), Served::public());
-    let (ours, noavx, public) = (ours.simple(), ours.page("/noavx"), public.simple());
+    let (ours, public) = (ServedIndex::own_matrix(), ServedIndex::public_index());
+    let (ours, noavx, public) = (ours.simple_address(), ours.page_address("/noavx"), public.simple_address());
     let plain = format!("oarlock[cuda12]=={VERSION}");
     let without_avx = format!("{plain}+noavx");
-    for installer in pips().iter().chain([&Installer::Uv]) {
+    for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
         // As `scripts/install.sh` has it; the public one stands for the index that pip and uv always look at.
         let indexes = match installer {
-            Installer::Pip(_) => ["--index-url", &public, "--extra-index-url", &ours],
-            Installer::Uv => ["--index", &ours, "--default-index", &public],
+            PythonInstaller::Pip(_) => ["--index-url", &public, "--extra-index-url", &ours],
+            PythonInstaller::Uv => ["--index", &ours, "--default-index", &public],
         };
         for more in [&[plain.as_str()][..], &[&without_avx, "--find-links", &noavx]] {
-            let environment = Environment::new();
-            environment.installs(installer, &[&indexes, more].concat());
-            let found = environment.installed();
+            let environment = PythonEnvironment::new();
+            environment.install_requirements(installer, &[&indexes, more].concat());
+            let found = environment.installed_files();
             for file in ["oarlock/__init__.py", "oarlock_cuda12/__init__.py", "nvrtc.py", "cublas.py"] {
                 assert!(found.contains(file), "{installer:?}: {file} in {found:?}");
             }
@@ -26,38 +26,38 @@ pub(crate) fn an_extra_brings_the_libraries_of_a_vendor_from_another_index() {
 }
 
 pub(crate) fn the_libraries_stay_away_where_they_are_local() {
-    let ours = Served::matrix();
-    for installer in pips().iter().chain([&Installer::Uv]) {
-        let environment = Environment::new();
+    let ours = ServedIndex::own_matrix();
+    for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
+        let environment = PythonEnvironment::new();
         let wanted = format!("oarlock[cuda12-local,mkl-local]=={VERSION}");
-        environment.installs(installer, &["--index-url", &ours.simple(), &wanted]);
-        let found = environment.installed();
+        environment.install_requirements(installer, &["--index-url", &ours.simple_address(), &wanted]);
+        let found = environment.installed_files();
         assert!(found.contains("oarlock_cuda12/__init__.py") && found.contains("oarlock_mkl/__init__.py"));
     }
 }
 
 pub(crate) fn uv_takes_from_our_index_alone_what_a_stranger_has_too() {
-    let (ours, public) = (Served::matrix(), Served::public_with_a_stranger());
-    let environment = Environment::new();
+    let (ours, public) = (ServedIndex::own_matrix(), ServedIndex::public_index_with_stranger());
+    let environment = PythonEnvironment::new();
     let wanted = format!("oarlock[cuda12]=={VERSION}");
-    let indexes = ["--index", &ours.simple(), "--default-index", &public.simple()];
-    environment.installs(&Installer::Uv, &[&indexes[..], &[&wanted]].concat());
-    let found = environment.installed();
+    let indexes = ["--index", &ours.simple_address(), "--default-index", &public.simple_address()];
+    environment.install_requirements(&PythonInstaller::Uv, &[&indexes[..], &[&wanted]].concat());
+    let found = environment.installed_files();
     assert!(found.contains("oarlock_cuda12/__init__.py") && !found.contains("stranger.py"), "{found:?}");
 }
 
 pub(crate) fn one_file_has_no_extras_and_installers_say_so() {
-    let ours = Served::matrix();
+    let ours = ServedIndex::own_matrix();
     let wanted = format!("oarlock[mkl]=={VERSION}+cpu.mkl");
-    for installer in pips().iter().chain([&Installer::Uv]) {
-        let environment = Environment::new();
-        let from = ["--index-url", &ours.simple(), "--find-links", &ours.page("/cpu-mkl")];
-        let told = environment.installs(installer, &[&from[..], &[&wanted]].concat());
+    for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
+        let environment = PythonEnvironment::new();
+        let from = ["--index-url", &ours.simple_address(), "--find-links", &ours.page_address("/cpu-mkl")];
+        let told = environment.install_requirements(installer, &[&from[..], &[&wanted]].concat());
         let words = match installer {
-            Installer::Pip(_) => format!("oarlock {VERSION}+cpu.mkl does not provide the extra 'mkl'"),
-            Installer::Uv => "does not have an extra named `mkl`".to_owned(),
+            PythonInstaller::Pip(_) => format!("oarlock {VERSION}+cpu.mkl does not provide the extra 'mkl'"),
+            PythonInstaller::Uv => "does not have an extra named `mkl`".to_owned(),
         };
         assert!(told.contains(&words), "{installer:?}: {told}");
-        assert!(!environment.installed().iter().any(|path| path.starts_with("oarlock_mkl")));
+        assert!(!environment.installed_files().iter().any(|path| path.starts_with("oarlock_mkl")));
     }
 }

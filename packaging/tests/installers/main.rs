@@ -7,11 +7,11 @@
 mod built;
 mod eras;
 mod extras;
-mod flavours;
+mod flavors;
 mod pins;
+mod served_index;
 #[path = "../common/server.rs"]
 mod server;
-mod serving;
 mod tools;
 #[path = "../common/trials.rs"]
 mod trials;
@@ -47,11 +47,11 @@ const TESTS: &[(&str, fn())] = &[
     ),
     (
         "flavours/a_flavour_takes_the_place_of_another_and_leaves_nothing",
-        flavours::a_flavour_takes_the_place_of_another_and_leaves_nothing,
+        flavors::a_flavour_takes_the_place_of_another_and_leaves_nothing,
     ),
     (
         "flavours/plugins_stand_beside_the_core_and_go_without_a_trace",
-        flavours::plugins_stand_beside_the_core_and_go_without_a_trace,
+        flavors::plugins_stand_beside_the_core_and_go_without_a_trace,
     ),
     ("pins/pip_downloads_the_wheel_of_each_pin", pins::pip_downloads_the_wheel_of_each_pin),
     (
@@ -92,7 +92,7 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let directory = tools::directory();
+    let directory = tools::installer_directory();
     let missing = || format!("`{}` is missing: run `scripts/get-installers`", directory.display());
-    trials::run(TESTS, (!directory.is_dir()).then(missing))
+    trials::run_trials(TESTS, (!directory.is_dir()).then(missing))
 }

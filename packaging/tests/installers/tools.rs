@@ -8,45 +8,46 @@ use tempfile::TempDir;
 
 /// What installs.
 #[derive(Clone, Debug)]
-pub(crate) enum Installer {
+pub(crate) enum PythonInstaller {
     /// pip, from this directory.
     Pip(PathBuf),
     Uv,
 }
 
 /// Where `scripts/get-installers` puts them.
-pub(crate) fn directory() -> PathBuf {
+pub(crate) fn installer_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers")
 }
 
 /// Each version of pip, the oldest first.
-pub(crate) fn pips() -> Vec<Installer> {
-    let entries = std::fs::read_dir(directory()).expect("the directory of the tools");
+pub(crate) fn pip_versions() -> Vec<PythonInstaller> {
+    let entries = std::fs::read_dir(installer_directory()).expect("the directory of the tools");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("a directory").path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"pip-")));
     found.sort();
     assert!(found.len() > 1, "expected an older and a newer pip, found {found:?}");
-    found.into_iter().map(Installer::Pip).collect()
+    found.into_iter().map(PythonInstaller::Pip).collect()
 }
 
 /// The newest pip.
-pub(crate) fn pip() -> Installer {
-    pips().pop().expect("a pip")
+pub(crate) fn newest_pip() -> PythonInstaller {
+    pip_versions().pop().expect("a pip")
 }
 
 /// A Python with nothing installed.
-pub(crate) struct Environment {
+pub(crate) struct PythonEnvironment {
     directory: TempDir,
     /// What lies in it from the start.
     before: BTreeSet<String>,
 }
 
-impl Environment {
+impl PythonEnvironment {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut environment = Self { directory, before: BTreeSet::new() };
-        environment.succeeds(&Installer::Uv, &["venv", "--quiet", "--python", "python3", "venv"]);
-        environment.before = environment.files();
+        environment
+            .run_successfully(&PythonInstaller::Uv, &["venv", "--quiet", "--python", "python3", "venv"]);
+        environment.before = environment.list_files();
         environment
     }
 
@@ -56,14 +57,14 @@ impl Environment {
 
     /// Runs an installer in the directory of the environment, for its Python. It knows nothing of the settings of whoever
     /// runs the tests, and keeps nothing for later.
-    pub(crate) fn run(&self, installer: &Installer, arguments: &[&str]) -> Output {
+    pub(crate) fn run_installer(&self, installer: &PythonInstaller, arguments: &[&str]) -> Output {
         let mut command = match installer {
-            Installer::Pip(_) => Command::new(self.path().join("venv/bin/python")),
-            Installer::Uv => Command::new(directory().join("uv")),
+            PythonInstaller::Pip(_) => Command::new(self.path().join("venv/bin/python")),
+            PythonInstaller::Uv => Command::new(installer_directory().join("uv")),
         };
         let kept = ["PATH", "TMPDIR", "LD_LIBRARY_PATH"];
         command.env_clear().envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        if let Installer::Pip(directory) = installer {
+        if let PythonInstaller::Pip(directory) = installer {
             command.args(["-m", "pip"]).env("PYTHONPATH", directory);
         }
         command
@@ -88,55 +89,55 @@ impl Environment {
     }
 
     /// What an installer that succeeds says.
-    pub(crate) fn succeeds(&self, installer: &Installer, arguments: &[&str]) -> String {
-        let output = self.run(installer, arguments);
-        let said = text(&output);
+    pub(crate) fn run_successfully(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
+        let output = self.run_installer(installer, arguments);
+        let said = output_text(&output);
         assert!(output.status.success(), "{installer:?} {arguments:?}: {said}");
         said
     }
 
     /// What an installer that fails says.
-    pub(crate) fn fails(&self, installer: &Installer, arguments: &[&str]) -> String {
-        let output = self.run(installer, arguments);
-        let said = text(&output);
+    pub(crate) fn run_to_failure(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
+        let output = self.run_installer(installer, arguments);
+        let said = output_text(&output);
         assert!(!output.status.success(), "{installer:?} {arguments:?}: {said}");
         said
     }
 
     /// Installs, with pip or with uv.
-    pub(crate) fn installs(&self, installer: &Installer, arguments: &[&str]) -> String {
+    pub(crate) fn install_requirements(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let first: &[&str] = match installer {
-            Installer::Pip(_) => &["install"],
-            Installer::Uv => &["pip", "install"],
+            PythonInstaller::Pip(_) => &["install"],
+            PythonInstaller::Uv => &["pip", "install"],
         };
-        self.succeeds(installer, &[first, arguments].concat())
+        self.run_successfully(installer, &[first, arguments].concat())
     }
 
     /// Takes away what is installed, with pip or with uv.
-    pub(crate) fn removes(&self, installer: &Installer, names: &[&str]) {
+    pub(crate) fn uninstall_packages(&self, installer: &PythonInstaller, names: &[&str]) {
         let first: &[&str] = match installer {
-            Installer::Pip(_) => &["uninstall", "--yes"],
-            Installer::Uv => &["pip", "uninstall"],
+            PythonInstaller::Pip(_) => &["uninstall", "--yes"],
+            PythonInstaller::Uv => &["pip", "uninstall"],
         };
-        self.succeeds(installer, &[first, names].concat());
+        self.run_successfully(installer, &[first, names].concat());
     }
 
     /// The files that installers put there of wheels, without what they write themselves.
-    pub(crate) fn installed(&self) -> BTreeSet<String> {
+    pub(crate) fn installed_files(&self) -> BTreeSet<String> {
         let is_of_installer = |path: &str| {
             let name = path.rsplit('/').next().unwrap_or_default();
             matches!(name, "INSTALLER" | "REQUESTED" | "RECORD" | "uv_cache.json")
                 || path.contains("/__pycache__/")
         };
-        self.files().difference(&self.before).filter(|path| !is_of_installer(path)).cloned().collect()
+        self.list_files().difference(&self.before).filter(|path| !is_of_installer(path)).cloned().collect()
     }
 
     /// All that was added since the environment was new.
-    pub(crate) fn added(&self) -> Vec<String> {
-        self.files().difference(&self.before).cloned().collect()
+    pub(crate) fn added_files(&self) -> Vec<String> {
+        self.list_files().difference(&self.before).cloned().collect()
     }
 
-    fn files(&self) -> BTreeSet<String> {
+    fn list_files(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let libraries = self.path().join("venv/lib");
         let mut left = vec![libraries.clone()];
@@ -157,12 +158,12 @@ impl Environment {
     }
 }
 
-fn text(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 /// The files of a wheel, but for the list of them.
-pub(crate) fn contents(wheel: &Path) -> BTreeSet<String> {
+pub(crate) fn wheel_file_names(wheel: &Path) -> BTreeSet<String> {
     let file = std::fs::File::open(wheel).unwrap_or_else(|error| panic!("{}: {error}", wheel.display()));
     let archive = zip::ZipArchive::new(file).expect("a wheel");
     let names = archive.file_names().map(|name| name.expect("a name").into_owned());

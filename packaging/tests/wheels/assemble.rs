@@ -1,48 +1,52 @@
 //! Wheels that are put together of what was built.
 
-use oarlock_pack::assemble::{self, Core, Plugin};
-use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
-use oarlock_pack::packed::Effort;
+use oarlock_pack::assemble::{self, BuiltCore, BuiltPlugin};
+use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;
 
-use crate::built::{self, built};
+use crate::built::{self, compiled_part};
 
-fn matrix() -> Matrix {
-    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+fn own_matrix() -> WheelMatrix {
+    WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
-fn row(label: &str) -> Row {
-    matrix().wheels.into_iter().find(|row| row.label == label).unwrap_or_else(|| panic!("no row `{label}`"))
+fn row_of_label(label: &str) -> Row {
+    own_matrix()
+        .wheels
+        .into_iter()
+        .find(|row| row.label == label)
+        .unwrap_or_else(|| panic!("no row `{label}`"))
 }
 
 /// A part of the matrix that is a plugin; that of CUDA is the same for any version.
-fn plugin(part: &str) -> Plugin {
+fn plugin_of_part(part: &str) -> BuiltPlugin {
     let name = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    Plugin {
-        built: built(part, &format!("oarlock-plugin-{name}"), &["libfar.so.1"]),
+    BuiltPlugin {
+        built: compiled_part(part, &format!("oarlock-plugin-{name}"), &["libfar.so.1"]),
         library: vec![0x7f, b'E', b'L', b'F'],
         manifest: Some("name = \"x\"\npackage = \"y\"\n".to_owned()),
     }
 }
 
-fn core() -> Core {
+fn core_artifact() -> BuiltCore {
     let mut wheel = Wheel::new("oarlock-0.1.0");
-    wheel.add("oarlock/__init__.py", Vec::new());
-    wheel.say(
+    wheel.add_file("oarlock/__init__.py", Vec::new());
+    wheel.add_metadata(
         "METADATA",
         b"Metadata-Version: 2.4\nName: oarlock\nVersion: 0.1.0\n\n# Version: none\n".to_vec(),
     );
-    wheel.say("WHEEL", b"Tag: cp311-abi3-linux_x86_64\n".to_vec());
-    built::core(wheel)
+    wheel.add_metadata("WHEEL", b"Tag: cp311-abi3-linux_x86_64\n".to_vec());
+    built::core_of_wheel(wheel)
 }
 
 /// The paths of a wheel as it is written, and the text of one of them.
-fn written(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
-    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+fn written_files(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
+    let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("wheel.whl");
     std::fs::write(&file, &bytes).expect("a file");
-    Wheel::read(&file).expect("what was written is whole");
+    Wheel::read_file(&file).expect("what was written is whole");
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
     (0..archive.len())
         .map(|place| {
@@ -57,8 +61,9 @@ fn written(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
 
 #[test]
 fn a_plugin_is_announced_by_its_wheel() {
-    let wheel = assemble::plugin(&row("CUDA 12"), &plugin("cuda12")).expect("a wheel");
-    let files = written(&wheel);
+    let wheel = assemble::assemble_plugin_wheel(&row_of_label("CUDA 12"), &plugin_of_part("cuda12"))
+        .expect("a wheel");
+    let files = written_files(&wheel);
     let paths: Vec<&str> = files.keys().map(String::as_str).collect();
     assert_eq!(
         paths,
@@ -92,8 +97,14 @@ fn a_plugin_is_announced_by_its_wheel() {
 
 #[test]
 fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
-    let wheel = assemble::whole(&matrix(), &row("core"), &core(), &[plugin("cpu")]).expect("a wheel");
-    let files = written(&wheel);
+    let wheel = assemble::assemble_core_wheel(
+        &own_matrix(),
+        &row_of_label("core"),
+        &core_artifact(),
+        &[plugin_of_part("cpu")],
+    )
+    .expect("a wheel");
+    let files = written_files(&wheel);
     assert!(files.contains_key("oarlock/plugins/liboarlock_plugin_cpu.so"), "the CPU device is part of it");
     let about = &files["oarlock-0.1.0.dist-info/METADATA"];
     for line in [
@@ -110,9 +121,15 @@ fn the_core_can_be_asked_for_with_plugins_and_what_their_vendors_give() {
 
 #[test]
 fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
-    let plugins = ["cpu", "cuda13", "mkl"].map(plugin);
-    let wheel = assemble::whole(&matrix(), &row("cuda13, mkl"), &core(), &plugins).expect("a wheel");
-    let files = written(&wheel);
+    let plugins = ["cpu", "cuda13", "mkl"].map(plugin_of_part);
+    let wheel = assemble::assemble_core_wheel(
+        &own_matrix(),
+        &row_of_label("cuda13, mkl"),
+        &core_artifact(),
+        &plugins,
+    )
+    .expect("a wheel");
+    let files = written_files(&wheel);
     let about = "oarlock-0.1.0+cuda13.mkl.dist-info";
     let metadata = &files[&format!("{about}/METADATA")];
     assert!(
@@ -136,11 +153,17 @@ fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
 
 #[test]
 fn other_parts_than_the_matrix_names_are_refused() {
-    let error = assemble::plugin(&row("CUDA 12"), &plugin("opencl")).expect_err("another plugin");
+    let error = assemble::assemble_plugin_wheel(&row_of_label("CUDA 12"), &plugin_of_part("opencl"))
+        .expect_err("another plugin");
     assert_eq!(error.to_string(), "expected for `CUDA 12` of the matrix the parts cuda12, found opencl");
-    let too_few = ["cpu", "cuda13"].map(plugin);
-    let error =
-        assemble::whole(&matrix(), &row("cuda13, mkl"), &core(), &too_few).expect_err("a plugin too few");
+    let too_few = ["cpu", "cuda13"].map(plugin_of_part);
+    let error = assemble::assemble_core_wheel(
+        &own_matrix(),
+        &row_of_label("cuda13, mkl"),
+        &core_artifact(),
+        &too_few,
+    )
+    .expect_err("a plugin too few");
     assert_eq!(
         error.to_string(),
         "expected for `cuda13, mkl` of the matrix the parts core, cpu, cuda13, mkl, found core, cpu, cuda13"

@@ -2,20 +2,20 @@
 
 use std::process::Command;
 
-use oarlock_pack::assemble::{self, Built, Core, Plugin};
-use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
+use oarlock_pack::assemble::{self, BuiltCore, BuiltPlugin, CompiledPart};
+use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;
 use sha2::{Digest as _, Sha256};
 
 /// A function without any instruction of AVX.
-pub(crate) const PLAIN: &str = "int sum(int one, int other) { return one + other; }";
+pub(crate) const SOURCE_WITHOUT_AVX: &str = "int sum(int one, int other) { return one + other; }";
 
 /// What is told of a part, which opens these libraries.
-pub(crate) fn built(part: &str, package: &str, opens: &[&str]) -> Built {
+pub(crate) fn compiled_part(part: &str, package: &str, opens: &[&str]) -> CompiledPart {
     let opened: Vec<_> = opens.iter().map(|soname| serde_json::json!({ "name": soname })).collect();
     let about = serde_json::json!({ "name": package, "version": env!("CARGO_PKG_VERSION") });
     let bill = serde_json::json!({ "bomFormat": "CycloneDX", "metadata": { "component": about }, "components": opened });
-    Built {
+    CompiledPart {
         part: part.to_owned(),
         package: package.to_owned(),
         opens: opens.iter().map(ToString::to_string).collect(),
@@ -26,12 +26,12 @@ pub(crate) fn built(part: &str, package: &str, opens: &[&str]) -> Built {
 }
 
 /// The core, of a wheel that has its files.
-pub(crate) fn core(wheel: Wheel) -> Core {
-    Core { built: built("core", "oarlock-python", &[]), wheel }
+pub(crate) fn core_of_wheel(wheel: Wheel) -> BuiltCore {
+    BuiltCore { built: compiled_part("core", "oarlock-python", &[]), wheel }
 }
 
 /// A shared object of a source in C.
-pub(crate) fn compiled(source: &str) -> Vec<u8> {
+pub(crate) fn compile_library(source: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let [code, library] = ["code.c", "library.so"].map(|name| directory.path().join(name));
     std::fs::write(&code, source).expect("a file");
@@ -42,24 +42,27 @@ pub(crate) fn compiled(source: &str) -> Vec<u8> {
     std::fs::read(library).expect("a library")
 }
 
-fn matrix() -> Matrix {
-    Matrix::read("matrix.toml", OWN).expect("our own matrix")
+fn own_matrix() -> WheelMatrix {
+    WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
 /// A library that names what a part of our matrix opens.
-pub(crate) fn library(part: &str) -> Vec<u8> {
-    compiled(&format!("{PLAIN}const char *names = \"{} \";", matrix().parts[part].opens.join(" ")))
+pub(crate) fn library_of_part(part: &str) -> Vec<u8> {
+    compile_library(&format!(
+        "{SOURCE_WITHOUT_AVX}const char *names = \"{} \";",
+        own_matrix().parts[part].opens.join(" ")
+    ))
 }
 
 /// A plugin of a part that hosts of this release take.
-pub(crate) fn loadable(part: &str) -> Plugin {
-    with_library(part, library(part))
+pub(crate) fn loadable_plugin(part: &str) -> BuiltPlugin {
+    plugin_with_library(part, library_of_part(part))
 }
 
 /// The same with another library.
-pub(crate) fn with_library(part: &str, library: Vec<u8>) -> Plugin {
+pub(crate) fn plugin_with_library(part: &str, library: Vec<u8>) -> BuiltPlugin {
     let hash: String = Sha256::digest(&library).iter().map(|byte| format!("{byte:02x}")).collect();
-    let package = matrix().parts[part].package.clone();
+    let package = own_matrix().parts[part].package.clone();
     let name = package.strip_prefix("oarlock-plugin-").expect("a plugin");
     let kind = match name {
         "openblas" | "mkl" => "kind = \"kernels\"".to_owned(),
@@ -70,17 +73,17 @@ pub(crate) fn with_library(part: &str, library: Vec<u8>) -> Plugin {
         "name = \"oarlock-{name}\"\nversion = \"{version}\"\n{kind}\ncontract = \"1.0..1.1\"\n\
          architecture = \"x86_64-linux\"\nsha256 = \"{hash}\"\n"
     );
-    let opens = matrix().parts[part].opens.clone();
-    let built = built(part, &package, &opens.iter().map(String::as_str).collect::<Vec<_>>());
-    Plugin { built, library, manifest: Some(manifest) }
+    let opens = own_matrix().parts[part].opens.clone();
+    let built = compiled_part(part, &package, &opens.iter().map(String::as_str).collect::<Vec<_>>());
+    BuiltPlugin { built, library, manifest: Some(manifest) }
 }
 
 /// A wheel of the core as maturin makes it, with a library at a path and the CPU device, put together for a row.
-pub(crate) fn core_of(row: &Row, path: &str, library: Vec<u8>, plugins: &[Plugin]) -> Wheel {
+pub(crate) fn core_wheel_of_row(row: &Row, path: &str, library: Vec<u8>, plugins: &[BuiltPlugin]) -> Wheel {
     let mut wheel = Wheel::new("oarlock-0");
-    wheel.add("oarlock/__init__.py", b"# Python\n".to_vec());
+    wheel.add_file("oarlock/__init__.py", b"# Python\n".to_vec());
     let about = "Metadata-Version: 2.4\nName: oarlock\nVersion: 0\nRequires-Python: >=3.11\n\n";
-    wheel.say("METADATA", about.as_bytes().to_vec());
+    wheel.add_metadata("METADATA", about.as_bytes().to_vec());
     wheel.add_executable(path, library);
-    assemble::whole(&matrix(), row, &core(wheel), plugins).expect("a wheel")
+    assemble::assemble_core_wheel(&own_matrix(), row, &core_of_wheel(wheel), plugins).expect("a wheel")
 }

@@ -1,43 +1,45 @@
 //! Wheels of this release have what their rows give them, say what follows from these, and nothing else.
 
-use oarlock_pack::assemble::{self, Plugin};
+use oarlock_pack::assemble::{self, BuiltPlugin};
 use oarlock_pack::check;
-use oarlock_pack::index::Index;
-use oarlock_pack::matrix::{Matrix, OWN, Wheel as Row};
-use oarlock_pack::packed::Effort;
+use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_pack::index::WheelIndex;
+use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;
 
-use crate::built::{core_of, library, loadable};
-use crate::check::{directory, matrix, refusal, row, wheel, written};
+use crate::built::{core_wheel_of_row, library_of_part, loadable_plugin};
+use crate::check::{
+    own_matrix, refusal_of, row_of_label, temporary_directory, write_plugin_wheel, write_wheel,
+};
 
 /// The wheel of a row with the plugins that it has, as it is built.
-fn whole(label: &str) -> (Row, Wheel) {
-    let row = row(label);
-    let plugins: Vec<Plugin> =
-        row.parts.iter().filter(|part| *part != "core").map(|it| loadable(it)).collect();
+fn built_wheel_of_label(label: &str) -> (Row, Wheel) {
+    let row = row_of_label(label);
+    let plugins: Vec<BuiltPlugin> =
+        row.parts.iter().filter(|part| *part != "core").map(|it| loadable_plugin(it)).collect();
     let wheel = match row.parts.len() == plugins.len() {
-        true => assemble::plugin(&row, &plugins[0]).expect("a wheel"),
-        false => core_of(&row, "oarlock/_oarlock.abi3.so", library("core"), &plugins),
+        true => assemble::assemble_plugin_wheel(&row, &plugins[0]).expect("a wheel"),
+        false => core_wheel_of_row(&row, "oarlock/_oarlock.abi3.so", library_of_part("core"), &plugins),
     };
     (row, wheel)
 }
 
 /// Why the wheel of a row is refused after something was done to it.
 fn refusal_after(label: &str, change: &dyn Fn(&mut Wheel)) -> String {
-    let (row, mut wheel) = whole(label);
+    let (row, mut wheel) = built_wheel_of_label(label);
     change(&mut wheel);
-    refusal(&written(&directory(), &row.name.to_string(), &wheel))
+    refusal_of(&write_wheel(&temporary_directory(), &row.name.to_string(), &wheel))
 }
 
 #[test]
 fn every_row_passes_as_it_is_built() {
-    let directory = directory();
+    let directory = temporary_directory();
     for label in ["core", "core, without AVX", "CUDA 12", "mkl", "OpenCL", "cpu, openblas", "cuda13, mkl"] {
-        let (row, wheel) = whole(label);
-        written(&directory, &row.name.to_string(), &wheel);
+        let (row, wheel) = built_wheel_of_label(label);
+        write_wheel(&directory, &row.name.to_string(), &wheel);
     }
-    let index = Index::of_directory(directory.path(), &matrix(), &Default::default(), |_, _| ());
-    assert_eq!(index.expect("an index").count(), 7);
+    let index = WheelIndex::of_directory(directory.path(), &own_matrix(), &Default::default(), |_, _| ());
+    assert_eq!(index.expect("an index").wheel_count(), 7);
 }
 
 #[test]
@@ -64,11 +66,11 @@ fn files_that_a_row_does_not_have_are_refused() {
             "found `oarlock-0.1.0.dist-info/sboms/more",
         ),
     ] {
-        let error = refusal_after(label, &|wheel| wheel.add(path, b"x".to_vec()));
+        let error = refusal_after(label, &|wheel| wheel.add_file(path, b"x".to_vec()));
         assert!(error.contains(words), "{path}: {error}");
     }
     // What is compiled is a library whatever it is called.
-    let error = refusal_after("core", &|wheel| wheel.add("oarlock/tool", library("core")));
+    let error = refusal_after("core", &|wheel| wheel.add_file("oarlock/tool", library_of_part("core")));
     assert!(error.contains("expected the libraries of core, cpu, found `oarlock/tool`"), "{error}");
 }
 
@@ -84,17 +86,17 @@ fn files_that_a_row_has_are_missed() {
         ("mkl", "oarlock_mkl-0.1.0.dist-info/entry_points.txt"),
         ("mkl", "oarlock_mkl-0.1.0.dist-info/sboms/oarlock-plugin-mkl.cyclonedx.json"),
     ] {
-        let error = refusal_after(label, &|wheel| *wheel = without(wheel, path));
+        let error = refusal_after(label, &|wheel| *wheel = without_file(wheel, path));
         assert!(error.ends_with(&format!("expected `{path}`, found none")), "{error}");
     }
     let path = "oarlock-0.1.0.dist-info/licenses/LICENSE";
-    let error = refusal_after("core", &|wheel| wheel.add(path, Vec::new()));
+    let error = refusal_after("core", &|wheel| wheel.add_file(path, Vec::new()));
     assert!(error.ends_with(&format!("expected a text in `{path}`, found nothing")), "{error}");
 }
 
 /// The same without a file.
-fn without(wheel: &Wheel, path: &str) -> Wheel {
-    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+fn without_file(wheel: &Wheel, path: &str) -> Wheel {
+    let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
     let names: Vec<String> =
         archive.file_names().map(|name| name.expect("a name in UTF-8").into_owned()).collect();
@@ -103,7 +105,7 @@ fn without(wheel: &Wheel, path: &str) -> Wheel {
     for name in names.iter().filter(|name| *name != path && !name.ends_with("/RECORD")) {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut archive.by_name(name).expect("a file"), &mut bytes).expect("a file");
-        left.add(name, bytes);
+        left.add_file(name, bytes);
     }
     left
 }
@@ -161,20 +163,20 @@ fn metadata_that_says_something_else_than_the_row_is_refused() {
             "expected `Project-URL: Homepage, https://oarlock.example`",
         ),
     ] {
-        let (row, mut wheel) = whole(label);
+        let (row, mut wheel) = built_wheel_of_label(label);
         let path =
             format!("{}-{}.dist-info/METADATA", row.name.distribution.replace('-', "_"), row.name.version);
         let text = text_of(&wheel, &path);
         assert!(text.contains(old), "{old} in {text}");
-        wheel.add(&path, text.replacen(old, new, 1).into_bytes());
-        let error = refusal(&written(&directory(), &row.name.to_string(), &wheel));
+        wheel.add_file(&path, text.replacen(old, new, 1).into_bytes());
+        let error = refusal_of(&write_wheel(&temporary_directory(), &row.name.to_string(), &wheel));
         assert!(error.contains(words), "{error}");
     }
 }
 
 /// The text of a file of a wheel.
 fn text_of(wheel: &Wheel, path: &str) -> String {
-    let bytes = wheel.to_bytes(&Effort::Usual.into()).expect("a wheel");
+    let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
     std::io::read_to_string(archive.by_name(path).expect("a file")).expect("a text")
 }
@@ -182,7 +184,7 @@ fn text_of(wheel: &Wheel, path: &str) -> String {
 #[test]
 fn what_else_a_wheel_says_is_held_to_its_row() {
     let says = |label: &str, name: &str, text: &str| {
-        refusal_after(label, &|wheel| wheel.say(name, text.as_bytes().to_vec()))
+        refusal_after(label, &|wheel| wheel.add_metadata(name, text.as_bytes().to_vec()))
     };
     let error = says("core", "entry_points.txt", "[console_scripts]\npython = evil:main\n");
     assert!(
@@ -197,26 +199,26 @@ fn what_else_a_wheel_says_is_held_to_its_row() {
     let bill = "sboms/oarlock-plugin-mkl.cyclonedx.json";
     assert!(says("mkl", bill, "{").contains(&format!("{bill}`: expected a bill of materials as JSON")));
     assert!(says("mkl", bill, "{}").ends_with("expected `CycloneDX` as `bomFormat`, found null"));
-    let text = text_of(&whole("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{bill}"));
+    let text = text_of(&built_wheel_of_label("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{bill}"));
     assert!(
         says("mkl", bill, &text.replace("libmkl_rt.so.2", "x"))
             .contains("expected `libmkl_rt.so.2`, which the part opens")
     );
-    let error = refusal_after("core", &|wheel| wheel.add("oarlock/wheel.json", b"{}".to_vec()));
+    let error = refusal_after("core", &|wheel| wheel.add_file("oarlock/wheel.json", b"{}".to_vec()));
     assert!(error.contains("expected `oarlock/wheel.json` to tell of `core`"), "{error}");
-    let (row, _) = whole("core");
-    let (_, other) = whole("core, without AVX");
-    let error = refusal(&written(&directory(), &row.name.to_string(), &other));
+    let (row, _) = built_wheel_of_label("core");
+    let (_, other) = built_wheel_of_label("core, without AVX");
+    let error = refusal_of(&write_wheel(&temporary_directory(), &row.name.to_string(), &other));
     assert!(error.contains("found oarlock==0.1.0+noavx in its METADATA"), "{error}");
 }
 
 #[test]
 fn what_is_said_lies_where_the_name_of_the_wheel_says() {
-    let (row, wheel) = whole("mkl");
+    let (row, wheel) = built_wheel_of_label("mkl");
     let mut moved = Wheel::new("oarlock_mkl-0.2.0");
-    moved.say("METADATA", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/METADATA").into_bytes());
-    moved.say("WHEEL", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/WHEEL").into_bytes());
-    let error = refusal(&written(&directory(), &row.name.to_string(), &moved));
+    moved.add_metadata("METADATA", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/METADATA").into_bytes());
+    moved.add_metadata("WHEEL", text_of(&wheel, "oarlock_mkl-0.1.0.dist-info/WHEEL").into_bytes());
+    let error = refusal_of(&write_wheel(&temporary_directory(), &row.name.to_string(), &moved));
     assert!(
         error.ends_with(
             "expected the directory `oarlock_mkl-0.1.0.dist-info`, found `oarlock_mkl-0.2.0.dist-info`"
@@ -228,11 +230,11 @@ fn what_is_said_lies_where_the_name_of_the_wheel_says() {
 #[test]
 fn a_manifest_that_says_something_else_than_the_matrix_is_refused() {
     let refused = |part: &str, old: &str, new: &str| {
-        let plugin = loadable(part);
+        let plugin = loadable_plugin(part);
         let text = plugin.manifest.as_ref().expect("a manifest");
         assert!(text.contains(old), "{old} in {text}");
         let manifest = Some(text.replacen(old, new, 1));
-        refusal(&wheel(&directory(), &Plugin { manifest, ..plugin }))
+        refusal_of(&write_plugin_wheel(&temporary_directory(), &BuiltPlugin { manifest, ..plugin }))
     };
     for (part, old, new, words) in [
         (
@@ -275,14 +277,14 @@ fn a_manifest_that_says_something_else_than_the_matrix_is_refused() {
 
 #[test]
 fn a_wheel_is_no_larger_installed_than_its_row_allows() {
-    let own = OWN.replace("installed_budget_mb = 30", "installed_budget_mb = 1");
-    let small = Matrix::read("matrix.toml", &own).expect("a matrix");
-    let (row, mut wheel) = whole("core");
-    wheel.add("oarlock/zeros.py", vec![0; 1_000_000]);
-    let directory = directory();
-    let file = written(&directory, &row.name.to_string(), &wheel);
-    check::wheels(&matrix(), &[&file]).expect("a wheel of a megabyte");
-    let error = check::wheels(&small, &[&file]).expect_err("a wheel of a megabyte").to_string();
+    let own = OWN_MATRIX.replace("installed_budget_mb = 30", "installed_budget_mb = 1");
+    let small = WheelMatrix::from_toml("matrix.toml", &own).expect("a matrix");
+    let (row, mut wheel) = built_wheel_of_label("core");
+    wheel.add_file("oarlock/zeros.py", vec![0; 1_000_000]);
+    let directory = temporary_directory();
+    let file = write_wheel(&directory, &row.name.to_string(), &wheel);
+    check::check_wheels(&own_matrix(), &[&file]).expect("a wheel of a megabyte");
+    let error = check::check_wheels(&small, &[&file]).expect_err("a wheel of a megabyte").to_string();
     assert!(
         error.contains(
             "expected at most 1000000 bytes for `core` once it is installed, its `installed_budget_mb`"
@@ -293,8 +295,8 @@ fn a_wheel_is_no_larger_installed_than_its_row_allows() {
 
 #[test]
 fn a_wheel_that_is_named_twice_counts_once() {
-    let directory = directory();
-    let file = wheel(&directory, &loadable("mkl"));
+    let directory = temporary_directory();
+    let file = write_plugin_wheel(&directory, &loadable_plugin("mkl"));
     let again = directory.path().join(".").join(file.file_name().expect("a name"));
-    assert_eq!(check::wheels(&matrix(), &[&file, &again, &file]), Ok(1));
+    assert_eq!(check::check_wheels(&own_matrix(), &[&file, &again, &file]), Ok(1));
 }

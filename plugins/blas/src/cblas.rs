@@ -5,14 +5,14 @@
 use core::ffi::c_int;
 
 use libloading::os::unix::Library as Opened;
-use oarlock_sdk::{Element, Error, Result};
+use oarlock_sdk::{Element, PluginError, Result};
 
 /// Numbers in C order, row after row.
-const ROWS: c_int = 101;
-const PLAIN: c_int = 111;
-const TURNED: c_int = 112;
+const CBLAS_ROW_MAJOR: c_int = 101;
+const CBLAS_NO_TRANSPOSE: c_int = 111;
+const CBLAS_TRANSPOSE: c_int = 112;
 
-type Gemm<T> = unsafe extern "C" fn(
+type GemmFunction<T> = unsafe extern "C" fn(
     order: c_int,
     left_turned: c_int,
     right_turned: c_int,
@@ -31,21 +31,21 @@ type Gemm<T> = unsafe extern "C" fn(
 
 /// The functions of a library that counts with 32 bits.
 #[derive(Clone, Copy, Debug)]
-pub struct Cblas {
-    sgemm: Gemm<f32>,
-    dgemm: Gemm<f64>,
+pub struct CblasFunctions {
+    sgemm: GemmFunction<f32>,
+    dgemm: GemmFunction<f64>,
     /// What keeps the library from using threads of its own, where that has to be said on each thread.
     stay_alone: Option<unsafe extern "C" fn(c_int)>,
 }
 
-impl Cblas {
+impl CblasFunctions {
     /// Takes the functions of a library.
     pub fn new(opened: &'static Opened) -> Result<Self> {
         // SAFETY: these are the types of the functions in every library with this interface, and it is never closed.
         unsafe {
             Ok(Self {
-                sgemm: function(opened, "cblas_sgemm")?,
-                dgemm: function(opened, "cblas_dgemm")?,
+                sgemm: resolve_function(opened, "cblas_sgemm")?,
+                dgemm: resolve_function(opened, "cblas_dgemm")?,
                 stay_alone: None,
             })
         }
@@ -56,7 +56,7 @@ impl Cblas {
     /// # Safety
     ///
     /// The function may be called on any thread at any time.
-    pub unsafe fn staying_alone_by(mut self, function: unsafe extern "C" fn(c_int)) -> Self {
+    pub unsafe fn with_thread_limiter(mut self, function: unsafe extern "C" fn(c_int)) -> Self {
         self.stay_alone = Some(function);
         self
     }
@@ -67,37 +67,37 @@ impl Cblas {
 /// # Safety
 ///
 /// `F` is the type of a pointer to the function.
-pub unsafe fn function<F: Copy>(opened: &'static Opened, name: &str) -> Result<F> {
+pub unsafe fn resolve_function<F: Copy>(opened: &'static Opened, name: &str) -> Result<F> {
     // SAFETY: the caller vouches for the type, and the library is never closed.
     unsafe { opened.get::<F>(name) }.map(|symbol| *symbol).map_err(|_| {
-        Error::unimplemented(format!("expected the function `{name}`, found a library without it"))
+        PluginError::unimplemented(format!("expected the function `{name}`, found a library without it"))
     })
 }
 
 /// Numbers that a library multiplies.
-pub(crate) trait Number: Element {
+pub(crate) trait BlasElement: Element {
     /// Nothing.
     const ZERO: Self;
     /// From a number in an attribute.
-    fn of(number: f64) -> Self;
+    fn from_attribute(number: f64) -> Self;
     /// This much of a number.
-    fn times(self, other: Self) -> Self;
+    fn scaled_by(self, other: Self) -> Self;
     /// The function that multiplies them.
-    fn gemm(cblas: &Cblas) -> Gemm<Self>;
+    fn gemm_function(cblas: &CblasFunctions) -> GemmFunction<Self>;
 }
 
 macro_rules! numbers {
     ($($number:ident: $gemm:ident),*) => {
         $(
-            impl Number for $number {
+            impl BlasElement for $number {
                 const ZERO: Self = 0.0;
-                fn of(number: f64) -> Self {
+                fn from_attribute(number: f64) -> Self {
                     number as Self
                 }
-                fn times(self, other: Self) -> Self {
+                fn scaled_by(self, other: Self) -> Self {
                     self * other
                 }
-                fn gemm(cblas: &Cblas) -> Gemm<Self> {
+                fn gemm_function(cblas: &CblasFunctions) -> GemmFunction<Self> {
                     cblas.$gemm
                 }
             }
@@ -109,7 +109,7 @@ numbers!(f32: sgemm, f64: dgemm);
 
 /// A matrix at an address, and the elements from one of its rows to the next as they lie.
 #[derive(Clone, Copy)]
-pub(crate) struct Operand<P> {
+pub(crate) struct MatrixOperand<P> {
     pub(crate) address: P,
     pub(crate) step: usize,
     /// Whether the matrix lies column after column.
@@ -122,23 +122,23 @@ pub(crate) struct Operand<P> {
 ///
 /// The operands have rows × depth, depth × columns and rows × columns elements; nothing else touches the output; none of the
 /// sizes and steps is 0 or above `i32::MAX`.
-pub(crate) unsafe fn multiply<T: Number>(
-    cblas: &Cblas,
+pub(crate) unsafe fn multiply_matrices<T: BlasElement>(
+    cblas: &CblasFunctions,
     (rows, columns, depth): (usize, usize, usize),
-    left: Operand<*const T>,
-    right: Operand<*const T>,
+    left: MatrixOperand<*const T>,
+    right: MatrixOperand<*const T>,
     (alpha, adds): (T, bool),
-    output: Operand<*mut T>,
+    output: MatrixOperand<*mut T>,
 ) {
-    let turned = |turned| if turned { TURNED } else { PLAIN };
-    let beta = if adds { T::of(1.0) } else { T::ZERO };
+    let turned = |turned| if turned { CBLAS_TRANSPOSE } else { CBLAS_NO_TRANSPOSE };
+    let beta = if adds { T::from_attribute(1.0) } else { T::ZERO };
     // SAFETY: the caller vouches for the operands, and with them the library touches only those.
     unsafe {
         if let Some(stay_alone) = cblas.stay_alone {
             stay_alone(1);
         }
-        T::gemm(cblas)(
-            ROWS,
+        T::gemm_function(cblas)(
+            CBLAS_ROW_MAJOR,
             turned(left.turned),
             turned(right.turned),
             rows as c_int,

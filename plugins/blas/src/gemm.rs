@@ -4,38 +4,40 @@
 
 use std::sync::Arc;
 
-use oarlock_products::{Batch, Extent, Gemm};
-use oarlock_sdk::{Call, Host, Kernel, Operand, OperandFlags, Result, Tensor, dispatch, ensure, family};
+use oarlock_products::{GemmProblem, GemmSize, MatrixBatch};
+use oarlock_sdk::{
+    HostServices, Kernel, KernelCall, OperandFlags, OperandSpec, Result, TensorView, dispatch, ensure, family,
+};
 
-use crate::cblas::{Cblas, Number};
-use crate::product::{Addend, Products, Side, supported};
-use crate::{Library, SCORE};
+use crate::cblas::{BlasElement, CblasFunctions};
+use crate::product::{BatchedProduct, BroadcastAddend, ProductOperand, check_dimensions};
+use crate::{BlasLibrary, KERNEL_SCORE};
 
 /// The first version of the op whose third matrix is repeated as in all ops.
-const SINCE: u32 = 7;
+const GEMM_SINCE_VERSION: u32 = 7;
 
-pub(crate) fn kernel(library: &Arc<Library>, host: Host) -> Kernel<()> {
+pub(crate) fn gemm_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Kernel<()> {
     let (library, asked) = (Arc::clone(library), Arc::clone(library));
-    let number = Operand::new(family::FLOATING).group(1);
+    let number = OperandSpec::new(family::FLOATING).with_dtype_group(1);
     Kernel::new("Gemm", move |(): &(), call| {
-        let cblas = library.cblas()?;
-        dispatch!(call.output(0)?.dtype(), floating, T => run::<T>(cblas, &host, call))
+        let cblas = library.cblas_functions()?;
+        dispatch!(call.output(0)?.dtype(), floating, T => run_gemm::<T>(cblas, &host, call))
     })
-    .supports(move |(), call| {
-        let settings = Gemm::new(call)?;
-        supported(&settings.extent(call.input(0)?.dims(), call.input(1)?.dims())?)?;
+    .with_support_check(move |(), call| {
+        let settings = GemmProblem::new(call)?;
+        check_dimensions(&settings.gemm_size(call.input(0)?.dims(), call.input(1)?.dims())?)?;
         check_alpha(settings.alpha)?;
-        asked.cblas().map(drop)
+        asked.cblas_functions().map(drop)
     })
-    .since(SINCE)
-    .device_type("cpu")
-    .score(SCORE)
-    .inputs([
-        number.named("A").rank(2, 2),
-        number.named("B").rank(2, 2),
-        number.named("C").rank(0, 2).flags(OperandFlags::OPTIONAL),
+    .since_version(GEMM_SINCE_VERSION)
+    .with_device_type("cpu")
+    .with_score(KERNEL_SCORE)
+    .with_inputs([
+        number.with_name("A").with_rank(2, 2),
+        number.with_name("B").with_rank(2, 2),
+        number.with_name("C").with_rank(0, 2).with_flags(OperandFlags::OPTIONAL),
     ])
-    .outputs([number.named("Y").rank(2, 2)])
+    .with_outputs([number.with_name("Y").with_rank(2, 2)])
 }
 
 /// With an alpha of 0, libraries do not look at the operands, so that NaN and infinity in them would be lost.
@@ -45,29 +47,37 @@ fn check_alpha(alpha: f64) -> Result<()> {
     Ok(())
 }
 
-fn run<T: Number>(cblas: &Cblas, host: &Host, call: &Call<'_>) -> Result<()> {
-    let settings = Gemm::new(call)?;
+fn run_gemm<T: BlasElement>(
+    cblas: &CblasFunctions,
+    host: &HostServices,
+    call: &KernelCall<'_>,
+) -> Result<()> {
+    let settings = GemmProblem::new(call)?;
     let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let extent = settings.extent(a.dims(), b.dims())?;
+    let extent = settings.gemm_size(a.dims(), b.dims())?;
     extent.check_output(y.dims())?;
-    let beta = T::of(settings.beta);
-    let addend = call.optional_input(2)?.map(|c| addend(&c, &extent, beta)).transpose()?;
+    let beta = T::from_attribute(settings.beta);
+    let addend = call.optional_input(2)?.map(|c| broadcast_addend(&c, &extent, beta)).transpose()?;
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
-    let products = Products {
+    let products = BatchedProduct {
         extent,
-        left: Side { elements: a, turned: settings.a_turned },
-        right: Side { elements: b, turned: settings.b_turned },
-        batch: Batch::ONE,
-        alpha: T::of(settings.alpha),
+        left: ProductOperand { elements: a, turned: settings.a_turned },
+        right: ProductOperand { elements: b, turned: settings.b_turned },
+        batch: MatrixBatch::SINGLE_MATRIX,
+        alpha: T::from_attribute(settings.alpha),
         addend,
     };
-    products.compute(cblas, host, y)
+    products.compute_products(cblas, host, y)
 }
 
 /// The third matrix, which is repeated along dimensions of 1.
-fn addend<'a, T: Number>(c: &Tensor<'a>, extent: &Extent, beta: T) -> Result<Addend<'a, T>> {
-    let [row_step, column_step] = extent.addend_steps(c.dims())?;
+fn broadcast_addend<'a, T: BlasElement>(
+    c: &TensorView<'a>,
+    extent: &GemmSize,
+    beta: T,
+) -> Result<BroadcastAddend<'a, T>> {
+    let [row_step, column_step] = extent.addend_strides(c.dims())?;
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-    Ok(Addend { elements: unsafe { c.elements() }?, row_step, column_step, beta })
+    Ok(BroadcastAddend { elements: unsafe { c.elements() }?, row_step, column_step, beta })
 }

@@ -13,9 +13,9 @@
 //! threads of its own, and two pools would fight for the same processors.
 
 mod cblas;
-mod find;
 mod gemm;
 mod library;
+mod library_search;
 mod matmul;
 mod product;
 #[cfg(feature = "testing")]
@@ -23,20 +23,20 @@ pub mod testing;
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Error, Host, Kernel};
+use oarlock_sdk::{HostServices, Kernel, PluginError};
 
-pub use crate::cblas::{Cblas, function};
-pub use crate::library::{Library, Setup, Wanted};
+pub use crate::cblas::{CblasFunctions, resolve_function};
+pub use crate::library::{BlasLibrary, BlasRequirement, CblasSetup};
 
 /// The score of the rows; the built-in kernels have 100.
-const SCORE: i32 = 110;
+const KERNEL_SCORE: i32 = 110;
 
 /// The rows of a library.
-pub fn kernels(library: &Arc<Library>, host: &Host) -> Vec<Kernel<()>> {
-    vec![matmul::kernel(library, *host), gemm::kernel(library, *host)]
+pub fn blas_kernels(library: &Arc<BlasLibrary>, host: &HostServices) -> Vec<Kernel<()>> {
+    vec![matmul::matmul_kernel(library, *host), gemm::gemm_kernel(library, *host)]
 }
 
 /// An operand whose elements lie outside of its memory.
-fn too_small() -> Error {
-    Error::out_of_range("expected operands as large as their shapes say, found smaller ones")
+fn operand_out_of_bounds() -> PluginError {
+    PluginError::out_of_range("expected operands as large as their shapes say, found smaller ones")
 }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library as Opened, RTLD_LOCAL, RTLD_NOW};
-use oarlock_sdk::{Error, Host, Result};
+use oarlock_sdk::{HostServices, PluginError, Result};
 
-use crate::cblas::Cblas;
-use crate::find::Places;
+use crate::cblas::CblasFunctions;
+use crate::library_search::LibrarySearchPath;
 
 /// What to look for, and what to tell those who lack it.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct BlasRequirement {
     /// The name of the library in messages.
     pub name: &'static str,
     /// The names of its file, the best first.
@@ -28,53 +28,59 @@ pub struct Wanted {
 }
 
 /// Readies a library that was just opened and takes from it what is needed; or says why it will not do.
-pub type Setup = fn(&'static Opened) -> Result<Cblas>;
+pub type CblasSetup = fn(&'static Opened) -> Result<CblasFunctions>;
 
 /// A library that was found.
-pub struct Library {
+pub struct BlasLibrary {
     path: PathBuf,
-    setup: Setup,
-    opened: OnceLock<Result<Cblas>>,
+    setup: CblasSetup,
+    opened: OnceLock<Result<CblasFunctions>>,
 }
 
-impl Library {
+impl BlasLibrary {
     /// Finds a library: the one in the option `library`, or the first of those wanted.
-    pub fn find(wanted: &Wanted, host: &Host, setup: Setup) -> Result<Self> {
-        Ok(Self::at(Places::of_process().find(wanted, host.option("library"))?, setup))
+    pub fn find_library(wanted: &BlasRequirement, host: &HostServices, setup: CblasSetup) -> Result<Self> {
+        Ok(Self::from_path(
+            LibrarySearchPath::from_process().find_library(wanted, host.option("library"))?,
+            setup,
+        ))
     }
 
     /// The library in a file.
-    pub fn at(path: PathBuf, setup: Setup) -> Self {
+    pub fn from_path(path: PathBuf, setup: CblasSetup) -> Self {
         Self { path, setup, opened: OnceLock::new() }
     }
 
     /// The functions of the library, which is opened the first time. That it cannot be opened does not change later.
-    pub fn cblas(&self) -> Result<&Cblas> {
-        self.opened.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
+    pub fn cblas_functions(&self) -> Result<&CblasFunctions> {
+        self.opened.get_or_init(|| self.open_library()).as_ref().map_err(Clone::clone)
     }
 
-    fn open(&self) -> Result<Cblas> {
+    fn open_library(&self) -> Result<CblasFunctions> {
         // SAFETY: initialisers of the library run, which is what the user wants who has this plugin and this library.
         let opened = unsafe { Opened::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
         let opened = opened.map_err(|error| {
             let cause =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            self.unfit(&format!("a library that can be opened, found `{}`", cause.replace('`', "'")))
+            self.unusable_library(&format!(
+                "a library that can be opened, found `{}`",
+                cause.replace('`', "'")
+            ))
         })?;
         // It is never closed: its threads and its thread-local storage go on.
         let opened: &'static Opened = Box::leak(Box::new(opened));
         (self.setup)(opened).map_err(|error| {
             let message = error.message();
-            self.unfit(message.strip_prefix("expected ").unwrap_or(message))
+            self.unusable_library(message.strip_prefix("expected ").unwrap_or(message))
         })
     }
 
-    fn unfit(&self, expected_and_found: &str) -> Error {
-        Error::unimplemented(format!("expected in `{}` {expected_and_found}", self.path.display()))
+    fn unusable_library(&self, expected_and_found: &str) -> PluginError {
+        PluginError::unimplemented(format!("expected in `{}` {expected_and_found}", self.path.display()))
     }
 }
 
-impl fmt::Debug for Library {
+impl fmt::Debug for BlasLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Library").field("path", &self.path).finish_non_exhaustive()
     }
@@ -90,9 +96,9 @@ mod tests {
     fn a_file_that_is_no_library_is_refused_with_its_name_each_time() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"no ELF").unwrap();
-        let library = Library::at(file.path().to_path_buf(), Cblas::new);
+        let library = BlasLibrary::from_path(file.path().to_path_buf(), CblasFunctions::new);
         for _ in 0..2 {
-            let message = library.cblas().unwrap_err().message().to_owned();
+            let message = library.cblas_functions().unwrap_err().message().to_owned();
             let begin =
                 format!("expected in `{}` a library that can be opened, found `", file.path().display());
             assert!(message.starts_with(&begin), "{message}");
@@ -101,7 +107,11 @@ mod tests {
 
     #[test]
     fn a_library_without_blas_is_refused() {
-        let message = Library::at("libc.so.6".into(), Cblas::new).cblas().unwrap_err().message().to_owned();
+        let message = BlasLibrary::from_path("libc.so.6".into(), CblasFunctions::new)
+            .cblas_functions()
+            .unwrap_err()
+            .message()
+            .to_owned();
         assert_eq!(message, "expected in `libc.so.6` the function `cblas_sgemm`, found a library without it");
     }
 }

@@ -4,33 +4,39 @@
 
 use std::sync::Arc;
 
-use oarlock_products::MatMul;
-use oarlock_sdk::{Call, Host, Kernel, Operand, Result, dispatch, ensure, family};
+use oarlock_products::MatMulProblem;
+use oarlock_sdk::{HostServices, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
 
-use crate::cblas::{Cblas, Number};
-use crate::product::{MOST, Products, Side, supported};
-use crate::{Library, SCORE};
+use crate::cblas::{BlasElement, CblasFunctions};
+use crate::product::{BatchedProduct, MAX_DIMENSION, ProductOperand, check_dimensions};
+use crate::{BlasLibrary, KERNEL_SCORE};
 
-pub(crate) fn kernel(library: &Arc<Library>, host: Host) -> Kernel<()> {
+pub(crate) fn matmul_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Kernel<()> {
     let (library, asked) = (Arc::clone(library), Arc::clone(library));
-    let number = Operand::new(family::FLOATING).group(1);
+    let number = OperandSpec::new(family::FLOATING).with_dtype_group(1);
     Kernel::new("MatMul", move |(): &(), call| {
-        let cblas = library.cblas()?;
-        dispatch!(call.output(0)?.dtype(), floating, T => run::<T>(cblas, &host, call))
+        let cblas = library.cblas_functions()?;
+        dispatch!(call.output(0)?.dtype(), floating, T => run_matmul::<T>(cblas, &host, call))
     })
-    .supports(move |(), call| {
-        supported(&MatMul::new(call.input(0)?.dims(), call.input(1)?.dims(), MOST)?.extent)?;
-        asked.cblas().map(drop)
+    .with_support_check(move |(), call| {
+        check_dimensions(
+            &MatMulProblem::new(call.input(0)?.dims(), call.input(1)?.dims(), MAX_DIMENSION)?.extent,
+        )?;
+        asked.cblas_functions().map(drop)
     })
-    .device_type("cpu")
-    .score(SCORE)
-    .inputs([number.named("A").rank(1, u32::MAX), number.named("B").rank(1, u32::MAX)])
-    .outputs([number.named("Y")])
+    .with_device_type("cpu")
+    .with_score(KERNEL_SCORE)
+    .with_inputs([number.with_name("A").with_rank(1, u32::MAX), number.with_name("B").with_rank(1, u32::MAX)])
+    .with_outputs([number.with_name("Y")])
 }
 
-fn run<T: Number>(cblas: &Cblas, host: &Host, call: &Call<'_>) -> Result<()> {
+fn run_matmul<T: BlasElement>(
+    cblas: &CblasFunctions,
+    host: &HostServices,
+    call: &KernelCall<'_>,
+) -> Result<()> {
     let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let shape = MatMul::new(a.dims(), b.dims(), MOST)?;
+    let shape = MatMulProblem::new(a.dims(), b.dims(), MAX_DIMENSION)?;
     ensure!(
         shape.output == y.dims(),
         invalid_argument,
@@ -42,14 +48,14 @@ fn run<T: Number>(cblas: &Cblas, host: &Host, call: &Call<'_>) -> Result<()> {
     );
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
-    let side = |elements| Side { elements, turned: false };
-    let products = Products {
+    let side = |elements| ProductOperand { elements, turned: false };
+    let products = BatchedProduct {
         extent: shape.extent,
         left: side(a),
         right: side(b),
         batch: shape.batch,
-        alpha: T::of(1.0),
+        alpha: T::from_attribute(1.0),
         addend: None,
     };
-    products.compute(cblas, host, y)
+    products.compute_products(cblas, host, y)
 }

@@ -4,56 +4,60 @@
 
 use std::ops::Range;
 
-use oarlock_products::{Batch, Extent};
-use oarlock_sdk::{Host, Result, ensure};
+use oarlock_products::{GemmSize, MatrixBatch};
+use oarlock_sdk::{HostServices, Result, ensure};
 
-use crate::cblas::{Cblas, Number, Operand, multiply};
-use crate::too_small;
+use crate::cblas::{BlasElement, CblasFunctions, MatrixOperand, multiply_matrices};
+use crate::operand_out_of_bounds;
 
 /// How many steps of multiplying and adding are worth a thread.
-const STEPS_OF_A_PART: usize = 1 << 20;
+const MULTIPLY_ADDS_PER_TASK: usize = 1 << 20;
 
 /// The largest dimension for a library that counts with 32 bits.
-pub(crate) const MOST: usize = i32::MAX as usize;
+pub(crate) const MAX_DIMENSION: usize = i32::MAX as usize;
 
 /// How often two numbers are multiplied and added.
-fn steps(extent: &Extent) -> usize {
+fn multiply_add_count(extent: &GemmSize) -> usize {
     extent.rows.saturating_mul(extent.columns).saturating_mul(extent.depth)
 }
 
 /// Refuses what a library cannot count.
-pub(crate) fn supported(extent: &Extent) -> Result<()> {
+pub(crate) fn check_dimensions(extent: &GemmSize) -> Result<()> {
     let largest = extent.rows.max(extent.columns).max(extent.depth);
-    ensure!(largest <= MOST, unimplemented, "expected dimensions of at most {MOST}, found {largest}");
+    ensure!(
+        largest <= MAX_DIMENSION,
+        unimplemented,
+        "expected dimensions of at most {MAX_DIMENSION}, found {largest}"
+    );
     Ok(())
 }
 
 /// One of the two operands: matrices that lie row after row, or column after column where they are turned.
 #[derive(Clone, Copy)]
-pub(crate) struct Side<'a, T> {
+pub(crate) struct ProductOperand<'a, T> {
     pub(crate) elements: &'a [T],
     pub(crate) turned: bool,
 }
 
-impl<T> Side<'_, T> {
+impl<T> ProductOperand<'_, T> {
     /// The lines (rows on the left, columns on the right) of the matrix at `start`, from one on. Either the numbers of each
     /// line lie together, or those of each step.
-    fn lines(
+    fn slice_operand(
         &self,
         start: usize,
         line: usize,
         (lines, depth): (usize, usize),
         lie_together: bool,
-    ) -> Operand<*const T> {
+    ) -> MatrixOperand<*const T> {
         let (to_next, step) = if lie_together { (depth, depth) } else { (1, lines) };
         let address = self.elements[start + line * to_next..].as_ptr();
-        Operand { address, step, turned: self.turned }
+        MatrixOperand { address, step, turned: self.turned }
     }
 }
 
 /// What is added to a product, repeated along the dimensions whose step is 0, and how much of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Addend<'a, T> {
+pub(crate) struct BroadcastAddend<'a, T> {
     pub(crate) elements: &'a [T],
     pub(crate) row_step: usize,
     pub(crate) column_step: usize,
@@ -61,48 +65,53 @@ pub(crate) struct Addend<'a, T> {
 }
 
 /// Some products of the same sizes.
-pub(crate) struct Products<'a, T> {
-    pub(crate) extent: Extent,
-    pub(crate) left: Side<'a, T>,
-    pub(crate) right: Side<'a, T>,
-    pub(crate) batch: Batch,
+pub(crate) struct BatchedProduct<'a, T> {
+    pub(crate) extent: GemmSize,
+    pub(crate) left: ProductOperand<'a, T>,
+    pub(crate) right: ProductOperand<'a, T>,
+    pub(crate) batch: MatrixBatch,
     pub(crate) alpha: T,
-    pub(crate) addend: Option<Addend<'a, T>>,
+    pub(crate) addend: Option<BroadcastAddend<'a, T>>,
 }
 
 /// The output, of which each thread writes the parts that are its own.
-struct Output<T>(*mut T);
+struct SharedOutput<T>(*mut T);
 
 // SAFETY: threads write parts that do not overlap.
-unsafe impl<T: Send> Sync for Output<T> {}
+unsafe impl<T: Send> Sync for SharedOutput<T> {}
 
-impl<T: Number> Products<'_, T> {
+impl<T: BlasElement> BatchedProduct<'_, T> {
     /// Computes all products, one after the other in the output.
-    pub(crate) fn compute(&self, cblas: &Cblas, host: &Host, output: &mut [T]) -> Result<()> {
-        self.check(output.len())?;
+    pub(crate) fn compute_products(
+        &self,
+        cblas: &CblasFunctions,
+        host: &HostServices,
+        output: &mut [T],
+    ) -> Result<()> {
+        self.check_bounds(output.len())?;
         if output.is_empty() {
             return Ok(());
         }
-        let cut = Cut::new(&self.extent, self.batch.count, host.worker_count());
-        let grain = STEPS_OF_A_PART.div_ceil(cut.steps_of_a_part(&self.extent));
-        let address = Output(output.as_mut_ptr());
+        let cut = ProductPartition::new(&self.extent, self.batch.count, host.worker_count());
+        let grain = MULTIPLY_ADDS_PER_TASK.div_ceil(cut.multiply_adds_per_part(&self.extent));
+        let address = SharedOutput(output.as_mut_ptr());
         host.parallel_for((self.batch.count * cut.parts) as u64, grain as u64, |begin, end| {
             // Only as a whole may it be shared.
             let address = &address;
             for part in begin as usize..end as usize {
                 let (item, part) = (part / cut.parts, part % cut.parts);
-                let (rows, columns) = cut.part(&self.extent, part);
+                let (rows, columns) = cut.part_ranges(&self.extent, part);
                 // SAFETY: `check` made sure of the sizes, and no other part has any of these elements of the output.
-                unsafe { self.part(cblas, item, rows, columns, address.0) };
+                unsafe { self.compute_block(cblas, item, rows, columns, address.0) };
             }
         });
         Ok(())
     }
 
     /// Makes sure that nothing outside of the operands is reached.
-    fn check(&self, output: usize) -> Result<()> {
-        supported(&self.extent)?;
-        let Extent { rows, columns, depth } = self.extent;
+    fn check_bounds(&self, output: usize) -> Result<()> {
+        check_dimensions(&self.extent)?;
+        let GemmSize { rows, columns, depth } = self.extent;
         let products = self.batch.count;
         let expected = rows.checked_mul(columns).and_then(|matrix| matrix.checked_mul(products));
         ensure!(
@@ -116,7 +125,7 @@ impl<T: Number> Products<'_, T> {
         let is_within = |start: usize, matrix: Option<usize>, elements: usize| {
             matrix.and_then(|matrix| start.checked_add(matrix)).is_some_and(|end| end <= elements)
         };
-        let (last_left, last_right) = self.batch.starts(products - 1);
+        let (last_left, last_right) = self.batch.matrix_starts(products - 1);
         let are_within = is_within(last_left, rows.checked_mul(depth), self.left.elements.len())
             && is_within(last_right, depth.checked_mul(columns), self.right.elements.len());
         let has_addend = self.addend.is_none_or(|addend| {
@@ -125,7 +134,7 @@ impl<T: Number> Products<'_, T> {
             let last = row.zip(column).and_then(|(row, column)| row.checked_add(column));
             last.is_some_and(|last| last < addend.elements.len())
         });
-        if are_within && has_addend { Ok(()) } else { Err(too_small()) }
+        if are_within && has_addend { Ok(()) } else { Err(operand_out_of_bounds()) }
     }
 
     /// Computes some rows and columns of one product.
@@ -133,16 +142,16 @@ impl<T: Number> Products<'_, T> {
     /// # Safety
     ///
     /// The operands are as large as `check` demands, the output is at `output`, and nothing else touches the part.
-    unsafe fn part(
+    unsafe fn compute_block(
         &self,
-        cblas: &Cblas,
+        cblas: &CblasFunctions,
         item: usize,
         rows: Range<usize>,
         columns: Range<usize>,
         output: *mut T,
     ) {
         let extent = self.extent;
-        let (left, right) = self.batch.starts(item);
+        let (left, right) = self.batch.matrix_starts(item);
         let start = item * extent.rows * extent.columns + rows.start * extent.columns + columns.start;
         // SAFETY: the part begins within the output.
         let address = unsafe { output.add(start) };
@@ -152,51 +161,52 @@ impl<T: Number> Products<'_, T> {
                 let row_of_part = unsafe {
                     std::slice::from_raw_parts_mut(address.add(at * extent.columns), columns.len())
                 };
-                self.begin_row(row, columns.start, row_of_part);
+                self.fill_addend_row(row, columns.start, row_of_part);
             }
         }
         if extent.depth == 0 {
             return;
         }
-        let left = self.left.lines(left, rows.start, (extent.rows, extent.depth), !self.left.turned);
-        let right = self.right.lines(right, columns.start, (extent.columns, extent.depth), self.right.turned);
+        let left = self.left.slice_operand(left, rows.start, (extent.rows, extent.depth), !self.left.turned);
+        let right =
+            self.right.slice_operand(right, columns.start, (extent.columns, extent.depth), self.right.turned);
         let part = (rows.len(), columns.len(), extent.depth);
-        let output = Operand { address, step: extent.columns, turned: false };
+        let output = MatrixOperand { address, step: extent.columns, turned: false };
         // SAFETY: the part lies within operands that `check` found large enough, with sizes and steps of at most `i32::MAX`,
         // and a part is not empty.
-        unsafe { multiply(cblas, part, left, right, (self.alpha, self.addend.is_some()), output) };
+        unsafe { multiply_matrices(cblas, part, left, right, (self.alpha, self.addend.is_some()), output) };
     }
 
     /// Fills a row of the output, from a column on, with what the product is added to.
-    fn begin_row(&self, row: usize, first_column: usize, output: &mut [T]) {
+    fn fill_addend_row(&self, row: usize, first_column: usize, output: &mut [T]) {
         let Some(addend) = &self.addend else { return output.fill(T::ZERO) };
         for (column, number) in (first_column..).zip(output) {
             let at = row * addend.row_step + column * addend.column_step;
-            *number = addend.elements[at].times(addend.beta);
+            *number = addend.elements[at].scaled_by(addend.beta);
         }
     }
 }
 
 /// How each product is cut: along its longer side, into as many parts as leave no thread without one.
-struct Cut {
+struct ProductPartition {
     parts: usize,
     by_rows: bool,
 }
 
-impl Cut {
-    fn new(extent: &Extent, items: usize, workers: usize) -> Self {
+impl ProductPartition {
+    fn new(extent: &GemmSize, items: usize, workers: usize) -> Self {
         let by_rows = extent.rows >= extent.columns;
         let longer = extent.rows.max(extent.columns);
-        let worth = (steps(extent) / STEPS_OF_A_PART).clamp(1, longer.max(1));
+        let worth = (multiply_add_count(extent) / MULTIPLY_ADDS_PER_TASK).clamp(1, longer.max(1));
         Self { parts: workers.div_ceil(items.max(1)).min(worth), by_rows }
     }
 
     /// At least 1.
-    fn steps_of_a_part(&self, extent: &Extent) -> usize {
-        (steps(extent) / self.parts).max(1)
+    fn multiply_adds_per_part(&self, extent: &GemmSize) -> usize {
+        (multiply_add_count(extent) / self.parts).max(1)
     }
 
-    fn part(&self, extent: &Extent, part: usize) -> (Range<usize>, Range<usize>) {
+    fn part_ranges(&self, extent: &GemmSize, part: usize) -> (Range<usize>, Range<usize>) {
         let of = |size: usize| {
             let border = |part: usize| size / self.parts * part + (size % self.parts).min(part);
             border(part)..border(part + 1)
@@ -212,10 +222,10 @@ mod tests {
     #[test]
     fn parts_cover_the_longer_side_without_a_gap_and_none_is_empty() {
         for (rows, columns) in [(1001, 999), (3, 1000), (1000, 1), (7, 7)] {
-            let extent = Extent { rows, columns, depth: 1 << 20 };
+            let extent = GemmSize { rows, columns, depth: 1 << 20 };
             for workers in 1..=8 {
-                let cut = Cut::new(&extent, 1, workers);
-                let parts: Vec<_> = (0..cut.parts).map(|part| cut.part(&extent, part)).collect();
+                let cut = ProductPartition::new(&extent, 1, workers);
+                let parts: Vec<_> = (0..cut.parts).map(|part| cut.part_ranges(&extent, part)).collect();
                 let along = |part: &(Range<usize>, Range<usize>)| {
                     if cut.by_rows { part.0.clone() } else { part.1.clone() }
                 };
@@ -230,15 +240,18 @@ mod tests {
 
     #[test]
     fn many_products_and_small_ones_are_not_cut() {
-        let extent = Extent { rows: 512, columns: 512, depth: 512 };
-        assert_eq!((Cut::new(&extent, 8, 8).parts, Cut::new(&extent, 3, 8).parts), (1, 3));
-        assert_eq!(Cut::new(&Extent { rows: 4, columns: 4, depth: 4 }, 1, 8).parts, 1);
+        let extent = GemmSize { rows: 512, columns: 512, depth: 512 };
+        assert_eq!(
+            (ProductPartition::new(&extent, 8, 8).parts, ProductPartition::new(&extent, 3, 8).parts),
+            (1, 3)
+        );
+        assert_eq!(ProductPartition::new(&GemmSize { rows: 4, columns: 4, depth: 4 }, 1, 8).parts, 1);
     }
 
     #[test]
     fn sizes_beyond_32_bits_are_refused() {
-        let error = supported(&Extent { rows: 1, columns: 1 << 31, depth: 1 }).unwrap_err();
+        let error = check_dimensions(&GemmSize { rows: 1, columns: 1 << 31, depth: 1 }).unwrap_err();
         assert_eq!(error.message(), "expected dimensions of at most 2147483647, found 2147483648");
-        assert!(supported(&Extent { rows: 0, columns: MOST, depth: 1 }).is_ok());
+        assert!(check_dimensions(&GemmSize { rows: 0, columns: MAX_DIMENSION, depth: 1 }).is_ok());
     }
 }

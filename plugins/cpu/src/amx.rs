@@ -13,26 +13,28 @@ use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-pub(crate) use gather::Gathered;
+pub(crate) use gather::GatheredRows;
 
-use crate::strips::{BLOCK, Block, LINE, LINES};
+use crate::row_blocks::{BLOCK_LINES, BlockOperands, LINE_BYTES, TILE_LINES};
 
 /// Whether the machine has the unit, for bf16 and for bytes, and the system lets this process use its registers. They are large,
 /// so a process has to ask before its first use of them.
-pub(crate) fn is_permitted() -> bool {
-    static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| has_unit() && permit())
+pub(crate) fn is_amx_available() -> bool {
+    static AMX_AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AMX_AVAILABLE.get_or_init(|| has_amx_unit() && request_tile_permission())
 }
 
-fn has_unit() -> bool {
-    const BF16: u32 = 1 << 22;
-    const TILES: u32 = 1 << 24;
-    const BYTES: u32 = 1 << 25;
-    __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & (BF16 | TILES | BYTES) == BF16 | TILES | BYTES
+fn has_amx_unit() -> bool {
+    const AMX_BF16_BIT: u32 = 1 << 22;
+    const AMX_TILE_BIT: u32 = 1 << 24;
+    const AMX_INT8_BIT: u32 = 1 << 25;
+    __cpuid(0).eax >= 7
+        && __cpuid_count(7, 0).edx & (AMX_BF16_BIT | AMX_TILE_BIT | AMX_INT8_BIT)
+            == AMX_BF16_BIT | AMX_TILE_BIT | AMX_INT8_BIT
 }
 
 #[cfg(target_os = "linux")]
-fn permit() -> bool {
+fn request_tile_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XFEATURE_XTILEDATA: libc::c_long = 18;
     // SAFETY: the call takes two numbers. A system that does not know it says so.
@@ -40,16 +42,16 @@ fn permit() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn permit() -> bool {
+fn request_tile_permission() -> bool {
     false
 }
 
 /// The registers of this thread, ready to be used as long as this lives.
-pub(crate) struct Tiles(PhantomData<*const ()>);
+pub(crate) struct TileRegisters(PhantomData<*const ()>);
 
 /// What each register holds, as the processor wants to be told.
 #[repr(C, align(64))]
-struct Shape {
+struct TileConfig {
     palette: u8,
     first_line: u8,
     reserved: [u8; 14],
@@ -57,23 +59,23 @@ struct Shape {
     lines: [u8; 16],
 }
 
-impl Tiles {
+impl TileRegisters {
     /// Makes the registers ready.
     ///
     /// # Safety
     ///
-    /// They are permitted, as [`is_permitted`] says.
+    /// They are permitted, as [`is_amx_available`] says.
     pub(crate) unsafe fn new() -> Self {
         let all = |value: u8| std::array::from_fn(|register| if register < 8 { value } else { 0 });
-        let (bytes, lines) = (all(LINE as u8).map(u16::from), all(LINES as u8));
-        let shape = Shape { palette: 1, first_line: 0, reserved: [0; 14], bytes, lines };
+        let (bytes, lines) = (all(LINE_BYTES as u8).map(u16::from), all(TILE_LINES as u8));
+        let shape = TileConfig { palette: 1, first_line: 0, reserved: [0; 14], bytes, lines };
         // SAFETY: the caller vouches for the unit, and the shape is one that every such unit has.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
         Self(PhantomData)
     }
 }
 
-impl Drop for Tiles {
+impl Drop for TileRegisters {
     fn drop(&mut self) {
         // SAFETY: the unit is there. What is in no use needs not be saved when the thread stops.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
@@ -82,40 +84,40 @@ impl Drop for Tiles {
 
 /// The sums of a block.
 #[repr(C, align(64))]
-pub(crate) struct Sums<T>(pub(crate) [[T; BLOCK]; BLOCK]);
+pub(crate) struct TileAccumulators<T>(pub(crate) [[T; BLOCK_LINES]; BLOCK_LINES]);
 
 /// How numbers are multiplied.
-pub(crate) trait Product {
+pub(crate) trait TileProduct {
     /// What their sums are.
-    type Sum;
+    type Accumulator;
 
     /// Computes the sums of a block. Those of all rows begin with what stands in the first one.
     ///
     /// # Safety
     ///
-    /// The registers are ready on this thread, as [`Tiles`] makes them; the rows and columns of the block can be read, and there
+    /// The registers are ready on this thread, as [`TileRegisters`] makes them; the rows and columns of the block can be read, and there
     /// are lines of them; and the sums can be written.
-    unsafe fn multiply(block: &Block, sums: *mut Sums<Self::Sum>);
+    unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<Self::Accumulator>);
 }
 
 /// Pairs of bf16 on both sides.
-pub(crate) struct Pairs;
+pub(crate) struct Bf16Pairs;
 
 /// Unsigned bytes on the left, and signed ones on the right.
-pub(crate) struct Bytes;
+pub(crate) struct UnsignedSignedBytes;
 
-/// Implements [`Product`] with an instruction.
+/// Implements [`TileProduct`] with an instruction.
 macro_rules! product {
     ($product:ident, $sum:ty, $instruction:literal) => {
-        impl Product for $product {
-            type Sum = $sum;
+        impl TileProduct for $product {
+            type Accumulator = $sum;
 
             #[inline]
-            unsafe fn multiply(block: &Block, sums: *mut Sums<$sum>) {
-                let Block { left, rows, stride, right, tiles, lines, soon, share } = *block;
+            unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<$sum>) {
+                let BlockOperands { left, rows, stride, right, tiles, lines, soon, share } = *block;
                 // Where there is one tile it is taken for both: that takes no longer than to wait for what is read.
-                let below = if rows > LINES { left.wrapping_add(LINES * stride) } else { left };
-                let beside = right.wrapping_add((tiles - 1) * LINE);
+                let below = if rows > TILE_LINES { left.wrapping_add(TILE_LINES * stride) } else { left };
+                let beside = right.wrapping_add((tiles - 1) * LINE_BYTES);
                 // SAFETY: the caller vouches for the registers, for what is read, and for the sums. What is asked for needs not
                 // be there.
                 unsafe {
@@ -161,8 +163,8 @@ macro_rules! product {
                         beside = inout(reg) beside => _,
                         lines = inout(reg) lines => _,
                         stride = in(reg) stride,
-                        across = inout(reg) tiles * LINE => _,
-                        step = in(reg) tiles * LINES * LINE,
+                        across = inout(reg) tiles * LINE_BYTES => _,
+                        step = in(reg) tiles * TILE_LINES * LINE_BYTES,
                         soon = inout(reg) soon => _,
                         share = in(reg) share,
                         end = out(reg) _,
@@ -177,8 +179,8 @@ macro_rules! product {
     };
 }
 
-product!(Pairs, f32, "tdpbf16ps");
-product!(Bytes, i32, "tdpbusd");
+product!(Bf16Pairs, f32, "tdpbf16ps");
+product!(UnsignedSignedBytes, i32, "tdpbusd");
 
 #[cfg(test)]
 mod tests {
@@ -187,34 +189,34 @@ mod tests {
     /// Lines of the left rows and of the right columns, which begin at lines.
     #[derive(Clone, Copy)]
     #[repr(C, align(64))]
-    struct Whole([u8; LINE]);
+    struct AlignedLines([u8; LINE_BYTES]);
 
     /// Computes the sums of some rows and tiles of columns, and compares them with those of `sum`, which is told the bytes of a
     /// row and, four by four, those of a column.
-    fn check<P: Product>(
+    fn check_block_product<P: TileProduct>(
         (rows, tiles, lines): (usize, usize, usize),
         byte: impl Fn(usize) -> u8,
-        start: [P::Sum; BLOCK],
-        sum: impl Fn(P::Sum, &[u8], &[u8]) -> P::Sum,
+        start: [P::Accumulator; BLOCK_LINES],
+        sum: impl Fn(P::Accumulator, &[u8], &[u8]) -> P::Accumulator,
     ) where
-        P::Sum: Copy + PartialEq + std::fmt::Debug,
+        P::Accumulator: Copy + PartialEq + std::fmt::Debug,
     {
-        if !is_permitted() {
+        if !is_amx_available() {
             return;
         }
-        let fill = |lines: usize, seed: usize| -> Vec<Whole> {
+        let fill = |lines: usize, seed: usize| -> Vec<AlignedLines> {
             (0..lines)
-                .map(|line| Whole(std::array::from_fn(|place| byte(seed + line * LINE + place))))
+                .map(|line| AlignedLines(std::array::from_fn(|place| byte(seed + line * LINE_BYTES + place))))
                 .collect()
         };
         // A line between the rows, so that they are not where the next one is expected to begin.
         let stride = lines + 1;
-        let (left, right) = (fill(BLOCK * stride, 0), fill(lines * LINES * tiles, 70_000));
-        let mut sums = Sums([start; BLOCK]);
-        let block = Block {
+        let (left, right) = (fill(BLOCK_LINES * stride, 0), fill(lines * TILE_LINES * tiles, 70_000));
+        let mut sums = TileAccumulators([start; BLOCK_LINES]);
+        let block = BlockOperands {
             left: left.as_ptr().cast(),
             rows,
-            stride: stride * LINE,
+            stride: stride * LINE_BYTES,
             right: right.as_ptr().cast(),
             tiles,
             lines,
@@ -223,15 +225,15 @@ mod tests {
         };
         // SAFETY: the unit is permitted, and there are as many lines as the block says.
         unsafe {
-            let _registers = Tiles::new();
-            P::multiply(&block, &raw mut sums);
+            let _registers = TileRegisters::new();
+            P::multiply_block(&block, &raw mut sums);
         }
-        let bytes = |lines: &[Whole]| lines.iter().flat_map(|line| line.0).collect::<Vec<_>>();
+        let bytes = |lines: &[AlignedLines]| lines.iter().flat_map(|line| line.0).collect::<Vec<_>>();
         let right = bytes(&right);
         for (row, sums) in sums.0.iter().enumerate().take(rows) {
             let left = bytes(&left[row * stride..][..lines]);
-            for (column, found) in sums.iter().enumerate().take(tiles * LINES) {
-                let quads = right.chunks_exact(tiles * LINE);
+            for (column, found) in sums.iter().enumerate().take(tiles * TILE_LINES) {
+                let quads = right.chunks_exact(tiles * LINE_BYTES);
                 let of_column: Vec<u8> = quads.flat_map(|quad| quad[4 * column..][..4].to_vec()).collect();
                 let expected = sum(start[column], &left, &of_column);
                 assert_eq!(*found, expected, "row {row}, column {column} of {rows}, {tiles}, {lines}");
@@ -247,7 +249,7 @@ mod tests {
         for sizes in SIZES {
             let byte = |place: usize| (place * 167 + place / 251) as u8;
             let start = std::array::from_fn(|column| column as i32 * 1_000_003 - 7);
-            check::<Bytes>(sizes, byte, start, |start, left, right| {
+            check_block_product::<UnsignedSignedBytes>(sizes, byte, start, |start, left, right| {
                 let products = left
                     .iter()
                     .zip(right)
@@ -269,7 +271,7 @@ mod tests {
                     bytes.chunks_exact(2).map(|half| u32::from(half[0]) << 16 | u32::from(half[1]) << 24);
                 halves.map(f32::from_bits).collect()
             };
-            check::<Pairs>(sizes, byte, start, |start, left, right| {
+            check_block_product::<Bf16Pairs>(sizes, byte, start, |start, left, right| {
                 let products =
                     numbers(left).into_iter().zip(numbers(right)).map(|(left, right)| left * right);
                 start + products.sum::<f32>()

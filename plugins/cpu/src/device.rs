@@ -5,34 +5,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oarlock_sdk::{
-    Async, Core, DeviceFlags, DeviceInfo, Error, Event, Host, Memory, Result, Str, Stream, Version, slots,
+    Async, Core, DeviceFlags, DeviceInfo, Event, HostServices, Memory, PluginError, Result, Str, Stream,
+    Version, slots,
 };
 
 use crate::isa::Isa;
 use crate::{machine, memory};
 
 /// The id of the one device.
-const DEVICE: u32 = 0;
+const DEVICE_ID: u32 = 0;
 
 /// Streams and events of a device that does everything at once: only whether they exist needs to be known.
 pub(crate) struct Cpu {
-    host: Host,
+    host: HostServices,
     isa: Isa,
-    handles: Mutex<Handles>,
+    handles: Mutex<HandleTable>,
     next_handle: AtomicU64,
 }
 
 #[derive(Default)]
-struct Handles {
+struct HandleTable {
     streams: HashSet<u64>,
     events: HashSet<u64>,
 }
 
 impl Cpu {
-    pub(crate) fn new(host: &Host) -> Self {
+    pub(crate) fn new(host: &HostServices) -> Self {
         Self {
             host: *host,
-            isa: Isa::chosen(host),
+            isa: Isa::from_host_option(host),
             handles: Mutex::default(),
             next_handle: AtomicU64::new(0),
         }
@@ -56,7 +57,7 @@ impl Cpu {
         self.host.parallel_for(count as u64, grain as u64, body);
     }
 
-    fn handles(&self) -> MutexGuard<'_, Handles> {
+    fn lock_handles(&self) -> MutexGuard<'_, HandleTable> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,34 +66,37 @@ impl Cpu {
     }
 
     /// Checks a stream of a call. The device's own, 0, always exists.
-    fn stream(&self, device: u32, stream: Stream) -> Result<()> {
-        check(device)?;
-        if stream.0 == 0 || self.handles().streams.contains(&stream.0) {
+    fn check_stream(&self, device: u32, stream: Stream) -> Result<()> {
+        check_device(device)?;
+        if stream.0 == 0 || self.lock_handles().streams.contains(&stream.0) {
             return Ok(());
         }
-        Err(Error::not_found(format!("expected a stream of this device, found {}", stream.0)).rule("A-3"))
+        Err(PluginError::not_found(format!("expected a stream of this device, found {}", stream.0))
+            .with_rule("A-3"))
     }
 
-    fn event(&self, device: u32, event: Event) -> Result<()> {
-        check(device)?;
-        if self.handles().events.contains(&event.0) {
+    fn check_event(&self, device: u32, event: Event) -> Result<()> {
+        check_device(device)?;
+        if self.lock_handles().events.contains(&event.0) {
             return Ok(());
         }
-        Err(Error::not_found(format!("expected an event of this device, found {}", event.0)).rule("A-3"))
+        Err(PluginError::not_found(format!("expected an event of this device, found {}", event.0))
+            .with_rule("A-3"))
     }
 }
 
-fn check(device: u32) -> Result<()> {
-    if device == DEVICE {
+fn check_device(device: u32) -> Result<()> {
+    if device == DEVICE_ID {
         return Ok(());
     }
-    Err(Error::not_found(format!("expected device {DEVICE}, the only one, found {device}")).rule("D-2"))
+    Err(PluginError::not_found(format!("expected device {DEVICE_ID}, the only one, found {device}"))
+        .with_rule("D-2"))
 }
 
 #[slots]
 impl Core for Cpu {
     fn device_synchronize(&self, device: u32) -> Result<()> {
-        check(device)
+        check_device(device)
     }
 
     fn device_count(&self) -> Result<u32> {
@@ -100,28 +104,28 @@ impl Core for Cpu {
     }
 
     fn device_list(&self) -> Result<Vec<u32>> {
-        Ok(vec![DEVICE])
+        Ok(vec![DEVICE_ID])
     }
 
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
-        check(device)?;
+        check_device(device)?;
         static NAME: std::sync::LazyLock<String> = std::sync::LazyLock::new(machine::processor_name);
         Ok(DeviceInfo {
             name: Str::new(NAME.as_str()),
             bits: DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY,
-            compute_units: machine::parallelism(),
+            compute_units: machine::available_threads(),
             memory_alignment: memory::ALIGNMENT as u32,
             ..DeviceInfo::EMPTY
         })
     }
 
     fn compute_capability(&self, device: u32) -> Result<Version> {
-        check(device)?;
+        check_device(device)?;
         Ok(Version { major: machine::instruction_set_level(), ..Version::EMPTY })
     }
 
     fn runtime_version(&self) -> Result<Version> {
-        Ok(machine::version(env!("CARGO_PKG_VERSION")))
+        Ok(machine::parse_version(env!("CARGO_PKG_VERSION")))
     }
 
     fn driver_version(&self) -> Result<Version> {
@@ -129,18 +133,18 @@ impl Core for Cpu {
     }
 
     fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
-        check(device)?;
-        memory::allocate(size)
+        check_device(device)?;
+        memory::allocate_block(size)
     }
 
     fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
-        check(device)?;
-        memory::deallocate(block, size)
+        check_device(device)?;
+        memory::deallocate_block(block, size)
     }
 
     fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
-        check(device)?;
-        memory::write(target, target_offset, source)
+        check_device(device)?;
+        memory::write_block(target, target_offset, source)
     }
 
     fn memory_copy_d2h(
@@ -150,8 +154,8 @@ impl Core for Cpu {
         source: Memory,
         source_offset: u64,
     ) -> Result<()> {
-        check(device)?;
-        memory::read(target, source, source_offset)
+        check_device(device)?;
+        memory::read_block(target, source, source_offset)
     }
 
     fn memory_copy_d2d(
@@ -163,22 +167,22 @@ impl Core for Cpu {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        check(device)?;
-        memory::copy(target, target_offset, source, source_offset, size)
+        check_device(device)?;
+        memory::copy_block(target, target_offset, source, source_offset, size)
     }
 
     fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        check(device)?;
-        memory::fill(target, target_offset, byte, size)
+        check_device(device)?;
+        memory::fill_block(target, target_offset, byte, size)
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
-        check(device)?;
-        machine::memory()
+        check_device(device)?;
+        machine::memory_sizes()
     }
 
     fn min_chunk_size(&self, device: u32) -> Result<u64> {
-        check(device)?;
+        check_device(device)?;
         Ok(memory::ALIGNMENT as u64)
     }
 }
@@ -186,58 +190,60 @@ impl Core for Cpu {
 #[slots]
 impl Async for Cpu {
     fn stream_create(&self, device: u32, _priority: i32) -> Result<Stream> {
-        check(device)?;
+        check_device(device)?;
         let stream = Stream(self.new_handle());
-        self.handles().streams.insert(stream.0);
+        self.lock_handles().streams.insert(stream.0);
         Ok(stream)
     }
 
     fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
-        self.stream(device, queue)?;
-        if !self.handles().streams.remove(&queue.0) {
-            return Err(Error::invalid_argument("expected a stream that was made, found the device's own"));
+        self.check_stream(device, queue)?;
+        if !self.lock_handles().streams.remove(&queue.0) {
+            return Err(PluginError::invalid_argument(
+                "expected a stream that was made, found the device's own",
+            ));
         }
         Ok(())
     }
 
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
-        self.stream(device, queue)?;
+        self.check_stream(device, queue)?;
         Ok(1)
     }
 
     fn stream_synchronize(&self, device: u32, queue: Stream) -> Result<()> {
-        self.stream(device, queue)
+        self.check_stream(device, queue)
     }
 
     fn stream_wait_event(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        self.stream(device, queue)?;
-        self.event(device, point)
+        self.check_stream(device, queue)?;
+        self.check_event(device, point)
     }
 
     fn event_create(&self, device: u32) -> Result<Event> {
-        check(device)?;
+        check_device(device)?;
         let event = Event(self.new_handle());
-        self.handles().events.insert(event.0);
+        self.lock_handles().events.insert(event.0);
         Ok(event)
     }
 
     fn event_destroy(&self, device: u32, point: Event) -> Result<()> {
-        self.event(device, point)?;
-        self.handles().events.remove(&point.0);
+        self.check_event(device, point)?;
+        self.lock_handles().events.remove(&point.0);
         Ok(())
     }
 
     fn event_record(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        self.stream(device, queue)?;
-        self.event(device, point)
+        self.check_stream(device, queue)?;
+        self.check_event(device, point)
     }
 
     fn event_query(&self, device: u32, point: Event) -> Result<u32> {
-        self.event(device, point)?;
+        self.check_event(device, point)?;
         Ok(1)
     }
 
     fn event_synchronize(&self, device: u32, point: Event) -> Result<()> {
-        self.event(device, point)
+        self.check_event(device, point)
     }
 }

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use oarlock_sdk::Host;
+use oarlock_sdk::HostServices;
 
 #[cfg(x86_vectors)]
 use crate::{amx, machine};
@@ -30,26 +30,26 @@ impl Isa {
     const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
 
     /// The level by which numbers are computed that tiles do not take: those of 32 and 64 bits.
-    pub(crate) fn without_tiles(self) -> Self {
+    pub(crate) fn without_amx(self) -> Self {
         self.min(Self::Avx512)
     }
 
     /// All levels this machine has.
     #[cfg(test)]
-    pub(crate) fn available() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|isa| *isa <= Self::best())
+    pub(crate) fn available_levels() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|isa| *isa <= Self::best_level())
     }
 
     /// The best level this machine has. In unit tests it is no better than the one that the run of the tests forces.
-    pub(crate) fn best() -> Self {
+    pub(crate) fn best_level() -> Self {
         #[cfg(test)]
-        if let Some(forced) = tests::forced() {
+        if let Some(forced) = tests::forced_level() {
             return forced;
         }
-        Self::detected()
+        Self::detect_level()
     }
 
-    fn detected() -> Self {
+    fn detect_level() -> Self {
         #[cfg(x86_vectors)]
         {
             let has_avx2 = is_x86_feature_detected!("avx2")
@@ -64,7 +64,7 @@ impl Isa {
             let has_amx = has_avx512
                 && is_x86_feature_detected!("avx512bf16")
                 && is_x86_feature_detected!("avx512vnni")
-                && amx::is_permitted();
+                && amx::is_amx_available();
             if has_amx {
                 return Self::Amx;
             }
@@ -92,10 +92,10 @@ impl Isa {
 
     /// Whether many products in bf16 take less time than in f32. Without AMX, processors of Intel add as many products of f32 in
     /// a cycle, in two units, as they do products of bf16 in one, so there only what waits for memory gains by bf16.
-    pub(crate) fn gains_by_bf16(self) -> bool {
+    pub(crate) fn prefers_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
-            let is_intel = machine::processor_maker() == "GenuineIntel";
+            let is_intel = machine::processor_vendor() == "GenuineIntel";
             self == Self::Amx || self.has_bf16() && !is_intel
         }
         #[cfg(not(x86_vectors))]
@@ -105,8 +105,8 @@ impl Isa {
     }
 
     /// The level to use: the user's, under the plugin's option `isa`, as far as the machine has it; otherwise the best.
-    pub(crate) fn chosen(host: &Host) -> Self {
-        let best = Self::best();
+    pub(crate) fn from_host_option(host: &HostServices) -> Self {
+        let best = Self::best_level();
         let Some(wanted) = host.option("isa") else { return best };
         match Self::ALL.into_iter().find(|isa| isa.to_string() == wanted) {
             Some(isa) if isa <= best => isa,
@@ -131,43 +131,43 @@ impl Isa {
 }
 
 /// An instruction set as a type, so that generic code can ask for it while it is compiled.
-pub(crate) trait Target: Copy + Send + Sync + 'static {
+pub(crate) trait SimdTarget: Copy + Send + Sync + 'static {
     /// Whether a product and a sum are one instruction. Where they are not, asking for both to be rounded once is a slow call.
     const HAS_FMA: bool;
 }
 
 /// What every processor of the architecture has.
 #[derive(Clone, Copy)]
-pub(crate) struct Baseline;
+pub(crate) struct BaselineTarget;
 
 /// AVX2 with FMA, or what contains both.
 #[cfg(any(x86_vectors, test))]
 #[derive(Clone, Copy)]
-pub(crate) struct Fused;
+pub(crate) struct FmaTarget;
 
-impl Target for Baseline {
+impl SimdTarget for BaselineTarget {
     const HAS_FMA: bool = false;
 }
 
 #[cfg(any(x86_vectors, test))]
-impl Target for Fused {
+impl SimdTarget for FmaTarget {
     const HAS_FMA: bool = true;
 }
 
 /// Work that [`Isa::vectorize`] compiles once for each instruction set.
-pub(crate) trait Vectorized {
+pub(crate) trait SimdTask {
     /// What comes out of it.
     type Output;
 
     /// Does the work. This function and all it calls must be `#[inline(always)]`: only code that ends up inside of the caller
     /// is compiled with the caller's instruction set.
-    fn run<T: Target>(self) -> Self::Output;
+    fn run_on_target<T: SimdTarget>(self) -> Self::Output;
 }
 
 impl Isa {
     /// Does some work, compiled for this instruction set.
     #[inline]
-    pub(crate) fn vectorize<W: Vectorized>(self, work: W) -> W::Output {
+    pub(crate) fn vectorize<W: SimdTask>(self, work: W) -> W::Output {
         match self {
             // SAFETY: levels other than the lowest are only made where the machine has them.
             #[cfg(x86_vectors)]
@@ -175,21 +175,21 @@ impl Isa {
             // SAFETY: as above.
             #[cfg(x86_vectors)]
             Self::Avx2 => unsafe { run_avx2(work) },
-            _ => work.run::<Baseline>(),
+            _ => work.run_on_target::<BaselineTarget>(),
         }
     }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-fn run_avx512<W: Vectorized>(work: W) -> W::Output {
-    work.run::<Fused>()
+fn run_avx512<W: SimdTask>(work: W) -> W::Output {
+    work.run_on_target::<FmaTarget>()
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn run_avx2<W: Vectorized>(work: W) -> W::Output {
-    work.run::<Fused>()
+fn run_avx2<W: SimdTask>(work: W) -> W::Output {
+    work.run_on_target::<FmaTarget>()
 }
 
 impl fmt::Display for Isa {
@@ -223,25 +223,25 @@ mod tests {
     use super::Isa;
 
     /// The level that `OARLOCK_TEST_ISA` names, which the machine must have. `scripts/test-isa` sets it.
-    pub(super) fn forced() -> Option<Isa> {
-        static FORCED: LazyLock<Option<Isa>> = LazyLock::new(|| {
+    pub(super) fn forced_level() -> Option<Isa> {
+        static FORCED_LEVEL: LazyLock<Option<Isa>> = LazyLock::new(|| {
             let wanted = std::env::var_os("OARLOCK_TEST_ISA")?;
             let isa = Isa::ALL.into_iter().find(|isa| *isa.to_string() == *wanted);
             let isa = isa.expect("`OARLOCK_TEST_ISA` as `scalar`, `avx2`, `avx512` or `amx`");
-            let best = Isa::detected();
+            let best = Isa::detect_level();
             assert!(
                 isa <= best,
                 "expected an instruction set of this machine, whose best is `{best}`, found `{isa}`"
             );
             Some(isa)
         });
-        *FORCED
+        *FORCED_LEVEL
     }
 
     #[test]
     fn a_level_that_is_forced_is_the_best_there_is() {
-        let wanted = std::env::var("OARLOCK_TEST_ISA").unwrap_or_else(|_| Isa::detected().to_string());
-        assert_eq!(Isa::best().to_string(), wanted);
-        assert_eq!(Isa::available().last(), Some(Isa::best()));
+        let wanted = std::env::var("OARLOCK_TEST_ISA").unwrap_or_else(|_| Isa::detect_level().to_string());
+        assert_eq!(Isa::best_level().to_string(), wanted);
+        assert_eq!(Isa::available_levels().last(), Some(Isa::best_level()));
     }
 }

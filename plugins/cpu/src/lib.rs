@@ -6,20 +6,20 @@
 
 #[cfg(x86_vectors)]
 mod amx;
-mod constants;
+mod conformance_runs;
+mod constant_cache;
 mod device;
 mod gemm;
 mod isa;
 mod kernels;
 mod machine;
 mod memory;
-mod strips;
-mod tested;
+mod row_blocks;
 #[cfg(test)]
 mod testing;
 mod unrolled;
 
-use oarlock_sdk::{Host, Plugin, Result, abi};
+use oarlock_sdk::{HostServices, Plugin, Result, abi};
 
 use crate::device::Cpu;
 
@@ -29,15 +29,17 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(host: &Host) -> Result<Plugin<Cpu>> {
+fn plugin(host: &HostServices) -> Result<Plugin<Cpu>> {
     let cpu = Cpu::new(host);
-    let (level, note) =
-        tested::support(&machine::ProcessorFamily::here(&machine::processor_maker()), cpu.isa());
-    let plugin = Plugin::device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", cpu)
-        .vendor("Oarlock")
-        .package("oarlock")
-        .support(level, note)
+    let (level, note) = conformance_runs::support_level(
+        &machine::ProcessorFamily::detect_family(&machine::processor_vendor()),
+        cpu.isa(),
+    );
+    let plugin = Plugin::for_device("oarlock-cpu", env!("CARGO_PKG_VERSION"), "cpu", cpu)
+        .with_vendor("Oarlock")
+        .with_package("oarlock")
+        .with_support(level, note)
         .with_async()
-        .kernels(kernels::all());
+        .with_kernels(kernels::all_kernels());
     Ok(plugin)
 }

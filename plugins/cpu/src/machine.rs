@@ -2,17 +2,17 @@
 
 use std::fs;
 
-use oarlock_sdk::{Error, Result, Version};
+use oarlock_sdk::{PluginError, Result, Version};
 
 /// The name of the processor.
 pub(crate) fn processor_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = field(&text, "model name");
+    let name = find_field(&text, "model name");
     name.map_or_else(|| format!("{} processor", std::env::consts::ARCH), str::to_owned)
 }
 
 /// Who made the processor, as it says itself, such as `GenuineIntel`; empty where it does not.
-pub(crate) fn processor_maker() -> String {
+pub(crate) fn processor_vendor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
         let vendor = std::arch::x86_64::__cpuid(0);
@@ -34,34 +34,35 @@ pub(crate) struct ProcessorFamily<'a> {
 
 impl<'a> ProcessorFamily<'a> {
     /// That of the processor of this machine, whose maker is known; 0 where Linux does not say.
-    pub(crate) fn here(maker: &'a str) -> Self {
+    pub(crate) fn detect_family(maker: &'a str) -> Self {
         let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let number = field(&text, "cpu family").and_then(|number| number.parse().ok()).unwrap_or(0);
+        let number = find_field(&text, "cpu family").and_then(|number| number.parse().ok()).unwrap_or(0);
         Self { maker, number }
     }
 }
 
 /// Total and available memory in bytes.
-pub(crate) fn memory() -> Result<(u64, u64)> {
-    let text = fs::read_to_string("/proc/meminfo")
-        .map_err(|error| Error::external(format!("expected to read `/proc/meminfo`, found: {error}")))?;
+pub(crate) fn memory_sizes() -> Result<(u64, u64)> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(|error| {
+        PluginError::external(format!("expected to read `/proc/meminfo`, found: {error}"))
+    })?;
     let bytes = |name| {
-        let kibibytes: Option<u64> = field(&text, name)?.strip_suffix(" kB")?.trim().parse().ok();
+        let kibibytes: Option<u64> = find_field(&text, name)?.strip_suffix(" kB")?.trim().parse().ok();
         kibibytes?.checked_mul(1024)
     };
     bytes("MemTotal").zip(bytes("MemAvailable")).ok_or_else(|| {
-        Error::external("expected `MemTotal` and `MemAvailable` in `/proc/meminfo`, found neither")
+        PluginError::external("expected `MemTotal` and `MemAvailable` in `/proc/meminfo`, found neither")
     })
 }
 
 /// The version of the operating system's kernel, which is the driver of a processor.
 pub(crate) fn kernel_version() -> Version {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    version(&text)
+    parse_version(&text)
 }
 
 /// The first numbers of a text such as `6.1.0-18-amd64`.
-pub(crate) fn version(text: &str) -> Version {
+pub(crate) fn parse_version(text: &str) -> Version {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
     let mut next = || numbers.next().unwrap_or(0);
     Version { major: next(), minor: next(), patch: next(), build: next() }
@@ -91,11 +92,11 @@ pub(crate) fn instruction_set_level() -> u32 {
 }
 
 /// How many threads the processor runs at once for this program.
-pub(crate) fn parallelism() -> u32 {
+pub(crate) fn available_threads() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn find_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim())
@@ -108,18 +109,18 @@ mod tests {
 
     #[test]
     fn a_kernel_release_becomes_a_version() {
-        let found = version("6.1.0-18-amd64\n");
+        let found = parse_version("6.1.0-18-amd64\n");
         assert_eq!((found.major, found.minor, found.patch, found.build), (6, 1, 0, 18));
     }
 
     #[test]
     fn text_without_numbers_is_version_zero() {
-        assert_eq!(version("custom"), Version::EMPTY);
+        assert_eq!(parse_version("custom"), Version::EMPTY);
     }
 
     #[test]
     fn the_available_memory_is_part_of_the_total() {
-        let (total, free) = memory().unwrap();
+        let (total, free) = memory_sizes().unwrap();
         assert!(0 < free && free <= total, "{free} of {total}");
     }
 }

@@ -10,35 +10,35 @@ use std::ffi::c_void;
 use std::ptr;
 
 use oarlock_sdk::{Dtype, KernelFlags, Layout, OperandFlags, abi};
-use oarlock_small_host::{Failure, Loaded, Outputs};
+use oarlock_small_host::{HostedPlugin, OutputAllocator, ReportedError};
 
-pub(crate) use self::array::Array;
-use self::array::Storage;
+use self::array::GuardedStorage;
+pub(crate) use self::array::TestArray;
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
-pub(crate) enum Attribute<'a> {
+pub(crate) enum TestAttribute<'a> {
     Int(i64),
     Float(f64),
     Text(&'a str),
     Texts(&'a [&'a str]),
     Ints(&'a [i64]),
     Floats(&'a [f64]),
-    Tensor(&'a Array),
+    Tensor(&'a TestArray),
 }
 
 /// The results of a run, or the message of what went wrong.
-pub(crate) type Run = Result<Vec<Option<Array>>, String>;
+pub(crate) type TestResults = Result<Vec<Option<TestArray>>, String>;
 
 /// Runs the best kernel that takes these operands, with the best instruction sets of the machine. Outputs are given by
 /// dtype and shape; `None` is an absent one, unless the kernel allocates its outputs: then it is one to be allocated.
-pub(crate) fn run(
+pub(crate) fn run_kernel(
     op: &str,
     version: u32,
-    attributes: &[(&str, Attribute<'_>)],
-    inputs: &[Option<&Array>],
+    attributes: &[(&str, TestAttribute<'_>)],
+    inputs: &[Option<&TestArray>],
     outputs: &[Option<(Dtype, &[i64])>],
-) -> Run {
+) -> TestResults {
     run_with_isa("", op, version, attributes, inputs, outputs)
 }
 
@@ -47,18 +47,21 @@ pub(crate) fn run_with_isa(
     isa: &str,
     op: &str,
     version: u32,
-    attributes: &[(&str, Attribute<'_>)],
-    inputs: &[Option<&Array>],
+    attributes: &[(&str, TestAttribute<'_>)],
+    inputs: &[Option<&TestArray>],
     outputs: &[Option<(Dtype, &[i64])>],
-) -> Run {
-    let loaded = Loaded::new(crate::QUERY, &[("isa", isa)]).expect("a plugin that loads");
-    let mut rows: Vec<_> =
-        loaded.kernels().into_iter().filter(|row| takes(row, op, version, inputs, outputs)).collect();
+) -> TestResults {
+    let loaded = HostedPlugin::new(crate::QUERY, &[("isa", isa)]).expect("a plugin that loads");
+    let mut rows: Vec<_> = loaded
+        .kernel_records()
+        .into_iter()
+        .filter(|row| row_takes(row, op, version, inputs, outputs))
+        .collect();
     // The sort is stable, so that the first of those with the same score wins.
     rows.sort_by_key(|row| -row.score);
     let mut reasons = String::new();
     for row in rows {
-        match Running::new(&loaded, &row, attributes, inputs, outputs).run()? {
+        match RunningCall::new(&loaded, &row, attributes, inputs, outputs).run_call()? {
             Ok(results) => return Ok(results),
             Err(unsupported) => reasons = unsupported,
         }
@@ -67,11 +70,11 @@ pub(crate) fn run_with_isa(
 }
 
 /// Whether a row is for an op, which may be named with its domain as `oarlock:MatMul`, and its demands are met.
-fn takes(
+fn row_takes(
     row: &abi::Kernel,
     op: &str,
     version: u32,
-    inputs: &[Option<&Array>],
+    inputs: &[Option<&TestArray>],
     outputs: &[Option<(Dtype, &[i64])>],
 ) -> bool {
     let (domain, name) = op.split_once(':').map_or((None, op), |(domain, name)| (Some(domain), name));
@@ -89,29 +92,29 @@ fn takes(
     let mut groups = Vec::new();
     is_named
         && has_version
-        && meet(&operands(row.inputs, row.inputs_count), &inputs, false, &mut groups)
-        && meet(&operands(row.outputs, row.outputs_count), &outputs, allocates, &mut groups)
+        && demands_met(&operand_list(row.inputs, row.inputs_count), &inputs, false, &mut groups)
+        && demands_met(&operand_list(row.outputs, row.outputs_count), &outputs, allocates, &mut groups)
 }
 
-fn operands(list: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
+fn operand_list(list: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
     // SAFETY: the lists of a kernel live as long as the plugin.
     (0..count as usize).map(|index| unsafe { **list.add(index) }).collect()
 }
 
 /// The demands on the operand at an index, of which the last may stand for all further ones.
-fn demands(operands: &[abi::Operand], index: usize) -> Option<&abi::Operand> {
+fn operand_demands(operands: &[abi::Operand], index: usize) -> Option<&abi::Operand> {
     let rest = operands.last().filter(|last| last.bits.contains(OperandFlags::VARIADIC));
     operands.get(index).or(rest)
 }
 
-fn meet(
+fn demands_met(
     operands: &[abi::Operand],
     found: &[Option<(Dtype, usize, bool)>],
     may_lack: bool,
     groups: &mut Vec<(u32, Dtype)>,
 ) -> bool {
     let mut one_meets = |index: usize| {
-        let Some(operand) = demands(operands, index) else { return false };
+        let Some(operand) = operand_demands(operands, index) else { return false };
         let Some((dtype, rank, strided)) = found.get(index).copied().flatten() else {
             let may_be_absent = OperandFlags::OPTIONAL.union(OperandFlags::VARIADIC);
             return operand.bits.0 & may_be_absent.0 != 0 || may_lack;
@@ -128,39 +131,39 @@ fn meet(
 }
 
 /// One call of a kernel with everything that its record points to.
-struct Running<'a> {
-    loaded: &'a Loaded,
+struct RunningCall<'a> {
+    loaded: &'a HostedPlugin,
     row: &'a abi::Kernel,
     attributes: Vec<abi::Attribute>,
-    originals: Vec<Option<&'a Array>>,
-    inputs: Vec<Option<Array>>,
-    outputs: Vec<Option<Array>>,
+    originals: Vec<Option<&'a TestArray>>,
+    inputs: Vec<Option<TestArray>>,
+    outputs: Vec<Option<TestArray>>,
     /// What the attributes point to.
     #[expect(clippy::vec_box, reason = "attributes hold the addresses of their values")]
-    _values: Vec<Box<Value<'a>>>,
+    _values: Vec<Box<EncodedAttribute<'a>>>,
 }
 
-struct Value<'a> {
+struct EncodedAttribute<'a> {
     int: i64,
     float: f64,
     text: abi::Str,
     texts: Vec<abi::Str>,
     tensor: abi::Tensor,
     tensors: [*const abi::Tensor; 1],
-    given: Attribute<'a>,
+    given: TestAttribute<'a>,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningCall<'a> {
     fn new(
-        loaded: &'a Loaded,
+        loaded: &'a HostedPlugin,
         row: &'a abi::Kernel,
-        attributes: &[(&'a str, Attribute<'a>)],
-        inputs: &[Option<&'a Array>],
+        attributes: &[(&'a str, TestAttribute<'a>)],
+        inputs: &[Option<&'a TestArray>],
         outputs: &[Option<(Dtype, &[i64])>],
     ) -> Self {
-        let values: Vec<_> = attributes.iter().map(|(_, given)| Value::new(*given)).collect();
+        let values: Vec<_> = attributes.iter().map(|(_, given)| EncodedAttribute::new(*given)).collect();
         let attributes =
-            attributes.iter().zip(&values).map(|((name, _), value)| value.attribute(name)).collect();
+            attributes.iter().zip(&values).map(|((name, _), value)| value.to_abi(name)).collect();
         Self {
             loaded,
             row,
@@ -169,23 +172,23 @@ impl<'a> Running<'a> {
             inputs: inputs.iter().map(|input| input.cloned()).collect(),
             outputs: outputs
                 .iter()
-                .map(|output| output.map(|(dtype, dims)| Array::blank(dtype, dims)))
+                .map(|output| output.map(|(dtype, dims)| TestArray::blank(dtype, dims)))
                 .collect(),
             _values: values,
         }
     }
 
     /// Ok(Err) is a call that the kernel does not support.
-    fn run(mut self) -> Result<Result<Vec<Option<Array>>, String>, String> {
-        let demanded = operands(self.row.inputs, self.row.inputs_count);
+    fn run_call(mut self) -> Result<Result<Vec<Option<TestArray>>, String>, String> {
+        let demanded = operand_list(self.row.inputs, self.row.inputs_count);
         let allocates = self.row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
         let mut inputs: Vec<_> =
-            self.inputs.iter_mut().map(|input| describe(input.as_mut(), false)).collect();
+            self.inputs.iter_mut().map(|input| describe_operand(input.as_mut(), false)).collect();
         for (index, input) in inputs.iter_mut().enumerate() {
-            input.place = demands(&demanded, index).map_or(input.place, |operand| operand.place);
+            input.place = operand_demands(&demanded, index).map_or(input.place, |operand| operand.place);
         }
         let mut outputs: Vec<_> =
-            self.outputs.iter_mut().map(|output| describe(output.as_mut(), allocates)).collect();
+            self.outputs.iter_mut().map(|output| describe_operand(output.as_mut(), allocates)).collect();
         let inputs: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const *input).collect();
         // Through pointers that may write, because the host changes the outputs that the kernel allocates.
         let outputs: Vec<*const abi::Tensor> =
@@ -193,12 +196,12 @@ impl<'a> Running<'a> {
         let attributes: Vec<_> = self.attributes.iter().map(|attribute| &raw const *attribute).collect();
         let allocated = RefCell::new(Vec::new());
         let allocate = |index, dtype, dims: &[i64]| {
-            let mut array = Array::blank(dtype, dims);
+            let mut array = TestArray::blank(dtype, dims);
             let output = array.describe_mut();
             allocated.borrow_mut().push((index, array));
             output
         };
-        let made = Outputs(&allocate);
+        let made = OutputAllocator(&allocate);
         let mut call = abi::Call {
             inputs: inputs.as_ptr(),
             inputs_count: inputs.len() as u64,
@@ -210,17 +213,17 @@ impl<'a> Running<'a> {
             host_call: (&raw const made).cast_mut().cast(),
             ..abi::Call::EMPTY
         };
-        let unsupported = self.supports(&call);
+        let unsupported = self.check_support(&call);
         if unsupported.is_err() {
             return Ok(unsupported.map(|()| Vec::new()));
         }
-        let mut workspace = self.workspace(&call)?;
+        let mut workspace = self.allocate_workspace(&call)?;
         call.workspace = abi::Memory(workspace.address());
         call.workspace_size = workspace.size() as u64;
         let outcome = self.prepare_and_run(&call);
         assert!(workspace.is_guarded(), "the kernel wrote outside of its workspace");
         let unchanged = self.inputs.iter().zip(&self.originals).all(|(now, original)| {
-            now.as_ref().is_none_or(|now| original.is_some_and(|original| now.has_bytes_of(original)))
+            now.as_ref().is_none_or(|now| original.is_some_and(|original| now.has_same_bytes(original)))
         });
         assert!(unchanged, "the kernel wrote into an input");
         for (index, array) in allocated.take() {
@@ -231,42 +234,42 @@ impl<'a> Running<'a> {
         outcome.map(|()| Ok(self.outputs))
     }
 
-    fn result(&self, error: abi::Error) -> Result<(), String> {
-        self.loaded.result(error).map_err(Failure::text)
+    fn check_status(&self, error: abi::Error) -> Result<(), String> {
+        self.loaded.result_from_error(error).map_err(ReportedError::into_text)
     }
 
-    fn supports(&self, call: &abi::Call) -> Result<(), String> {
+    fn check_support(&self, call: &abi::Call) -> Result<(), String> {
         // SAFETY: the call is whole, and the context is the kernel's.
-        self.row.supports.map_or(Ok(()), |slot| self.result(unsafe { slot(self.row.context, call) }))
+        self.row.supports.map_or(Ok(()), |slot| self.check_status(unsafe { slot(self.row.context, call) }))
     }
 
-    fn workspace(&self, call: &abi::Call) -> Result<Storage, String> {
+    fn allocate_workspace(&self, call: &abi::Call) -> Result<GuardedStorage, String> {
         let mut size = 0;
         if let Some(slot) = self.row.workspace {
             // SAFETY: as above, and the size is there to be written.
-            self.result(unsafe { slot(self.row.context, call, &raw mut size) })?;
+            self.check_status(unsafe { slot(self.row.context, call, &raw mut size) })?;
         }
-        Ok(Storage::new(size as usize))
+        Ok(GuardedStorage::new(size as usize))
     }
 
     fn prepare_and_run(&self, call: &abi::Call) -> Result<(), String> {
         let (context, mut state): (_, *mut c_void) = (self.row.context, ptr::null_mut());
         if let Some(slot) = self.row.prepare {
             // SAFETY: as above, and the state is there to be written.
-            self.result(unsafe { slot(context, call, &raw mut state) })?;
+            self.check_status(unsafe { slot(context, call, &raw mut state) })?;
         }
         // SAFETY: the state is the one that was just made.
-        let outcome = self.row.run.map(|slot| self.result(unsafe { slot(context, state, call) }));
+        let outcome = self.row.run.map(|slot| self.check_status(unsafe { slot(context, state, call) }));
         if let Some(slot) = self.row.release {
             // SAFETY: as above; the state is not used again.
-            self.result(unsafe { slot(context, state) })?;
+            self.check_status(unsafe { slot(context, state) })?;
         }
         outcome.unwrap_or_else(|| Err("expected a kernel that can run, found none".to_owned()))
     }
 }
 
-impl<'a> Value<'a> {
-    fn new(given: Attribute<'a>) -> Box<Self> {
+impl<'a> EncodedAttribute<'a> {
+    fn new(given: TestAttribute<'a>) -> Box<Self> {
         let mut value = Box::new(Self {
             int: 0,
             float: 0.0,
@@ -277,59 +280,59 @@ impl<'a> Value<'a> {
             given,
         });
         match given {
-            Attribute::Int(int) => value.int = int,
-            Attribute::Float(float) => value.float = float,
-            Attribute::Text(text) => value.text = abi::Str::borrowed(text),
-            Attribute::Texts(texts) => {
+            TestAttribute::Int(int) => value.int = int,
+            TestAttribute::Float(float) => value.float = float,
+            TestAttribute::Text(text) => value.text = abi::Str::borrowed(text),
+            TestAttribute::Texts(texts) => {
                 value.texts = texts.iter().map(|text| abi::Str::borrowed(text)).collect();
             }
-            Attribute::Tensor(array) => value.tensor = array.describe(),
-            Attribute::Ints(_) | Attribute::Floats(_) => {}
+            TestAttribute::Tensor(array) => value.tensor = array.describe(),
+            TestAttribute::Ints(_) | TestAttribute::Floats(_) => {}
         }
         value.tensors = [&raw const value.tensor];
         value
     }
 
-    fn attribute(&self, name: &str) -> abi::Attribute {
+    fn to_abi(&self, name: &str) -> abi::Attribute {
         let empty = abi::Attribute { name: abi::Str::borrowed(name), ..abi::Attribute::EMPTY };
         match self.given {
-            Attribute::Int(_) => abi::Attribute {
+            TestAttribute::Int(_) => abi::Attribute {
                 kind: abi::AttributeKind::INT,
                 ints: &raw const self.int,
                 ints_count: 1,
                 ..empty
             },
-            Attribute::Ints(ints) => abi::Attribute {
+            TestAttribute::Ints(ints) => abi::Attribute {
                 kind: abi::AttributeKind::INTS,
                 ints: ints.as_ptr(),
                 ints_count: ints.len() as u64,
                 ..empty
             },
-            Attribute::Float(_) => abi::Attribute {
+            TestAttribute::Float(_) => abi::Attribute {
                 kind: abi::AttributeKind::FLOAT,
                 floats: &raw const self.float,
                 floats_count: 1,
                 ..empty
             },
-            Attribute::Floats(floats) => abi::Attribute {
+            TestAttribute::Floats(floats) => abi::Attribute {
                 kind: abi::AttributeKind::FLOATS,
                 floats: floats.as_ptr(),
                 floats_count: floats.len() as u64,
                 ..empty
             },
-            Attribute::Text(_) => abi::Attribute {
+            TestAttribute::Text(_) => abi::Attribute {
                 kind: abi::AttributeKind::STRING,
                 strings: &raw const self.text,
                 strings_count: 1,
                 ..empty
             },
-            Attribute::Texts(texts) => abi::Attribute {
+            TestAttribute::Texts(texts) => abi::Attribute {
                 kind: abi::AttributeKind::STRINGS,
                 strings: self.texts.as_ptr(),
                 strings_count: texts.len() as u64,
                 ..empty
             },
-            Attribute::Tensor(_) => abi::Attribute {
+            TestAttribute::Tensor(_) => abi::Attribute {
                 kind: abi::AttributeKind::TENSOR,
                 tensors: self.tensors.as_ptr(),
                 tensors_count: 1,
@@ -340,7 +343,7 @@ impl<'a> Value<'a> {
 }
 
 /// The record of an operand. One that is not there is absent, unless it is an output that the kernel is to allocate.
-fn describe(array: Option<&mut Array>, allocates: bool) -> abi::Tensor {
+fn describe_operand(array: Option<&mut TestArray>, allocates: bool) -> abi::Tensor {
     match array {
         Some(array) => array.describe_mut(),
         None if allocates => abi::Tensor::EMPTY,
@@ -354,22 +357,29 @@ mod tests {
 
     #[test]
     fn a_kernel_runs_on_arrays() {
-        let (a, b) = (Array::of(&[2, 2], &[1f32, 2., 3., 4.]), Array::of(&[2], &[10f32, 20.]));
-        let results = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[2, 2]))]).unwrap();
+        let (a, b) = (
+            TestArray::from_values(&[2, 2], &[1f32, 2., 3., 4.]),
+            TestArray::from_values(&[2], &[10f32, 20.]),
+        );
+        let results =
+            run_kernel("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[2, 2]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [11., 22., 13., 24.]);
     }
 
     #[test]
     fn the_message_of_a_kernel_that_fails_is_the_result() {
-        let (a, b) = (Array::of(&[3], &[1f32, 2., 3.]), Array::of(&[2], &[10f32, 20.]));
-        let message = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[3]))]).unwrap_err();
+        let (a, b) =
+            (TestArray::from_values(&[3], &[1f32, 2., 3.]), TestArray::from_values(&[2], &[10f32, 20.]));
+        let message =
+            run_kernel("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[3]))]).unwrap_err();
         assert!(message.contains("[3] and [2]"), "{message}");
     }
 
     #[test]
     fn operands_that_no_kernel_takes_are_an_error() {
-        let (a, b) = (Array::of(&[1], &[1f32]), Array::of(&[1], &[1i64]));
-        let message = run("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[1]))]).unwrap_err();
+        let (a, b) = (TestArray::from_values(&[1], &[1f32]), TestArray::from_values(&[1], &[1i64]));
+        let message =
+            run_kernel("Add", 14, &[], &[Some(&a), Some(&b)], &[Some((Dtype::F32, &[1]))]).unwrap_err();
         assert!(message.contains("`Add`"), "{message}");
     }
 }

@@ -6,58 +6,61 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 use cudarc::nvrtc::{result, sys};
-use oarlock_sdk::{Error, Result, Version};
+use oarlock_sdk::{PluginError, Result, Version};
 
-use crate::error::nvrtc_failed;
+use crate::error::nvrtc_error;
 use crate::libraries;
 
 /// How many lines of what the compiler says a user gets to see.
 const LOG_LINES: usize = 12;
 
 /// The options beside the architecture. Warnings are for whoever writes kernels.
-pub(crate) const OPTIONS: &str = "--disable-warnings";
+pub(crate) const COMPILER_OPTIONS: &str = "--disable-warnings";
 
 /// Whether NVRTC is on the machine. It has to be asked before anything else here is.
-pub(crate) fn is_there() -> bool {
-    static IS_THERE: OnceLock<bool> = OnceLock::new();
-    *IS_THERE.get_or_init(|| {
-        libraries::open(libraries::NVRTC);
+pub(crate) fn is_nvrtc_available() -> bool {
+    static IS_AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *IS_AVAILABLE.get_or_init(|| {
+        libraries::open_library(libraries::NVRTC_LIBRARY);
         // SAFETY: opening NVRTC runs nothing but its own start.
         unsafe { sys::is_culib_present() }
     })
 }
 
 /// Refuses to go on without NVRTC.
-pub(crate) fn check() -> Result<()> {
-    if is_there() {
+pub(crate) fn check_nvrtc_available() -> Result<()> {
+    if is_nvrtc_available() {
         return Ok(());
     }
-    Err(Error::unavailable(format!("expected the compiler {}", libraries::missing(libraries::NVRTC))))
+    Err(PluginError::unavailable(format!(
+        "expected the compiler {}",
+        libraries::missing_library_message(libraries::NVRTC_LIBRARY)
+    )))
 }
 
 /// The version of NVRTC.
-pub(crate) fn version() -> Result<Version> {
-    check()?;
+pub(crate) fn nvrtc_version() -> Result<Version> {
+    check_nvrtc_available()?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both numbers are ours to write.
     let code = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
-    code.result().map_err(|error| nvrtc_failed("nvrtcVersion", error))?;
+    code.result().map_err(|error| nvrtc_error("nvrtcVersion", error))?;
     Ok(Version { major: major.cast_unsigned(), minor: minor.cast_unsigned(), ..Version::EMPTY })
 }
 
 /// A program of NVRTC, given back when dropped.
-struct Program(sys::nvrtcProgram);
+struct NvrtcProgram(sys::nvrtcProgram);
 
-impl Drop for Program {
+impl Drop for NvrtcProgram {
     fn drop(&mut self) {
         // SAFETY: the program is alive and not used after this. There is nobody to tell of a failure.
         let _ = unsafe { result::destroy_program(self.0) };
     }
 }
 
-impl Program {
+impl NvrtcProgram {
     /// What the compiler said, without the end.
-    fn log(&self) -> String {
+    fn compiler_log(&self) -> String {
         // SAFETY: the program is alive.
         let log = unsafe { result::get_program_log(self.0) }.unwrap_or_default();
         let bytes: Vec<u8> =
@@ -68,28 +71,29 @@ impl Program {
 }
 
 /// Compiles a source for an architecture such as `sm_90`.
-pub(crate) fn compile(source: &str, architecture: &str) -> Result<Vec<u8>> {
-    check()?;
+pub(crate) fn compile_source(source: &str, architecture: &str) -> Result<Vec<u8>> {
+    check_nvrtc_available()?;
     let source = CString::new(source)
-        .map_err(|_| Error::invalid_argument("expected a source of text, found a byte of 0 in it"))?;
+        .map_err(|_| PluginError::invalid_argument("expected a source of text, found a byte of 0 in it"))?;
     let program = result::create_program(&source, None);
-    let program = Program(program.map_err(|error| nvrtc_failed("nvrtcCreateProgram", error))?);
-    let options = [format!("--gpu-architecture={architecture}"), OPTIONS.to_owned()];
+    let program = NvrtcProgram(program.map_err(|error| nvrtc_error("nvrtcCreateProgram", error))?);
+    let options = [format!("--gpu-architecture={architecture}"), COMPILER_OPTIONS.to_owned()];
     // SAFETY: the program is alive, as below.
     unsafe { result::compile_program(program.0, &options) }.map_err(|error| {
-        let log = program.log();
+        let log = program.compiler_log();
         let said = if log.is_empty() { format!("{error:?}") } else { log };
-        Error::external(format!("NVRTC for {architecture} says: {said}")).native(error.0 as i64)
+        PluginError::external(format!("NVRTC for {architecture} says: {said}"))
+            .with_native_code(error.0 as i64)
     })?;
     let mut size = 0;
     // SAFETY: the size is ours to write.
     unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut size) }
         .result()
-        .map_err(|error| nvrtc_failed("nvrtcGetCUBINSize", error))?;
+        .map_err(|error| nvrtc_error("nvrtcGetCUBINSize", error))?;
     let mut binary = vec![0u8; size];
     // SAFETY: there is room for as many bytes as the compiler has.
     unsafe { sys::nvrtcGetCUBIN(program.0, binary.as_mut_ptr().cast()) }
         .result()
-        .map_err(|error| nvrtc_failed("nvrtcGetCUBIN", error))?;
+        .map_err(|error| nvrtc_error("nvrtcGetCUBIN", error))?;
     Ok(binary)
 }

@@ -4,10 +4,10 @@ use cudarc::cublaslt::result::CublasError;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use cudarc::nvrtc::result::NvrtcError;
-use oarlock_sdk::Error;
+use oarlock_sdk::PluginError;
 
 /// Whether every later call on the context of a device fails after this, so that nothing on it can be used any more.
-pub(crate) fn is_sticky(code: CUresult) -> bool {
+pub(crate) fn is_sticky_error(code: CUresult) -> bool {
     matches!(
         code,
         CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
@@ -28,18 +28,18 @@ pub(crate) fn is_sticky(code: CUresult) -> bool {
 
 /// The error of a function of the driver that failed.
 #[track_caller]
-pub(crate) fn failed(function: &str, DriverError(code): DriverError) -> Error {
+pub(crate) fn driver_error(function: &str, DriverError(code): DriverError) -> PluginError {
     let message = format!("`{function}` of the CUDA driver failed with {}, `{code:?}`", code as u32);
     let error = match code {
-        _ if is_sticky(code) => Error::unavailable(message).rule("R-6").device_lost(),
-        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::resource_exhausted(message),
-        _ => Error::external(message),
+        _ if is_sticky_error(code) => PluginError::unavailable(message).with_rule("R-6").as_device_lost(),
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => PluginError::resource_exhausted(message),
+        _ => PluginError::external(message),
     };
-    error.native(code as i64)
+    error.with_native_code(code as i64)
 }
 
 /// Whether something has happened that the driver was asked about.
-pub(crate) fn is_ready(state: Result<(), DriverError>) -> Result<bool, DriverError> {
+pub(crate) fn is_complete(state: Result<(), DriverError>) -> Result<bool, DriverError> {
     match state {
         Ok(()) => Ok(true),
         Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
@@ -49,16 +49,16 @@ pub(crate) fn is_ready(state: Result<(), DriverError>) -> Result<bool, DriverErr
 
 /// The error of a function of NVRTC that failed.
 #[track_caller]
-pub(crate) fn nvrtc_failed(function: &str, NvrtcError(code): NvrtcError) -> Error {
-    Error::external(format!("`{function}` of NVRTC failed with {}, `{code:?}`", code as u32))
-        .native(code as i64)
+pub(crate) fn nvrtc_error(function: &str, NvrtcError(code): NvrtcError) -> PluginError {
+    PluginError::external(format!("`{function}` of NVRTC failed with {}, `{code:?}`", code as u32))
+        .with_native_code(code as i64)
 }
 
 /// The error of a function of cuBLASLt that failed.
 #[track_caller]
-pub(crate) fn blas_failed(function: &str, CublasError(code): CublasError) -> Error {
-    Error::external(format!("`{function}` of cuBLASLt failed with {}, `{code:?}`", code as u32))
-        .native(code as i64)
+pub(crate) fn cublas_error(function: &str, CublasError(code): CublasError) -> PluginError {
+    PluginError::external(format!("`{function}` of cuBLASLt failed with {}, `{code:?}`", code as u32))
+        .with_native_code(code as i64)
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_breaks_a_context_is_told_apart_from_what_does_not() {
-        let code = |code| failed("cuLaunchKernel", DriverError(code)).code();
+        let code = |code| driver_error("cuLaunchKernel", DriverError(code)).code();
         assert_eq!(code(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), Code::UNAVAILABLE);
         assert_eq!(code(CUresult::CUDA_ERROR_OUT_OF_MEMORY), Code::RESOURCE_EXHAUSTED);
         assert_eq!(code(CUresult::CUDA_ERROR_INVALID_VALUE), Code::EXTERNAL);

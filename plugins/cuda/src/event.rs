@@ -6,62 +6,62 @@ use std::sync::Arc;
 
 use cudarc::driver::result::event;
 use cudarc::driver::sys::{CUevent, CUevent_flags};
-use oarlock_portable::Event;
+use oarlock_portable::GpuEvent;
 use oarlock_sdk::Result;
 
-use crate::context::{Context, Handle};
-use crate::error::is_ready;
-use crate::gpu::Cuda;
-use crate::queue::Queue;
+use crate::context::{DriverHandle, PrimaryContext};
+use crate::error::is_complete;
+use crate::gpu::CudaGpu;
+use crate::queue::CudaQueue;
 
 /// One event.
-pub(crate) struct Point {
-    context: Arc<Context>,
-    pub(crate) raw: Handle<CUevent>,
+pub(crate) struct CudaEvent {
+    context: Arc<PrimaryContext>,
+    pub(crate) raw: DriverHandle<CUevent>,
 }
 
-impl Point {
+impl CudaEvent {
     /// An event that knows its time.
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
-        let entered = context.enter()?;
-        let raw = entered.check("cuEventCreate", event::create(CUevent_flags::CU_EVENT_DEFAULT))?;
-        Ok(Self { context: Arc::clone(context), raw: Handle(raw) })
+    pub(crate) fn new(context: &Arc<PrimaryContext>) -> Result<Self> {
+        let entered = context.enter_context()?;
+        let raw = entered.check_result("cuEventCreate", event::create(CUevent_flags::CU_EVENT_DEFAULT))?;
+        Ok(Self { context: Arc::clone(context), raw: DriverHandle(raw) })
     }
 }
 
-impl Event<Cuda> for Point {
-    fn record(&self, queue: &Arc<Queue>) -> Result<()> {
-        queue.mark("cuEventRecord", |queue| {
+impl GpuEvent<CudaGpu> for CudaEvent {
+    fn record_on_queue(&self, queue: &Arc<CudaQueue>) -> Result<()> {
+        queue.record_point("cuEventRecord", |queue| {
             // SAFETY: stream and event are alive and of one context.
             unsafe { event::record(self.raw.0, queue) }
         })
     }
 
     fn has_happened(&self) -> Result<bool> {
-        let entered = self.context.enter()?;
+        let entered = self.context.enter_context()?;
         // SAFETY: the event is alive.
-        entered.check("cuEventQuery", is_ready(unsafe { event::query(self.raw.0) }))
+        entered.check_result("cuEventQuery", is_complete(unsafe { event::query(self.raw.0) }))
     }
 
-    fn wait(&self) -> Result<()> {
-        let entered = self.context.enter()?;
+    fn wait_until_happened(&self) -> Result<()> {
+        let entered = self.context.enter_context()?;
         // SAFETY: the event is alive.
-        entered.check("cuEventSynchronize", unsafe { event::synchronize(self.raw.0) })
+        entered.check_result("cuEventSynchronize", unsafe { event::synchronize(self.raw.0) })
     }
 
-    fn since(&self, start: &Self) -> Result<u64> {
-        let entered = self.context.enter()?;
+    fn elapsed_since(&self, start: &Self) -> Result<u64> {
+        let entered = self.context.enter_context()?;
         // SAFETY: both events are alive.
         let elapsed = unsafe { event::elapsed(start.raw.0, self.raw.0) };
-        let milliseconds = entered.check("cuEventElapsedTime", elapsed)?;
+        let milliseconds = entered.check_result("cuEventElapsedTime", elapsed)?;
         Ok((f64::from(milliseconds.max(0.0)) * 1e6) as u64)
     }
 }
 
-impl Drop for Point {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         // There is nobody to tell of a failure.
-        let _ = self.context.give_back("cuEventDestroy", || {
+        let _ = self.context.release_resource("cuEventDestroy", || {
             // SAFETY: the event is alive and not used after this; what waits for it goes on waiting.
             unsafe { event::destroy(self.raw.0) }
         });

@@ -11,26 +11,26 @@
 //! `cudarc` panics where a library or one of its functions is missing. Each library is looked for before it is called, and
 //! the SDK makes an error of a panic.
 
-mod blas;
 mod compiler;
 mod context;
+mod cublas;
+mod detected;
+mod discovery;
 mod error;
 mod event;
-mod find;
 mod gpu;
-mod idle;
 mod libraries;
 mod matmul;
-mod product;
+mod matmul_shape;
 mod program;
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use oarlock_portable::{Gpus, Store};
-use oarlock_sdk::{Host, Plugin, Result, SupportLevel, abi};
+use oarlock_portable::{GpuDevices, ProgramStore};
+use oarlock_sdk::{HostServices, Plugin, Result, SupportLevel, abi};
 
-use crate::gpu::Cuda;
+use crate::gpu::CudaGpu;
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -38,16 +38,16 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(host: &Host) -> Result<Plugin<Gpus<Cuda>>> {
-    let gpus = Gpus::new(host, Store::of_the_user());
+fn plugin(host: &HostServices) -> Result<Plugin<GpuDevices<CudaGpu>>> {
+    let gpus = GpuDevices::new(host, ProgramStore::for_user());
     // `CUDA_VISIBLE_DEVICES` is not declared, since the driver itself obeys it.
-    Ok(Plugin::device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", gpus)
-        .vendor("Oarlock")
-        .support(
+    Ok(Plugin::for_device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", gpus)
+        .with_vendor("Oarlock")
+        .with_support(
             SupportLevel::DRIVER_VERIFIED,
             "NVRTC compiled every kernel for sm_80, sm_90 and sm_100; not yet run on a chip",
         )
         .with_async()
-        .kernels(oarlock_portable::kernels())
-        .kernels([matmul::kernel()]))
+        .with_kernels(oarlock_portable::all_kernels())
+        .with_kernels([matmul::matmul_kernel()]))
 }

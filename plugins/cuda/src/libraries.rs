@@ -8,11 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
-use oarlock_sdk::directory_of_plugin;
+use oarlock_sdk::plugin_directory;
 
 /// A library of CUDA.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct CudaLibrary {
     /// The name of its file.
     file: &'static str,
     /// The directory of the package that brings it, from the one that packages lie in.
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 }
 
 #[cfg(not(feature = "cuda13"))]
-pub(crate) const NVRTC: Wanted = Wanted {
+pub(crate) const NVRTC_LIBRARY: CudaLibrary = CudaLibrary {
     file: "libnvrtc.so.12",
     directory: "nvidia/cuda_nvrtc/lib",
     package: "nvidia-cuda-nvrtc-cu12",
@@ -32,7 +32,7 @@ pub(crate) const NVRTC: Wanted = Wanted {
 };
 
 #[cfg(not(feature = "cuda13"))]
-pub(crate) const BLAS: Wanted = Wanted {
+pub(crate) const CUBLAS_LIBRARY: CudaLibrary = CudaLibrary {
     file: "libcublasLt.so.12",
     directory: "nvidia/cublas/lib",
     package: "nvidia-cublas-cu12",
@@ -40,7 +40,7 @@ pub(crate) const BLAS: Wanted = Wanted {
 };
 
 #[cfg(feature = "cuda13")]
-pub(crate) const NVRTC: Wanted = Wanted {
+pub(crate) const NVRTC_LIBRARY: CudaLibrary = CudaLibrary {
     file: "libnvrtc.so.13",
     directory: "nvidia/cu13/lib",
     package: "nvidia-cuda-nvrtc",
@@ -48,7 +48,7 @@ pub(crate) const NVRTC: Wanted = Wanted {
 };
 
 #[cfg(feature = "cuda13")]
-pub(crate) const BLAS: Wanted = Wanted {
+pub(crate) const CUBLAS_LIBRARY: CudaLibrary = CudaLibrary {
     file: "libcublasLt.so.13",
     directory: "nvidia/cu13/lib",
     package: "nvidia-cublas",
@@ -56,21 +56,21 @@ pub(crate) const BLAS: Wanted = Wanted {
 };
 
 /// Opens a library for as long as the process runs, if it is anywhere.
-pub(crate) fn open(wanted: Wanted) {
-    if keep(Path::new(wanted.file)) {
+pub(crate) fn open_library(wanted: CudaLibrary) {
+    if open_permanently(Path::new(wanted.file)) {
         return;
     }
-    let Some(packages) = packages() else { return };
+    let Some(packages) = python_packages_directory() else { return };
     let directory = packages.join(wanted.directory);
-    for file in beside(&directory, wanted) {
-        keep(&file);
+    for file in companion_files(&directory, wanted) {
+        open_permanently(&file);
     }
-    keep(&directory.join(wanted.file));
+    open_permanently(&directory.join(wanted.file));
 }
 
 /// What to say where there is none.
-pub(crate) fn missing(wanted: Wanted) -> String {
-    let place = packages().map_or_else(String::new, |packages| {
+pub(crate) fn missing_library_message(wanted: CudaLibrary) -> String {
+    let place = python_packages_directory().map_or_else(String::new, |packages| {
         format!(" or in `{}`", packages.join(wanted.directory).display())
     });
     format!(
@@ -81,12 +81,12 @@ pub(crate) fn missing(wanted: Wanted) -> String {
 }
 
 /// The directory that the packages lie in of which this plugin is one.
-fn packages() -> Option<PathBuf> {
-    directory_of_plugin()?.parent().map(PathBuf::from)
+fn python_packages_directory() -> Option<PathBuf> {
+    plugin_directory()?.parent().map(PathBuf::from)
 }
 
 /// The files that have to be open before the library looks for them.
-fn beside(directory: &Path, wanted: Wanted) -> Vec<PathBuf> {
+fn companion_files(directory: &Path, wanted: CudaLibrary) -> Vec<PathBuf> {
     let Some(begin) = wanted.beside else { return Vec::new() };
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -96,7 +96,7 @@ fn beside(directory: &Path, wanted: Wanted) -> Vec<PathBuf> {
 }
 
 /// Opens a library and never closes it; says whether that went well.
-fn keep(file: &Path) -> bool {
+fn open_permanently(file: &Path) -> bool {
     // SAFETY: opening these libraries of NVIDIA runs nothing but their own start; who can write where they lie can write the
     // plugin itself.
     let opened = unsafe { Library::new(file) };
@@ -113,22 +113,25 @@ mod tests {
         for name in ["libnvrtc-builtins.so.12.9", "libnvrtc.so.12", "libother.so"] {
             std::fs::write(directory.path().join(name), "").expect("a file");
         }
-        assert_eq!(beside(directory.path(), NVRTC), [directory.path().join("libnvrtc-builtins.so.12.9")]);
-        assert!(beside(directory.path(), BLAS).is_empty());
-        assert!(beside(Path::new("/nowhere"), NVRTC).is_empty());
+        assert_eq!(
+            companion_files(directory.path(), NVRTC_LIBRARY),
+            [directory.path().join("libnvrtc-builtins.so.12.9")]
+        );
+        assert!(companion_files(directory.path(), CUBLAS_LIBRARY).is_empty());
+        assert!(companion_files(Path::new("/nowhere"), NVRTC_LIBRARY).is_empty());
     }
 
     #[test]
     fn a_file_that_is_no_library_is_passed_over() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(!keep(file.path()));
-        assert!(keep(Path::new("libc.so.6")));
+        assert!(!open_permanently(file.path()));
+        assert!(open_permanently(Path::new("libc.so.6")));
     }
 
     #[test]
     fn what_is_missing_is_said_with_where_it_was_sought_and_what_brings_it() {
-        let text = missing(NVRTC);
-        assert!(text.contains(NVRTC.file) && text.contains(NVRTC.package), "{text}");
-        assert!(text.contains(NVRTC.directory), "{text}");
+        let text = missing_library_message(NVRTC_LIBRARY);
+        assert!(text.contains(NVRTC_LIBRARY.file) && text.contains(NVRTC_LIBRARY.package), "{text}");
+        assert!(text.contains(NVRTC_LIBRARY.directory), "{text}");
     }
 }

@@ -14,168 +14,197 @@ use cudarc::driver::sys::{
     CUevent_wait_flags, CUresult, CUstream, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuStreamAddCallback,
     cuStreamQuery,
 };
-use oarlock_portable::{Argument, Grid, Place, Queue as Commands, Reached};
+use oarlock_portable::{BlockOffset, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback};
 use oarlock_sdk::{Result, Stream};
 
-use crate::context::{Context, Entered, Handle};
-use crate::error::{failed, is_ready};
-use crate::event::Point;
-use crate::gpu::{Address, Cuda};
-use crate::program::Program;
+use crate::context::{CurrentContext, DriverHandle, PrimaryContext};
+use crate::error::{driver_error, is_complete};
+use crate::event::CudaEvent;
+use crate::gpu::{CudaAddress, CudaGpu};
+use crate::program::CudaProgram;
 
 /// One stream.
-pub(crate) struct Queue {
-    context: Arc<Context>,
-    raw: Handle<CUstream>,
+pub(crate) struct CudaQueue {
+    context: Arc<PrimaryContext>,
+    raw: DriverHandle<CUstream>,
     /// Whether calls finish before they return.
     is_own: bool,
 }
 
 /// Where a place is on the device.
-fn address(place: Place<'_, Address>) -> u64 {
+fn device_address(place: BlockOffset<'_, CudaAddress>) -> u64 {
     place.block.0 + place.offset
 }
 
-impl Queue {
+impl CudaQueue {
     /// A stream that waits for no other. Smaller priorities come first, and the driver brings them into its range.
-    pub(crate) fn new(context: &Arc<Context>, handle: Stream, priority: i32) -> Result<Self> {
-        let entered = context.enter()?;
+    pub(crate) fn new(context: &Arc<PrimaryContext>, handle: Stream, priority: i32) -> Result<Self> {
+        let entered = context.enter_context()?;
         let raw = stream::create_with_priority(stream::StreamKind::NonBlocking, priority);
-        let raw = entered.check("cuStreamCreateWithPriority", raw)?;
-        Ok(Self { context: Arc::clone(context), raw: Handle(raw), is_own: handle.0 == 0 })
+        let raw = entered.check_result("cuStreamCreateWithPriority", raw)?;
+        Ok(Self { context: Arc::clone(context), raw: DriverHandle(raw), is_own: handle.0 == 0 })
     }
 
     /// Puts work into the stream with a function of the driver. In the device's own stream it is done when this returns.
-    fn put(&self, function: &str, enqueue: impl FnOnce(CUstream) -> Result<(), DriverError>) -> Result<()> {
-        self.run(|entered, stream| entered.check(function, enqueue(stream)))
+    fn enqueue_driver_work(
+        &self,
+        function: &str,
+        enqueue: impl FnOnce(CUstream) -> Result<(), DriverError>,
+    ) -> Result<()> {
+        self.enqueue_library_work(|entered, stream| entered.check_result(function, enqueue(stream)))
     }
 
     /// The same for work that another library of CUDA puts into the stream.
-    pub(crate) fn run(&self, enqueue: impl FnOnce(&Entered<'_>, CUstream) -> Result<()>) -> Result<()> {
-        let entered = self.context.enter()?;
+    pub(crate) fn enqueue_library_work(
+        &self,
+        enqueue: impl FnOnce(&CurrentContext<'_>, CUstream) -> Result<()>,
+    ) -> Result<()> {
+        let entered = self.context.enter_context()?;
         enqueue(&entered, self.raw.0)?;
         if self.is_own {
             // SAFETY: the stream is alive.
-            entered.check("cuStreamSynchronize", unsafe { stream::synchronize(self.raw.0) })?;
+            entered.check_result("cuStreamSynchronize", unsafe { stream::synchronize(self.raw.0) })?;
         }
         Ok(())
     }
 
     /// Puts a point into the stream, which is not waited for.
-    pub(crate) fn mark(
+    pub(crate) fn record_point(
         &self,
         function: &str,
         enqueue: impl FnOnce(CUstream) -> Result<(), DriverError>,
     ) -> Result<()> {
-        self.context.enter()?.check(function, enqueue(self.raw.0))
+        self.context.enter_context()?.check_result(function, enqueue(self.raw.0))
     }
 }
 
-impl Commands<Cuda> for Queue {
-    unsafe fn write(&self, target: Place<'_, Address>, source: *const u8, size: usize) -> Result<()> {
-        self.put("cuMemcpyHtoDAsync", |stream| {
+impl Commands<CudaGpu> for CudaQueue {
+    unsafe fn enqueue_write(
+        &self,
+        target: BlockOffset<'_, CudaAddress>,
+        source: *const u8,
+        size: usize,
+    ) -> Result<()> {
+        self.enqueue_driver_work("cuMemcpyHtoDAsync", |stream| {
             // SAFETY: the range lies in a block that is alive, and the caller vouches for the source.
-            unsafe { cuMemcpyHtoDAsync_v2(address(target), source.cast(), size, stream) }.result()
+            unsafe { cuMemcpyHtoDAsync_v2(device_address(target), source.cast(), size, stream) }.result()
         })
     }
 
-    unsafe fn read(&self, target: *mut u8, source: Place<'_, Address>, size: usize) -> Result<()> {
-        self.put("cuMemcpyDtoHAsync", |stream| {
+    unsafe fn enqueue_read(
+        &self,
+        target: *mut u8,
+        source: BlockOffset<'_, CudaAddress>,
+        size: usize,
+    ) -> Result<()> {
+        self.enqueue_driver_work("cuMemcpyDtoHAsync", |stream| {
             // SAFETY: the range lies in a block that is alive, and the caller vouches for the target.
-            unsafe { cuMemcpyDtoHAsync_v2(target.cast(), address(source), size, stream) }.result()
+            unsafe { cuMemcpyDtoHAsync_v2(target.cast(), device_address(source), size, stream) }.result()
         })
     }
 
-    fn copy(&self, target: Place<'_, Address>, source: Place<'_, Address>, size: usize) -> Result<()> {
-        self.put("cuMemcpyDtoDAsync", |stream| {
+    fn enqueue_copy(
+        &self,
+        target: BlockOffset<'_, CudaAddress>,
+        source: BlockOffset<'_, CudaAddress>,
+        size: usize,
+    ) -> Result<()> {
+        self.enqueue_driver_work("cuMemcpyDtoDAsync", |stream| {
             // SAFETY: both ranges lie in blocks that are alive.
-            unsafe { memcpy_dtod_async(address(target), address(source), size, stream) }
+            unsafe { memcpy_dtod_async(device_address(target), device_address(source), size, stream) }
         })
     }
 
     /// The driver goes by way of the host where it must.
-    fn copy_to_peer(
+    fn enqueue_copy_to_peer(
         &self,
-        (peer, target): (&Cuda, Place<'_, Address>),
-        source: Place<'_, Address>,
+        (peer, target): (&CudaGpu, BlockOffset<'_, CudaAddress>),
+        source: BlockOffset<'_, CudaAddress>,
         size: usize,
     ) -> Result<()> {
-        self.put("cuMemcpyPeerAsync", |stream| {
-            let (here, there) = (self.context.raw(), peer.context.raw());
+        self.enqueue_driver_work("cuMemcpyPeerAsync", |stream| {
+            let (here, there) = (self.context.as_raw(), peer.context.as_raw());
             // SAFETY: both ranges lie in blocks that are alive, each of the device whose context is named.
-            unsafe { memcpy_peer_async(there, address(target), here, address(source), size, stream) }
+            unsafe {
+                memcpy_peer_async(there, device_address(target), here, device_address(source), size, stream)
+            }
         })
     }
 
-    fn fill(&self, target: Place<'_, Address>, byte: u8, size: usize) -> Result<()> {
-        self.put("cuMemsetD8Async", |stream| {
+    fn enqueue_fill(&self, target: BlockOffset<'_, CudaAddress>, byte: u8, size: usize) -> Result<()> {
+        self.enqueue_driver_work("cuMemsetD8Async", |stream| {
             // SAFETY: the range lies in a block that is alive.
-            unsafe { memset_d8_async(address(target), byte, size, stream) }
+            unsafe { memset_d8_async(device_address(target), byte, size, stream) }
         })
     }
 
-    fn launch(&self, program: &Program, grid: Grid, arguments: &[Argument<'_, Address>]) -> Result<()> {
+    fn launch_program(
+        &self,
+        program: &CudaProgram,
+        grid: LaunchGrid,
+        arguments: &[LaunchArgument<'_, CudaAddress>],
+    ) -> Result<()> {
         const NOTHING: &u64 = &0;
-        let place = |argument: &Argument<'_, Address>| -> *mut c_void {
+        let place = |argument: &LaunchArgument<'_, CudaAddress>| -> *mut c_void {
             match argument {
-                Argument::Memory(Some(Address(address))) => (&raw const *address).cast_mut().cast(),
-                Argument::Memory(None) => (&raw const *NOTHING).cast_mut().cast(),
-                Argument::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
+                LaunchArgument::Memory(Some(CudaAddress(address))) => (&raw const *address).cast_mut().cast(),
+                LaunchArgument::Memory(None) => (&raw const *NOTHING).cast_mut().cast(),
+                LaunchArgument::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
             }
         };
         let mut places: Vec<*mut c_void> = arguments.iter().map(place).collect();
         let (groups, block) = ((grid.groups, 1, 1), (grid.block[0], grid.block[1], 1));
-        self.put("cuLaunchKernel", |stream| {
+        self.enqueue_driver_work("cuLaunchKernel", |stream| {
             // SAFETY: function and stream are alive and of one context, and there is a place for each parameter, which is
             // read before the call returns. What the kernel touches lies in blocks that the caller has checked.
             unsafe { launch_kernel(program.function.0, groups, block, 0, stream, &mut places) }
         })
     }
 
-    fn finish(&self) -> Result<()> {
-        let entered = self.context.enter()?;
+    fn finish_queue(&self) -> Result<()> {
+        let entered = self.context.enter_context()?;
         // SAFETY: the stream is alive.
-        entered.check("cuStreamSynchronize", unsafe { stream::synchronize(self.raw.0) })
+        entered.check_result("cuStreamSynchronize", unsafe { stream::synchronize(self.raw.0) })
     }
 
-    fn drain(&self) -> Result<()> {
+    fn drain_queue(&self) -> Result<()> {
         // SAFETY: the stream is alive.
-        self.context.give_back("cuStreamSynchronize", || unsafe { stream::synchronize(self.raw.0) })
+        self.context.release_resource("cuStreamSynchronize", || unsafe { stream::synchronize(self.raw.0) })
     }
 
     fn is_empty(&self) -> Result<bool> {
-        let entered = self.context.enter()?;
+        let entered = self.context.enter_context()?;
         // SAFETY: the stream is alive.
         let state = unsafe { cuStreamQuery(self.raw.0) };
-        entered.check("cuStreamQuery", is_ready(state.result()))
+        entered.check_result("cuStreamQuery", is_complete(state.result()))
     }
 
-    fn wait_for(&self, event: &Point) -> Result<()> {
-        self.mark("cuStreamWaitEvent", |queue| {
+    fn wait_for_event(&self, event: &CudaEvent) -> Result<()> {
+        self.record_point("cuStreamWaitEvent", |queue| {
             // SAFETY: stream and event are alive.
             unsafe { stream::wait_event(queue, event.raw.0, CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
         })
     }
 
-    fn call_back(&self, reached: Reached) -> Result<()> {
-        let waiting = Arc::new(Waiting(Mutex::new(Some(reached))));
+    fn enqueue_callback(&self, reached: StreamCallback) -> Result<()> {
+        let waiting = Arc::new(HeldCallback(Mutex::new(Some(reached))));
         let held = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();
-        let added = self.mark("cuStreamAddCallback", |stream| {
+        let added = self.record_point("cuStreamAddCallback", |stream| {
             // SAFETY: the stream is alive, and the driver hands the pointer to `hand_over` once or never.
-            unsafe { cuStreamAddCallback(stream, Some(hand_over), held, 0) }.result()
+            unsafe { cuStreamAddCallback(stream, Some(on_stream_reached), held, 0) }.result()
         });
         if added.is_err() {
             // The driver may tell of an earlier failure here and call back nevertheless, so what it holds is left to it, empty.
-            waiting.take();
+            waiting.take_callback();
         }
         added
     }
 }
 
-impl Drop for Queue {
+impl Drop for CudaQueue {
     fn drop(&mut self) {
         // There is nobody to tell of a failure.
-        let _ = self.context.give_back("cuStreamDestroy", || {
+        let _ = self.context.release_resource("cuStreamDestroy", || {
             // SAFETY: the stream is alive and not used after this; what is in it still gets done.
             unsafe { stream::destroy(self.raw.0) }
         });
@@ -183,18 +212,20 @@ impl Drop for Queue {
 }
 
 /// What the driver holds until the stream gets there. The function is taken out by whoever calls it.
-struct Waiting(Mutex<Option<Reached>>);
+struct HeldCallback(Mutex<Option<StreamCallback>>);
 
-impl Waiting {
-    fn take(&self) -> Option<Reached> {
+impl HeldCallback {
+    fn take_callback(&self) -> Option<StreamCallback> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-unsafe extern "C" fn hand_over(_stream: CUstream, status: CUresult, held: *mut c_void) {
+unsafe extern "C" fn on_stream_reached(_stream: CUstream, status: CUresult, held: *mut c_void) {
     // SAFETY: the driver hands back the pointer of `call_back`, once.
-    let waiting = unsafe { Arc::from_raw(held.cast_const().cast::<Waiting>()) };
-    if let Some(reached) = waiting.take() {
-        reached.hand_over(status.result().err().map(|error| failed("work before the callback", error)));
+    let waiting = unsafe { Arc::from_raw(held.cast_const().cast::<HeldCallback>()) };
+    if let Some(reached) = waiting.take_callback() {
+        reached.queue_callback(
+            status.result().err().map(|error| driver_error("work before the callback", error)),
+        );
     }
 }

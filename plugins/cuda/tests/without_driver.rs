@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use oarlock_plugin_cuda::QUERY;
-use oarlock_portable::testing::Machine;
+use oarlock_portable::testing::PluginMachine;
 
 #[test]
 fn a_machine_without_a_driver_gets_a_sentence() {
-    match Machine::start(QUERY) {
+    match PluginMachine::start_plugin(QUERY) {
         // Written past the capture of the test harness.
         Ok(_) => writeln!(std::io::stderr(), "SKIPPED: there is a CUDA device").unwrap(),
         Err(reason) => {

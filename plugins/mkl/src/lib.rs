@@ -17,8 +17,8 @@ use core::ffi::c_int;
 use std::sync::Arc;
 
 use libloading::os::unix::Library as Opened;
-use oarlock_blas::{Cblas, Library, Wanted, function};
-use oarlock_sdk::{Host, Plugin, Result, abi, ensure};
+use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
+use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -26,7 +26,7 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-const WANTED: Wanted = Wanted {
+const MKL_REQUIREMENT: BlasRequirement = BlasRequirement {
     name: "MKL",
     files: &["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"],
     directories: &["/opt/intel/oneapi/mkl/latest/lib"],
@@ -35,39 +35,39 @@ const WANTED: Wanted = Wanted {
     remedy: "`pip install mkl`",
 };
 
-fn plugin(host: &Host) -> Result<Plugin> {
-    let library = Arc::new(Library::find(&WANTED, host, setup)?);
-    Ok(Plugin::without_device("oarlock-mkl", env!("CARGO_PKG_VERSION"))
-        .vendor("Oarlock")
-        .kernels(oarlock_blas::kernels(&library, host)))
+fn plugin(host: &HostServices) -> Result<Plugin> {
+    let library = Arc::new(BlasLibrary::find_library(&MKL_REQUIREMENT, host, configure_mkl)?);
+    Ok(Plugin::for_kernels("oarlock-mkl", env!("CARGO_PKG_VERSION"))
+        .with_vendor("Oarlock")
+        .with_kernels(oarlock_blas::blas_kernels(&library, host)))
 }
 
-type SetLayer = unsafe extern "C" fn(c_int) -> c_int;
+type SetInterfaceLayer = unsafe extern "C" fn(c_int) -> c_int;
 
 /// The number of the layer that counts with 32 bits.
-const LP64: c_int = 0;
+const LP64_INTERFACE: c_int = 0;
 /// The bit of the layer that counts with 64 bits; another says how complex numbers are returned, which is not used here.
-const ILP64: c_int = 1;
+const ILP64_INTERFACE: c_int = 1;
 /// The number of the layer without threads.
-const SEQUENTIAL: c_int = 1;
+const SEQUENTIAL_THREADING: c_int = 1;
 
-fn setup(opened: &'static Opened) -> Result<Cblas> {
-    let cblas = Cblas::new(opened)?;
+fn configure_mkl(opened: &'static Opened) -> Result<CblasFunctions> {
+    let cblas = CblasFunctions::new(opened)?;
     // SAFETY: these are the types of the functions in every version of MKL, and they may be called at any time.
     let interface = unsafe {
-        let set_interface = function::<SetLayer>(opened, "MKL_Set_Interface_Layer")?;
-        let set_threading = function::<SetLayer>(opened, "MKL_Set_Threading_Layer")?;
-        set_threading(SEQUENTIAL);
-        set_interface(LP64)
+        let set_interface = resolve_function::<SetInterfaceLayer>(opened, "MKL_Set_Interface_Layer")?;
+        let set_threading = resolve_function::<SetInterfaceLayer>(opened, "MKL_Set_Threading_Layer")?;
+        set_threading(SEQUENTIAL_THREADING);
+        set_interface(LP64_INTERFACE)
     };
-    counts_with_32_bits(interface)?;
+    check_lp64_interface(interface)?;
     Ok(cblas)
 }
 
 /// Refuses an interface layer that other code of the process chose before.
-fn counts_with_32_bits(interface: c_int) -> Result<()> {
+fn check_lp64_interface(interface: c_int) -> Result<()> {
     ensure!(
-        interface >= 0 && interface & ILP64 == 0,
+        interface >= 0 && interface & ILP64_INTERFACE == 0,
         unimplemented,
         "expected an MKL that counts with 32 bits, found one set to interface layer {interface} by other code of this process"
     );
@@ -80,10 +80,12 @@ mod tests {
 
     #[test]
     fn an_interface_with_64_bits_is_refused() {
-        for interface in [ILP64, ILP64 | 2, -1] {
-            let error = counts_with_32_bits(interface).unwrap_err();
+        for interface in [ILP64_INTERFACE, ILP64_INTERFACE | 2, -1] {
+            let error = check_lp64_interface(interface).unwrap_err();
             assert!(error.message().contains(&format!("interface layer {interface} ")), "{error}");
         }
-        assert!(counts_with_32_bits(LP64).is_ok() && counts_with_32_bits(LP64 | 2).is_ok());
+        assert!(
+            check_lp64_interface(LP64_INTERFACE).is_ok() && check_lp64_interface(LP64_INTERFACE | 2).is_ok()
+        );
     }
 }

@@ -18,8 +18,8 @@ use core::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 
 use libloading::os::unix::Library as Opened;
-use oarlock_blas::{Cblas, Library, Wanted, function};
-use oarlock_sdk::{Host, Plugin, Result, abi, ensure};
+use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
+use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -28,7 +28,7 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 oarlock_sdk::export!(plugin);
 
 /// Builds with threads, which lock what calls from several threads share, come first.
-const WANTED: Wanted = Wanted {
+const OPENBLAS_REQUIREMENT: BlasRequirement = BlasRequirement {
     name: "OpenBLAS",
     files: &["libopenblas.so.0", "libopenblasp.so.0", "libopenblas.so"],
     directories: &[],
@@ -36,29 +36,29 @@ const WANTED: Wanted = Wanted {
     remedy: "`apt install libopenblas0-pthread`",
 };
 
-fn plugin(host: &Host) -> Result<Plugin> {
-    let library = Arc::new(Library::find(&WANTED, host, setup)?);
-    Ok(Plugin::without_device("oarlock-openblas", env!("CARGO_PKG_VERSION"))
-        .vendor("Oarlock")
-        .kernels(oarlock_blas::kernels(&library, host)))
+fn plugin(host: &HostServices) -> Result<Plugin> {
+    let library = Arc::new(BlasLibrary::find_library(&OPENBLAS_REQUIREMENT, host, configure_openblas)?);
+    Ok(Plugin::for_kernels("oarlock-openblas", env!("CARGO_PKG_VERSION"))
+        .with_vendor("Oarlock")
+        .with_kernels(oarlock_blas::blas_kernels(&library, host)))
 }
 
-type SetThreads = unsafe extern "C" fn(c_int);
-type Number = unsafe extern "C" fn() -> c_int;
-type Text = unsafe extern "C" fn() -> *const c_char;
+type SetThreadCount = unsafe extern "C" fn(c_int);
+type QueryNumber = unsafe extern "C" fn() -> c_int;
+type QueryText = unsafe extern "C" fn() -> *const c_char;
 
 /// What `openblas_get_parallel` says of a build; OpenMP keeps a number of threads for each thread that calls it.
 const SINGLE_THREADED: c_int = 0;
 const OPENMP: c_int = 2;
 
-fn setup(opened: &'static Opened) -> Result<Cblas> {
-    let cblas = Cblas::new(opened)?;
+fn configure_openblas(opened: &'static Opened) -> Result<CblasFunctions> {
+    let cblas = CblasFunctions::new(opened)?;
     // SAFETY: these are the types of the functions in every version of OpenBLAS.
     let (config, parallel, set_threads) = unsafe {
         (
-            function::<Text>(opened, "openblas_get_config"),
-            function::<Number>(opened, "openblas_get_parallel"),
-            function::<SetThreads>(opened, "openblas_set_num_threads"),
+            resolve_function::<QueryText>(opened, "openblas_get_config"),
+            resolve_function::<QueryNumber>(opened, "openblas_get_parallel"),
+            resolve_function::<SetThreadCount>(opened, "openblas_set_num_threads"),
         )
     };
     let (Ok(config), Ok(parallel), Ok(set_threads)) = (config, parallel, set_threads) else {
@@ -66,24 +66,24 @@ fn setup(opened: &'static Opened) -> Result<Cblas> {
     };
     // SAFETY: both may be called at any time; the text ends with a zero and is overwritten only by the next call.
     let (config, parallel) = unsafe { (CStr::from_ptr(config()).to_string_lossy().into_owned(), parallel()) };
-    match threads(&config, parallel)? {
+    match thread_count_scope(&config, parallel)? {
         // SAFETY: it may be called on any thread at any time.
-        Threads::OfProcess => unsafe { set_threads(1) },
+        ThreadCountScope::OfProcess => unsafe { set_threads(1) },
         // SAFETY: as above.
-        Threads::OfEachCaller => return Ok(unsafe { cblas.staying_alone_by(set_threads) }),
+        ThreadCountScope::OfEachCaller => return Ok(unsafe { cblas.with_thread_limiter(set_threads) }),
     }
     Ok(cblas)
 }
 
 /// Whom a number of threads belongs to.
 #[derive(Debug, PartialEq)]
-enum Threads {
+enum ThreadCountScope {
     OfProcess,
     OfEachCaller,
 }
 
 /// What to make of a build, by what it says of itself.
-fn threads(config: &str, parallel: c_int) -> Result<Threads> {
+fn thread_count_scope(config: &str, parallel: c_int) -> Result<ThreadCountScope> {
     ensure!(
         !config.contains("USE64BITINT"),
         unimplemented,
@@ -94,9 +94,9 @@ fn threads(config: &str, parallel: c_int) -> Result<Threads> {
         unimplemented,
         "expected an OpenBLAS that may be called from several threads, found one that is built without threads; \
          install one with {}",
-        WANTED.remedy
+        OPENBLAS_REQUIREMENT.remedy
     );
-    Ok(if parallel == OPENMP { Threads::OfEachCaller } else { Threads::OfProcess })
+    Ok(if parallel == OPENMP { ThreadCountScope::OfEachCaller } else { ThreadCountScope::OfProcess })
 }
 
 #[cfg(test)]
@@ -105,15 +105,21 @@ mod tests {
 
     #[test]
     fn builds_that_count_otherwise_or_have_no_threads_are_refused() {
-        let wide = threads("OpenBLAS 0.3.21 USE64BITINT DYNAMIC_ARCH", 1).unwrap_err();
+        let wide = thread_count_scope("OpenBLAS 0.3.21 USE64BITINT DYNAMIC_ARCH", 1).unwrap_err();
         assert!(wide.message().ends_with("found one that counts with 64"), "{wide}");
-        let alone = threads("OpenBLAS 0.3.21 SINGLE_THREADED", 0).unwrap_err();
+        let alone = thread_count_scope("OpenBLAS 0.3.21 SINGLE_THREADED", 0).unwrap_err();
         assert!(alone.message().contains("found one that is built without threads"), "{alone}");
     }
 
     #[test]
     fn threads_are_set_once_or_by_each_caller() {
-        assert_eq!(threads("OpenBLAS 0.3.21 DYNAMIC_ARCH", 1).unwrap(), Threads::OfProcess);
-        assert_eq!(threads("OpenBLAS 0.3.21 USE_OPENMP", 2).unwrap(), Threads::OfEachCaller);
+        assert_eq!(
+            thread_count_scope("OpenBLAS 0.3.21 DYNAMIC_ARCH", 1).unwrap(),
+            ThreadCountScope::OfProcess
+        );
+        assert_eq!(
+            thread_count_scope("OpenBLAS 0.3.21 USE_OPENMP", 2).unwrap(),
+            ThreadCountScope::OfEachCaller
+        );
     }
 }

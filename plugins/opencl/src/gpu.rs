@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-use oarlock_portable::{Compiled, ENTRY, Found, Gpu, Language};
-use oarlock_sdk::{Error, Host, HostPointer, Result, Stream, ensure};
+use oarlock_portable::{CompiledProgram, DiscoveredGpus, Gpu, KERNEL_ENTRY_POINT, KernelLanguage};
+use oarlock_sdk::{HostPointer, HostServices, PluginError, Result, Stream, ensure};
 use opencl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
 use opencl3::context::Context;
 use opencl3::kernel::Kernel;
@@ -16,91 +16,93 @@ use opencl3::memory::{
 use opencl3::program::Program as Source;
 use opencl3::types::CL_TRUE;
 
-use crate::error::failed;
-use crate::event::Point;
-use crate::find;
-use crate::idle::Idle;
-use crate::queue::Queue;
+use crate::detected::DetectedOpenClDevice;
+use crate::discovery;
+use crate::error::driver_error;
+use crate::event::OpenClEvent;
+use crate::queue::OpenClQueue;
 
 /// How many lines of what the compiler says a user gets to see.
 const LOG_LINES: usize = 12;
 
 /// One device in use.
-pub(crate) struct OpenCl {
-    idle: Idle,
+pub(crate) struct OpenClGpu {
+    idle: DetectedOpenClDevice,
     context: Context,
     /// Where page-locked memory is mapped.
-    mapping: Queue,
+    mapping: OpenClQueue,
 }
 
 /// A compiled program. Its arguments are set one by one, so that one thread at a time can launch it.
-pub(crate) struct Program(pub(crate) Mutex<Kernel>);
+pub(crate) struct OpenClProgram(pub(crate) Mutex<Kernel>);
 
 /// Page-locked memory: a buffer of the driver, mapped as long as it lives.
-pub(crate) struct Pinned {
+pub(crate) struct MappedBuffer {
     buffer: Buffer<u8>,
     address: usize,
 }
 
-impl OpenCl {
-    fn buffer(&self, flags: cl_mem_flags, size: u64) -> Result<Buffer<u8>> {
+impl OpenClGpu {
+    fn create_buffer(&self, flags: cl_mem_flags, size: u64) -> Result<Buffer<u8>> {
         // SAFETY: the context is alive, and no host memory is handed over.
         let buffer = unsafe { Buffer::create(&self.context, flags, size as usize, std::ptr::null_mut()) };
-        buffer.map_err(|error| failed("clCreateBuffer", error))
+        buffer.map_err(|error| driver_error("clCreateBuffer", error))
     }
 
-    fn build(&self, mut source: Source) -> Result<(Program, Source)> {
+    fn build_program(&self, mut source: Source) -> Result<(OpenClProgram, Source)> {
         source.build(self.context.devices(), &self.idle.options).map_err(|error| {
             let log = source.get_build_log(self.context.default_device()).unwrap_or_default();
             let lines: Vec<&str> = log.trim().lines().take(LOG_LINES).collect();
             let name = &self.idle.name;
-            Error::external(format!("the OpenCL compiler of `{name}` says: {}", lines.join("\n")))
-                .native(error.0.into())
+            PluginError::external(format!("the OpenCL compiler of `{name}` says: {}", lines.join("\n")))
+                .with_native_code(error.0.into())
         })?;
-        let kernel = Kernel::create(&source, ENTRY).map_err(|error| failed("clCreateKernel", error))?;
-        Ok((Program(Mutex::new(kernel)), source))
+        let kernel = Kernel::create(&source, KERNEL_ENTRY_POINT)
+            .map_err(|error| driver_error("clCreateKernel", error))?;
+        Ok((OpenClProgram(Mutex::new(kernel)), source))
     }
 }
 
-impl Gpu for OpenCl {
-    type Idle = Idle;
+impl Gpu for OpenClGpu {
+    type DetectedDevice = DetectedOpenClDevice;
     type Block = Arc<Buffer<u8>>;
-    type Pinned = Pinned;
-    type Queue = Queue;
-    type Event = Point;
-    type Program = Program;
+    type Pinned = MappedBuffer;
+    type Queue = OpenClQueue;
+    type Event = OpenClEvent;
+    type Program = OpenClProgram;
 
-    fn find(host: &Host) -> Result<Found<Self>> {
-        find::find(host)
+    fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<Self>> {
+        discovery::find_devices(host)
     }
 
-    fn open(idle: &Idle) -> Result<Self> {
-        let _turn = find::turn();
-        let context = Context::from_device(&idle.device).map_err(|error| failed("clCreateContext", error))?;
-        let mapping = Queue::new(&context, Stream(0))?;
+    fn open_device(idle: &DetectedOpenClDevice) -> Result<Self> {
+        let _turn = discovery::lock_driver_setup();
+        let context =
+            Context::from_device(&idle.device).map_err(|error| driver_error("clCreateContext", error))?;
+        let mapping = OpenClQueue::new(&context, Stream(0))?;
         Ok(Self { idle: idle.clone(), context, mapping })
     }
 
-    fn allocate(&self, size: u64) -> Result<Self::Block> {
-        self.buffer(CL_MEM_READ_WRITE, size).map(Arc::new)
+    fn allocate_block(&self, size: u64) -> Result<Self::Block> {
+        self.create_buffer(CL_MEM_READ_WRITE, size).map(Arc::new)
     }
 
-    fn free(&self, block: Self::Block) -> Result<()> {
+    fn free_block(&self, block: Self::Block) -> Result<()> {
         // The driver keeps the memory for the commands that are in a queue.
         drop(block);
         Ok(())
     }
 
-    fn allocate_pinned(&self, size: u64) -> Result<(HostPointer, Pinned)> {
+    fn allocate_pinned(&self, size: u64) -> Result<(HostPointer, MappedBuffer)> {
         let most = self.idle.largest_block;
         ensure!(
             size <= most,
             resource_exhausted,
             "expected a request for at most {most} bytes of page-locked memory, found {size}"
         );
-        let buffer = self.buffer(CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size)?;
+        let buffer = self.create_buffer(CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size)?;
         let mut address = std::ptr::null_mut();
-        self.mapping.put("clEnqueueMapBuffer", |queue| {
+        self.mapping.enqueue_command("clEnqueueMapBuffer", |queue| {
             let access = CL_MAP_READ | CL_MAP_WRITE;
             let (size, list) = (size as usize, std::ptr::null());
             // SAFETY: queue and buffer are alive, and the whole buffer is mapped.
@@ -109,55 +111,55 @@ impl Gpu for OpenCl {
             }
         })?;
         let pointer = HostPointer::new(address, "address").map_err(|_| {
-            Error::resource_exhausted("expected the driver to map its memory, found no address")
+            PluginError::resource_exhausted("expected the driver to map its memory, found no address")
         })?;
-        Ok((pointer, Pinned { buffer, address: address.expose_provenance() }))
+        Ok((pointer, MappedBuffer { buffer, address: address.expose_provenance() }))
     }
 
-    fn free_pinned(&self, Pinned { buffer, address }: Pinned) -> Result<()> {
+    fn free_pinned(&self, MappedBuffer { buffer, address }: MappedBuffer) -> Result<()> {
         let address = std::ptr::with_exposed_provenance_mut::<c_void>(address);
-        self.mapping.put("clEnqueueUnmapMemObject", |queue| {
+        self.mapping.enqueue_command("clEnqueueUnmapMemObject", |queue| {
             // SAFETY: queue and buffer are alive, and the address is the one the buffer was mapped to.
             unsafe { enqueue_unmap_mem_object(queue, buffer.get(), address, 0, std::ptr::null()) }
         })
     }
 
-    fn queue(&self, stream: Stream, _priority: i32) -> Result<Queue> {
-        Queue::new(&self.context, stream)
+    fn create_queue(&self, stream: Stream, _priority: i32) -> Result<OpenClQueue> {
+        OpenClQueue::new(&self.context, stream)
     }
 
-    fn event(&self) -> Result<Point> {
-        Ok(Point::default())
+    fn create_event(&self) -> Result<OpenClEvent> {
+        Ok(OpenClEvent::default())
     }
 
-    fn language(&self) -> Language {
-        Language::OpenCl
+    fn kernel_language(&self) -> KernelLanguage {
+        KernelLanguage::OpenCl
     }
 
-    fn identity(&self) -> Result<String> {
+    fn compiler_identity(&self) -> Result<String> {
         Ok(self.idle.identity.clone())
     }
 
-    fn keeps_programs(&self) -> bool {
+    fn caches_programs(&self) -> bool {
         self.idle.keeps_programs
     }
 
-    fn compile(&self, source: &str, with_binary: bool) -> Result<Compiled<Program>> {
+    fn compile_program(&self, source: &str, with_binary: bool) -> Result<CompiledProgram<OpenClProgram>> {
         let source = Source::create_from_source(&self.context, source)
-            .map_err(|error| failed("clCreateProgramWithSource", error))?;
-        let (program, built) = self.build(source)?;
+            .map_err(|error| driver_error("clCreateProgramWithSource", error))?;
+        let (program, built) = self.build_program(source)?;
         if !with_binary {
-            return Ok(Compiled { program, binary: None });
+            return Ok(CompiledProgram { program, binary: None });
         }
         // A driver that keeps its binaries to itself costs compiling again.
         let binary = built.get_binaries().ok().and_then(|binaries| binaries.into_iter().next());
-        Ok(Compiled { program, binary: binary.filter(|binary| !binary.is_empty()) })
+        Ok(CompiledProgram { program, binary: binary.filter(|binary| !binary.is_empty()) })
     }
 
-    fn load(&self, binary: &[u8]) -> Result<Program> {
+    fn load_program(&self, binary: &[u8]) -> Result<OpenClProgram> {
         // SAFETY: the devices are the context's, and there is one binary for the one device.
         let source = unsafe { Source::create_from_binary(&self.context, self.context.devices(), &[binary]) };
-        let source = source.map_err(|error| failed("clCreateProgramWithBinary", error))?;
-        Ok(self.build(source)?.0)
+        let source = source.map_err(|error| driver_error("clCreateProgramWithBinary", error))?;
+        Ok(self.build_program(source)?.0)
     }
 }

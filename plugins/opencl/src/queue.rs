@@ -11,8 +11,10 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oarlock_portable::{Argument, Gpu as _, Grid, Place, Queue as Commands, Reached};
-use oarlock_sdk::{Error, Result, Stream};
+use oarlock_portable::{
+    BlockOffset, Gpu as _, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback,
+};
+use oarlock_sdk::{PluginError, Result, Stream};
 use opencl3::command_queue::{
     CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_barrier_with_wait_list, enqueue_copy_buffer,
     enqueue_fill_buffer, enqueue_marker_with_wait_list, enqueue_nd_range_kernel, enqueue_read_buffer,
@@ -24,37 +26,37 @@ use opencl3::kernel::set_kernel_arg;
 use opencl3::memory::{Buffer, ClMem};
 use opencl3::types::{CL_FALSE, cl_command_queue, cl_event, cl_int, cl_mem};
 
-use crate::error::failed;
-use crate::event::{Point, status, wait};
-use crate::gpu::{OpenCl, Program};
+use crate::error::driver_error;
+use crate::event::{OpenClEvent, command_status, wait_for_command};
+use crate::gpu::{OpenClGpu, OpenClProgram};
 
-type Start<'a> = Place<'a, Arc<Buffer<u8>>>;
+type BufferOffset<'a> = BlockOffset<'a, Arc<Buffer<u8>>>;
 
 /// After this many commands the queue is looked through for those that are done.
-const MANY: usize = 256;
+const MAX_PENDING_COMMANDS: usize = 256;
 
 /// How many bytes go by way of the host at a time.
-const STAGED: usize = 4 << 20;
+const STAGING_SIZE: usize = 4 << 20;
 
 /// One stream.
-pub(crate) struct Queue {
+pub(crate) struct OpenClQueue {
     handle: Stream,
     commands: CommandQueue,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingCommands>,
 }
 
 /// The commands that may not be done yet, and the first that failed since somebody asked.
 #[derive(Default)]
-struct Pending {
+struct PendingCommands {
     events: Vec<Event>,
     failure: Option<i32>,
 }
 
-impl Pending {
+impl PendingCommands {
     /// Forgets what is done and remembers what failed.
-    fn look_through(&mut self) {
+    fn remove_completed(&mut self) {
         let failure = &mut self.failure;
-        self.events.retain(|event| match status(event) {
+        self.events.retain(|event| match command_status(event) {
             status if status < CL_COMPLETE => {
                 failure.get_or_insert(status);
                 false
@@ -64,69 +66,69 @@ impl Pending {
     }
 }
 
-impl Queue {
+impl OpenClQueue {
     /// A queue for a stream; in that of stream 0 calls finish before they return.
     pub(crate) fn new(context: &Context, handle: Stream) -> Result<Self> {
         let device = context.default_device();
         // SAFETY: the device is the context's. The older of two functions is used, which every driver has.
         let commands = unsafe { CommandQueue::create(context, device, CL_QUEUE_PROFILING_ENABLE) };
-        let commands = commands.map_err(|error| failed("clCreateCommandQueue", error))?;
+        let commands = commands.map_err(|error| driver_error("clCreateCommandQueue", error))?;
         Ok(Self { handle, commands, pending: Mutex::default() })
     }
 
     /// What may not be done yet, without what is.
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending_commands(&self) -> MutexGuard<'_, PendingCommands> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.look_through();
+        pending.remove_completed();
         pending
     }
 
     /// Puts a command into the queue with a function that returns its event. In the queue of stream 0 the command is done
     /// when this returns.
-    pub(crate) fn put(
+    pub(crate) fn enqueue_command(
         &self,
         function: &str,
         enqueue: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
     ) -> Result<()> {
-        let event = Event::new(enqueue(self.commands.get()).map_err(|code| failed(function, code))?);
-        self.flush()?;
+        let event = Event::new(enqueue(self.commands.get()).map_err(|code| driver_error(function, code))?);
+        self.flush_queue()?;
         if self.handle.0 == 0 {
-            return wait(&event);
+            return wait_for_command(&event);
         }
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if pending.events.len() >= MANY {
-            pending.look_through();
+        if pending.events.len() >= MAX_PENDING_COMMANDS {
+            pending.remove_completed();
         }
         pending.events.push(event);
         Ok(())
     }
 
-    fn flush(&self) -> Result<()> {
-        self.commands.flush().map_err(|error| failed("clFlush", error))
+    fn flush_queue(&self) -> Result<()> {
+        self.commands.flush().map_err(|error| driver_error("clFlush", error))
     }
 
     /// A point behind everything that is in the queue.
-    pub(crate) fn mark(&self) -> Result<Event> {
+    pub(crate) fn enqueue_marker(&self) -> Result<Event> {
         // SAFETY: the queue is alive and there is no list to wait for.
         let event = unsafe { enqueue_marker_with_wait_list(self.commands.get(), 0, std::ptr::null()) };
-        let event = Event::new(event.map_err(|code| failed("clEnqueueMarkerWithWaitList", code))?);
-        self.flush()?;
+        let event = Event::new(event.map_err(|code| driver_error("clEnqueueMarkerWithWaitList", code))?);
+        self.flush_queue()?;
         Ok(event)
     }
 
     /// What went wrong in the queue, to be told again to whoever waits for the stream.
-    pub(crate) fn failure(&self) -> Result<()> {
-        self.pending().failure.map_or(Ok(()), |code| Err(self.failed(code)))
+    pub(crate) fn take_failure(&self) -> Result<()> {
+        self.pending_commands().failure.map_or(Ok(()), |code| Err(self.record_failure(code)))
     }
 
-    fn failed(&self, code: i32) -> Error {
-        failed(&format!("a command in stream {}", self.handle.0), code).rule("A-2")
+    fn record_failure(&self, code: i32) -> PluginError {
+        driver_error(&format!("a command in stream {}", self.handle.0), code).with_rule("A-2")
     }
 }
 
-impl Commands<OpenCl> for Queue {
-    unsafe fn write(&self, target: Start<'_>, source: *const u8, size: usize) -> Result<()> {
-        self.put("clEnqueueWriteBuffer", |queue| {
+impl Commands<OpenClGpu> for OpenClQueue {
+    unsafe fn enqueue_write(&self, target: BufferOffset<'_>, source: *const u8, size: usize) -> Result<()> {
+        self.enqueue_command("clEnqueueWriteBuffer", |queue| {
             let (buffer, offset) = (target.block.get(), target.offset as usize);
             let (source, list) = (source.cast_mut().cast(), std::ptr::null());
             // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the source.
@@ -134,8 +136,8 @@ impl Commands<OpenCl> for Queue {
         })
     }
 
-    unsafe fn read(&self, target: *mut u8, source: Start<'_>, size: usize) -> Result<()> {
-        self.put("clEnqueueReadBuffer", |queue| {
+    unsafe fn enqueue_read(&self, target: *mut u8, source: BufferOffset<'_>, size: usize) -> Result<()> {
+        self.enqueue_command("clEnqueueReadBuffer", |queue| {
             let (buffer, offset) = (source.block.get(), source.offset as usize);
             let (target, list) = (target.cast(), std::ptr::null());
             // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the target.
@@ -143,8 +145,8 @@ impl Commands<OpenCl> for Queue {
         })
     }
 
-    fn copy(&self, target: Start<'_>, source: Start<'_>, size: usize) -> Result<()> {
-        self.put("clEnqueueCopyBuffer", |queue| {
+    fn enqueue_copy(&self, target: BufferOffset<'_>, source: BufferOffset<'_>, size: usize) -> Result<()> {
+        self.enqueue_command("clEnqueueCopyBuffer", |queue| {
             let (from, to) = (source.block.get(), target.block.get());
             let (from_offset, to_offset) = (source.offset as usize, target.offset as usize);
             let list = std::ptr::null();
@@ -154,31 +156,31 @@ impl Commands<OpenCl> for Queue {
     }
 
     /// Goes by way of the host, since each device has a context of its own.
-    fn copy_to_peer(
+    fn enqueue_copy_to_peer(
         &self,
-        (peer, target): (&OpenCl, Start<'_>),
-        source: Start<'_>,
+        (peer, target): (&OpenClGpu, BufferOffset<'_>),
+        source: BufferOffset<'_>,
         size: usize,
     ) -> Result<()> {
-        let arrival = peer.queue(Stream(0), 0)?;
-        let mut staged = vec![0; size.min(STAGED)];
-        for begin in (0..size).step_by(STAGED) {
-            let part = &mut staged[..STAGED.min(size - begin)];
-            let source = Place { block: source.block, offset: source.offset + begin as u64 };
-            let target = Place { block: target.block, offset: target.offset + begin as u64 };
+        let arrival = peer.create_queue(Stream(0), 0)?;
+        let mut staged = vec![0; size.min(STAGING_SIZE)];
+        for begin in (0..size).step_by(STAGING_SIZE) {
+            let part = &mut staged[..STAGING_SIZE.min(size - begin)];
+            let source = BlockOffset { block: source.block, offset: source.offset + begin as u64 };
+            let target = BlockOffset { block: target.block, offset: target.offset + begin as u64 };
             // SAFETY: the part is written when the queue is finished, and read when the queue of stream 0 returns.
             unsafe {
-                self.read(part.as_mut_ptr(), source, part.len())?;
-                self.finish()?;
-                self.failure()?;
-                arrival.write(target, part.as_ptr(), part.len())?;
+                self.enqueue_read(part.as_mut_ptr(), source, part.len())?;
+                self.finish_queue()?;
+                self.take_failure()?;
+                arrival.enqueue_write(target, part.as_ptr(), part.len())?;
             }
         }
         Ok(())
     }
 
-    fn fill(&self, target: Start<'_>, byte: u8, size: usize) -> Result<()> {
-        self.put("clEnqueueFillBuffer", |queue| {
+    fn enqueue_fill(&self, target: BufferOffset<'_>, byte: u8, size: usize) -> Result<()> {
+        self.enqueue_command("clEnqueueFillBuffer", |queue| {
             let (buffer, offset) = (target.block.get(), target.offset as usize);
             let (pattern, list) = ((&raw const byte).cast_mut().cast::<c_void>(), std::ptr::null());
             // SAFETY: queue and buffer are alive, the range lies inside, and the pattern is read before the call returns.
@@ -186,29 +188,29 @@ impl Commands<OpenCl> for Queue {
         })
     }
 
-    fn launch(
+    fn launch_program(
         &self,
-        program: &Program,
-        grid: Grid,
-        arguments: &[Argument<'_, Arc<Buffer<u8>>>],
+        program: &OpenClProgram,
+        grid: LaunchGrid,
+        arguments: &[LaunchArgument<'_, Arc<Buffer<u8>>>],
     ) -> Result<()> {
         let kernel = program.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, argument) in arguments.iter().enumerate() {
             let memory: cl_mem = match argument {
-                Argument::Memory(Some(buffer)) => buffer.get(),
+                LaunchArgument::Memory(Some(buffer)) => buffer.get(),
                 _ => std::ptr::null_mut(),
             };
             let (size, address) = match argument {
-                Argument::Memory(_) => (size_of::<cl_mem>(), (&raw const memory).cast()),
-                Argument::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+                LaunchArgument::Memory(_) => (size_of::<cl_mem>(), (&raw const memory).cast()),
+                LaunchArgument::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
             };
             // SAFETY: the kernel is alive, and the bytes are read before the call returns. The driver checks the rest.
             unsafe { set_kernel_arg(kernel.get(), index as u32, size, address) }
-                .map_err(|code| failed("clSetKernelArg", code))?;
+                .map_err(|code| driver_error("clSetKernelArg", code))?;
         }
         let [x, y] = grid.block.map(|items| items as usize);
         let (global, local) = ([grid.groups as usize * x, y], [x, y]);
-        self.put("clEnqueueNDRangeKernel", move |queue| {
+        self.enqueue_command("clEnqueueNDRangeKernel", move |queue| {
             let (global, local) = (global.as_ptr(), local.as_ptr());
             let (offsets, list) = (std::ptr::null(), std::ptr::null());
             // SAFETY: queue and kernel are alive and of one context, both sizes have two dimensions, and the list to wait
@@ -221,46 +223,46 @@ impl Commands<OpenCl> for Queue {
         })
     }
 
-    fn finish(&self) -> Result<()> {
-        self.commands.finish().map_err(|error| failed("clFinish", error))
+    fn finish_queue(&self) -> Result<()> {
+        self.commands.finish().map_err(|error| driver_error("clFinish", error))
     }
 
-    fn synchronize(&self) -> Result<()> {
-        self.finish()?;
-        self.pending().failure.take().map_or(Ok(()), |code| Err(self.failed(code)))
+    fn synchronize_queue(&self) -> Result<()> {
+        self.finish_queue()?;
+        self.pending_commands().failure.take().map_or(Ok(()), |code| Err(self.record_failure(code)))
     }
 
-    fn free(&self, gpu: &OpenCl, block: Arc<Buffer<u8>>) -> Result<()> {
-        gpu.free(block)
+    fn free_after_work(&self, gpu: &OpenClGpu, block: Arc<Buffer<u8>>) -> Result<()> {
+        gpu.free_block(block)
     }
 
     fn is_empty(&self) -> Result<bool> {
-        Ok(self.pending().events.is_empty())
+        Ok(self.pending_commands().events.is_empty())
     }
 
-    fn wait_for(&self, event: &Point) -> Result<()> {
-        let (_, happening) = event.recorded()?;
+    fn wait_for_event(&self, event: &OpenClEvent) -> Result<()> {
+        let (_, happening) = event.recorded_command()?;
         let event = happening.get();
-        self.put("clEnqueueBarrierWithWaitList", |queue| {
+        self.enqueue_command("clEnqueueBarrierWithWaitList", |queue| {
             // SAFETY: the queue and the event, the only one in the list, are alive and of one context.
             unsafe { enqueue_barrier_with_wait_list(queue, 1, &raw const event) }
         })
     }
 
-    fn call_back(&self, reached: Reached) -> Result<()> {
-        let mark = self.mark()?;
+    fn enqueue_callback(&self, reached: StreamCallback) -> Result<()> {
+        let mark = self.enqueue_marker()?;
         let held = Box::into_raw(Box::new(reached));
-        mark.set_callback(CL_COMPLETE, hand_over, held.cast()).map_err(|error| {
+        mark.set_callback(CL_COMPLETE, on_command_complete, held.cast()).map_err(|error| {
             // SAFETY: the driver did not take the pointer, which came from a box.
             drop(unsafe { Box::from_raw(held) });
-            failed("clSetEventCallback", error)
+            driver_error("clSetEventCallback", error)
         })
     }
 }
 
-extern "C" fn hand_over(_event: cl_event, status: cl_int, held: *mut c_void) {
+extern "C" fn on_command_complete(_event: cl_event, status: cl_int, held: *mut c_void) {
     // SAFETY: the driver hands back the pointer of `call_back`, once.
-    let reached = *unsafe { Box::from_raw(held.cast::<Reached>()) };
-    let failure = (status < CL_COMPLETE).then(|| failed("a command before the callback", status));
-    reached.hand_over(failure);
+    let reached = *unsafe { Box::from_raw(held.cast::<StreamCallback>()) };
+    let failure = (status < CL_COMPLETE).then(|| driver_error("a command before the callback", status));
+    reached.queue_callback(failure);
 }

@@ -2,34 +2,38 @@
 
 use std::io::Write;
 
-use oarlock_portable::testing::{check_driver, devices, sources};
-use oarlock_portable::{Gpu, Language};
-use oarlock_sdk::Error;
+use oarlock_portable::testing::{check_driver, driver_devices, record_sources};
+use oarlock_portable::{Gpu, KernelLanguage};
+use oarlock_sdk::PluginError;
 
-use crate::gpu::OpenCl;
+use crate::gpu::OpenClGpu;
 
-fn skipped(test: &str, reason: &Error) {
+fn report_skipped(test: &str, reason: &PluginError) {
     // Written past the capture of the test harness.
     writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
 }
 
 #[test]
 fn the_driver_keeps_what_the_shared_devices_count_on() {
-    check_driver::<OpenCl>().unwrap_or_else(|reason| skipped("the driver", &reason));
+    check_driver::<OpenClGpu>().unwrap_or_else(|reason| report_skipped("the driver", &reason));
 }
 
 #[test]
 fn sources_with_indices_of_64_bits_compile() {
-    let gpus = match devices::<OpenCl>() {
+    let gpus = match driver_devices::<OpenClGpu>() {
         Ok(gpus) => gpus,
-        Err(reason) => return skipped("wide indices", &reason),
+        Err(reason) => return report_skipped("wide indices", &reason),
     };
-    let session = gpus.session(0).unwrap();
-    let sources = sources(Language::OpenCl);
+    let session = gpus.device_session(0).unwrap();
+    let sources = record_sources(KernelLanguage::OpenCl);
     // Every kernel is run with indices of 32 bits elsewhere; a few of all kinds do here.
     for source in sources.iter().step_by(40) {
         let wide = source.replace("#define INDEX i32", "#define INDEX i64");
         assert_ne!(&wide, source);
-        session.gpu().compile(&wide, false).map(drop).unwrap_or_else(|error| panic!("{error}\n{wide}"));
+        session
+            .driver_gpu()
+            .compile_program(&wide, false)
+            .map(drop)
+            .unwrap_or_else(|error| panic!("{error}\n{wide}"));
     }
 }

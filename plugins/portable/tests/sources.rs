@@ -1,11 +1,12 @@
 //! The sources of every kernel, in every language.
 
-use oarlock_portable::testing::sources;
-use oarlock_portable::{ENTRY, Language};
+use oarlock_portable::testing::record_sources;
+use oarlock_portable::{KERNEL_ENTRY_POINT, KernelLanguage};
 
 #[test]
 fn every_language_has_the_same_kernels_but_for_the_prelude() {
-    let [opencl, cuda, hip] = [Language::OpenCl, Language::Cuda, Language::Hip].map(sources);
+    let [opencl, cuda, hip] =
+        [KernelLanguage::OpenCl, KernelLanguage::Cuda, KernelLanguage::Hip].map(record_sources);
     assert!(opencl.len() > 300, "{} sources", opencl.len());
     let without_prelude = |source: &str| source.split("#define INDEX").nth(1).map(str::to_owned);
     for other in [&cuda, &hip] {
@@ -16,6 +17,6 @@ fn every_language_has_the_same_kernels_but_for_the_prelude() {
     }
     for source in opencl.iter().chain(&cuda).chain(&hip) {
         assert!(!source.contains("{{"), "a gap that nothing was filled into:\n{source}");
-        assert_eq!(source.matches(ENTRY).count(), 1, "{source}");
+        assert_eq!(source.matches(KERNEL_ENTRY_POINT).count(), 1, "{source}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The path that an operation's bytes take; it decides what the operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum CostLane {
     /// Between host memory and device memory.
     HostLink,
     /// Between two devices.
@@ -18,24 +18,24 @@ pub enum Lane {
     Command,
 }
 
-impl Lane {
+impl CostLane {
     /// Nanoseconds before the first byte moves.
-    const fn latency(self) -> u64 {
+    const fn latency_nanoseconds(self) -> u64 {
         match self {
-            Lane::HostLink => 8_000,
-            Lane::PeerLink => 10_000,
-            Lane::DeviceMemory => 3_000,
-            Lane::Command => 1_000,
+            CostLane::HostLink => 8_000,
+            CostLane::PeerLink => 10_000,
+            CostLane::DeviceMemory => 3_000,
+            CostLane::Command => 1_000,
         }
     }
 
     /// Bytes moved in one nanosecond.
-    const fn bandwidth(self) -> u64 {
+    const fn bytes_per_nanosecond(self) -> u64 {
         match self {
-            Lane::HostLink => 16,
-            Lane::PeerLink => 32,
-            Lane::DeviceMemory => 512,
-            Lane::Command => 1,
+            CostLane::HostLink => 16,
+            CostLane::PeerLink => 32,
+            CostLane::DeviceMemory => 512,
+            CostLane::Command => 1,
         }
     }
 }
@@ -53,13 +53,13 @@ impl VirtualClock {
     }
 
     /// Moves on by the cost of an operation over `bytes` bytes.
-    pub fn charge(&mut self, lane: Lane, bytes: u64) {
-        let moving = bytes.div_ceil(lane.bandwidth());
-        self.now = self.now.saturating_add(lane.latency()).saturating_add(moving);
+    pub fn charge_bytes(&mut self, lane: CostLane, bytes: u64) {
+        let moving = bytes.div_ceil(lane.bytes_per_nanosecond());
+        self.now = self.now.saturating_add(lane.latency_nanoseconds()).saturating_add(moving);
     }
 
     /// Moves on by a given time, as a scripted delay asks.
-    pub fn delay(&mut self, time: Duration) {
+    pub fn advance_by(&mut self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.now = self.now.saturating_add(nanoseconds);
     }
@@ -73,19 +73,19 @@ mod tests {
     fn more_bytes_and_slower_lanes_cost_more() {
         let cost = |lane, bytes| {
             let mut clock = VirtualClock::default();
-            clock.charge(lane, bytes);
+            clock.charge_bytes(lane, bytes);
             clock.now()
         };
-        assert!(cost(Lane::HostLink, 1 << 20) > cost(Lane::HostLink, 1 << 10));
-        assert!(cost(Lane::HostLink, 1 << 20) > cost(Lane::DeviceMemory, 1 << 20));
-        assert_eq!(cost(Lane::Command, 0), 1_000);
+        assert!(cost(CostLane::HostLink, 1 << 20) > cost(CostLane::HostLink, 1 << 10));
+        assert!(cost(CostLane::HostLink, 1 << 20) > cost(CostLane::DeviceMemory, 1 << 20));
+        assert_eq!(cost(CostLane::Command, 0), 1_000);
     }
 
     #[test]
     fn time_stops_at_its_end_and_does_not_wrap() {
         let mut clock = VirtualClock::default();
-        clock.delay(Duration::MAX);
-        clock.charge(Lane::HostLink, u64::MAX);
+        clock.advance_by(Duration::MAX);
+        clock.charge_bytes(CostLane::HostLink, u64::MAX);
         assert_eq!(clock.now(), u64::MAX);
     }
 }

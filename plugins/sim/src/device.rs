@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::clock::{Lane, VirtualClock};
-use crate::element::Element;
+use crate::clock::{CostLane, VirtualClock};
+use crate::element::SimElement;
 use crate::error::SimError;
-use crate::memory::{DeviceMemory, MemoryStatistics, Place};
+use crate::memory::{DeviceAddress, DeviceMemory, MemoryStatistics};
 
 /// A device as kernels see it: bytes behind addresses, and a clock.
 ///
@@ -32,50 +32,58 @@ impl SimDevice {
     }
 
     /// The id that programs name the device by.
-    pub fn id(&self) -> u32 {
+    pub fn device_id(&self) -> u32 {
         self.id
     }
 
     /// The present moment on the device, in virtual nanoseconds.
     pub fn now(&self) -> u64 {
-        self.lock().clock.now()
+        self.lock_state().clock.now()
     }
 
     /// Moves the clock by the cost of a kernel that touches `bytes` bytes.
-    pub fn charge(&self, bytes: u64) {
-        self.lock().clock.charge(Lane::DeviceMemory, bytes);
+    pub fn charge_bytes(&self, bytes: u64) {
+        self.lock_state().clock.charge_bytes(CostLane::DeviceMemory, bytes);
     }
 
     /// Lets `look` see the bytes of an allocation.
     pub fn with_bytes<R>(
         &self,
-        place: impl Into<Place>,
+        place: impl Into<DeviceAddress>,
         length: u64,
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, SimError> {
-        let state = self.lock();
-        state.memory.bytes(place.into(), length).map(look)
+        let state = self.lock_state();
+        state.memory.access_bytes(place.into(), length).map(look)
     }
 
     /// Lets `change` see and change the bytes of an allocation.
     pub fn with_bytes_mut<R>(
         &self,
-        place: impl Into<Place>,
+        place: impl Into<DeviceAddress>,
         length: u64,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, SimError> {
-        let mut state = self.lock();
-        state.memory.bytes_mut(place.into(), length).map(change)
+        let mut state = self.lock_state();
+        state.memory.access_bytes_mut(place.into(), length).map(change)
     }
 
     /// Reads `count` values.
-    pub fn read<T: Element>(&self, place: impl Into<Place>, count: usize) -> Result<Vec<T>, SimError> {
+    pub fn read_elements<T: SimElement>(
+        &self,
+        place: impl Into<DeviceAddress>,
+        count: usize,
+    ) -> Result<Vec<T>, SimError> {
         let values = |bytes: &[u8]| bytes.chunks_exact(T::SIZE).map(T::from_bytes).collect();
         self.with_bytes(place, (count as u64).saturating_mul(T::SIZE as u64), values)
     }
 
     /// Writes all of `values`.
-    pub fn write<T: Element>(&self, place: impl Into<Place>, values: &[T]) -> Result<(), SimError> {
+    pub fn write_elements<T: SimElement>(
+        &self,
+        place: impl Into<DeviceAddress>,
+        values: &[T],
+    ) -> Result<(), SimError> {
         self.with_bytes_mut(place, size_of_val(values) as u64, |bytes| {
             for (value, bytes) in values.iter().zip(bytes.chunks_exact_mut(T::SIZE)) {
                 value.to_bytes(bytes);
@@ -83,51 +91,56 @@ impl SimDevice {
         })
     }
 
-    pub(crate) fn allocate(&self, size: u64) -> Result<u64, SimError> {
-        let mut state = self.lock();
-        state.clock.charge(Lane::Command, 0);
-        state.memory.allocate(size)
+    pub(crate) fn allocate_memory(&self, size: u64) -> Result<u64, SimError> {
+        let mut state = self.lock_state();
+        state.clock.charge_bytes(CostLane::Command, 0);
+        state.memory.allocate_block(size)
     }
 
-    pub(crate) fn deallocate(&self, address: u64, size: u64) -> Result<(), SimError> {
-        let mut state = self.lock();
-        state.clock.charge(Lane::Command, 0);
-        state.memory.deallocate(address, size)
+    pub(crate) fn deallocate_memory(&self, address: u64, size: u64) -> Result<(), SimError> {
+        let mut state = self.lock_state();
+        state.clock.charge_bytes(CostLane::Command, 0);
+        state.memory.deallocate_block(address, size)
     }
 
-    pub(crate) fn copy(&self, target: Place, source: Place, length: u64) -> Result<(), SimError> {
-        let mut state = self.lock();
-        state.clock.charge(Lane::DeviceMemory, length.saturating_mul(2));
-        state.memory.copy(target, source, length)
+    pub(crate) fn copy_memory(
+        &self,
+        target: DeviceAddress,
+        source: DeviceAddress,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let mut state = self.lock_state();
+        state.clock.charge_bytes(CostLane::DeviceMemory, length.saturating_mul(2));
+        state.memory.copy_ranges(target, source, length)
     }
 
-    pub(crate) fn charge_lane(&self, lane: Lane, bytes: u64) {
-        self.lock().clock.charge(lane, bytes);
+    pub(crate) fn charge_lane(&self, lane: CostLane, bytes: u64) {
+        self.lock_state().clock.charge_bytes(lane, bytes);
     }
 
-    pub(crate) fn delay(&self, time: Duration) {
-        self.lock().clock.delay(time);
+    pub(crate) fn advance_clock(&self, time: Duration) {
+        self.lock_state().clock.advance_by(time);
     }
 
-    pub(crate) fn reserves(&self, address: u64, length: u64) -> bool {
-        self.lock().memory.reserves(address, length)
+    pub(crate) fn reserves_address(&self, address: u64, length: u64) -> bool {
+        self.lock_state().memory.reserves_address(address, length)
     }
 
-    pub(crate) fn statistics(&self) -> MemoryStatistics {
-        self.lock().memory.statistics()
+    pub(crate) fn memory_statistics(&self) -> MemoryStatistics {
+        self.lock_state().memory.memory_statistics()
     }
 
-    pub(crate) fn lose(&self, error: SimError) {
+    pub(crate) fn mark_lost(&self, error: SimError) {
         // Only the first loss counts; the device cannot be lost again.
         let _ = self.lost.set(error);
     }
 
     /// An error once the device is lost.
-    pub(crate) fn alive(&self) -> Result<(), SimError> {
+    pub(crate) fn check_alive(&self) -> Result<(), SimError> {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, DeviceState> {
+    fn lock_state(&self) -> MutexGuard<'_, DeviceState> {
         // A kernel that panicked in the middle of its work left bytes behind, never a broken book of allocations.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

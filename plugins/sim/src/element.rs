@@ -1,7 +1,7 @@
 //! The plain values that kernels read and write.
 
 /// A value with a fixed size whose bytes may be anything; the bytes are in the order of this machine.
-pub trait Element: Copy {
+pub trait SimElement: Copy {
     /// How many bytes one value has.
     const SIZE: usize;
 
@@ -14,7 +14,7 @@ pub trait Element: Copy {
 
 macro_rules! elements {
     ($($element:ty),*) => { $(
-        impl Element for $element {
+        impl SimElement for $element {
             const SIZE: usize = size_of::<$element>();
 
             fn from_bytes(bytes: &[u8]) -> Self {

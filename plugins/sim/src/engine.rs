@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use crate::device::SimDevice;
 use crate::error::{SimError, SimErrorKind};
-use crate::fault::{Action, FaultPlan};
-use crate::machine::Machine;
-use crate::memory::{MemoryStatistics, Place};
-use crate::scheduler::Scheduler;
-use crate::script::Script;
+use crate::fault::{FaultAction, FaultPlan};
+use crate::machine::SimMachine;
+use crate::memory::{DeviceAddress, MemoryStatistics};
+use crate::scheduler::StreamScheduler;
+use crate::script::FaultScript;
 
 /// Simulated devices, their streams and their faults.
 ///
 /// Dropping the engine ends all of its threads, and drops work that nobody waited for without running it.
-pub struct Engine {
-    script: Script,
-    machine: Arc<Machine>,
-    scheduler: Scheduler,
+pub struct SimEngine {
+    script: FaultScript,
+    machine: Arc<SimMachine>,
+    scheduler: StreamScheduler,
     faults: Mutex<FaultPlan>,
     /// Whether the engine was shut down; hanging calls wait for it.
     is_shut_down: Mutex<bool>,
@@ -34,25 +34,25 @@ pub struct Engine {
 }
 
 /// A call that may go on.
-struct Admitted {
+struct AdmittedCall {
     device: Arc<SimDevice>,
     corrupt: bool,
     later: Option<SimError>,
 }
 
-impl Admitted {
+impl AdmittedCall {
     /// For calls that do their work at once, a later failure is a failure now.
-    fn at_once(self) -> Result<(Arc<SimDevice>, bool), SimError> {
+    fn into_immediate(self) -> Result<(Arc<SimDevice>, bool), SimError> {
         self.later.map_or(Ok((self.device, self.corrupt)), Err)
     }
 }
 
-impl Engine {
+impl SimEngine {
     /// The devices that a script describes.
-    pub fn new(script: Script) -> Result<Self, SimError> {
+    pub fn new(script: FaultScript) -> Result<Self, SimError> {
         Ok(Self {
-            machine: Arc::new(Machine::new(&script)?),
-            scheduler: Scheduler::new(script.mode, script.seed, script.trace),
+            machine: Arc::new(SimMachine::new(&script)?),
+            scheduler: StreamScheduler::new(script.mode, script.seed, script.trace),
             faults: Mutex::new(FaultPlan::new(&script)),
             is_shut_down: Mutex::new(false),
             shut_down: Condvar::new(),
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// The script that the engine follows.
-    pub fn script(&self) -> &Script {
+    pub fn fault_script(&self) -> &FaultScript {
         &self.script
     }
 
@@ -74,65 +74,65 @@ impl Engine {
     }
 
     /// Counts a call that no method stands for and lets its faults happen, so that any slot can be scripted.
-    pub fn call(&self, name: &str, device: Option<u32>) -> Result<(), SimError> {
+    pub fn count_call(&self, name: &str, device: Option<u32>) -> Result<(), SimError> {
         if let Some(id) = device {
-            return self.admit(name, id)?.at_once().map(|_| ());
+            return self.admit_call(name, id)?.into_immediate().map(|_| ());
         }
-        let (_, later) = self.act(name, self.count(name, None), None)?;
+        let (_, later) = self.apply_actions(name, self.record_call(name, None), None)?;
         later.map_or(Ok(()), Err)
     }
 
     /// How often each call was made so far.
-    pub fn calls(&self) -> BTreeMap<String, u64> {
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner).calls().clone()
+    pub fn call_counts(&self) -> BTreeMap<String, u64> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).call_counts().clone()
     }
 
     /// How many devices there are, or what the script says instead.
     pub fn device_count(&self) -> Result<u32, SimError> {
-        self.call("device_count", None)?;
+        self.count_call("device_count", None)?;
         Ok(self.script.reported_device_count.unwrap_or(self.script.device_ids.len() as u32))
     }
 
     /// The ids of the devices, always true.
     pub fn device_list(&self) -> Result<Vec<u32>, SimError> {
-        self.call("device_list", None)?;
+        self.count_call("device_list", None)?;
         Ok(self.script.device_ids.clone())
     }
 
     /// A device as kernels see it. Not a call of the contract, so it is not counted.
-    pub fn device(&self, id: u32) -> Result<Arc<SimDevice>, SimError> {
-        self.machine.device(id).cloned()
+    pub fn find_device(&self, id: u32) -> Result<Arc<SimDevice>, SimError> {
+        self.machine.find_device(id).cloned()
     }
 
     /// Takes device memory; the host must not dereference the address.
     pub fn memory_allocate(&self, device: u32, size: u64) -> Result<u64, SimError> {
-        self.admit("memory_allocate", device)?.at_once()?.0.allocate(size)
+        self.admit_call("memory_allocate", device)?.into_immediate()?.0.allocate_memory(size)
     }
 
     /// Gives device memory back. Work that still uses it will fail. Also works on a lost device.
     pub fn memory_deallocate(&self, device: u32, address: u64, size: u64) -> Result<(), SimError> {
-        let (device, _) = self.admit_to_free("memory_deallocate", device)?.at_once()?;
-        self.machine.check_owner(&device, Place::from(address))?;
-        device.deallocate(address, size)
+        let (device, _) = self.admit_to_free("memory_deallocate", device)?.into_immediate()?;
+        self.machine.check_owner(&device, DeviceAddress::from(address))?;
+        device.deallocate_memory(address, size)
     }
 
     /// Takes pinned host memory. It stays valid until it is given back or the engine is dropped.
     pub fn host_memory_allocate(&self, device: u32, size: u64) -> Result<*mut u8, SimError> {
-        self.admit("host_memory_allocate", device)?.at_once()?;
-        let size =
-            usize::try_from(size).map_err(|_| SimError::invalid(format!("{size} bytes is too much")))?;
-        self.machine.pinned().allocate(size, self.script.poison)
+        self.admit_call("host_memory_allocate", device)?.into_immediate()?;
+        let size = usize::try_from(size)
+            .map_err(|_| SimError::invalid_argument(format!("{size} bytes is too much")))?;
+        self.machine.lock_pinned_memory().allocate_pages(size, self.script.poison)
     }
 
     /// Gives pinned host memory back; from then on it faults. Also works on a lost device.
     pub fn host_memory_deallocate(&self, device: u32, address: *mut u8, size: u64) -> Result<(), SimError> {
-        self.admit_to_free("host_memory_deallocate", device)?.at_once()?;
-        self.machine.pinned().deallocate(address.addr() as u64, size)
+        self.admit_to_free("host_memory_deallocate", device)?.into_immediate()?;
+        self.machine.lock_pinned_memory().deallocate_pages(address.addr() as u64, size)
     }
 
     /// How much memory the device has and uses. A lying script makes more of it free than there is.
     pub fn memory_stats(&self, device: u32) -> Result<MemoryStatistics, SimError> {
-        let mut statistics = self.admit("memory_stats", device)?.at_once()?.0.statistics();
+        let mut statistics = self.admit_call("memory_stats", device)?.into_immediate()?.0.memory_statistics();
         if self.script.lying_statistics {
             statistics.free = statistics.total.saturating_mul(2).saturating_add(1);
         }
@@ -140,50 +140,52 @@ impl Engine {
     }
 
     /// Admits a call on a device, after its faults.
-    fn admit(&self, call: &str, device: u32) -> Result<Admitted, SimError> {
+    fn admit_call(&self, call: &str, device: u32) -> Result<AdmittedCall, SimError> {
         let admitted = self.admit_to_free(call, device)?;
-        admitted.device.alive()?;
+        admitted.device.check_alive()?;
         Ok(admitted)
     }
 
     /// Admits a call that frees something: the one sort that a lost device still serves.
-    fn admit_to_free(&self, call: &str, device: u32) -> Result<Admitted, SimError> {
-        let device = self.device(device)?;
-        let actions = self.count(call, Some(device.id()));
-        let (corrupt, later) = self.act(call, actions, Some(&device))?;
-        Ok(Admitted { device, corrupt, later })
+    fn admit_to_free(&self, call: &str, device: u32) -> Result<AdmittedCall, SimError> {
+        let device = self.find_device(device)?;
+        let actions = self.record_call(call, Some(device.device_id()));
+        let (corrupt, later) = self.apply_actions(call, actions, Some(&device))?;
+        Ok(AdmittedCall { device, corrupt, later })
     }
 
-    fn count(&self, call: &str, device: Option<u32>) -> Vec<Action> {
+    fn record_call(&self, call: &str, device: Option<u32>) -> Vec<FaultAction> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).on_call(call, device)
     }
 
     /// Lets the faults of a call happen. What is left of them is for the call itself: whether to corrupt what it copies,
     /// and the error its work is to end with. No lock is held here, since a fault may wait, panic or abort.
-    fn act(
+    fn apply_actions(
         &self,
         call: &str,
-        actions: Vec<Action>,
+        actions: Vec<FaultAction>,
         device: Option<&SimDevice>,
     ) -> Result<(bool, Option<SimError>), SimError> {
         let (mut corrupt, mut later) = (false, None);
         for action in actions {
             match action {
-                Action::Fail(error) => return Err(error),
-                Action::FailLater(error) => later = Some(error),
-                Action::Delay(time) => device.into_iter().for_each(|device| device.delay(time)),
-                Action::Sleep(time) => std::thread::sleep(time),
-                Action::Hang(limit) => self.hang(call, limit)?,
-                Action::Corrupt => corrupt = true,
-                Action::Panic => panic!("`{call}` panicked as scripted"),
-                Action::Abort => std::process::abort(),
-                Action::Lose(error) => device.into_iter().for_each(|device| device.lose(error.clone())),
+                FaultAction::Fail(error) => return Err(error),
+                FaultAction::FailLater(error) => later = Some(error),
+                FaultAction::Delay(time) => device.into_iter().for_each(|device| device.advance_clock(time)),
+                FaultAction::Sleep(time) => std::thread::sleep(time),
+                FaultAction::Hang(limit) => self.hang_call(call, limit)?,
+                FaultAction::Corrupt => corrupt = true,
+                FaultAction::Panic => panic!("`{call}` panicked as scripted"),
+                FaultAction::Abort => std::process::abort(),
+                FaultAction::Lose(error) => {
+                    device.into_iter().for_each(|device| device.mark_lost(error.clone()));
+                }
             }
         }
         Ok((corrupt, later))
     }
 
-    fn hang(&self, call: &str, limit: Option<Duration>) -> Result<(), SimError> {
+    fn hang_call(&self, call: &str, limit: Option<Duration>) -> Result<(), SimError> {
         let waiting = |is_shut_down: &mut bool| !*is_shut_down;
         let guard = self.is_shut_down.lock().unwrap_or_else(PoisonError::into_inner);
         let is_shut_down = match limit {

@@ -29,7 +29,7 @@ pub enum SimErrorKind {
 
 impl SimErrorKind {
     /// Every kind with the word that a script uses for it.
-    pub const WORDS: [(&'static str, SimErrorKind); 10] = [
+    pub const SCRIPT_WORDS: [(&'static str, SimErrorKind); 10] = [
         ("out-of-memory", SimErrorKind::OutOfMemory),
         ("invalid-argument", SimErrorKind::InvalidArgument),
         ("use-after-free", SimErrorKind::UseAfterFree),
@@ -58,7 +58,7 @@ impl SimError {
         Self { kind, message: message.into() }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(SimErrorKind::InvalidArgument, message)
     }
 

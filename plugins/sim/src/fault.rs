@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::{SimError, SimErrorKind};
-use crate::script::Script;
+use crate::script::FaultScript;
 
 /// What a rule does to the calls it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum FaultEffect {
     Fail(SimErrorKind),
     FailLater(SimErrorKind),
     Delay(Duration),
@@ -21,21 +21,21 @@ pub(crate) enum Effect {
 
 /// The calls a rule is for, counted from one; both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct When {
+pub(crate) struct CallRange {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-impl When {
-    pub(crate) const ALWAYS: When = When { first: 1, last: u64::MAX };
+impl CallRange {
+    pub(crate) const ALWAYS: CallRange = CallRange { first: 1, last: u64::MAX };
 }
 
 /// One scripted fault and how many calls it has seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct FaultRule {
     call: CallPattern,
-    when: When,
-    effect: Effect,
+    when: CallRange,
+    effect: FaultEffect,
     seen: u64,
 }
 
@@ -45,17 +45,17 @@ enum CallPattern {
     EveryCopy,
 }
 
-impl Rule {
-    pub(crate) fn new(call: String, when: When, effect: Effect) -> Self {
+impl FaultRule {
+    pub(crate) fn new(call: String, when: CallRange, effect: FaultEffect) -> Self {
         Self { call: CallPattern::Named(call), when, effect, seen: 0 }
     }
 
-    pub(crate) fn for_every_copy(when: When) -> Self {
-        Self { call: CallPattern::EveryCopy, when, effect: Effect::Corrupt, seen: 0 }
+    pub(crate) fn for_every_copy(when: CallRange) -> Self {
+        Self { call: CallPattern::EveryCopy, when, effect: FaultEffect::Corrupt, seen: 0 }
     }
 
     /// The name of the call that the rule is about, when it is about one.
-    pub(crate) fn call(&self) -> Option<&str> {
+    pub(crate) fn call_name(&self) -> Option<&str> {
         match &self.call {
             CallPattern::Named(name) => Some(name),
             CallPattern::EveryCopy => None,
@@ -63,7 +63,7 @@ impl Rule {
     }
 
     /// Counts the call if the rule is about it; the effect, if it is this one's turn.
-    fn apply(&mut self, call: &str) -> Option<Effect> {
+    fn count_call(&mut self, call: &str) -> Option<FaultEffect> {
         let concerned = match &self.call {
             CallPattern::Named(name) => name == call,
             CallPattern::EveryCopy => call.starts_with("memory_copy_"),
@@ -78,7 +78,7 @@ impl Rule {
 
 /// A device that is lost after some calls.
 #[derive(Clone, Debug)]
-pub(crate) struct Loss {
+pub(crate) struct DeviceLoss {
     pub(crate) device: u32,
     pub(crate) after: u64,
     pub(crate) seen: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Loss {
 
 /// What a call must do before, or instead of, its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FaultAction {
     /// Report this error and do nothing.
     Fail(SimError),
     /// Accept the call; its work reports this error when it runs on its stream. A synchronous call fails at once.
@@ -112,24 +112,24 @@ pub enum Action {
 /// The faults of a script, and how far each has counted.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
-    rules: Vec<Rule>,
-    losses: Vec<Loss>,
+    rules: Vec<FaultRule>,
+    losses: Vec<DeviceLoss>,
     calls: BTreeMap<String, u64>,
 }
 
 impl FaultPlan {
     /// The faults that a script asks for.
-    pub fn new(script: &Script) -> Self {
+    pub fn new(script: &FaultScript) -> Self {
         Self { rules: script.rules.clone(), losses: script.losses.clone(), calls: BTreeMap::new() }
     }
 
     /// How often each call was made.
-    pub fn calls(&self) -> &BTreeMap<String, u64> {
+    pub fn call_counts(&self) -> &BTreeMap<String, u64> {
         &self.calls
     }
 
     /// Counts a call, on a device if it names one, and says what must happen to it, in order. Nothing, as a rule.
-    pub fn on_call(&mut self, call: &str, device: Option<u32>) -> Vec<Action> {
+    pub fn on_call(&mut self, call: &str, device: Option<u32>) -> Vec<FaultAction> {
         match self.calls.get_mut(call) {
             Some(count) => *count += 1,
             None => _ = self.calls.insert(call.to_owned(), 1),
@@ -139,23 +139,23 @@ impl FaultPlan {
             if loss.seen > loss.after {
                 let message =
                     format!("device {} is lost, as scripted after {} calls", loss.device, loss.after);
-                return vec![Action::Lose(SimError::new(SimErrorKind::DeviceLost, message))];
+                return vec![FaultAction::Lose(SimError::new(SimErrorKind::DeviceLost, message))];
             }
         }
         let scripted =
             |seen, kind| SimError::new(kind, format!("`{call}` failed as scripted, on its call {seen}"));
         let effects =
-            self.rules.iter_mut().filter_map(|rule| rule.apply(call).map(|effect| (effect, rule.seen)));
+            self.rules.iter_mut().filter_map(|rule| rule.count_call(call).map(|effect| (effect, rule.seen)));
         effects
             .map(|(effect, seen)| match effect {
-                Effect::Fail(kind) => Action::Fail(scripted(seen, kind)),
-                Effect::FailLater(kind) => Action::FailLater(scripted(seen, kind)),
-                Effect::Delay(time) => Action::Delay(time),
-                Effect::Sleep(time) => Action::Sleep(time),
-                Effect::Hang(limit) => Action::Hang(limit),
-                Effect::Corrupt => Action::Corrupt,
-                Effect::Panic => Action::Panic,
-                Effect::Abort => Action::Abort,
+                FaultEffect::Fail(kind) => FaultAction::Fail(scripted(seen, kind)),
+                FaultEffect::FailLater(kind) => FaultAction::FailLater(scripted(seen, kind)),
+                FaultEffect::Delay(time) => FaultAction::Delay(time),
+                FaultEffect::Sleep(time) => FaultAction::Sleep(time),
+                FaultEffect::Hang(limit) => FaultAction::Hang(limit),
+                FaultEffect::Corrupt => FaultAction::Corrupt,
+                FaultEffect::Panic => FaultAction::Panic,
+                FaultEffect::Abort => FaultAction::Abort,
             })
             .collect()
     }
@@ -165,51 +165,61 @@ impl FaultPlan {
 mod tests {
     use super::*;
 
-    fn plan(text: &str) -> FaultPlan {
-        FaultPlan::new(&Script::parse(text).unwrap())
+    fn test_plan(text: &str) -> FaultPlan {
+        FaultPlan::new(&FaultScript::parse_script(text).unwrap())
     }
 
-    fn hits(plan: &mut FaultPlan, call: &str, calls: u64) -> Vec<u64> {
+    fn faulty_calls(plan: &mut FaultPlan, call: &str, calls: u64) -> Vec<u64> {
         (1..=calls).filter(|_| !plan.on_call(call, Some(0)).is_empty()).collect()
     }
 
     #[test]
     fn each_form_of_when_hits_its_calls_and_no_others() {
-        assert_eq!(hits(&mut plan("fail stream_create 3 internal"), "stream_create", 5), [3]);
-        assert_eq!(hits(&mut plan("fail stream_create 2.. internal"), "stream_create", 5), [2, 3, 4, 5]);
-        assert_eq!(hits(&mut plan("fail stream_create 2..3 internal"), "stream_create", 5), [2, 3]);
-        assert_eq!(hits(&mut plan("fail stream_create 1 internal"), "stream_destroy", 5), [0; 0]);
+        assert_eq!(faulty_calls(&mut test_plan("fail stream_create 3 internal"), "stream_create", 5), [3]);
+        assert_eq!(
+            faulty_calls(&mut test_plan("fail stream_create 2.. internal"), "stream_create", 5),
+            [2, 3, 4, 5]
+        );
+        assert_eq!(
+            faulty_calls(&mut test_plan("fail stream_create 2..3 internal"), "stream_create", 5),
+            [2, 3]
+        );
+        assert_eq!(
+            faulty_calls(&mut test_plan("fail stream_create 1 internal"), "stream_destroy", 5),
+            [0; 0]
+        );
     }
 
     #[test]
     fn a_lost_device_stays_lost_and_the_others_live() {
-        let mut plan = plan("lose 1 after 2");
-        let mut lost = |device| matches!(plan.on_call("memory_set", Some(device))[..], [Action::Lose(_)]);
+        let mut plan = test_plan("lose 1 after 2");
+        let mut lost =
+            |device| matches!(plan.on_call("memory_set", Some(device))[..], [FaultAction::Lose(_)]);
         assert_eq!([1, 1, 1, 0, 1, 0].map(&mut lost), [false, false, true, false, true, false]);
     }
 
     #[test]
     fn a_lying_copy_counts_copies_of_every_sort() {
-        let mut plan = plan("lie copy 2");
+        let mut plan = test_plan("lie copy 2");
         assert!(plan.on_call("memory_copy_h2d", Some(0)).is_empty());
         assert!(plan.on_call("memory_set", Some(0)).is_empty());
-        assert_eq!(plan.on_call("memory_copy_d2h", Some(0)), [Action::Corrupt]);
+        assert_eq!(plan.on_call("memory_copy_d2h", Some(0)), [FaultAction::Corrupt]);
     }
 
     #[test]
     fn calls_are_counted_by_name() {
-        let mut plan = plan("");
+        let mut plan = test_plan("");
         for call in ["memory_set", "stream_create", "memory_set"] {
             assert!(plan.on_call(call, Some(0)).is_empty());
         }
-        assert_eq!((plan.calls()["memory_set"], plan.calls()["stream_create"]), (2, 1));
+        assert_eq!((plan.call_counts()["memory_set"], plan.call_counts()["stream_create"]), (2, 1));
     }
 
     #[test]
     fn several_faults_on_one_call_come_in_script_order() {
-        let mut plan = plan("delay memory_set 1 5ms; fail memory_set 1 timed-out");
+        let mut plan = test_plan("delay memory_set 1 5ms; fail memory_set 1 timed-out");
         let actions = plan.on_call("memory_set", Some(0));
-        assert_eq!(actions[0], Action::Delay(Duration::from_millis(5)));
-        assert!(matches!(&actions[1], Action::Fail(error) if error.kind == SimErrorKind::TimedOut));
+        assert_eq!(actions[0], FaultAction::Delay(Duration::from_millis(5)));
+        assert!(matches!(&actions[1], FaultAction::Fail(error) if error.kind == SimErrorKind::TimedOut));
     }
 }

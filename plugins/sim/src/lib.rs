@@ -1,7 +1,7 @@
 //! The simulated device: it finds bugs in programs and plugins.
 //!
 //! Its memory faults when the host touches it, its streams do no more than they must, its time is virtual, and it fails
-//! exactly when a script says so. This crate's [`Engine`] knows nothing of the plugin contract; the contract's slots are
+//! exactly when a script says so. This crate's [`SimEngine`] knows nothing of the plugin contract; the contract's slots are
 //! a thin layer over it.
 
 pub mod clock;
@@ -17,17 +17,17 @@ pub mod memory;
 mod pinned;
 pub mod random;
 mod scheduler;
+mod scheduling_token;
 pub mod script;
 pub mod stream;
-mod token;
 
 use oarlock_sdk::abi;
 
 /// Tells a host who this plugin is, for programs that link it.
-pub const QUERY: abi::PluginQuery = contract::query;
+pub const QUERY: abi::PluginQuery = contract::query_plugin;
 
-pub use engine::Engine;
+pub use engine::SimEngine;
 pub use error::{SimError, SimErrorKind};
 pub use mapping::HostSpan;
-pub use script::Script;
+pub use script::FaultScript;
 pub use stream::{EventId, StreamId};

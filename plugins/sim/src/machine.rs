@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Lane;
+use crate::clock::CostLane;
 use crate::device::SimDevice;
 use crate::error::SimError;
 use crate::mapping::HostSpan;
-use crate::memory::Place;
+use crate::memory::DeviceAddress;
 use crate::pinned::PinnedMemory;
-use crate::script::Script;
+use crate::script::FaultScript;
 
-pub(crate) struct Machine {
+pub(crate) struct SimMachine {
     devices: BTreeMap<u32, Arc<SimDevice>>,
     pinned: Mutex<PinnedMemory>,
 }
 
-impl Machine {
-    pub(crate) fn new(script: &Script) -> Result<Self, SimError> {
+impl SimMachine {
+    pub(crate) fn new(script: &FaultScript) -> Result<Self, SimError> {
         let mut devices = BTreeMap::new();
         for &id in &script.device_ids {
             devices.insert(id, Arc::new(SimDevice::new(id, script.quota, script.poison)?));
@@ -28,7 +28,7 @@ impl Machine {
         Ok(Self { devices, pinned: Mutex::default() })
     }
 
-    pub(crate) fn device(&self, id: u32) -> Result<&Arc<SimDevice>, SimError> {
+    pub(crate) fn find_device(&self, id: u32) -> Result<&Arc<SimDevice>, SimError> {
         self.devices.get(&id).ok_or_else(|| {
             let ids: Vec<u32> = self.devices.keys().copied().collect();
             SimError::not_found(format!("there is no device {id}, the devices are {ids:?}"))
@@ -36,140 +36,149 @@ impl Machine {
     }
 
     /// The pinned memory. Whoever locks both takes this lock before that of a device.
-    pub(crate) fn pinned(&self) -> MutexGuard<'_, PinnedMemory> {
+    pub(crate) fn lock_pinned_memory(&self) -> MutexGuard<'_, PinnedMemory> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An error when the address belongs to another device than the one that is to use it.
-    pub(crate) fn check_owner(&self, device: &SimDevice, place: Place) -> Result<(), SimError> {
-        match self.devices.values().find(|other| other.reserves(place.address, 1)) {
-            Some(owner) if owner.id() != device.id() => Err(SimError::invalid(format!(
-                "{place} is an address of device {}, but was given to device {}",
-                owner.id(),
-                device.id()
-            ))),
+    pub(crate) fn check_owner(&self, device: &SimDevice, place: DeviceAddress) -> Result<(), SimError> {
+        match self.devices.values().find(|other| other.reserves_address(place.address, 1)) {
+            Some(owner) if owner.device_id() != device.device_id() => {
+                Err(SimError::invalid_argument(format!(
+                    "{place} is an address of device {}, but was given to device {}",
+                    owner.device_id(),
+                    device.device_id()
+                )))
+            }
             _ => Ok(()),
         }
     }
 
     /// An error when the host's end of a copy is no host memory. No pinned memory is freed while the answer is held.
     pub(crate) fn check_host(&self, span: &HostSpan) -> Result<MutexGuard<'_, PinnedMemory>, SimError> {
-        let (address, length) = (span.address(), span.length() as u64);
+        let (address, length) = (span.base_address(), span.byte_length() as u64);
         if length > 0 && address == 0 {
-            return Err(SimError::invalid(format!("a copy of {length} bytes was given a null host pointer")));
+            return Err(SimError::invalid_argument(format!(
+                "a copy of {length} bytes was given a null host pointer"
+            )));
         }
         if length > 0
-            && let Some(owner) = self.devices.values().find(|device| device.reserves(address, length))
+            && let Some(owner) = self.devices.values().find(|device| device.reserves_address(address, length))
         {
-            let owner = owner.id();
-            return Err(SimError::invalid(format!(
+            let owner = owner.device_id();
+            return Err(SimError::invalid_argument(format!(
                 "{address:#x} is an address of device {owner}, expected host memory"
             )));
         }
-        let pinned = self.pinned();
-        pinned.check(span)?;
+        let pinned = self.lock_pinned_memory();
+        pinned.check_span(span)?;
         Ok(pinned)
     }
 
     /// An error when the range cannot be used on the device as it is now.
-    pub(crate) fn check_device(&self, device: &SimDevice, place: Place, length: u64) -> Result<(), SimError> {
+    pub(crate) fn check_device(
+        &self,
+        device: &SimDevice,
+        place: DeviceAddress,
+        length: u64,
+    ) -> Result<(), SimError> {
         self.check_owner(device, place)?;
         device.with_bytes(place, length, |_| ())
     }
 
-    pub(crate) fn host_to_device(
+    pub(crate) fn copy_host_to_device(
         &self,
         device: &SimDevice,
-        target: Place,
+        target: DeviceAddress,
         source: HostSpan,
         corrupt: bool,
     ) -> Result<(), SimError> {
         self.check_owner(device, target)?;
         let _pinned = self.check_host(&source)?;
-        device.with_bytes_mut(target, source.length() as u64, |bytes| {
+        device.with_bytes_mut(target, source.byte_length() as u64, |bytes| {
             source.read_into(bytes);
-            flip(bytes, corrupt);
+            flip_bit(bytes, corrupt);
         })?;
-        device.charge_lane(Lane::HostLink, source.length() as u64);
+        device.charge_lane(CostLane::HostLink, source.byte_length() as u64);
         Ok(())
     }
 
-    pub(crate) fn device_to_host(
+    pub(crate) fn copy_device_to_host(
         &self,
         device: &SimDevice,
         target: HostSpan,
-        source: Place,
+        source: DeviceAddress,
         corrupt: bool,
     ) -> Result<(), SimError> {
         self.check_owner(device, source)?;
         let _pinned = self.check_host(&target)?;
-        device.with_bytes(source, target.length() as u64, |bytes| {
+        device.with_bytes(source, target.byte_length() as u64, |bytes| {
             if corrupt {
                 let mut changed = bytes.to_vec();
-                flip(&mut changed, true);
+                flip_bit(&mut changed, true);
                 target.write_from(&changed);
             } else {
                 target.write_from(bytes);
             }
         })?;
-        device.charge_lane(Lane::HostLink, target.length() as u64);
+        device.charge_lane(CostLane::HostLink, target.byte_length() as u64);
         Ok(())
     }
 
-    pub(crate) fn inside(
+    pub(crate) fn copy_within_device(
         &self,
         device: &SimDevice,
-        target: Place,
-        source: Place,
+        target: DeviceAddress,
+        source: DeviceAddress,
         length: u64,
         corrupt: bool,
     ) -> Result<(), SimError> {
         self.check_owner(device, target)?;
         self.check_owner(device, source)?;
-        device.copy(target, source, length)?;
-        device.with_bytes_mut(target, length, |bytes| flip(bytes, corrupt))
+        device.copy_memory(target, source, length)?;
+        device.with_bytes_mut(target, length, |bytes| flip_bit(bytes, corrupt))
     }
 
-    pub(crate) fn between(
+    pub(crate) fn copy_between_devices(
         &self,
-        (target_device, target): (&SimDevice, Place),
-        (source_device, source): (&SimDevice, Place),
+        (target_device, target): (&SimDevice, DeviceAddress),
+        (source_device, source): (&SimDevice, DeviceAddress),
         length: u64,
         corrupt: bool,
     ) -> Result<(), SimError> {
-        if target_device.id() == source_device.id() {
-            return self.inside(target_device, target, source, length, corrupt);
+        if target_device.device_id() == source_device.device_id() {
+            return self.copy_within_device(target_device, target, source, length, corrupt);
         }
         self.check_device(target_device, target, length)?;
         self.check_owner(source_device, source)?;
         // A copy by way of a buffer never holds the locks of two devices at once, so their order does not matter.
         let moved = source_device.with_bytes(source, length, <[u8]>::to_vec)?;
-        target_device.alive()?;
+        target_device.check_alive()?;
         target_device.with_bytes_mut(target, length, |bytes| {
             bytes.copy_from_slice(&moved);
-            flip(bytes, corrupt);
+            flip_bit(bytes, corrupt);
         })?;
-        source_device.charge_lane(Lane::PeerLink, length);
-        target_device.charge_lane(Lane::PeerLink, length);
+        source_device.charge_lane(CostLane::PeerLink, length);
+        target_device.charge_lane(CostLane::PeerLink, length);
         Ok(())
     }
 
-    pub(crate) fn set(
+    pub(crate) fn set_memory(
         &self,
         device: &SimDevice,
-        target: Place,
+        target: DeviceAddress,
         byte: u8,
         length: u64,
     ) -> Result<(), SimError> {
         self.check_owner(device, target)?;
         device.with_bytes_mut(target, length, |bytes| bytes.fill(byte))?;
-        device.charge(length);
+        device.charge_bytes(length);
         Ok(())
     }
 }
 
 /// The smallest lie a copy can tell.
-fn flip(bytes: &mut [u8], corrupt: bool) {
+fn flip_bit(bytes: &mut [u8], corrupt: bool) {
     if let Some(first) = bytes.first_mut().filter(|_| corrupt) {
         *first ^= 1;
     }

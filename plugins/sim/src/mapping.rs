@@ -15,22 +15,22 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use crate::error::{SimError, SimErrorKind};
 
 /// The unit in which pages are laid out here: a multiple of the page size of every machine that Rust's Linux targets have.
-const PAGE: usize = 64 * 1024;
+const PAGE_UNIT: usize = 64 * 1024;
 
 /// A mapping of this process that is unmapped when dropped.
 #[derive(Debug)]
-struct Mapping {
+struct PageMapping {
     start: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the mapping is plain memory without any tie to the thread that made it.
-unsafe impl Send for Mapping {}
+unsafe impl Send for PageMapping {}
 // SAFETY: shared access hands out nothing but the address; the bytes are reached through the owners below, whose
 // borrowing rules are those of a `Box<[u8]>`.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for PageMapping {}
 
-impl Mapping {
+impl PageMapping {
     fn new(address: *mut c_void, length: usize) -> Result<Self, SimError> {
         match NonNull::new(address.cast()) {
             Some(start) => Ok(Self { start, length }),
@@ -39,20 +39,20 @@ impl Mapping {
     }
 
     /// Addresses without access and without cost.
-    fn unreachable(length: usize) -> Result<Self, SimError> {
+    fn reserve_addresses(length: usize) -> Result<Self, SimError> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: with a null hint and without `FIXED` the system picks unused addresses, so no live memory is replaced.
         let address =
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), length, ProtFlags::empty(), flags) };
-        Self::new(address.map_err(|error| refused("reserve", length, error))?, length)
+        Self::new(address.map_err(|error| mapping_error("reserve", length, error))?, length)
     }
 
-    fn address(&self) -> u64 {
+    fn base_address(&self) -> u64 {
         self.start.as_ptr().addr() as u64
     }
 }
 
-impl Drop for Mapping {
+impl Drop for PageMapping {
     fn drop(&mut self) {
         // SAFETY: the range came from `mmap`, is owned by this value alone, and every slice of it borrows its owner.
         // A failure could only mean that the range is not mapped, and then there is nothing left to do.
@@ -60,7 +60,7 @@ impl Drop for Mapping {
     }
 }
 
-fn refused(what: &str, length: usize, error: rustix::io::Errno) -> SimError {
+fn mapping_error(what: &str, length: usize, error: rustix::io::Errno) -> SimError {
     SimError::new(
         SimErrorKind::OutOfMemory,
         format!("cannot {what} {length} bytes of address space: {error}; a smaller `quota` needs less"),
@@ -70,46 +70,46 @@ fn refused(what: &str, length: usize, error: rustix::io::Errno) -> SimError {
 /// The memory of one device: addresses for the program, bytes for the engine.
 #[derive(Debug)]
 pub(crate) struct DevicePages {
-    reservation: Mapping,
-    store: Mapping,
+    reservation: PageMapping,
+    store: PageMapping,
 }
 
 impl DevicePages {
     /// Pages for at least `capacity` bytes; they cost nothing until written.
     pub(crate) fn new(capacity: usize) -> Result<Self, SimError> {
-        let length = capacity.max(1).next_multiple_of(PAGE);
+        let length = capacity.max(1).next_multiple_of(PAGE_UNIT);
         let file = rustix::fs::memfd_create("oarlock-sim", MemfdFlags::CLOEXEC)
-            .map_err(|error| refused("create a file for", length, error))?;
+            .map_err(|error| mapping_error("create a file for", length, error))?;
         rustix::fs::ftruncate(&file, length as u64)
-            .map_err(|error| refused("size a file for", length, error))?;
+            .map_err(|error| mapping_error("size a file for", length, error))?;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint without `FIXED` replaces no live memory. The file is new, is at least `length` bytes long
         // and is closed at the end of this function, so nobody else can shrink or change it under the mapping.
         let address = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, flags, &file, 0) };
-        let store = Mapping::new(address.map_err(|error| refused("map", length, error))?, length)?;
-        Ok(Self { reservation: Mapping::unreachable(length)?, store })
+        let store = PageMapping::new(address.map_err(|error| mapping_error("map", length, error))?, length)?;
+        Ok(Self { reservation: PageMapping::reserve_addresses(length)?, store })
     }
 
     /// The first device address.
-    pub(crate) fn base(&self) -> u64 {
-        self.reservation.address()
+    pub(crate) fn base_address(&self) -> u64 {
+        self.reservation.base_address()
     }
 
     /// How many bytes there are.
-    pub(crate) fn length(&self) -> usize {
+    pub(crate) fn byte_length(&self) -> usize {
         self.store.length
     }
 
     /// All bytes, by offset from the base.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         // SAFETY: the store is `length` bytes, readable, initialised to zero by the system, and changes only through
         // `bytes_mut`, which the borrow checker keeps apart from this borrow.
         unsafe { std::slice::from_raw_parts(self.store.start.as_ptr(), self.store.length) }
     }
 
     /// All bytes, to be changed.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `bytes`; the store is writable too, and `&mut self` makes this the only view of it.
         unsafe { std::slice::from_raw_parts_mut(self.store.start.as_ptr(), self.store.length) }
     }
@@ -118,7 +118,7 @@ impl DevicePages {
 /// Host memory with a page that faults on either side.
 #[derive(Debug)]
 pub(crate) struct HostPages {
-    mapping: Mapping,
+    mapping: PageMapping,
     length: usize,
 }
 
@@ -127,20 +127,20 @@ impl HostPages {
     pub(crate) fn new(length: usize, fill: u8) -> Result<Self, SimError> {
         let too_long =
             || SimError::new(SimErrorKind::OutOfMemory, format!("{length} bytes is more than there can be"));
-        let inner = length.checked_next_multiple_of(PAGE).ok_or_else(too_long)?;
-        let outer = inner.checked_add(2 * PAGE).ok_or_else(too_long)?;
-        let pages = Self { mapping: Mapping::unreachable(outer)?, length };
+        let inner = length.checked_next_multiple_of(PAGE_UNIT).ok_or_else(too_long)?;
+        let outer = inner.checked_add(2 * PAGE_UNIT).ok_or_else(too_long)?;
+        let pages = Self { mapping: PageMapping::reserve_addresses(outer)?, length };
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the range lies inside the mapping made above, which nobody else knows of yet.
-        unsafe { rustix::mm::mprotect(pages.pointer().cast(), inner, access) }
-            .map_err(|error| refused("open", inner, error))?;
+        unsafe { rustix::mm::mprotect(pages.as_pointer().cast(), inner, access) }
+            .map_err(|error| mapping_error("open", inner, error))?;
         // SAFETY: the `inner` bytes at the pointer are now writable, and nobody else knows of them yet.
-        unsafe { pages.pointer().write_bytes(fill, inner) };
+        unsafe { pages.as_pointer().write_bytes(fill, inner) };
         Ok(pages)
     }
 
     /// Gives the bytes back and makes their addresses fault, for as long as this value lives.
-    pub(crate) fn close(self) -> ClosedPages {
+    pub(crate) fn close_pages(self) -> ClosedPages {
         let Self { mapping, length } = self;
         let (start, outer) = (mapping.start.as_ptr().cast(), mapping.length);
         // SAFETY: the mapping is owned here and its bytes are given up with `self`; host code that still looks at them
@@ -155,12 +155,12 @@ impl HostPages {
     }
 
     /// Where the bytes begin.
-    pub(crate) fn pointer(&self) -> *mut u8 {
-        self.mapping.start.as_ptr().wrapping_add(PAGE)
+    pub(crate) fn as_pointer(&self) -> *mut u8 {
+        self.mapping.start.as_ptr().wrapping_add(PAGE_UNIT)
     }
 
     /// How many bytes were asked for.
-    pub(crate) fn length(&self) -> u64 {
+    pub(crate) fn byte_length(&self) -> u64 {
         self.length as u64
     }
 }
@@ -168,14 +168,14 @@ impl HostPages {
 /// The addresses of freed host memory, kept so that nothing else moves in.
 #[derive(Debug)]
 pub(crate) struct ClosedPages {
-    mapping: Mapping,
+    mapping: PageMapping,
     length: usize,
 }
 
 impl ClosedPages {
     /// Whether the range begins in the freed bytes.
-    pub(crate) fn holds(&self, address: u64) -> bool {
-        let start = self.mapping.address() + PAGE as u64;
+    pub(crate) fn contains_address(&self, address: u64) -> bool {
+        let start = self.mapping.base_address() + PAGE_UNIT as u64;
         (start..start + self.length as u64).contains(&address)
     }
 }
@@ -206,12 +206,12 @@ impl HostSpan {
     }
 
     /// The address of the first byte.
-    pub fn address(&self) -> u64 {
+    pub fn base_address(&self) -> u64 {
         self.start.addr() as u64
     }
 
     /// How many bytes it spans.
-    pub fn length(&self) -> usize {
+    pub fn byte_length(&self) -> usize {
         self.length
     }
 
@@ -243,15 +243,18 @@ mod tests {
     #[test]
     fn device_addresses_and_the_store_are_different_places() {
         let mut pages = DevicePages::new(100).unwrap();
-        pages.bytes_mut()[99] = 7;
-        assert_eq!(pages.bytes()[99], 7);
-        assert_ne!(pages.base(), pages.bytes().as_ptr().addr() as u64);
-        assert!(pages.length() >= 100);
+        pages.as_bytes_mut()[99] = 7;
+        assert_eq!(pages.as_bytes()[99], 7);
+        assert_ne!(pages.base_address(), pages.as_bytes().as_ptr().addr() as u64);
+        assert!(pages.byte_length() >= 100);
     }
 
     #[test]
     fn absurd_lengths_are_errors() {
         assert_eq!(HostPages::new(usize::MAX, 0).unwrap_err().kind, SimErrorKind::OutOfMemory);
-        assert_eq!(HostPages::new(usize::MAX - 4 * PAGE, 0).unwrap_err().kind, SimErrorKind::OutOfMemory);
+        assert_eq!(
+            HostPages::new(usize::MAX - 4 * PAGE_UNIT, 0).unwrap_err().kind,
+            SimErrorKind::OutOfMemory
+        );
     }
 }

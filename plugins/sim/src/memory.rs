@@ -35,27 +35,27 @@ pub struct MemoryStatistics {
 /// Where an access begins: so many bytes after an address. The access must lie in the allocation that the address lies
 /// in, so an offset that strays into a neighbour is found however far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DeviceAddress {
     /// A device address, as a rule the start of an allocation.
     pub address: u64,
     /// Bytes from there to the first byte of the access.
     pub offset: u64,
 }
 
-impl Place {
+impl DeviceAddress {
     /// The place `offset` bytes after `address`.
     pub fn new(address: u64, offset: u64) -> Self {
         Self { address, offset }
     }
 }
 
-impl From<u64> for Place {
+impl From<u64> for DeviceAddress {
     fn from(address: u64) -> Self {
         Self { address, offset: 0 }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DeviceAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.offset {
             0 => write!(formatter, "{:#x}", self.address),
@@ -89,10 +89,10 @@ impl DeviceMemory {
         let capacity = quota.checked_mul(4).and_then(|bytes| bytes.checked_add(1 << 20));
         let capacity = capacity.and_then(|bytes| usize::try_from(bytes).ok());
         let capacity = capacity.ok_or_else(|| {
-            SimError::invalid(format!("a quota of {quota} bytes is more than there can be"))
+            SimError::invalid_argument(format!("a quota of {quota} bytes is more than there can be"))
         })?;
         let pages = DevicePages::new(capacity)?;
-        let spaces = BTreeMap::from([(0, pages.length() as u64)]);
+        let spaces = BTreeMap::from([(0, pages.byte_length() as u64)]);
         Ok(Self {
             pages,
             quota,
@@ -108,28 +108,30 @@ impl DeviceMemory {
     }
 
     /// Whether any of the addresses in the range are device addresses of this device.
-    pub(crate) fn reserves(&self, address: u64, length: u64) -> bool {
-        let base = self.pages.base();
-        let end = base + self.pages.length() as u64;
+    pub(crate) fn reserves_address(&self, address: u64, length: u64) -> bool {
+        let base = self.pages.base_address();
+        let end = base + self.pages.byte_length() as u64;
         address < end && address.saturating_add(length.max(1)) > base
     }
 
-    pub(crate) fn statistics(&self) -> MemoryStatistics {
+    pub(crate) fn memory_statistics(&self) -> MemoryStatistics {
         let free = self.quota.saturating_sub(self.used);
         MemoryStatistics { total: self.quota, free, peak: self.peak, live: self.live.len() as u64 }
     }
 
-    pub(crate) fn allocate(&mut self, size: u64) -> Result<u64, SimError> {
+    pub(crate) fn allocate_block(&mut self, size: u64) -> Result<u64, SimError> {
         if size == 0 {
-            return Err(SimError::invalid("an allocation of 0 bytes was asked for, expected at least 1"));
+            return Err(SimError::invalid_argument(
+                "an allocation of 0 bytes was asked for, expected at least 1",
+            ));
         }
         if size > self.quota - self.used {
             return Err(self.out_of_memory(size, ""));
         }
-        let footprint = footprint(size);
-        let mut found = self.take_space(footprint);
-        while found.is_none() && self.release_oldest() {
-            found = self.take_space(footprint);
+        let footprint = allocation_footprint(size);
+        let mut found = self.take_free_space(footprint);
+        while found.is_none() && self.release_oldest_quarantined() {
+            found = self.take_free_space(footprint);
         }
         let Some(offset) = found else {
             return Err(self.out_of_memory(size, ", and the free addresses are too scattered"));
@@ -143,84 +145,93 @@ impl DeviceMemory {
         self.used += size;
         self.peak = self.peak.max(self.used);
         if self.poison {
-            self.pages.bytes_mut()[index(offset, size)].fill(FRESH_POISON);
+            self.pages.as_bytes_mut()[byte_range(offset, size)].fill(FRESH_POISON);
         }
-        Ok(self.pages.base() + offset)
+        Ok(self.pages.base_address() + offset)
     }
 
-    pub(crate) fn deallocate(&mut self, address: u64, size: u64) -> Result<(), SimError> {
-        let offset = self.offset(address)?;
+    pub(crate) fn deallocate_block(&mut self, address: u64, size: u64) -> Result<(), SimError> {
+        let offset = self.checked_offset(address)?;
         match self.live.get(&offset) {
             Some(&allocated) if allocated == size => {}
             Some(&allocated) => {
-                return Err(SimError::invalid(format!(
+                return Err(SimError::invalid_argument(format!(
                     "the allocation at {address:#x} has {allocated} bytes but was freed with a size of {size} bytes"
                 )));
             }
-            None => return Err(self.cannot_free(offset)),
+            None => return Err(self.invalid_free_error(offset)),
         }
         self.live.remove(&offset);
         self.freed.insert(offset, size);
         self.used -= size;
         if self.poison {
-            self.pages.bytes_mut()[index(offset, size)].fill(FREED_POISON);
+            self.pages.as_bytes_mut()[byte_range(offset, size)].fill(FREED_POISON);
         }
-        let footprint = footprint(size);
+        let footprint = allocation_footprint(size);
         self.quarantine.push_back((offset, footprint));
         self.quarantined += footprint;
-        while self.quarantined > self.quota && self.release_oldest() {}
+        while self.quarantined > self.quota && self.release_oldest_quarantined() {}
         Ok(())
     }
 
     /// The bytes of an access, after all checks.
-    pub(crate) fn bytes(&self, place: Place, length: u64) -> Result<&[u8], SimError> {
-        Ok(&self.pages.bytes()[self.check(place, length)?])
+    pub(crate) fn access_bytes(&self, place: DeviceAddress, length: u64) -> Result<&[u8], SimError> {
+        Ok(&self.pages.as_bytes()[self.check_access(place, length)?])
     }
 
     /// The bytes of an access that changes them, after all checks.
-    pub(crate) fn bytes_mut(&mut self, place: Place, length: u64) -> Result<&mut [u8], SimError> {
-        let range = self.check(place, length)?;
-        Ok(&mut self.pages.bytes_mut()[range])
+    pub(crate) fn access_bytes_mut(
+        &mut self,
+        place: DeviceAddress,
+        length: u64,
+    ) -> Result<&mut [u8], SimError> {
+        let range = self.check_access(place, length)?;
+        Ok(&mut self.pages.as_bytes_mut()[range])
     }
 
     /// Copies inside the device; the two ranges must not overlap, as no device promises anything when they do.
-    pub(crate) fn copy(&mut self, target: Place, source: Place, length: u64) -> Result<(), SimError> {
-        let from = self.check(source, length)?;
-        let to = self.check(target, length)?;
+    pub(crate) fn copy_ranges(
+        &mut self,
+        target: DeviceAddress,
+        source: DeviceAddress,
+        length: u64,
+    ) -> Result<(), SimError> {
+        let from = self.check_access(source, length)?;
+        let to = self.check_access(target, length)?;
         if from.start < to.end && to.start < from.end {
-            return Err(SimError::invalid(format!(
+            return Err(SimError::invalid_argument(format!(
                 "a copy of {length} bytes from {source} to {target} overlaps itself, expected separate ranges"
             )));
         }
-        self.pages.bytes_mut().copy_within(from, to.start);
+        self.pages.as_bytes_mut().copy_within(from, to.start);
         Ok(())
     }
 
-    fn check(&self, place: Place, length: u64) -> Result<Range<usize>, SimError> {
+    fn check_access(&self, place: DeviceAddress, length: u64) -> Result<Range<usize>, SimError> {
         if length == 0 {
             return Ok(0..0);
         }
-        let offset = self.offset(place.address)?;
+        let offset = self.checked_offset(place.address)?;
         let describe = |start: u64, size: u64| {
-            format!("the allocation of {size} bytes at {:#x}", self.pages.base() + start)
+            format!("the allocation of {size} bytes at {:#x}", self.pages.base_address() + start)
         };
         let access = format_args!("an access of {length} bytes at {place}");
         let before = self.live.range(..=offset).next_back();
         if let Some((&start, &size)) = before.filter(|&(&start, &size)| offset < start + size) {
             let end = (offset - start).saturating_add(place.offset).saturating_add(length);
             if end <= size {
-                return Ok(index(offset + place.offset, length));
+                return Ok(byte_range(offset + place.offset, length));
             }
             let (past, allocation) = (end - size, describe(start, size));
-            return Err(SimError::invalid(format!(
+            return Err(SimError::invalid_argument(format!(
                 "{access} runs {past} bytes past the end of {allocation}"
             )));
         }
-        if let Some((start, size)) = self.freed_around(offset) {
+        if let Some((start, size)) = self.find_freed_range(offset) {
             let message = format!("{access} lies in {}, which was freed", describe(start, size));
             return Err(SimError::new(SimErrorKind::UseAfterFree, message));
         }
-        Err(SimError::invalid(match before {
+        Err(SimError::invalid_argument(match before {
             Some((&start, &size)) => format!(
                 "{access} lies in no allocation; it is {} bytes past the end of {}",
                 offset - (start + size),
@@ -230,36 +241,38 @@ impl DeviceMemory {
         }))
     }
 
-    fn offset(&self, address: u64) -> Result<u64, SimError> {
-        if self.reserves(address, 1) {
-            return Ok(address - self.pages.base());
+    fn checked_offset(&self, address: u64) -> Result<u64, SimError> {
+        if self.reserves_address(address, 1) {
+            return Ok(address - self.pages.base_address());
         }
-        Err(SimError::invalid(format!("{address:#x} is not an address of this device")))
+        Err(SimError::invalid_argument(format!("{address:#x} is not an address of this device")))
     }
 
-    fn freed_around(&self, offset: u64) -> Option<(u64, u64)> {
+    fn find_freed_range(&self, offset: u64) -> Option<(u64, u64)> {
         let (&start, &size) = self.freed.range(..=offset).next_back()?;
         (offset < start + size).then_some((start, size))
     }
 
-    fn cannot_free(&self, offset: u64) -> SimError {
-        let address = self.pages.base() + offset;
+    fn invalid_free_error(&self, offset: u64) -> SimError {
+        let address = self.pages.base_address() + offset;
         if self.freed.contains_key(&offset) {
             let message = format!("the allocation at {address:#x} was freed twice");
             return SimError::new(SimErrorKind::UseAfterFree, message);
         }
         match self.live.range(..offset).next_back() {
-            Some((&start, &size)) if offset < start + size => SimError::invalid(format!(
+            Some((&start, &size)) if offset < start + size => SimError::invalid_argument(format!(
                 "{address:#x} was freed, but it is {} bytes into an allocation that starts at {:#x}",
                 offset - start,
-                self.pages.base() + start
+                self.pages.base_address() + start
             )),
-            _ => SimError::invalid(format!("{address:#x} was freed, but no allocation starts there")),
+            _ => {
+                SimError::invalid_argument(format!("{address:#x} was freed, but no allocation starts there"))
+            }
         }
     }
 
     /// The first space that is long enough, cut to size.
-    fn take_space(&mut self, footprint: u64) -> Option<u64> {
+    fn take_free_space(&mut self, footprint: u64) -> Option<u64> {
         let (&offset, &length) = self.spaces.iter().find(|&(_, &length)| length >= footprint)?;
         self.spaces.remove(&offset);
         if length > footprint {
@@ -269,7 +282,7 @@ impl DeviceMemory {
     }
 
     /// Lets the oldest quarantined space be handed out again; false when there is none.
-    fn release_oldest(&mut self) -> bool {
+    fn release_oldest_quarantined(&mut self) -> bool {
         let Some((mut offset, mut length)) = self.quarantine.pop_front() else { return false };
         self.quarantined -= length;
         if let Some(after) = self.spaces.remove(&(offset + length)) {
@@ -298,12 +311,12 @@ impl DeviceMemory {
 }
 
 /// The addresses that an allocation takes up; only called for sizes below the quota, which fits four times.
-fn footprint(size: u64) -> u64 {
+fn allocation_footprint(size: u64) -> u64 {
     size.next_multiple_of(ALIGNMENT) + GUARD_GAP
 }
 
 /// Offsets lie inside the pages, whose length is a `usize`.
-fn index(offset: u64, length: u64) -> Range<usize> {
+fn byte_range(offset: u64, length: u64) -> Range<usize> {
     offset as usize..(offset + length) as usize
 }
 

@@ -10,7 +10,7 @@ use crate::mapping::{ClosedPages, HostPages, HostSpan};
 use crate::memory::FRESH_POISON;
 
 /// How many freed allocations are remembered.
-const REMEMBERED: usize = 256;
+const MAX_CLOSED_ALLOCATIONS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct PinnedMemory {
@@ -19,39 +19,39 @@ pub(crate) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    pub(crate) fn allocate(&mut self, size: usize, poison: bool) -> Result<*mut u8, SimError> {
+    pub(crate) fn allocate_pages(&mut self, size: usize, poison: bool) -> Result<*mut u8, SimError> {
         if size == 0 {
-            return Err(SimError::invalid(
+            return Err(SimError::invalid_argument(
                 "a pinned allocation of 0 bytes was asked for, expected at least 1",
             ));
         }
         let pages = HostPages::new(size, if poison { FRESH_POISON } else { 0 })?;
-        let pointer = pages.pointer();
+        let pointer = pages.as_pointer();
         self.live.insert(pointer.addr() as u64, pages);
         Ok(pointer)
     }
 
-    pub(crate) fn deallocate(&mut self, address: u64, size: u64) -> Result<(), SimError> {
-        match self.live.get(&address).map(HostPages::length) {
+    pub(crate) fn deallocate_pages(&mut self, address: u64, size: u64) -> Result<(), SimError> {
+        match self.live.get(&address).map(HostPages::byte_length) {
             Some(length) if length == size => {}
             Some(length) => {
-                return Err(SimError::invalid(format!(
+                return Err(SimError::invalid_argument(format!(
                     "the pinned allocation at {address:#x} has {length} bytes but was freed with a size of {size} bytes"
                 )));
             }
-            None if self.freed.iter().any(|pages| pages.holds(address)) => {
+            None if self.freed.iter().any(|pages| pages.contains_address(address)) => {
                 let message = format!("the pinned allocation at {address:#x} was freed twice");
                 return Err(SimError::new(SimErrorKind::UseAfterFree, message));
             }
             None => {
-                return Err(SimError::invalid(format!(
+                return Err(SimError::invalid_argument(format!(
                     "no pinned allocation starts at {address:#x}, so none was freed"
                 )));
             }
         }
         if let Some(pages) = self.live.remove(&address) {
-            self.freed.push_back(pages.close());
-            if self.freed.len() > REMEMBERED {
+            self.freed.push_back(pages.close_pages());
+            if self.freed.len() > MAX_CLOSED_ALLOCATIONS {
                 self.freed.pop_front();
             }
         }
@@ -59,20 +59,20 @@ impl PinnedMemory {
     }
 
     /// Whether a copy may touch the span: a span outside pinned memory is its maker's responsibility.
-    pub(crate) fn check(&self, span: &HostSpan) -> Result<(), SimError> {
-        let (address, length) = (span.address(), span.length() as u64);
+    pub(crate) fn check_span(&self, span: &HostSpan) -> Result<(), SimError> {
+        let (address, length) = (span.base_address(), span.byte_length() as u64);
         if let Some((start, pages)) = self.live.range(..=address).next_back() {
-            let room = (start + pages.length()).saturating_sub(address);
+            let room = (start + pages.byte_length()).saturating_sub(address);
             if room > 0 && length > room {
-                return Err(SimError::invalid(format!(
+                return Err(SimError::invalid_argument(format!(
                     "a copy of {length} bytes at {address:#x} runs {} bytes past the end of the pinned allocation of {} \
                      bytes at {start:#x}",
                     length - room,
-                    pages.length()
+                    pages.byte_length()
                 )));
             }
         }
-        if self.freed.iter().any(|pages| pages.holds(address)) {
+        if self.freed.iter().any(|pages| pages.contains_address(address)) {
             let message =
                 format!("a copy of {length} bytes at {address:#x} lies in pinned memory that was freed");
             return Err(SimError::new(SimErrorKind::UseAfterFree, message));

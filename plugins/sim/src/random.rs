@@ -25,13 +25,13 @@ impl SplitMix64 {
     }
 
     /// A number below `bound`; zero when `bound` is zero.
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub fn next_below(&mut self, bound: usize) -> usize {
         // The remainder favours small numbers by less than one in 2^40 for any bound met here, and a schedule does not mind.
         if bound == 0 { 0 } else { (self.next_bits() % bound as u64) as usize }
     }
 
     /// A fair coin.
-    pub fn coin(&mut self) -> bool {
+    pub fn flip_coin(&mut self) -> bool {
         self.next_bits() >> 63 == 1
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_bound_holds_and_zero_is_harmless() {
         let mut random = SplitMix64::new(1);
-        assert!((0..1000).all(|_| random.below(7) < 7));
-        assert_eq!(random.below(0), 0);
+        assert!((0..1000).all(|_| random.next_below(7) < 7));
+        assert_eq!(random.next_below(0), 0);
     }
 }

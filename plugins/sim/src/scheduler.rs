@@ -15,23 +15,24 @@ use std::thread;
 use crate::device::SimDevice;
 use crate::error::{SimError, SimErrorKind};
 use crate::random::SplitMix64;
+use crate::scheduling_token::{SchedulerCore, shut_down_error};
 use crate::stream::{
-    EventId, Goal, Item, Mode, Next, Outcome, State, Step, Stream, StreamId, Ticket, Work, no_stream,
+    EventId, EventRecording, ExecutionStep, GoalBlocker, QueuedWork, RecordingOutcome, SchedulerState,
+    SchedulingMode, SimStream, StreamId, StreamWork, WaitGoal, unknown_stream_error,
 };
-use crate::token::{Core, shut_down};
 
 /// The streams and events of one engine.
-pub(crate) struct Scheduler {
-    core: Arc<Core>,
+pub(crate) struct StreamScheduler {
+    core: Arc<SchedulerCore>,
 }
 
-fn waits_for_itself() -> SimError {
-    SimError::invalid("a callback waits for a stream that cannot go on before the callback returns")
+fn self_wait_error() -> SimError {
+    SimError::invalid_argument("a callback waits for a stream that cannot go on before the callback returns")
 }
 
-impl Scheduler {
-    pub(crate) fn new(mode: Mode, seed: u64, keep_log: bool) -> Self {
-        let state = State {
+impl StreamScheduler {
+    pub(crate) fn new(mode: SchedulingMode, seed: u64, keep_log: bool) -> Self {
+        let state = SchedulerState {
             mode,
             random: SplitMix64::new(seed),
             streams: Default::default(),
@@ -41,18 +42,18 @@ impl Scheduler {
             next_id: 1,
             closed: false,
         };
-        Self { core: Arc::new(Core { state: Mutex::new(state), changed: Condvar::new() }) }
+        Self { core: Arc::new(SchedulerCore { state: Mutex::new(state), changed: Condvar::new() }) }
     }
 
     pub(crate) fn create_stream(&self, device: Arc<SimDevice>) -> Result<StreamId, SimError> {
-        let mut state = self.core.open()?;
-        let id = StreamId(state.take_id());
+        let mut state = self.core.lock_open_state()?;
+        let id = StreamId(state.next_unused_id());
         let core = Arc::clone(&self.core);
         let thread = thread::Builder::new().name(format!("sim stream {}", id.0));
-        let worker = thread.spawn(move || core.serve(id)).map_err(|error| {
+        let worker = thread.spawn(move || core.run_stream_thread(id)).map_err(|error| {
             SimError::new(SimErrorKind::Unavailable, format!("cannot start a thread for a stream: {error}"))
         })?;
-        let mut stream = Stream::new(device);
+        let mut stream = SimStream::new(device);
         stream.worker = Some(worker);
         // The new thread looks for its stream under the lock that is held here, so it cannot look too early.
         state.streams.insert(id, stream);
@@ -62,63 +63,63 @@ impl Scheduler {
     /// Finishes all work of a stream and ends its thread. An error that nobody was told of yet is told here; the stream
     /// is gone all the same.
     pub(crate) fn destroy_stream(&self, device: u32, id: StreamId) -> Result<(), SimError> {
-        let mut state = self.core.open()?;
-        let stream = state.stream(device, id)?;
+        let mut state = self.core.lock_open_state()?;
+        let stream = state.find_stream(device, id)?;
         if stream.ending {
-            return Err(no_stream(id));
+            return Err(unknown_stream_error(id));
         }
         stream.ending = true;
-        let goal = Goal::Items(id, stream.enqueued);
+        let goal = WaitGoal::Items(id, stream.enqueued);
         drop(state);
-        let reached = self.reach(&goal);
-        let mut state = self.core.lock();
+        let reached = self.run_until(&goal);
+        let mut state = self.core.lock_state();
         if let Err(error) = reached {
             if let Some(stream) = state.streams.get_mut(&id) {
                 stream.ending = false;
             }
             return Err(error);
         }
-        let Some(stream) = state.streams.remove(&id) else { return Err(no_stream(id)) };
+        let Some(stream) = state.streams.remove(&id) else { return Err(unknown_stream_error(id)) };
         self.core.changed.notify_all();
         drop(state);
         if let Some(worker) = stream.worker {
-            join(worker);
+            join_worker(worker);
         }
         stream.error.map_or(Ok(()), Err)
     }
 
     pub(crate) fn create_event(&self, device: Arc<SimDevice>) -> Result<EventId, SimError> {
-        let mut state = self.core.open()?;
-        let id = EventId(state.take_id());
+        let mut state = self.core.lock_open_state()?;
+        let id = EventId(state.next_unused_id());
         state.events.insert(id, (device, None));
         Ok(id)
     }
 
     /// Forgets an event. Waits that were enqueued keep the recording they wait for.
     pub(crate) fn destroy_event(&self, device: u32, id: EventId) -> Result<(), SimError> {
-        let mut state = self.core.open()?;
-        state.recording(device, id)?;
+        let mut state = self.core.lock_open_state()?;
+        state.latest_recording(device, id)?;
         state.events.remove(&id);
         Ok(())
     }
 
-    pub(crate) fn enqueue(
+    pub(crate) fn enqueue_work(
         &self,
         device: u32,
         id: StreamId,
         call: &'static str,
-        work: Work,
+        work: StreamWork,
     ) -> Result<(), SimError> {
         self.core.refuse_kernels()?;
-        let mut state = self.core.open()?;
-        state.push(device, id, Item { call, work })?;
+        let mut state = self.core.lock_open_state()?;
+        state.push_work(device, id, QueuedWork { call, work })?;
         // A stream that rests must learn that it now owes somebody a callback, even when nothing else happens.
         self.core.changed.notify_all();
-        self.core.settle(state);
+        self.core.schedule_new_work(state);
         Ok(())
     }
 
-    pub(crate) fn record(
+    pub(crate) fn record_event(
         &self,
         device: u32,
         event: EventId,
@@ -126,20 +127,20 @@ impl Scheduler {
         call: &'static str,
     ) -> Result<(), SimError> {
         self.core.refuse_kernels()?;
-        let mut state = self.core.open()?;
-        state.recording(device, event)?;
-        let ticket = Arc::new(Ticket { stream: id, outcome: OnceLock::new() });
-        state.push(device, id, Item { call, work: Work::Record(Arc::clone(&ticket)) })?;
+        let mut state = self.core.lock_open_state()?;
+        state.latest_recording(device, event)?;
+        let ticket = Arc::new(EventRecording { stream: id, outcome: OnceLock::new() });
+        state.push_work(device, id, QueuedWork { call, work: StreamWork::Record(Arc::clone(&ticket)) })?;
         if let Some((_, latest)) = state.events.get_mut(&event) {
             *latest = Some(ticket);
         }
-        self.core.settle(state);
+        self.core.schedule_new_work(state);
         Ok(())
     }
 
     /// Holds later work of the stream back until the latest recording of the event is done. An event that was never
     /// recorded counts as done, as it does in CUDA.
-    pub(crate) fn wait(
+    pub(crate) fn enqueue_wait(
         &self,
         device: u32,
         id: StreamId,
@@ -147,77 +148,77 @@ impl Scheduler {
         call: &'static str,
     ) -> Result<(), SimError> {
         self.core.refuse_kernels()?;
-        let mut state = self.core.open()?;
-        state.stream(device, id)?;
-        if let Some(ticket) = state.recording(device, event)? {
-            state.push(device, id, Item { call, work: Work::Wait(ticket) })?;
+        let mut state = self.core.lock_open_state()?;
+        state.find_stream(device, id)?;
+        if let Some(ticket) = state.latest_recording(device, event)? {
+            state.push_work(device, id, QueuedWork { call, work: StreamWork::Wait(ticket) })?;
         }
-        self.core.settle(state);
+        self.core.schedule_new_work(state);
         Ok(())
     }
 
     pub(crate) fn synchronize_stream(&self, device: u32, id: StreamId) -> Result<(), SimError> {
-        let goal = self.everything_so_far(device, id)?;
-        self.reach(&goal)?;
+        let goal = self.goal_of_stream(device, id)?;
+        self.run_until(&goal)?;
         self.take_error(id)
     }
 
     /// Waits for all work of the device, and tells the first error of its streams.
     pub(crate) fn synchronize_device(&self, device: u32) -> Result<(), SimError> {
-        let state = self.core.open()?;
-        let here = state.streams.iter().filter(|(_, stream)| stream.device.id() == device);
-        let goals: Vec<Goal> = here.map(|(&id, stream)| Goal::Items(id, stream.enqueued)).collect();
+        let state = self.core.lock_open_state()?;
+        let here = state.streams.iter().filter(|(_, stream)| stream.device.device_id() == device);
+        let goals: Vec<WaitGoal> = here.map(|(&id, stream)| WaitGoal::Items(id, stream.enqueued)).collect();
         drop(state);
         for goal in &goals {
-            self.reach(goal)?;
+            self.run_until(goal)?;
         }
         let mut first = Ok(());
         for goal in &goals {
-            first = first.and(self.take_error(goal.stream()));
+            first = first.and(self.take_error(goal.awaited_stream()));
         }
         first
     }
 
     /// Waits for the latest recording of the event, and tells the error of the work before it, each time it is asked.
     pub(crate) fn synchronize_event(&self, device: u32, event: EventId) -> Result<(), SimError> {
-        let ticket = self.core.open()?.recording(device, event)?;
+        let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         let Some(ticket) = ticket else { return Ok(()) };
-        self.reach(&Goal::Recording(Arc::clone(&ticket)))?;
-        outcome(&ticket).map(|_| ())
+        self.run_until(&WaitGoal::Recording(Arc::clone(&ticket)))?;
+        recording_outcome(&ticket).map(|_| ())
     }
 
     /// Whether all work of the stream is done. When it is not, a little of it gets done, so that asking again and again
     /// comes to an end.
     pub(crate) fn query_stream(&self, device: u32, id: StreamId) -> Result<bool, SimError> {
-        let goal = self.everything_so_far(device, id)?;
-        let done = self.poke(&goal)?;
+        let goal = self.goal_of_stream(device, id)?;
+        let done = self.run_once_towards(&goal)?;
         if done { self.take_error(id).map(|()| true) } else { Ok(false) }
     }
 
-    /// Whether the latest recording of the event is done, in the manner of [`Scheduler::query_stream`].
+    /// Whether the latest recording of the event is done, in the manner of [`StreamScheduler::query_stream`].
     pub(crate) fn query_event(&self, device: u32, event: EventId) -> Result<bool, SimError> {
-        let ticket = self.core.open()?.recording(device, event)?;
+        let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         let Some(ticket) = ticket else { return Ok(true) };
-        let done = self.poke(&Goal::Recording(Arc::clone(&ticket)))?;
-        if done { outcome(&ticket).map(|_| true) } else { Ok(false) }
+        let done = self.run_once_towards(&WaitGoal::Recording(Arc::clone(&ticket)))?;
+        if done { recording_outcome(&ticket).map(|_| true) } else { Ok(false) }
     }
 
     /// When the latest recording of the event was made, if it was.
     pub(crate) fn event_time(&self, device: u32, event: EventId) -> Result<Option<u64>, SimError> {
-        let ticket = self.core.open()?.recording(device, event)?;
+        let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         match ticket {
-            Some(ticket) if ticket.outcome.get().is_some() => outcome(&ticket).map(Some),
+            Some(ticket) if ticket.outcome.get().is_some() => recording_outcome(&ticket).map(Some),
             _ => Ok(None),
         }
     }
 
-    pub(crate) fn log(&self) -> Vec<Step> {
-        self.core.lock().log.clone().unwrap_or_default()
+    pub(crate) fn execution_log(&self) -> Vec<ExecutionStep> {
+        self.core.lock_state().log.clone().unwrap_or_default()
     }
 
     /// Ends all threads. Work that did not run is dropped: whoever wanted it would have waited for it.
     pub(crate) fn shut_down(&self) {
-        let mut state = self.core.lock();
+        let mut state = self.core.lock_state();
         state.closed = true;
         let streams = std::mem::take(&mut state.streams);
         state.events.clear();
@@ -225,45 +226,47 @@ impl Scheduler {
         self.core.changed.notify_all();
         for stream in streams.into_values() {
             if let Some(worker) = stream.worker {
-                join(worker);
+                join_worker(worker);
             }
             // What is left in the queue is dropped here, outside the lock, because it may own handles of this engine.
         }
     }
 
-    fn everything_so_far(&self, device: u32, id: StreamId) -> Result<Goal, SimError> {
-        let mut state = self.core.open()?;
-        Ok(Goal::Items(id, state.stream(device, id)?.enqueued))
+    fn goal_of_stream(&self, device: u32, id: StreamId) -> Result<WaitGoal, SimError> {
+        let mut state = self.core.lock_open_state()?;
+        Ok(WaitGoal::Items(id, state.find_stream(device, id)?.enqueued))
     }
 
     fn take_error(&self, id: StreamId) -> Result<(), SimError> {
-        let mut state = self.core.lock();
+        let mut state = self.core.lock_state();
         state.streams.get_mut(&id).and_then(|stream| stream.error.take()).map_or(Ok(()), Err)
     }
 
     /// Hands out the token until the goal is reached.
-    fn reach(&self, goal: &Goal) -> Result<(), SimError> {
+    fn run_until(&self, goal: &WaitGoal) -> Result<(), SimError> {
         self.core.refuse_kernels()?;
         let own = self.core.callback_of_this_thread();
-        let mut state = self.core.open()?;
-        state.set_waits_for(own, Some(goal.stream()));
+        let mut state = self.core.lock_open_state()?;
+        state.set_waits_for(own, Some(goal.awaited_stream()));
         let result = loop {
             if state.is_reached(goal) {
                 break Ok(());
             }
             if state.closed {
-                break Err(shut_down());
+                break Err(shut_down_error());
             }
             if state.token.is_some() {
-                state = self.core.pause(state);
+                state = self.core.wait_for_change(state);
                 continue;
             }
-            match state.next_towards(goal) {
-                Next::Run(stream) => state = self.core.run_one(state, stream, true),
-                Next::Callback(blocking) if own.is_some_and(|own| state.waits_in_a_circle(blocking, own)) => {
-                    break Err(waits_for_itself());
+            match state.next_blocker(goal) {
+                GoalBlocker::Run(stream) => state = self.core.run_one(state, stream, true),
+                GoalBlocker::Callback(blocking)
+                    if own.is_some_and(|own| state.waits_in_cycle(blocking, own)) =>
+                {
+                    break Err(self_wait_error());
                 }
-                Next::Callback(_) => state = self.core.pause(state),
+                GoalBlocker::Callback(_) => state = self.core.wait_for_change(state),
             }
         };
         state.set_waits_for(own, None);
@@ -271,21 +274,21 @@ impl Scheduler {
     }
 
     /// Whether the goal is reached; when it is not, one item is run on the way there.
-    fn poke(&self, goal: &Goal) -> Result<bool, SimError> {
+    fn run_once_towards(&self, goal: &WaitGoal) -> Result<bool, SimError> {
         self.core.refuse_kernels()?;
-        let mut state = self.core.open()?;
+        let mut state = self.core.lock_open_state()?;
         while state.token.is_some() && !state.closed {
-            state = self.core.pause(state);
+            state = self.core.wait_for_change(state);
         }
         if state.is_reached(goal) {
             return Ok(true);
         }
-        match state.next_towards(goal) {
-            Next::Run(stream) => drop(self.core.run_one(state, stream, false)),
-            Next::Callback(blocking) => {
+        match state.next_blocker(goal) {
+            GoalBlocker::Run(stream) => drop(self.core.run_one(state, stream, false)),
+            GoalBlocker::Callback(blocking) => {
                 let own = self.core.callback_of_this_thread();
-                if own.is_some_and(|own| state.waits_in_a_circle(blocking, own)) {
-                    return Err(waits_for_itself());
+                if own.is_some_and(|own| state.waits_in_cycle(blocking, own)) {
+                    return Err(self_wait_error());
                 }
             }
         }
@@ -293,21 +296,21 @@ impl Scheduler {
     }
 }
 
-impl Drop for Scheduler {
+impl Drop for StreamScheduler {
     fn drop(&mut self) {
         self.shut_down();
     }
 }
 
-fn outcome(ticket: &Ticket) -> Result<u64, SimError> {
+fn recording_outcome(ticket: &EventRecording) -> Result<u64, SimError> {
     match ticket.outcome.get() {
-        Some(Outcome { error: Some(error), .. }) => Err(error.clone()),
+        Some(RecordingOutcome { error: Some(error), .. }) => Err(error.clone()),
         Some(outcome) => Ok(outcome.time),
-        None => Err(shut_down()),
+        None => Err(shut_down_error()),
     }
 }
 
-fn join(worker: thread::JoinHandle<()>) {
+fn join_worker(worker: thread::JoinHandle<()>) {
     // A callback may be what shuts the engine down, and its thread cannot wait for its own end.
     if worker.thread().id() != thread::current().id() {
         // Panics of work are caught where it runs, so the thread has nothing more to tell.

@@ -10,7 +10,7 @@ use crate::random::SplitMix64;
 
 /// When enqueued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum SchedulingMode {
     /// As soon as it is enqueued.
     Eager,
     /// Only when somebody waits for it or asks after it, and then no more than is needed.
@@ -19,10 +19,13 @@ pub enum Mode {
     Random,
 }
 
-impl Mode {
+impl SchedulingMode {
     /// Every mode with the word that a script uses for it.
-    pub const WORDS: [(&'static str, Mode); 3] =
-        [("eager", Mode::Eager), ("lazy", Mode::Lazy), ("random", Mode::Random)];
+    pub const SCRIPT_WORDS: [(&'static str, SchedulingMode); 3] = [
+        ("eager", SchedulingMode::Eager),
+        ("lazy", SchedulingMode::Lazy),
+        ("random", SchedulingMode::Random),
+    ];
 }
 
 /// Names a stream of one engine. Never used again after the stream is destroyed.
@@ -35,7 +38,7 @@ pub struct EventId(pub u64);
 
 /// One entry of the log of what ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ExecutionStep {
     /// The stream it ran on.
     pub stream: StreamId,
     /// How many operations of that stream ran before it.
@@ -45,39 +48,39 @@ pub struct Step {
 }
 
 /// Work for a device, run on the thread of its stream.
-pub type Task = Box<dyn FnOnce(&SimDevice) -> Result<(), SimError> + Send>;
+pub type DeviceTask = Box<dyn FnOnce(&SimDevice) -> Result<(), SimError> + Send>;
 /// A host callback; it gets the error of the work before it on its stream.
-pub type Callback = Box<dyn FnOnce(Result<(), SimError>) + Send>;
+pub type HostCallback = Box<dyn FnOnce(Result<(), SimError>) + Send>;
 
-pub(crate) enum Work {
-    Task(Task),
-    Callback(Callback),
-    Record(Arc<Ticket>),
-    Wait(Arc<Ticket>),
+pub(crate) enum StreamWork {
+    Task(DeviceTask),
+    Callback(HostCallback),
+    Record(Arc<EventRecording>),
+    Wait(Arc<EventRecording>),
 }
 
-pub(crate) struct Item {
+pub(crate) struct QueuedWork {
     pub(crate) call: &'static str,
-    pub(crate) work: Work,
+    pub(crate) work: StreamWork,
 }
 
 /// One recording of an event. Waits hold on to the recording that was the latest when they were enqueued.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct EventRecording {
     pub(crate) stream: StreamId,
-    pub(crate) outcome: OnceLock<Outcome>,
+    pub(crate) outcome: OnceLock<RecordingOutcome>,
 }
 
 /// How the work before a recording went.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RecordingOutcome {
     pub(crate) time: u64,
     pub(crate) error: Option<SimError>,
 }
 
-pub(crate) struct Stream {
+pub(crate) struct SimStream {
     pub(crate) device: Arc<SimDevice>,
-    pub(crate) queue: VecDeque<Item>,
+    pub(crate) queue: VecDeque<QueuedWork>,
     /// Whether an item was taken from the queue and did not finish yet.
     pub(crate) busy: bool,
     /// Whether the stream is being destroyed and takes no more work.
@@ -91,7 +94,7 @@ pub(crate) struct Stream {
     pub(crate) worker: Option<JoinHandle<()>>,
 }
 
-impl Stream {
+impl SimStream {
     pub(crate) fn new(device: Arc<SimDevice>) -> Self {
         Self {
             device,
@@ -107,18 +110,18 @@ impl Stream {
     }
 
     /// Whether a callback waits anywhere in the queue.
-    pub(crate) fn owes_a_callback(&self) -> bool {
-        self.queue.iter().any(|item| matches!(item.work, Work::Callback(_)))
+    pub(crate) fn has_queued_callback(&self) -> bool {
+        self.queue.iter().any(|item| matches!(item.work, StreamWork::Callback(_)))
     }
 
     fn is_at_callback(&self) -> bool {
-        self.queue.front().is_some_and(|item| matches!(item.work, Work::Callback(_)))
+        self.queue.front().is_some_and(|item| matches!(item.work, StreamWork::Callback(_)))
     }
 
     fn is_runnable(&self) -> bool {
         !self.busy
             && self.queue.front().is_some_and(|item| match &item.work {
-                Work::Wait(ticket) => ticket.outcome.get().is_some(),
+                StreamWork::Wait(ticket) => ticket.outcome.get().is_some(),
                 _ => true,
             })
     }
@@ -126,72 +129,74 @@ impl Stream {
 
 /// What somebody waits for.
 #[derive(Clone, Debug)]
-pub(crate) enum Goal {
+pub(crate) enum WaitGoal {
     /// The first so many items of a stream.
     Items(StreamId, u64),
     /// A recording of an event.
-    Recording(Arc<Ticket>),
+    Recording(Arc<EventRecording>),
 }
 
-impl Goal {
-    pub(crate) fn stream(&self) -> StreamId {
+impl WaitGoal {
+    pub(crate) fn awaited_stream(&self) -> StreamId {
         match self {
-            Goal::Items(stream, _) => *stream,
-            Goal::Recording(ticket) => ticket.stream,
+            WaitGoal::Items(stream, _) => *stream,
+            WaitGoal::Recording(ticket) => ticket.stream,
         }
     }
 }
 
 /// What holds a goal back.
-pub(crate) enum Next {
+pub(crate) enum GoalBlocker {
     /// This stream can and should run its next item.
     Run(StreamId),
     /// A callback that runs on this stream must return first.
     Callback(StreamId),
 }
 
-pub(crate) struct State {
-    pub(crate) mode: Mode,
+pub(crate) struct SchedulerState {
+    pub(crate) mode: SchedulingMode,
     pub(crate) random: SplitMix64,
-    pub(crate) streams: BTreeMap<StreamId, Stream>,
+    pub(crate) streams: BTreeMap<StreamId, SimStream>,
     /// The events, with their latest recording.
-    pub(crate) events: BTreeMap<EventId, (Arc<SimDevice>, Option<Arc<Ticket>>)>,
+    pub(crate) events: BTreeMap<EventId, (Arc<SimDevice>, Option<Arc<EventRecording>>)>,
     /// The stream that may take an item now.
     pub(crate) token: Option<StreamId>,
-    pub(crate) log: Option<Vec<Step>>,
+    pub(crate) log: Option<Vec<ExecutionStep>>,
     pub(crate) next_id: u64,
     pub(crate) closed: bool,
 }
 
-impl State {
-    pub(crate) fn is_reached(&self, goal: &Goal) -> bool {
+impl SchedulerState {
+    pub(crate) fn is_reached(&self, goal: &WaitGoal) -> bool {
         match goal {
-            Goal::Items(id, count) => self.streams.get(id).is_none_or(|stream| stream.finished >= *count),
-            Goal::Recording(ticket) => ticket.outcome.get().is_some(),
+            WaitGoal::Items(id, count) => self.streams.get(id).is_none_or(|stream| stream.finished >= *count),
+            WaitGoal::Recording(ticket) => ticket.outcome.get().is_some(),
         }
     }
 
     /// Which stream runs next on the way to a goal that is not reached.
-    pub(crate) fn next_towards(&mut self, goal: &Goal) -> Next {
-        if self.mode == Mode::Random
-            && self.random.coin()
-            && let Some(stream) = self.any_runnable()
+    pub(crate) fn next_blocker(&mut self, goal: &WaitGoal) -> GoalBlocker {
+        if self.mode == SchedulingMode::Random
+            && self.random.flip_coin()
+            && let Some(stream) = self.pick_runnable()
         {
-            return Next::Run(stream);
+            return GoalBlocker::Run(stream);
         }
-        self.needed(goal.stream())
+        self.find_blocker(goal.awaited_stream())
     }
 
     /// Any stream that can run: the first, or the one that the seed picks.
     ///
     /// The seed never picks a callback. One that nobody needs yet may want a lock that the caller holds, and its end,
     /// which nobody waits for, would make the schedule depend on real time.
-    pub(crate) fn any_runnable(&mut self) -> Option<StreamId> {
-        let callbacks_too = self.mode != Mode::Random;
-        let can_run = |stream: &Stream| stream.is_runnable() && (callbacks_too || !stream.is_at_callback());
+    pub(crate) fn pick_runnable(&mut self) -> Option<StreamId> {
+        let callbacks_too = self.mode != SchedulingMode::Random;
+        let can_run =
+            |stream: &SimStream| stream.is_runnable() && (callbacks_too || !stream.is_at_callback());
         let runnable: Vec<StreamId> =
             self.streams.iter().filter(|(_, stream)| can_run(stream)).map(|(&id, _)| id).collect();
-        let index = if self.mode == Mode::Random { self.random.below(runnable.len()) } else { 0 };
+        let index =
+            if self.mode == SchedulingMode::Random { self.random.next_below(runnable.len()) } else { 0 };
         runnable.get(index).copied()
     }
 
@@ -199,22 +204,22 @@ impl State {
     ///
     /// A wait only names a recording that was enqueued before it, and a recording only stands behind items enqueued
     /// before it, so each turn of the loop moves to older work: it ends, and no two streams can wait for each other.
-    pub(crate) fn needed(&self, mut id: StreamId) -> Next {
+    pub(crate) fn find_blocker(&self, mut id: StreamId) -> GoalBlocker {
         loop {
-            let Some(stream) = self.streams.get(&id) else { return Next::Callback(id) };
+            let Some(stream) = self.streams.get(&id) else { return GoalBlocker::Callback(id) };
             if stream.busy {
-                return Next::Callback(id);
+                return GoalBlocker::Callback(id);
             }
             match stream.queue.front().map(|item| &item.work) {
-                Some(Work::Wait(ticket)) if ticket.outcome.get().is_none() => id = ticket.stream,
-                Some(_) => return Next::Run(id),
-                None => return Next::Callback(id),
+                Some(StreamWork::Wait(ticket)) if ticket.outcome.get().is_none() => id = ticket.stream,
+                Some(_) => return GoalBlocker::Run(id),
+                None => return GoalBlocker::Callback(id),
             }
         }
     }
 
     /// Whether `blocking`, whose callback must return first, itself waits for a callback of `own` to return.
-    pub(crate) fn waits_in_a_circle(&self, mut blocking: StreamId, own: StreamId) -> bool {
+    pub(crate) fn waits_in_cycle(&self, mut blocking: StreamId, own: StreamId) -> bool {
         for _ in 0..=self.streams.len() {
             if blocking == own {
                 return true;
@@ -222,7 +227,7 @@ impl State {
             let Some(goal) = self.streams.get(&blocking).and_then(|stream| stream.waits_for) else {
                 return false;
             };
-            let Next::Callback(next) = self.needed(goal) else { return false };
+            let GoalBlocker::Callback(next) = self.find_blocker(goal) else { return false };
             blocking = next;
         }
         false
@@ -230,40 +235,44 @@ impl State {
 }
 
 /// The books: who owns what, and what was put where.
-impl State {
-    pub(crate) fn take_id(&mut self) -> u64 {
+impl SchedulerState {
+    pub(crate) fn next_unused_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         id
     }
 
-    pub(crate) fn stream(&mut self, device: u32, id: StreamId) -> Result<&mut Stream, SimError> {
-        let stream = self.streams.get_mut(&id).ok_or_else(|| no_stream(id))?;
-        match stream.device.id() {
+    pub(crate) fn find_stream(&mut self, device: u32, id: StreamId) -> Result<&mut SimStream, SimError> {
+        let stream = self.streams.get_mut(&id).ok_or_else(|| unknown_stream_error(id))?;
+        match stream.device.device_id() {
             owner if owner == device => Ok(stream),
-            owner => Err(SimError::invalid(format!(
+            owner => Err(SimError::invalid_argument(format!(
                 "stream {} belongs to device {owner}, not to device {device}",
                 id.0
             ))),
         }
     }
 
-    pub(crate) fn recording(&self, device: u32, id: EventId) -> Result<Option<Arc<Ticket>>, SimError> {
+    pub(crate) fn latest_recording(
+        &self,
+        device: u32,
+        id: EventId,
+    ) -> Result<Option<Arc<EventRecording>>, SimError> {
         let missing = || SimError::not_found(format!("there is no event {}", id.0));
         let (owner, latest) = self.events.get(&id).ok_or_else(missing)?;
-        match owner.id() {
+        match owner.device_id() {
             owner if owner == device => Ok(latest.clone()),
-            owner => Err(SimError::invalid(format!(
+            owner => Err(SimError::invalid_argument(format!(
                 "event {} belongs to device {owner}, not to device {device}",
                 id.0
             ))),
         }
     }
 
-    pub(crate) fn push(&mut self, device: u32, id: StreamId, item: Item) -> Result<(), SimError> {
-        let stream = self.stream(device, id)?;
+    pub(crate) fn push_work(&mut self, device: u32, id: StreamId, item: QueuedWork) -> Result<(), SimError> {
+        let stream = self.find_stream(device, id)?;
         if stream.ending {
-            return Err(SimError::invalid(format!(
+            return Err(SimError::invalid_argument(format!(
                 "stream {} is being destroyed and takes no more work",
                 id.0
             )));
@@ -280,6 +289,6 @@ impl State {
     }
 }
 
-pub(crate) fn no_stream(id: StreamId) -> SimError {
+pub(crate) fn unknown_stream_error(id: StreamId) -> SimError {
     SimError::not_found(format!("there is no stream {}", id.0))
 }

@@ -5,73 +5,73 @@ use core::ffi::c_void;
 
 use oarlock_sdk::abi;
 
-use crate::recorder::CallSite;
-use crate::wrapped::Wrapped;
+use crate::recorder::TracePoint;
+use crate::traced_table::TracedTable;
 
 unsafe extern "C" fn core_initialize(context: *mut c_void) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.initialize", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.initialize", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.initialize else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.initialize else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn core_finalize(context: *mut c_void) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.finalize", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.finalize", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.finalize else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.finalize else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn core_device_init(context: *mut c_void, device: u32) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_init", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.device_init", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_init else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_init else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_device_deinit(context: *mut c_void, device: u32) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_deinit", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.device_deinit", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_deinit else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_deinit else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_device_synchronize(context: *mut c_void, device: u32) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_synchronize", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.device_synchronize", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_synchronize else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_synchronize else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_device_count(context: *mut c_void, count: *mut u32) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_count", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.device_count", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_count else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_count else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, count) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn core_device_list(
@@ -80,14 +80,14 @@ unsafe extern "C" fn core_device_list(
     ids_capacity: u64,
     ids_count: *mut u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_list", arguments: &["ids_capacity"] };
+    static SITE: TracePoint = TracePoint { name: "core.device_list", arguments: &["ids_capacity"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_list else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_list else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, ids, ids_capacity, ids_count) };
-    this.note(&SITE, began, &[ids_capacity], failure)
+    this.record_call(&SITE, began, &[ids_capacity], failure)
 }
 
 unsafe extern "C" fn core_device_info(
@@ -95,14 +95,14 @@ unsafe extern "C" fn core_device_info(
     device: u32,
     info: *mut abi::DeviceInfo,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.device_info", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.device_info", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.device_info else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.device_info else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, info) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_compute_capability(
@@ -110,36 +110,36 @@ unsafe extern "C" fn core_compute_capability(
     device: u32,
     capability: *mut abi::Version,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.compute_capability", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.compute_capability", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.compute_capability else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.compute_capability else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, capability) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_runtime_version(context: *mut c_void, installed: *mut abi::Version) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.runtime_version", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.runtime_version", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.runtime_version else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.runtime_version else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, installed) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn core_driver_version(context: *mut c_void, installed: *mut abi::Version) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.driver_version", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.driver_version", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.driver_version else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.driver_version else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, installed) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn core_memory_allocate(
@@ -148,14 +148,14 @@ unsafe extern "C" fn core_memory_allocate(
     size: u64,
     block: *mut abi::Memory,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.memory_allocate", arguments: &["device", "size"] };
+    static SITE: TracePoint = TracePoint { name: "core.memory_allocate", arguments: &["device", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_allocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_allocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size, block) };
-    this.note(&SITE, began, &[u64::from(device), size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), size], failure)
 }
 
 unsafe extern "C" fn core_memory_deallocate(
@@ -164,15 +164,15 @@ unsafe extern "C" fn core_memory_deallocate(
     block: abi::Memory,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite =
-        CallSite { name: "core.memory_deallocate", arguments: &["device", "block", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "core.memory_deallocate", arguments: &["device", "block", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_deallocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_deallocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, block, size) };
-    this.note(&SITE, began, &[u64::from(device), block.0, size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), block.0, size], failure)
 }
 
 unsafe extern "C" fn core_host_memory_allocate(
@@ -181,14 +181,15 @@ unsafe extern "C" fn core_host_memory_allocate(
     size: u64,
     address: *mut *mut c_void,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.host_memory_allocate", arguments: &["device", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "core.host_memory_allocate", arguments: &["device", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.host_memory_allocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.host_memory_allocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size, address) };
-    this.note(&SITE, began, &[u64::from(device), size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), size], failure)
 }
 
 unsafe extern "C" fn core_host_memory_deallocate(
@@ -197,14 +198,15 @@ unsafe extern "C" fn core_host_memory_deallocate(
     address: *mut c_void,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.host_memory_deallocate", arguments: &["device", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "core.host_memory_deallocate", arguments: &["device", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.host_memory_deallocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.host_memory_deallocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, address, size) };
-    this.note(&SITE, began, &[u64::from(device), size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), size], failure)
 }
 
 unsafe extern "C" fn core_unified_memory_allocate(
@@ -213,14 +215,15 @@ unsafe extern "C" fn core_unified_memory_allocate(
     size: u64,
     address: *mut *mut c_void,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.unified_memory_allocate", arguments: &["device", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "core.unified_memory_allocate", arguments: &["device", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.unified_memory_allocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.unified_memory_allocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size, address) };
-    this.note(&SITE, began, &[u64::from(device), size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), size], failure)
 }
 
 unsafe extern "C" fn core_unified_memory_deallocate(
@@ -229,15 +232,15 @@ unsafe extern "C" fn core_unified_memory_deallocate(
     address: *mut c_void,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite =
-        CallSite { name: "core.unified_memory_deallocate", arguments: &["device", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "core.unified_memory_deallocate", arguments: &["device", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.unified_memory_deallocate else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.unified_memory_deallocate else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, address, size) };
-    this.note(&SITE, began, &[u64::from(device), size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), size], failure)
 }
 
 unsafe extern "C" fn core_memory_copy_h2d(
@@ -248,17 +251,17 @@ unsafe extern "C" fn core_memory_copy_h2d(
     source: *const c_void,
     source_size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "core.memory_copy_h2d",
         arguments: &["device", "target", "target_offset", "source_size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_copy_h2d else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_copy_h2d else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, target, target_offset, source, source_size) };
-    this.note(&SITE, began, &[u64::from(device), target.0, target_offset, source_size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), target.0, target_offset, source_size], failure)
 }
 
 unsafe extern "C" fn core_memory_copy_d2h(
@@ -269,17 +272,17 @@ unsafe extern "C" fn core_memory_copy_d2h(
     source: abi::Memory,
     source_offset: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "core.memory_copy_d2h",
         arguments: &["device", "target_size", "source", "source_offset"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_copy_d2h else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_copy_d2h else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, target, target_size, source, source_offset) };
-    this.note(&SITE, began, &[u64::from(device), target_size, source.0, source_offset], failure)
+    this.record_call(&SITE, began, &[u64::from(device), target_size, source.0, source_offset], failure)
 }
 
 unsafe extern "C" fn core_memory_copy_d2d(
@@ -291,17 +294,17 @@ unsafe extern "C" fn core_memory_copy_d2d(
     source_offset: u64,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "core.memory_copy_d2d",
         arguments: &["device", "target", "target_offset", "source", "source_offset", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_copy_d2d else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_copy_d2d else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, target, target_offset, source, source_offset, size) };
-    this.note(
+    this.record_call(
         &SITE,
         began,
         &[u64::from(device), target.0, target_offset, source.0, source_offset, size],
@@ -319,7 +322,7 @@ unsafe extern "C" fn core_memory_copy_p2p(
     source_offset: u64,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "core.memory_copy_p2p",
         arguments: &[
             "target_device",
@@ -332,14 +335,14 @@ unsafe extern "C" fn core_memory_copy_p2p(
         ],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_copy_p2p else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_copy_p2p else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe {
         next(this.context, target_device, target, target_offset, source_device, source, source_offset, size)
     };
-    this.note(
+    this.record_call(
         &SITE,
         began,
         &[
@@ -363,17 +366,22 @@ unsafe extern "C" fn core_memory_set(
     byte: u8,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "core.memory_set",
         arguments: &["device", "target", "target_offset", "byte", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_set else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_set else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, target, target_offset, byte, size) };
-    this.note(&SITE, began, &[u64::from(device), target.0, target_offset, u64::from(byte), size], failure)
+    this.record_call(
+        &SITE,
+        began,
+        &[u64::from(device), target.0, target_offset, u64::from(byte), size],
+        failure,
+    )
 }
 
 unsafe extern "C" fn core_memory_stats(
@@ -382,47 +390,47 @@ unsafe extern "C" fn core_memory_stats(
     total: *mut u64,
     free: *mut u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.memory_stats", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.memory_stats", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.memory_stats else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.memory_stats else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, total, free) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_min_chunk_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.min_chunk_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.min_chunk_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.min_chunk_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.min_chunk_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_max_chunk_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.max_chunk_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.max_chunk_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.max_chunk_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.max_chunk_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_max_alloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.max_alloc_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.max_alloc_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.max_alloc_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.max_alloc_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_extra_padding_size(
@@ -430,36 +438,36 @@ unsafe extern "C" fn core_extra_padding_size(
     device: u32,
     size: *mut u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.extra_padding_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.extra_padding_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.extra_padding_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.extra_padding_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_init_alloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.init_alloc_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.init_alloc_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.init_alloc_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.init_alloc_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_realloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.realloc_size", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "core.realloc_size", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.realloc_size else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.realloc_size else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, size) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn core_experimental(
@@ -467,14 +475,14 @@ unsafe extern "C" fn core_experimental(
     name: abi::Str,
     function: *mut *mut c_void,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "core.experimental", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "core.experimental", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::CoreTable>>() };
-    let Some(next) = this.next.experimental else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::CoreTable>>() };
+    let Some(next) = this.next.experimental else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, name, function) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 /// The table that stands before `next`; a slot that is empty below stays empty.
@@ -522,14 +530,14 @@ unsafe extern "C" fn async_stream_create(
     priority: i32,
     queue: *mut abi::Stream,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.stream_create", arguments: &["device", "priority"] };
+    static SITE: TracePoint = TracePoint { name: "async.stream_create", arguments: &["device", "priority"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_create else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_create else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, priority, queue) };
-    this.note(&SITE, began, &[u64::from(device), priority as u64], failure)
+    this.record_call(&SITE, began, &[u64::from(device), priority as u64], failure)
 }
 
 unsafe extern "C" fn async_stream_destroy(
@@ -537,14 +545,14 @@ unsafe extern "C" fn async_stream_destroy(
     device: u32,
     queue: abi::Stream,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.stream_destroy", arguments: &["device", "queue"] };
+    static SITE: TracePoint = TracePoint { name: "async.stream_destroy", arguments: &["device", "queue"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_destroy else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_destroy else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue) };
-    this.note(&SITE, began, &[u64::from(device), queue.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0], failure)
 }
 
 unsafe extern "C" fn async_stream_query(
@@ -553,14 +561,14 @@ unsafe extern "C" fn async_stream_query(
     queue: abi::Stream,
     done: *mut u32,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.stream_query", arguments: &["device", "queue"] };
+    static SITE: TracePoint = TracePoint { name: "async.stream_query", arguments: &["device", "queue"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_query else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_query else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, done) };
-    this.note(&SITE, began, &[u64::from(device), queue.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0], failure)
 }
 
 unsafe extern "C" fn async_stream_synchronize(
@@ -568,14 +576,15 @@ unsafe extern "C" fn async_stream_synchronize(
     device: u32,
     queue: abi::Stream,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.stream_synchronize", arguments: &["device", "queue"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.stream_synchronize", arguments: &["device", "queue"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_synchronize else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_synchronize else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue) };
-    this.note(&SITE, began, &[u64::from(device), queue.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0], failure)
 }
 
 unsafe extern "C" fn async_stream_add_callback(
@@ -585,14 +594,15 @@ unsafe extern "C" fn async_stream_add_callback(
     reached: Option<abi::StreamReached>,
     user: *mut c_void,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.stream_add_callback", arguments: &["device", "queue"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.stream_add_callback", arguments: &["device", "queue"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_add_callback else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_add_callback else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, reached, user) };
-    this.note(&SITE, began, &[u64::from(device), queue.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0], failure)
 }
 
 unsafe extern "C" fn async_stream_wait_event(
@@ -601,15 +611,15 @@ unsafe extern "C" fn async_stream_wait_event(
     queue: abi::Stream,
     point: abi::Event,
 ) -> abi::Error {
-    static SITE: CallSite =
-        CallSite { name: "async.stream_wait_event", arguments: &["device", "queue", "point"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.stream_wait_event", arguments: &["device", "queue", "point"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.stream_wait_event else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.stream_wait_event else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, point) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, point.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, point.0], failure)
 }
 
 unsafe extern "C" fn async_event_create(
@@ -617,25 +627,25 @@ unsafe extern "C" fn async_event_create(
     device: u32,
     point: *mut abi::Event,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_create", arguments: &["device"] };
+    static SITE: TracePoint = TracePoint { name: "async.event_create", arguments: &["device"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_create else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_create else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, point) };
-    this.note(&SITE, began, &[u64::from(device)], failure)
+    this.record_call(&SITE, began, &[u64::from(device)], failure)
 }
 
 unsafe extern "C" fn async_event_destroy(context: *mut c_void, device: u32, point: abi::Event) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_destroy", arguments: &["device", "point"] };
+    static SITE: TracePoint = TracePoint { name: "async.event_destroy", arguments: &["device", "point"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_destroy else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_destroy else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, point) };
-    this.note(&SITE, began, &[u64::from(device), point.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), point.0], failure)
 }
 
 unsafe extern "C" fn async_event_record(
@@ -644,14 +654,15 @@ unsafe extern "C" fn async_event_record(
     queue: abi::Stream,
     point: abi::Event,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_record", arguments: &["device", "queue", "point"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.event_record", arguments: &["device", "queue", "point"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_record else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_record else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, point) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, point.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, point.0], failure)
 }
 
 unsafe extern "C" fn async_event_query(
@@ -660,14 +671,14 @@ unsafe extern "C" fn async_event_query(
     point: abi::Event,
     done: *mut u32,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_query", arguments: &["device", "point"] };
+    static SITE: TracePoint = TracePoint { name: "async.event_query", arguments: &["device", "point"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_query else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_query else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, point, done) };
-    this.note(&SITE, began, &[u64::from(device), point.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), point.0], failure)
 }
 
 unsafe extern "C" fn async_event_synchronize(
@@ -675,14 +686,14 @@ unsafe extern "C" fn async_event_synchronize(
     device: u32,
     point: abi::Event,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_synchronize", arguments: &["device", "point"] };
+    static SITE: TracePoint = TracePoint { name: "async.event_synchronize", arguments: &["device", "point"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_synchronize else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_synchronize else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, point) };
-    this.note(&SITE, began, &[u64::from(device), point.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), point.0], failure)
 }
 
 unsafe extern "C" fn async_event_elapsed(
@@ -692,14 +703,15 @@ unsafe extern "C" fn async_event_elapsed(
     end: abi::Event,
     nanoseconds: *mut u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "async.event_elapsed", arguments: &["device", "start", "end"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.event_elapsed", arguments: &["device", "start", "end"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.event_elapsed else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.event_elapsed else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, start, end, nanoseconds) };
-    this.note(&SITE, began, &[u64::from(device), start.0, end.0], failure)
+    this.record_call(&SITE, began, &[u64::from(device), start.0, end.0], failure)
 }
 
 unsafe extern "C" fn async_memory_copy_h2d_async(
@@ -711,17 +723,17 @@ unsafe extern "C" fn async_memory_copy_h2d_async(
     source: *const c_void,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "async.memory_copy_h2d_async",
         arguments: &["device", "queue", "target", "target_offset", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_copy_h2d_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_copy_h2d_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, target, target_offset, source, size) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, target.0, target_offset, size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, target.0, target_offset, size], failure)
 }
 
 unsafe extern "C" fn async_memory_copy_d2h_async(
@@ -733,17 +745,17 @@ unsafe extern "C" fn async_memory_copy_d2h_async(
     source_offset: u64,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "async.memory_copy_d2h_async",
         arguments: &["device", "queue", "source", "source_offset", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_copy_d2h_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_copy_d2h_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, target, source, source_offset, size) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, source.0, source_offset, size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, source.0, source_offset, size], failure)
 }
 
 unsafe extern "C" fn async_memory_copy_d2d_async(
@@ -756,18 +768,18 @@ unsafe extern "C" fn async_memory_copy_d2d_async(
     source_offset: u64,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "async.memory_copy_d2d_async",
         arguments: &["device", "queue", "target", "target_offset", "source", "source_offset", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_copy_d2d_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_copy_d2d_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure =
         unsafe { next(this.context, device, queue, target, target_offset, source, source_offset, size) };
-    this.note(
+    this.record_call(
         &SITE,
         began,
         &[u64::from(device), queue.0, target.0, target_offset, source.0, source_offset, size],
@@ -786,7 +798,7 @@ unsafe extern "C" fn async_memory_copy_p2p_async(
     source_offset: u64,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "async.memory_copy_p2p_async",
         arguments: &[
             "target_device",
@@ -800,9 +812,9 @@ unsafe extern "C" fn async_memory_copy_p2p_async(
         ],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_copy_p2p_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_copy_p2p_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe {
         next(
@@ -817,7 +829,7 @@ unsafe extern "C" fn async_memory_copy_p2p_async(
             size,
         )
     };
-    this.note(
+    this.record_call(
         &SITE,
         began,
         &[
@@ -843,17 +855,17 @@ unsafe extern "C" fn async_memory_set_async(
     byte: u8,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite {
+    static SITE: TracePoint = TracePoint {
         name: "async.memory_set_async",
         arguments: &["device", "queue", "target", "target_offset", "byte", "size"],
     };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_set_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_set_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, target, target_offset, byte, size) };
-    this.note(
+    this.record_call(
         &SITE,
         began,
         &[u64::from(device), queue.0, target.0, target_offset, u64::from(byte), size],
@@ -868,15 +880,15 @@ unsafe extern "C" fn async_memory_allocate_async(
     size: u64,
     block: *mut abi::Memory,
 ) -> abi::Error {
-    static SITE: CallSite =
-        CallSite { name: "async.memory_allocate_async", arguments: &["device", "queue", "size"] };
+    static SITE: TracePoint =
+        TracePoint { name: "async.memory_allocate_async", arguments: &["device", "queue", "size"] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_allocate_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_allocate_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, size, block) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, size], failure)
 }
 
 unsafe extern "C" fn async_memory_deallocate_async(
@@ -886,15 +898,17 @@ unsafe extern "C" fn async_memory_deallocate_async(
     block: abi::Memory,
     size: u64,
 ) -> abi::Error {
-    static SITE: CallSite =
-        CallSite { name: "async.memory_deallocate_async", arguments: &["device", "queue", "block", "size"] };
+    static SITE: TracePoint = TracePoint {
+        name: "async.memory_deallocate_async",
+        arguments: &["device", "queue", "block", "size"],
+    };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::AsyncTable>>() };
-    let Some(next) = this.next.memory_deallocate_async else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::AsyncTable>>() };
+    let Some(next) = this.next.memory_deallocate_async else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, device, queue, block, size) };
-    this.note(&SITE, began, &[u64::from(device), queue.0, block.0, size], failure)
+    this.record_call(&SITE, began, &[u64::from(device), queue.0, block.0, size], failure)
 }
 
 /// The table that stands before `next`; a slot that is empty below stays empty.
@@ -926,25 +940,25 @@ pub(crate) fn before_async(next: &abi::AsyncTable) -> abi::AsyncTable {
 }
 
 unsafe extern "C" fn kernel_supports(context: *mut c_void, call: *const abi::Call) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.supports", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.supports", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.supports else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.supports else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, call) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn kernel_infer(context: *mut c_void, call: *const abi::Call) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.infer", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.infer", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.infer else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.infer else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, call) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn kernel_workspace(
@@ -952,14 +966,14 @@ unsafe extern "C" fn kernel_workspace(
     call: *const abi::Call,
     size: *mut u64,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.workspace", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.workspace", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.workspace else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.workspace else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, call, size) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn kernel_prepare(
@@ -967,14 +981,14 @@ unsafe extern "C" fn kernel_prepare(
     call: *const abi::Call,
     state: *mut *mut c_void,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.prepare", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.prepare", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.prepare else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.prepare else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, call, state) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn kernel_run(
@@ -982,25 +996,25 @@ unsafe extern "C" fn kernel_run(
     state: *mut c_void,
     call: *const abi::Call,
 ) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.run", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.run", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.run else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.run else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, state, call) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 unsafe extern "C" fn kernel_release(context: *mut c_void, state: *mut c_void) -> abi::Error {
-    static SITE: CallSite = CallSite { name: "kernel.release", arguments: &[] };
+    static SITE: TracePoint = TracePoint { name: "kernel.release", arguments: &[] };
     // SAFETY: the host hands back the context that `wrap` gave it.
-    let this = unsafe { &*context.cast::<Wrapped<abi::Kernel>>() };
-    let Some(next) = this.next.release else { return this.missing(&SITE) };
-    let began = this.recorder.now();
+    let this = unsafe { &*context.cast::<TracedTable<abi::Kernel>>() };
+    let Some(next) = this.next.release else { return this.missing_slot(&SITE) };
+    let began = this.recorder.elapsed_nanoseconds();
     // SAFETY: the arguments are passed on as they came, to the function they were meant for.
     let failure = unsafe { next(this.context, state) };
-    this.note(&SITE, began, &[], failure)
+    this.record_call(&SITE, began, &[], failure)
 }
 
 /// The record that stands before `next`; its context is still that of `next`.

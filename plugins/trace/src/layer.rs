@@ -6,33 +6,35 @@ use core::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_sdk::{Error, Host, LogLevel, Result, abi, copy_sized, guard, instance_of};
+use oarlock_sdk::{
+    HostServices, LogLevel, PluginError, Result, abi, copy_sized, guard_call, instance_from_context,
+};
 
 use crate::generated;
-use crate::recorder::Recorder;
-use crate::wrapped::Wrapped;
+use crate::recorder::TraceRecorder;
+use crate::traced_table::TracedTable;
 
 /// Where the trace goes when the configuration does not say.
 const DEFAULT_FILE: &str = "oarlock-trace.json";
 
-pub(crate) const TABLE: abi::LayerTable =
-    abi::LayerTable { wrap: Some(wrap), unwrap: Some(unwrap), ..abi::LayerTable::EMPTY };
+pub(crate) const LAYER_TABLE: abi::LayerTable =
+    abi::LayerTable { wrap: Some(wrap_table), unwrap: Some(unwrap_table), ..abi::LayerTable::EMPTY };
 
 /// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is gone or the
 /// process ends.
 #[derive(Default)]
-pub(crate) struct Trace {
-    recorder: Mutex<Option<Arc<Recorder>>>,
+pub(crate) struct TraceLayer {
+    recorder: Mutex<Option<Arc<TraceRecorder>>>,
 }
 
-impl Trace {
-    fn recorder(&self, host: Host) -> Result<Arc<Recorder>> {
+impl TraceLayer {
+    fn open_recorder(&self, host: HostServices) -> Result<Arc<TraceRecorder>> {
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(recorder) = &*recorder {
             return Ok(Arc::clone(recorder));
         }
         let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
-        let made = Recorder::create(&path, host)?;
+        let made = TraceRecorder::create_recorder(&path, host)?;
         host.log(LogLevel::DEBUG, &format!("recording calls into `{}`", path.display()));
         *recorder = Some(Arc::clone(&made));
         Ok(made)
@@ -41,21 +43,21 @@ impl Trace {
 
 /// A wrapper with the table that leads to it; the host is given the address of both parts.
 #[repr(C)]
-struct Pair<T> {
-    wrapped: Wrapped<T>,
+struct TracedTablePair<T> {
+    wrapped: TracedTable<T>,
     table: T,
 }
 
 /// The kernels of a plugin, each before its own.
 #[expect(clippy::vec_box, reason = "the host holds the addresses of what is in the boxes")]
-struct Kernels {
-    _wrapped: Vec<Box<Wrapped<abi::Kernel>>>,
+struct TracedKernels {
+    _wrapped: Vec<Box<TracedTable<abi::Kernel>>>,
     _records: Vec<Box<abi::Kernel>>,
     _pointers: Vec<*const abi::Kernel>,
     table: abi::KernelTable,
 }
 
-unsafe extern "C" fn wrap(
+unsafe extern "C" fn wrap_table(
     context: *mut c_void,
     kind: abi::TableKind,
     plugin: abi::Str,
@@ -65,21 +67,27 @@ unsafe extern "C" fn wrap(
     wrapped_table: *mut *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin.
-    let (trace, host) = unsafe { instance_of::<Trace>(context) };
-    guard(&host, || {
+    let (trace, host) = unsafe { instance_from_context::<TraceLayer>(context) };
+    guard_call(&host, || {
         if next_table.is_null() || wrapped_context.is_null() || wrapped_table.is_null() {
-            return Err(Error::invalid_argument("expected a table and places for the wrapper, found null"));
+            return Err(PluginError::invalid_argument(
+                "expected a table and places for the wrapper, found null",
+            ));
         }
         // SAFETY: the text lives through the call.
         let label = unsafe { plugin.text() }.unwrap_or("?").to_owned();
-        let recorder = trace.recorder(host)?;
-        let next = Next { context: next_context, table: next_table, recorder, label };
+        let recorder = trace.open_recorder(host)?;
+        let next = WrapRequest { context: next_context, table: next_table, recorder, label };
         // SAFETY: the host says with `kind` which table it passes.
         let (context, table) = unsafe {
             match kind {
-                abi::TableKind::CORE => next.pair(abi::CoreTable::EMPTY, generated::before_core),
-                abi::TableKind::ASYNC => next.pair(abi::AsyncTable::EMPTY, generated::before_async),
-                abi::TableKind::KERNEL => next.kernels(),
+                abi::TableKind::CORE => {
+                    next.wrap_function_table(abi::CoreTable::EMPTY, generated::before_core)
+                }
+                abi::TableKind::ASYNC => {
+                    next.wrap_function_table(abi::AsyncTable::EMPTY, generated::before_async)
+                }
+                abi::TableKind::KERNEL => next.wrap_kernels(),
                 // A kind of table from the future passes by untouched (rule L-1).
                 _ => (next.context, next.table),
             }
@@ -93,21 +101,21 @@ unsafe extern "C" fn wrap(
     })
 }
 
-unsafe extern "C" fn unwrap(
+unsafe extern "C" fn unwrap_table(
     context: *mut c_void,
     kind: abi::TableKind,
     wrapped_context: *mut c_void,
     _wrapped_table: *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of this plugin.
-    let (trace, host) = unsafe { instance_of::<Trace>(context) };
-    guard(&host, || {
+    let (trace, host) = unsafe { instance_from_context::<TraceLayer>(context) };
+    guard_call(&host, || {
         // SAFETY: the host gives back, once, what `wrap` made for this kind.
         unsafe {
             match kind {
-                abi::TableKind::CORE => free::<Pair<abi::CoreTable>>(wrapped_context),
-                abi::TableKind::ASYNC => free::<Pair<abi::AsyncTable>>(wrapped_context),
-                abi::TableKind::KERNEL => free::<Kernels>(wrapped_context),
+                abi::TableKind::CORE => free_box::<TracedTablePair<abi::CoreTable>>(wrapped_context),
+                abi::TableKind::ASYNC => free_box::<TracedTablePair<abi::AsyncTable>>(wrapped_context),
+                abi::TableKind::KERNEL => free_box::<TracedKernels>(wrapped_context),
                 _ => {}
             }
         }
@@ -122,31 +130,35 @@ unsafe extern "C" fn unwrap(
 /// # Safety
 ///
 /// `address` is that of a `T` whose box was given up, and nobody uses it any more.
-unsafe fn free<T>(address: *mut c_void) {
+unsafe fn free_box<T>(address: *mut c_void) {
     // SAFETY: as the caller vouches.
     drop(unsafe { Box::from_raw(address.cast::<T>()) });
 }
 
 /// What is to be wrapped.
-struct Next {
+struct WrapRequest {
     context: *mut c_void,
     table: *mut c_void,
-    recorder: Arc<Recorder>,
+    recorder: Arc<TraceRecorder>,
     label: String,
 }
 
-impl Next {
+impl WrapRequest {
     /// Wraps a table of functions. The wrapper is the first part of the pair, so its address is the pair's.
     ///
     /// # Safety
     ///
     /// The table is a `T`.
-    unsafe fn pair<T: Copy>(self, empty: T, before: fn(&T) -> T) -> (*mut c_void, *mut c_void) {
+    unsafe fn wrap_function_table<T: Copy>(
+        self,
+        empty: T,
+        before: fn(&T) -> T,
+    ) -> (*mut c_void, *mut c_void) {
         // SAFETY: the caller vouches for the type; the table may be one of an older version.
         let next = unsafe { copy_sized(self.table.cast::<T>(), empty) };
         let wrapped =
-            Wrapped { context: self.context, next, recorder: self.recorder, label: self.label.into() };
-        let pair = Box::into_raw(Box::new(Pair { wrapped, table: before(&next) }));
+            TracedTable { context: self.context, next, recorder: self.recorder, label: self.label.into() };
+        let pair = Box::into_raw(Box::new(TracedTablePair { wrapped, table: before(&next) }));
         // SAFETY: the box was just given up, so its parts have addresses.
         (pair.cast(), unsafe { (&raw mut (*pair).table).cast() })
     }
@@ -156,7 +168,7 @@ impl Next {
     /// # Safety
     ///
     /// The table is a `KernelTable`.
-    unsafe fn kernels(self) -> (*mut c_void, *mut c_void) {
+    unsafe fn wrap_kernels(self) -> (*mut c_void, *mut c_void) {
         // SAFETY: the caller vouches for the type.
         let next = unsafe { copy_sized(self.table.cast::<abi::KernelTable>(), abi::KernelTable::EMPTY) };
         let (mut wrapped, mut records) = (Vec::new(), Vec::new());
@@ -167,7 +179,7 @@ impl Next {
             let op = unsafe { kernel.op.text() }.unwrap_or("?");
             // The label goes into JSON as it is, and a vendor names ops freely.
             let op: String = op.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
-            let before = Box::new(Wrapped {
+            let before = Box::new(TracedTable {
                 context: kernel.context,
                 next: kernel,
                 recorder: Arc::clone(&self.recorder),
@@ -184,7 +196,7 @@ impl Next {
             kernels: pointers.as_ptr(),
             ..next
         };
-        let kernels = Kernels { _wrapped: wrapped, _records: records, _pointers: pointers, table };
+        let kernels = TracedKernels { _wrapped: wrapped, _records: records, _pointers: pointers, table };
         let kernels = Box::into_raw(Box::new(kernels));
         // SAFETY: the box was just given up, so its parts have addresses.
         (kernels.cast(), unsafe { (&raw mut (*kernels).table).cast() })

@@ -8,9 +8,9 @@ mod exit;
 mod generated;
 mod layer;
 mod recorder;
-mod wrapped;
+mod traced_table;
 
-use oarlock_sdk::{Host, Plugin, Result, abi};
+use oarlock_sdk::{HostServices, Plugin, Result, abi};
 
 /// Tells a host who this plugin is, for programs that link it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
@@ -18,9 +18,9 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-fn plugin(_host: &Host) -> Result<Plugin<layer::Trace>> {
-    let trace = layer::Trace::default();
-    Ok(Plugin::layer("trace", env!("CARGO_PKG_VERSION"), trace, layer::TABLE)
-        .vendor("Oarlock")
-        .package("oarlock"))
+fn plugin(_host: &HostServices) -> Result<Plugin<layer::TraceLayer>> {
+    let trace = layer::TraceLayer::default();
+    Ok(Plugin::for_layer("trace", env!("CARGO_PKG_VERSION"), trace, layer::LAYER_TABLE)
+        .with_vendor("Oarlock")
+        .with_package("oarlock"))
 }

@@ -7,46 +7,46 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use oarlock_sdk::{Error, Host, LogLevel, Result, abi};
+use oarlock_sdk::{HostServices, LogLevel, PluginError, Result, abi};
 
 /// The most numbers a note keeps of one call.
-const VALUES: usize = 8;
+const MAX_CALL_VALUES: usize = 8;
 
 /// How many notes are kept before they are written out.
-const CHUNK: usize = 4096;
+const BUFFERED_EVENTS: usize = 4096;
 
 /// After how many nanoseconds notes are written out with the next call: who is killed loses little.
-const LONGEST: u64 = 1_000_000_000;
+const MAX_BUFFER_NANOSECONDS: u64 = 1_000_000_000;
 
 /// A place calls go through: what it is called and what its numbers are called.
-pub(crate) struct CallSite {
+pub(crate) struct TracePoint {
     pub(crate) name: &'static str,
     pub(crate) arguments: &'static [&'static str],
 }
 
-struct Note {
-    site: &'static CallSite,
+struct TraceEvent {
+    site: &'static TracePoint,
     label: Arc<str>,
     start: u64,
     end: u64,
-    values: [u64; VALUES],
+    values: [u64; MAX_CALL_VALUES],
     thread: u32,
     failed: bool,
 }
 
 /// Notes calls, and writes the notes into a file in the format of Chrome's trace viewer.
-pub(crate) struct Recorder {
-    host: Host,
+pub(crate) struct TraceRecorder {
+    host: HostServices,
     begin: Instant,
     /// Whose file it is.
     process: u32,
-    notes: Mutex<Notes>,
+    notes: Mutex<TraceBuffer>,
     /// The file, wherever the process goes.
     path: PathBuf,
 }
 
-struct Notes {
-    pending: Vec<Note>,
+struct TraceBuffer {
+    pending: Vec<TraceEvent>,
     file: BufWriter<File>,
     /// When notes were written out last.
     written: u64,
@@ -56,16 +56,24 @@ struct Notes {
     is_closed: bool,
 }
 
-impl Recorder {
-    pub(crate) fn create(path: &Path, host: Host) -> Result<Arc<Self>> {
+impl TraceRecorder {
+    pub(crate) fn create_recorder(path: &Path, host: HostServices) -> Result<Arc<Self>> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let refuse = |error: std::io::Error| {
-            Error::external(format!("expected to write the trace to `{}`, found: {error}", path.display()))
+            PluginError::external(format!(
+                "expected to write the trace to `{}`, found: {error}",
+                path.display()
+            ))
         };
         let mut file = BufWriter::new(File::create(&path).map_err(refuse)?);
         file.write_all(b"[\n").map_err(refuse)?;
-        let notes =
-            Notes { pending: Vec::with_capacity(CHUNK), file, written: 0, count: 0, is_closed: false };
+        let notes = TraceBuffer {
+            pending: Vec::with_capacity(BUFFERED_EVENTS),
+            file,
+            written: 0,
+            count: 0,
+            is_closed: false,
+        };
         let made = Arc::new(Self {
             host,
             begin: Instant::now(),
@@ -78,24 +86,24 @@ impl Recorder {
     }
 
     /// Nanoseconds since the recording began.
-    pub(crate) fn now(&self) -> u64 {
+    pub(crate) fn elapsed_nanoseconds(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
 
-    pub(crate) fn note(
+    pub(crate) fn record_call(
         &self,
-        site: &'static CallSite,
+        site: &'static TracePoint,
         label: &Arc<str>,
         start: u64,
         values: &[u64],
         failure: abi::Error,
     ) {
-        let end = self.now();
-        let mut kept = [0; VALUES];
-        let count = values.len().min(VALUES);
+        let end = self.elapsed_nanoseconds();
+        let mut kept = [0; MAX_CALL_VALUES];
+        let count = values.len().min(MAX_CALL_VALUES);
         kept[..count].copy_from_slice(&values[..count]);
         let thread = thread_number();
-        let note = Note {
+        let note = TraceEvent {
             site,
             label: Arc::clone(label),
             start,
@@ -104,45 +112,47 @@ impl Recorder {
             thread,
             failed: failure.is_some(),
         };
-        let mut notes = self.notes();
+        let mut notes = self.lock_buffer();
         notes.pending.push(note);
-        if notes.pending.len() == CHUNK || end.saturating_sub(notes.written) >= LONGEST {
+        if notes.pending.len() == BUFFERED_EVENTS
+            || end.saturating_sub(notes.written) >= MAX_BUFFER_NANOSECONDS
+        {
             notes.written = end;
-            self.write_out(&mut notes);
+            self.flush_buffer(&mut notes);
         }
     }
 
-    pub(crate) fn unavailable(&self, site: &CallSite) -> abi::Error {
-        self.host.error(&Error::unimplemented(format!(
+    pub(crate) fn unavailable_slot(&self, site: &TracePoint) -> abi::Error {
+        self.host.report_error(&PluginError::unimplemented(format!(
             "expected a slot that is filled, found `{}` empty",
             site.name
         )))
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn lock_buffer(&self) -> MutexGuard<'_, TraceBuffer> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_out(&self, notes: &mut Notes) {
-        if let Err(error) = notes.write_out() {
-            self.host.log(LogLevel::WARNING, &self.failure(notes, &error));
+    fn flush_buffer(&self, notes: &mut TraceBuffer) {
+        if let Err(error) = notes.write_events() {
+            self.host.log(LogLevel::WARNING, &self.write_failure_message(notes, &error));
         }
     }
 
-    fn failure(&self, notes: &Notes, error: &std::io::Error) -> String {
-        let (path, calls) = (self.path.display(), calls(notes.count));
+    fn write_failure_message(&self, notes: &TraceBuffer, error: &std::io::Error) -> String {
+        let (path, calls) = (self.path.display(), count_calls(notes.count));
         format!("expected to write the trace to `{path}`, found: {error}; it ends after {calls}")
     }
 
     /// Makes the file whole, and tells how that went, unless it was told before that it is not.
-    fn close(&self, tell: impl FnOnce(LogLevel, &str)) {
-        let mut notes = self.notes();
-        match notes.close() {
+    fn close_file(&self, tell: impl FnOnce(LogLevel, &str)) {
+        let mut notes = self.lock_buffer();
+        match notes.finish_file() {
             Ok(false) => {}
             Ok(true) => {
-                tell(LogLevel::INFO, &format!("{} in `{}`", calls(notes.count), self.path.display()));
+                tell(LogLevel::INFO, &format!("{} in `{}`", count_calls(notes.count), self.path.display()));
             }
-            Err(error) => tell(LogLevel::WARNING, &self.failure(&notes, &error)),
+            Err(error) => tell(LogLevel::WARNING, &self.write_failure_message(&notes, &error)),
         }
     }
 
@@ -150,7 +160,7 @@ impl Recorder {
     /// by now, so it is told on the standard error. In a child that was forked it does nothing, for the file is its parent's.
     pub(crate) fn close_at_exit(&self) {
         if self.process == std::process::id() {
-            self.close(|level, told| {
+            self.close_file(|level, told| {
                 let word = if level == LogLevel::INFO { "note" } else { "warning" };
                 // Where there is no standard error nobody can be told.
                 _ = writeln!(std::io::stderr(), "{word}: `trace`: {told}");
@@ -159,23 +169,23 @@ impl Recorder {
     }
 }
 
-impl Notes {
-    fn write_out(&mut self) -> std::io::Result<()> {
+impl TraceBuffer {
+    fn write_events(&mut self) -> std::io::Result<()> {
         let Self { pending, file, count, is_closed, .. } = self;
         let noted = pending.len() as u64;
         let mut pending = pending.drain(..);
         if *is_closed {
             return Ok(());
         }
-        let written = pending.try_for_each(|note| write_note(file, &note)).and_then(|()| file.flush());
+        let written = pending.try_for_each(|note| write_event(file, &note)).and_then(|()| file.flush());
         *is_closed = written.is_err();
         *count += if *is_closed { 0 } else { noted };
         written
     }
 
     /// Writes out what is left, and the end; says whether it did, as opposed to before.
-    fn close(&mut self) -> std::io::Result<bool> {
-        self.write_out()?;
+    fn finish_file(&mut self) -> std::io::Result<bool> {
+        self.write_events()?;
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(false);
         }
@@ -190,18 +200,18 @@ impl Notes {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for TraceRecorder {
     fn drop(&mut self) {
-        self.close(|level, told| self.host.log(level, told));
+        self.close_file(|level, told| self.host.log(level, told));
     }
 }
 
-fn calls(count: u64) -> String {
+fn count_calls(count: u64) -> String {
     format!("{count} {}", if count == 1 { "call" } else { "calls" })
 }
 
-fn write_note(file: &mut impl std::io::Write, note: &Note) -> std::io::Result<()> {
-    let Note { site, label, start, end, values, thread, failed } = note;
+fn write_event(file: &mut impl std::io::Write, note: &TraceEvent) -> std::io::Result<()> {
+    let TraceEvent { site, label, start, end, values, thread, failed } = note;
     let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
     write!(
         file,

@@ -6,10 +6,13 @@ use core::ffi::c_char;
 
 use oarlock_core::{Attribute, Attributes, Result};
 
-use crate::pointer::{give, held, held_mut, list, place, text, texts};
+use crate::pointer::{
+    clear_output_handle, deref_required, deref_required_mut, into_raw_handle, read_array, read_text,
+    read_texts,
+};
 use crate::value::ValueHandle;
 
-pub(crate) use crate::pointer::free;
+pub(crate) use crate::pointer::free_handle;
 
 /// Attributes by name.
 pub struct AttributesHandle(Attributes);
@@ -20,15 +23,21 @@ impl AttributesHandle {
     }
 }
 
-pub(crate) unsafe fn create(attributes: *mut *mut AttributesHandle) -> Result<()> {
+pub(crate) unsafe fn create_attributes(attributes: *mut *mut AttributesHandle) -> Result<()> {
     // SAFETY: as the caller says.
-    *unsafe { place(attributes, "attributes")? } = give(AttributesHandle(Attributes::new()));
+    *unsafe { clear_output_handle(attributes, "attributes")? } =
+        into_raw_handle(AttributesHandle(Attributes::new()));
     Ok(())
 }
 
-unsafe fn set(attributes: *mut AttributesHandle, name: *const c_char, value: Attribute) -> Result<()> {
+unsafe fn set_attribute(
+    attributes: *mut AttributesHandle,
+    name: *const c_char,
+    value: Attribute,
+) -> Result<()> {
     // SAFETY: as the caller says.
-    let (attributes, name) = unsafe { (held_mut(attributes, "attributes")?, text(name, "name")?) };
+    let (attributes, name) =
+        unsafe { (deref_required_mut(attributes, "attributes")?, read_text(name, "name")?) };
     attributes.0.set(name, value);
     Ok(())
 }
@@ -39,7 +48,7 @@ pub(crate) unsafe fn set_int(
     value: i64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Int(value)) }
+    unsafe { set_attribute(attributes, name, Attribute::Int(value)) }
 }
 
 pub(crate) unsafe fn set_float(
@@ -48,7 +57,7 @@ pub(crate) unsafe fn set_float(
     value: f64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Float(value)) }
+    unsafe { set_attribute(attributes, name, Attribute::Float(value)) }
 }
 
 pub(crate) unsafe fn set_string(
@@ -57,7 +66,7 @@ pub(crate) unsafe fn set_string(
     value: *const c_char,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::String(text(value, "value")?.to_owned())) }
+    unsafe { set_attribute(attributes, name, Attribute::String(read_text(value, "value")?.to_owned())) }
 }
 
 pub(crate) unsafe fn set_tensor(
@@ -66,9 +75,9 @@ pub(crate) unsafe fn set_tensor(
     value: *const ValueHandle,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    let constant = unsafe { held(value, "value")? }.datum().tensor()?.to_constant()?;
+    let constant = unsafe { deref_required(value, "value")? }.datum().as_tensor()?.to_constant()?;
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Tensor(constant)) }
+    unsafe { set_attribute(attributes, name, Attribute::Tensor(constant)) }
 }
 
 pub(crate) unsafe fn set_ints(
@@ -78,7 +87,7 @@ pub(crate) unsafe fn set_ints(
     count: u64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Ints(list(values, count, "values")?.to_vec())) }
+    unsafe { set_attribute(attributes, name, Attribute::Ints(read_array(values, count, "values")?.to_vec())) }
 }
 
 pub(crate) unsafe fn set_floats(
@@ -88,7 +97,9 @@ pub(crate) unsafe fn set_floats(
     count: u64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Floats(list(values, count, "values")?.to_vec())) }
+    unsafe {
+        set_attribute(attributes, name, Attribute::Floats(read_array(values, count, "values")?.to_vec()))
+    }
 }
 
 pub(crate) unsafe fn set_strings(
@@ -98,8 +109,8 @@ pub(crate) unsafe fn set_strings(
     count: u64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    let values = unsafe { texts(values, count, "values")? };
+    let values = unsafe { read_texts(values, count, "values")? };
     let values = values.into_iter().map(str::to_owned).collect();
     // SAFETY: as the caller says.
-    unsafe { set(attributes, name, Attribute::Strings(values)) }
+    unsafe { set_attribute(attributes, name, Attribute::Strings(values)) }
 }

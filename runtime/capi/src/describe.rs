@@ -4,14 +4,14 @@
 use core::ffi::{c_char, c_void};
 
 /// A type that has a name in C.
-pub trait InC {
+pub trait CType {
     /// The name, such as `const oarlock_value *`.
-    fn name() -> String;
+    fn c_name() -> String;
 }
 
 macro_rules! plain {
     ($($rust:ty => $name:literal),* $(,)?) => {
-        $(impl InC for $rust { fn name() -> String { $name.to_owned() } })*
+        $(impl CType for $rust { fn c_name() -> String { $name.to_owned() } })*
     };
 }
 
@@ -20,61 +20,61 @@ plain! {
     i64 => "int64_t", f32 => "float", f64 => "double",
 }
 
-impl<T: InC> InC for *const T {
-    fn name() -> String {
-        let pointee = T::name();
+impl<T: CType> CType for *const T {
+    fn c_name() -> String {
+        let pointee = T::c_name();
         if pointee.ends_with('*') { format!("{pointee}const *") } else { format!("const {pointee} *") }
     }
 }
 
-impl<T: InC> InC for *mut T {
-    fn name() -> String {
-        let pointee = T::name();
+impl<T: CType> CType for *mut T {
+    fn c_name() -> String {
+        let pointee = T::c_name();
         if pointee.ends_with('*') { format!("{pointee}*") } else { format!("{pointee} *") }
     }
 }
 
 /// Lines of documentation, as they stand in the source.
-pub type Documentation = &'static [&'static str];
+pub type DocumentationLines = &'static [&'static str];
 
 /// A type that programs hold pointers to and never look into.
 #[derive(Debug)]
-pub struct Opaque {
+pub struct OpaqueType {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
 }
 
 /// Numbers with names.
 #[derive(Debug)]
-pub struct Enumeration {
+pub struct EnumType {
     /// Its name.
     pub name: String,
     /// What the numbers mean.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
     /// The names in lower case, without that of the enumeration, and the numbers.
     pub constants: Vec<(String, u32)>,
 }
 
 /// A function that a program hands over.
 #[derive(Debug)]
-pub struct Callback {
+pub struct CallbackType {
     /// Its name.
     pub name: String,
     /// When it is called.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
     /// Names and types.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<ParameterDeclaration>,
 }
 
 /// A struct that programs see into.
 #[derive(Debug)]
-pub struct Structure {
+pub struct StructType {
     /// Its name.
     pub name: String,
     /// What it is for.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
     /// Whether later versions may add fields. Then its first field says how large it is.
     pub grows: bool,
     /// Its size in bytes.
@@ -82,16 +82,16 @@ pub struct Structure {
     /// Its alignment in bytes.
     pub alignment: usize,
     /// Its fields in order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<StructField>,
 }
 
 /// A field of a struct.
 #[derive(Debug)]
-pub struct Field {
+pub struct StructField {
     /// Its name and type.
-    pub declared: Parameter,
+    pub declared: ParameterDeclaration,
     /// What it holds.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
     /// Where it begins.
     pub offset: usize,
     /// Its size in bytes.
@@ -100,7 +100,7 @@ pub struct Field {
 
 /// A name with its type in C.
 #[derive(Debug)]
-pub struct Parameter {
+pub struct ParameterDeclaration {
     /// The name.
     pub name: &'static str,
     /// The type.
@@ -109,36 +109,36 @@ pub struct Parameter {
 
 /// A function of the library.
 #[derive(Debug)]
-pub struct Function {
+pub struct FunctionDeclaration {
     /// Its name.
     pub name: &'static str,
     /// What it does.
-    pub documentation: Documentation,
+    pub documentation: DocumentationLines,
     /// Names and types.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<ParameterDeclaration>,
     /// The type of what it gives.
     pub result: String,
 }
 
 /// Functions about one thing.
 #[derive(Debug)]
-pub struct Section {
+pub struct FunctionSection {
     /// The thing.
     pub title: &'static str,
     /// The functions in order.
-    pub functions: Vec<Function>,
+    pub functions: Vec<FunctionDeclaration>,
 }
 
 /// Lists the types that programs hold pointers to, as `Type = "name in C"`.
 macro_rules! opaques {
     ($($(#[doc = $doc:literal])* $handle:ty = $name:literal;)*) => {
-        $(impl $crate::describe::InC for $handle {
-            fn name() -> String { $name.to_owned() }
+        $(impl $crate::describe::CType for $handle {
+            fn c_name() -> String { $name.to_owned() }
         })*
 
         /// The types that programs hold pointers to.
-        pub fn opaques() -> Vec<$crate::describe::Opaque> {
-            vec![$($crate::describe::Opaque { name: $name.to_owned(), documentation: &[$($doc),*] }),*]
+        pub fn opaques() -> Vec<$crate::describe::OpaqueType> {
+            vec![$($crate::describe::OpaqueType { name: $name.to_owned(), documentation: &[$($doc),*] }),*]
         }
     };
 }
@@ -152,14 +152,14 @@ macro_rules! enumerations {
             #[repr(transparent)]
             pub struct $number(pub u32);
 
-            impl $crate::describe::InC for $number {
-                fn name() -> String { $name.to_owned() }
+            impl $crate::describe::CType for $number {
+                fn c_name() -> String { $name.to_owned() }
             }
         )*
 
         /// The numbers that have names.
-        pub fn enumerations() -> Vec<$crate::describe::Enumeration> {
-            vec![$($crate::describe::Enumeration {
+        pub fn enumerations() -> Vec<$crate::describe::EnumType> {
+            vec![$($crate::describe::EnumType {
                 name: $name.to_owned(),
                 documentation: &[$($doc),*],
                 constants: $constants,
@@ -177,14 +177,14 @@ macro_rules! callbacks {
             #[repr(transparent)]
             pub struct $callback(pub Option<unsafe extern "C" fn($($parameter: $kind),*)>);
 
-            impl $crate::describe::InC for $callback {
-                fn name() -> String { $name.to_owned() }
+            impl $crate::describe::CType for $callback {
+                fn c_name() -> String { $name.to_owned() }
             }
         )*
 
         /// The functions that programs hand over.
-        pub fn callbacks() -> Vec<$crate::describe::Callback> {
-            vec![$($crate::describe::Callback {
+        pub fn callbacks() -> Vec<$crate::describe::CallbackType> {
+            vec![$($crate::describe::CallbackType {
                 name: $name.to_owned(),
                 documentation: &[$($doc),*],
                 parameters: $crate::describe::parameters!($($parameter: $kind),*),
@@ -206,20 +206,20 @@ macro_rules! structures {
                 $($(#[doc = $field_doc])* pub $field: $kind,)*
             }
 
-            impl $crate::describe::InC for $rust {
-                fn name() -> String { $name.to_owned() }
+            impl $crate::describe::CType for $rust {
+                fn c_name() -> String { $name.to_owned() }
             }
         )*
 
         /// The structs that programs see into.
-        pub fn structures() -> Vec<$crate::describe::Structure> {
-            vec![$($crate::describe::Structure {
+        pub fn structures() -> Vec<$crate::describe::StructType> {
+            vec![$($crate::describe::StructType {
                 name: $name.to_owned(),
                 documentation: &[$($doc),*],
                 grows: $grows,
                 size: size_of::<$rust>(),
                 alignment: align_of::<$rust>(),
-                fields: vec![$($crate::describe::Field {
+                fields: vec![$($crate::describe::StructField {
                     declared: $crate::describe::parameters!($field: $kind).remove(0),
                     documentation: &[$($field_doc),*],
                     offset: core::mem::offset_of!($rust, $field),
@@ -244,19 +244,19 @@ macro_rules! functions {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($parameter: $kind),*) -> $result {
                 // SAFETY: the caller passes what this function asks for, which is what the other one does.
-                $crate::guard::guarded(|| unsafe { $way($($parameter),*) })
+                $crate::panic_guard::catch_panics(|| unsafe { $way($($parameter),*) })
             }
         )*)*
 
         /// The functions of the library.
-        pub fn sections() -> Vec<$crate::describe::Section> {
-            vec![$($crate::describe::Section {
+        pub fn sections() -> Vec<$crate::describe::FunctionSection> {
+            vec![$($crate::describe::FunctionSection {
                 title: $title,
-                functions: vec![$($crate::describe::Function {
+                functions: vec![$($crate::describe::FunctionDeclaration {
                     name: stringify!($name),
                     documentation: &[$($doc),*],
                     parameters: $crate::describe::parameters!($($parameter: $kind),*),
-                    result: <$result as $crate::describe::InC>::name(),
+                    result: <$result as $crate::describe::CType>::c_name(),
                 }),*],
             }),*]
         }
@@ -265,9 +265,9 @@ macro_rules! functions {
 
 macro_rules! parameters {
     ($($name:ident: $kind:ty),*) => {
-        vec![$($crate::describe::Parameter {
+        vec![$($crate::describe::ParameterDeclaration {
             name: stringify!($name),
-            kind: <$kind as $crate::describe::InC>::name(),
+            kind: <$kind as $crate::describe::CType>::c_name(),
         }),*]
     };
 }

@@ -10,7 +10,7 @@ use oarlock_core::{Device, Error, Result};
 use oarlock_host::{DeviceFlags, SupportLevel as HostLevel};
 
 use crate::interface::{MemoryStatistics, SupportLevel};
-use crate::pointer::{c_text, fill, held, look};
+use crate::pointer::{deref_nullable, deref_required, fill_struct, to_c_string};
 
 /// A device with its texts as C has them.
 pub struct DeviceHandle {
@@ -25,10 +25,10 @@ impl DeviceHandle {
     pub(crate) fn new(device: &Device) -> Self {
         let description = device.description();
         Self {
-            name: c_text(device.name()),
-            device_type: c_text(device.device_type()),
-            description: c_text(&description.name),
-            vendor: c_text(&description.vendor),
+            name: to_c_string(device.name()),
+            device_type: to_c_string(device.device_type()),
+            description: to_c_string(&description.name),
+            vendor: to_c_string(&description.vendor),
             device: device.clone(),
         }
     }
@@ -50,35 +50,38 @@ pub(crate) fn support_levels() -> Vec<(String, u32)> {
     SUPPORT_LEVELS.iter().zip(0..).map(|((name, _), number)| ((*name).to_owned(), number)).collect()
 }
 
-unsafe fn text_of(device: *const DeviceHandle, text: impl Fn(&DeviceHandle) -> &CString) -> *const c_char {
+unsafe fn device_text(
+    device: *const DeviceHandle,
+    text: impl Fn(&DeviceHandle) -> &CString,
+) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(device) }.map_or(ptr::null(), |device| text(device).as_ptr())
+    unsafe { deref_nullable(device) }.map_or(ptr::null(), |device| text(device).as_ptr())
 }
 
-pub(crate) unsafe fn name(device: *const DeviceHandle) -> *const c_char {
+pub(crate) unsafe fn device_name(device: *const DeviceHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { text_of(device, |device| &device.name) }
+    unsafe { device_text(device, |device| &device.name) }
 }
 
 pub(crate) unsafe fn device_type(device: *const DeviceHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { text_of(device, |device| &device.device_type) }
+    unsafe { device_text(device, |device| &device.device_type) }
 }
 
-pub(crate) unsafe fn description(device: *const DeviceHandle) -> *const c_char {
+pub(crate) unsafe fn device_description(device: *const DeviceHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { text_of(device, |device| &device.description) }
+    unsafe { device_text(device, |device| &device.description) }
 }
 
-pub(crate) unsafe fn vendor(device: *const DeviceHandle) -> *const c_char {
+pub(crate) unsafe fn device_vendor(device: *const DeviceHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { text_of(device, |device| &device.vendor) }
+    unsafe { device_text(device, |device| &device.vendor) }
 }
 
 pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel {
     // SAFETY: as the caller says.
-    let level =
-        unsafe { look(device) }.map(|handle| handle.device.host_device().plugin().info().support_level);
+    let level = unsafe { deref_nullable(device) }
+        .map(|handle| handle.device.host_device().plugin().info().support_level);
     let position = SUPPORT_LEVELS.iter().zip(0..).find(|((_, known), _)| Some(*known) == level);
     SupportLevel(position.map_or(0, |(_, number)| number))
 }
@@ -86,16 +89,19 @@ pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel 
 pub(crate) unsafe fn shares_host_memory(device: *const DeviceHandle) -> u32 {
     let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
     // SAFETY: as the caller says.
-    let device = unsafe { look(device) };
+    let device = unsafe { deref_nullable(device) };
     device.is_some_and(|handle| handle.device.description().flags.contains(both)).into()
 }
 
-pub(crate) unsafe fn memory(device: *const DeviceHandle, statistics: *mut MemoryStatistics) -> Result<()> {
+pub(crate) unsafe fn device_memory(
+    device: *const DeviceHandle,
+    statistics: *mut MemoryStatistics,
+) -> Result<()> {
     // SAFETY: as the caller says.
-    let device = unsafe { held(device, "device")? }.device();
+    let device = unsafe { deref_required(device, "device")? }.device();
     let whole =
-        device.host_device().memory_stats().map_err(|failure| Error::from(failure).on_device(device))?;
-    let pool = device.pool()?.statistics();
+        device.host_device().memory_stats().map_err(|failure| Error::from(failure).with_device(device))?;
+    let pool = device.memory_pool()?.statistics();
     let filled = MemoryStatistics {
         size: 0,
         total: whole.total,
@@ -106,10 +112,10 @@ pub(crate) unsafe fn memory(device: *const DeviceHandle, statistics: *mut Memory
         peak_reserved: pool.peak_reserved,
     };
     // SAFETY: as the caller says.
-    unsafe { fill(statistics, &filled, "statistics") }
+    unsafe { fill_struct(statistics, &filled, "statistics") }
 }
 
-pub(crate) unsafe fn synchronize(device: *const DeviceHandle) -> Result<()> {
+pub(crate) unsafe fn synchronize_device(device: *const DeviceHandle) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { held(device, "device")? }.device().synchronize()
+    unsafe { deref_required(device, "device")? }.device().synchronize()
 }

@@ -9,9 +9,9 @@ use std::ptr;
 use oarlock_core::Error;
 
 use crate::interface::Code;
-use crate::pointer::{c_text, look};
+use crate::pointer::{deref_nullable, to_c_string};
 
-pub(crate) use crate::pointer::free;
+pub(crate) use crate::pointer::free_handle;
 
 /// What went wrong.
 pub struct ErrorHandle {
@@ -24,11 +24,11 @@ pub struct ErrorHandle {
 impl ErrorHandle {
     /// An error that the program is to free.
     #[cold]
-    pub(crate) fn give(error: &Error) -> *mut Self {
+    pub(crate) fn allocate_handle(error: &Error) -> *mut Self {
         Box::into_raw(Box::new(Self {
             code: Code(error.kind() as u32),
-            message: c_text(&error.to_string()),
-            hint: error.advice().map(c_text),
+            message: to_c_string(&error.to_string()),
+            hint: error.advice().map(to_c_string),
             is_device_lost: error.is_device_lost(),
         }))
     }
@@ -39,23 +39,23 @@ impl ErrorHandle {
     }
 }
 
-pub(crate) unsafe fn code(error: *const ErrorHandle) -> Code {
+pub(crate) unsafe fn error_code(error: *const ErrorHandle) -> Code {
     // SAFETY: as the caller says.
-    unsafe { look(error) }.map_or(Code(0), |error| error.code)
+    unsafe { deref_nullable(error) }.map_or(Code(0), |error| error.code)
 }
 
-pub(crate) unsafe fn message(error: *const ErrorHandle) -> *const c_char {
+pub(crate) unsafe fn error_message(error: *const ErrorHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(error) }.map_or(ptr::null(), |error| error.message.as_ptr())
+    unsafe { deref_nullable(error) }.map_or(ptr::null(), |error| error.message.as_ptr())
 }
 
-pub(crate) unsafe fn hint(error: *const ErrorHandle) -> *const c_char {
+pub(crate) unsafe fn error_hint(error: *const ErrorHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    let error = unsafe { look(error) };
+    let error = unsafe { deref_nullable(error) };
     error.and_then(|error| error.hint.as_deref()).map_or(ptr::null(), CStr::as_ptr)
 }
 
 pub(crate) unsafe fn is_device_lost(error: *const ErrorHandle) -> u32 {
     // SAFETY: as the caller says.
-    unsafe { look(error) }.is_some_and(|error| error.is_device_lost).into()
+    unsafe { deref_nullable(error) }.is_some_and(|error| error.is_device_lost).into()
 }

@@ -5,17 +5,17 @@
 //! does. What the functions do stands in the other modules, which see checked references and give back results: panics end
 //! and pointers are looked at before them.
 
+pub mod codegen;
 pub mod describe;
 pub mod interface;
-pub mod print;
 
 mod attributes;
+mod borrowed_memory;
 mod device;
 mod error;
-mod guard;
-mod lent;
 mod model;
 mod op;
+mod panic_guard;
 mod pointer;
 mod runtime;
 mod session;

@@ -11,11 +11,14 @@ use bytes::Bytes;
 use oarlock_core::Result;
 use oarlock_engine::{Model, import};
 
+use crate::borrowed_memory::BorrowedMemory;
 use crate::interface::ReleaseCallback;
-use crate::lent::Lent;
-use crate::pointer::{c_text, give, list, look, place, text, text_if_any};
+use crate::pointer::{
+    clear_output_handle, deref_nullable, into_raw_handle, read_array, read_optional_text, read_text,
+    to_c_string,
+};
 
-pub(crate) use crate::pointer::free;
+pub(crate) use crate::pointer::free_handle;
 
 /// A model with its texts as C has them.
 pub struct ModelHandle {
@@ -29,20 +32,20 @@ impl ModelHandle {
         &self.model
     }
 
-    fn give(model: Model) -> *mut Self {
-        let (format, producer) = (c_text(&model.format), c_text(&model.producer));
-        give(Self { model, format, producer })
+    fn allocate_handle(model: Model) -> *mut Self {
+        let (format, producer) = (to_c_string(&model.format), to_c_string(&model.producer));
+        into_raw_handle(Self { model, format, producer })
     }
 }
 
-pub(crate) unsafe fn load(path: *const c_char, model: *mut *mut ModelHandle) -> Result<()> {
+pub(crate) unsafe fn load_model(path: *const c_char, model: *mut *mut ModelHandle) -> Result<()> {
     // SAFETY: as the caller says.
-    let (place, path) = unsafe { (place(model, "model")?, text(path, "path")?) };
-    *place = ModelHandle::give(import::load(Path::new(path))?);
+    let (place, path) = unsafe { (clear_output_handle(model, "model")?, read_text(path, "path")?) };
+    *place = ModelHandle::allocate_handle(import::load_model(Path::new(path))?);
     Ok(())
 }
 
-pub(crate) unsafe fn decode(
+pub(crate) unsafe fn decode_model(
     data: *const c_void,
     size: u64,
     release: ReleaseCallback,
@@ -51,24 +54,28 @@ pub(crate) unsafe fn decode(
     model: *mut *mut ModelHandle,
 ) -> Result<()> {
     // SAFETY: as the caller says. Made first, so that whatever comes the memory is given back.
-    let lent = unsafe { Lent::new(data, size, release, context) };
+    let lent = unsafe { BorrowedMemory::new(data, size, release, context) };
     // SAFETY: as the caller says.
-    let (place, directory) = unsafe { (place(model, "model")?, text_if_any(directory, "directory")?) };
+    let (place, directory) =
+        unsafe { (clear_output_handle(model, "model")?, read_optional_text(directory, "directory")?) };
     let bytes = match release {
         ReleaseCallback(Some(_)) => lent.into_bytes()?,
-        // SAFETY: as the caller says.
-        ReleaseCallback(None) => Bytes::copy_from_slice(unsafe { list(data.cast::<u8>(), size, "data")? }),
+        ReleaseCallback(None) => {
+            // SAFETY: as the caller says.
+            let bytes = unsafe { read_array(data.cast::<u8>(), size, "data")? };
+            Bytes::copy_from_slice(bytes)
+        }
     };
-    *place = ModelHandle::give(import::onnx::decode(bytes, directory.map(Path::new))?);
+    *place = ModelHandle::allocate_handle(import::onnx::decode_onnx(bytes, directory.map(Path::new))?);
     Ok(())
 }
 
-pub(crate) unsafe fn format(model: *const ModelHandle) -> *const c_char {
+pub(crate) unsafe fn model_format(model: *const ModelHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(model) }.map_or(ptr::null(), |model| model.format.as_ptr())
+    unsafe { deref_nullable(model) }.map_or(ptr::null(), |model| model.format.as_ptr())
 }
 
-pub(crate) unsafe fn producer(model: *const ModelHandle) -> *const c_char {
+pub(crate) unsafe fn model_producer(model: *const ModelHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(model) }.map_or(ptr::null(), |model| model.producer.as_ptr())
+    unsafe { deref_nullable(model) }.map_or(ptr::null(), |model| model.producer.as_ptr())
 }

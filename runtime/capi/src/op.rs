@@ -5,16 +5,19 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use oarlock_core::{Error, Invocation, Op, Result, Runtime, Tensor, schema};
-use oarlock_engine::Datum;
+use oarlock_core::{Error, Op, OpInvocation, Result, Runtime, Tensor, schema};
+use oarlock_engine::RuntimeValue;
 
 use crate::attributes::AttributesHandle;
 use crate::device::DeviceHandle;
-use crate::pointer::{give, held, list, look, place, places, text, text_if_any};
+use crate::pointer::{
+    clear_output_handle, clear_output_handles, deref_nullable, deref_required, into_raw_handle, read_array,
+    read_optional_text, read_text,
+};
 use crate::runtime::RuntimeHandle;
 use crate::value::ValueHandle;
 
-pub(crate) use crate::pointer::free;
+pub(crate) use crate::pointer::free_handle;
 
 /// An op with the runtime that it was made for.
 pub struct OpHandle {
@@ -22,7 +25,7 @@ pub struct OpHandle {
     runtime: Arc<Runtime>,
 }
 
-pub(crate) unsafe fn create(
+pub(crate) unsafe fn create_op(
     runtime: *const RuntimeHandle,
     domain: *const c_char,
     name: *const c_char,
@@ -31,19 +34,24 @@ pub(crate) unsafe fn create(
     op: *mut *mut OpHandle,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    let (place, runtime) = unsafe { (place(op, "op")?, held(runtime, "runtime")?.runtime()) };
+    let (place, runtime) =
+        unsafe { (clear_output_handle(op, "op")?, deref_required(runtime, "runtime")?.runtime()) };
     // SAFETY: as the caller says.
     let (domain, name, attributes) = unsafe {
-        (text_if_any(domain, "domain")?.unwrap_or_default(), text(name, "name")?, look(attributes))
+        (
+            read_optional_text(domain, "domain")?.unwrap_or_default(),
+            read_text(name, "name")?,
+            deref_nullable(attributes),
+        )
     };
     let attributes = attributes.map(|handle| handle.attributes().clone()).unwrap_or_default();
-    let opset = if opset == 0 { schema::newest_opset(domain)? } else { opset };
+    let opset = if opset == 0 { schema::latest_opset(domain)? } else { opset };
     let op = Op::new(runtime, domain, name, opset, attributes)?;
-    *place = give(OpHandle { op, runtime: runtime.clone() });
+    *place = into_raw_handle(OpHandle { op, runtime: runtime.clone() });
     Ok(())
 }
 
-pub(crate) unsafe fn run(
+pub(crate) unsafe fn run_op(
     op: *const OpHandle,
     device: *const DeviceHandle,
     inputs: *const *const ValueHandle,
@@ -52,27 +60,26 @@ pub(crate) unsafe fn run(
     output_count: u64,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    let places = unsafe { places(outputs, output_count, "outputs")? };
+    let places = unsafe { clear_output_handles(outputs, output_count, "outputs")? };
     // SAFETY: as the caller says.
-    let (OpHandle { op, runtime }, device) = unsafe { (held(op, "op")?, look(device)) };
+    let (OpHandle { op, runtime }, device) = unsafe { (deref_required(op, "op")?, deref_nullable(device)) };
     // SAFETY: as the caller says.
-    let handles = unsafe { list(inputs, input_count, "inputs")? };
+    let handles = unsafe { read_array(inputs, input_count, "inputs")? };
     let tensor = |handle: &*const ValueHandle| -> Result<Option<&Tensor>> {
         // SAFETY: as the caller says.
-        unsafe { look(*handle) }.map(|value| value.datum().tensor()).transpose()
+        unsafe { deref_nullable(*handle) }.map(|value| value.datum().as_tensor()).transpose()
     };
     let inputs: Vec<Option<&Tensor>> = handles.iter().map(tensor).collect::<Result<_>>()?;
     let device = device.map(DeviceHandle::device);
-    let call = Invocation { inputs: &inputs, outputs: places.len(), device, stream: None };
-    let missing = || Error::fatal("expected an output, found none").of_op(op.name());
-    let made = op
-        .invoke(runtime, &call)?
-        .into_iter()
-        .map(|tensor| ValueHandle::made(runtime, Datum::Tensor(tensor.ok_or_else(missing)?)));
+    let call = OpInvocation { inputs: &inputs, outputs: places.len(), device, stream: None };
+    let missing = || Error::fatal("expected an output, found none").with_op(op.name());
+    let made = op.invoke(runtime, &call)?.into_iter().map(|tensor| {
+        ValueHandle::from_run_output(runtime, RuntimeValue::Tensor(tensor.ok_or_else(missing)?))
+    });
     let made = made.collect::<Result<Vec<_>>>()?;
     if made.len() != places.len() {
         return Err(missing());
     }
-    places.iter_mut().zip(made).for_each(|(place, value)| *place = give(value));
+    places.iter_mut().zip(made).for_each(|(place, value)| *place = into_raw_handle(value));
     Ok(())
 }

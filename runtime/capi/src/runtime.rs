@@ -11,20 +11,24 @@ use std::sync::Arc;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Error, Result, Runtime};
 use oarlock_host::{
-    BuiltIn, Config, Environment, HostOptions, LogLevel as HostLevel, LogSink, Outcome, PluginReport,
+    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, LogLevel as HostLevel, LogSink, PluginOutcome,
+    PluginReport,
 };
 
 use crate::device::DeviceHandle;
 use crate::interface::{self, LogCallback, LogLevel, RuntimeOptions};
-use crate::pointer::{c_text, give, held, look, options, place, text_if_any, texts};
+use crate::pointer::{
+    clear_output_handle, deref_nullable, deref_required, into_raw_handle, read_optional_text, read_options,
+    read_texts, to_c_string,
+};
 
-pub(crate) use crate::pointer::free;
+pub(crate) use crate::pointer::free_handle;
 
 /// The plugins that are linked into this library.
-const BUILT_IN: &[BuiltIn] = &[
+const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
-    BuiltIn { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
-    BuiltIn { name: "trace", query: oarlock_plugin_trace::QUERY },
+    BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
 
 /// A runtime with what C asks of it as text.
@@ -42,8 +46,8 @@ impl RuntimeHandle {
     fn new(runtime: Runtime) -> Self {
         let devices = runtime.devices().iter().map(DeviceHandle::new).collect();
         let refusal = |plugin: &PluginReport| match &plugin.outcome {
-            Outcome::Refused(refusal) => Some(c_text(&refusal.to_string())),
-            Outcome::Loaded(_) => None,
+            PluginOutcome::Refused(refusal) => Some(to_c_string(&refusal.to_string())),
+            PluginOutcome::Loaded(_) => None,
         };
         let refusals = runtime.host().report().plugins.iter().filter_map(refusal).collect();
         Self { runtime: Arc::new(runtime), devices, refusals }
@@ -51,79 +55,85 @@ impl RuntimeHandle {
 }
 
 /// Passes messages on to the program.
-struct Log {
+struct ProgramLog {
     callback: unsafe extern "C" fn(*mut c_void, LogLevel, *const c_char, *const c_char),
     context: *mut c_void,
     least: HostLevel,
 }
 
 // SAFETY: the program says that its function may be called from any thread, with its context.
-unsafe impl Send for Log {}
+unsafe impl Send for ProgramLog {}
 // SAFETY: as above, from several at once.
-unsafe impl Sync for Log {}
+unsafe impl Sync for ProgramLog {}
 
-impl LogSink for Log {
+impl LogSink for ProgramLog {
     fn log(&self, plugin: &str, level: HostLevel, message: &str) {
         if level.0 > self.least.0 {
             return;
         }
-        self.pass_on(plugin, level, message);
+        self.forward_message(plugin, level, message);
     }
 
-    fn note(&self, layer: &str, message: &str) {
-        self.pass_on(layer, HostLevel::INFO, message);
+    fn log_layer_note(&self, layer: &str, message: &str) {
+        self.forward_message(layer, HostLevel::INFO, message);
     }
 }
 
-impl Log {
-    fn pass_on(&self, source: &str, level: HostLevel, message: &str) {
-        let (plugin, message) = (c_text(source), c_text(message));
+impl ProgramLog {
+    fn forward_message(&self, source: &str, level: HostLevel, message: &str) {
+        let (plugin, message) = (to_c_string(source), to_c_string(message));
         // SAFETY: the program keeps function and context for as long as there are messages; the texts are there until then.
         unsafe { (self.callback)(self.context, LogLevel(level.0), plugin.as_ptr(), message.as_ptr()) };
     }
 }
 
-pub(crate) unsafe fn version() -> *const c_char {
+pub(crate) unsafe fn library_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-pub(crate) unsafe fn abi() -> u32 {
-    interface::ABI
+pub(crate) unsafe fn abi_version() -> u32 {
+    interface::ABI_VERSION
 }
 
-pub(crate) unsafe fn start(given: *const RuntimeOptions, runtime: *mut *mut RuntimeHandle) -> Result<()> {
+pub(crate) unsafe fn start_runtime(
+    given: *const RuntimeOptions,
+    runtime: *mut *mut RuntimeHandle,
+) -> Result<()> {
     // SAFETY: as the caller says; zeroes are a `RuntimeOptions`.
-    let (place, given) = unsafe { (place(runtime, "runtime")?, options(given, "options")?) };
+    let (place, given) =
+        unsafe { (clear_output_handle(runtime, "runtime")?, read_options(given, "options")?) };
     // SAFETY: as the caller says.
     let host = unsafe { host_options(&given)? };
     // SAFETY: as the caller says.
-    let flags = unsafe { flags(&given, &host.environment)? };
+    let flags = unsafe { parse_flags(&given, &host.environment)? };
     let runtime = Runtime::start(host, flags)?;
-    runtime.host().report().layers_left_out().iter().for_each(|note| runtime.say(note));
-    *place = give(RuntimeHandle::new(runtime));
+    runtime.host().report().layers_left_out().iter().for_each(|note| runtime.log_warning(note));
+    *place = into_raw_handle(RuntimeHandle::new(runtime));
     Ok(())
 }
 
 unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
-    let mut environment = Environment::from_process();
+    let mut environment = HostEnvironment::from_process();
     // SAFETY: as the caller says.
-    let (program, config) =
-        unsafe { (text_if_any(given.program, "program")?, text_if_any(given.config, "config")?) };
+    let (program, config) = unsafe {
+        (read_optional_text(given.program, "program")?, read_optional_text(given.config, "config")?)
+    };
     if let Some(file) = config {
         let absolute = std::path::absolute(Path::new(file));
         let unusable =
             |error| Error::invalid_argument(format!("expected `config` to be a file, found {error}"));
         environment.config = Some(absolute.map_err(unusable)?);
     }
-    let config = Config::load(&environment).map_err(|error| Error::invalid_argument(error.to_string()))?;
+    let config =
+        HostConfig::load(&environment).map_err(|error| Error::invalid_argument(error.to_string()))?;
     let library = format!("liboarlock {}", env!("CARGO_PKG_VERSION"));
     let mut host = HostOptions::new(program.map_or(library, str::to_owned), config, environment);
     // SAFETY: as the caller says.
     let (paths, layers) = unsafe {
         (
-            texts(given.plugin_paths, given.plugin_path_count, "plugin_paths")?,
-            texts(given.layers, given.layer_count, "layers")?,
+            read_texts(given.plugin_paths, given.plugin_path_count, "plugin_paths")?,
+            read_texts(given.layers, given.layer_count, "layers")?,
         )
     };
     host.paths = paths.into_iter().map(PathBuf::from).collect();
@@ -131,16 +141,17 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
     host.built_in = BUILT_IN.to_vec();
     if let LogCallback(Some(callback)) = given.log {
         let least = if given.log_level.0 == 0 { HostLevel::WARNING } else { HostLevel(given.log_level.0) };
-        host.log = Arc::new(Log { callback, context: given.log_context, least });
+        host.log = Arc::new(ProgramLog { callback, context: given.log_context, least });
     }
     Ok(host)
 }
 
-unsafe fn flags(given: &RuntimeOptions, environment: &Environment) -> Result<Flags> {
+unsafe fn parse_flags(given: &RuntimeOptions, environment: &HostEnvironment) -> Result<Flags> {
     let mut flags = Flags::from_environment(|name| environment.variable(name))?;
     // SAFETY: as the caller says.
-    let (device, settings) =
-        unsafe { (text_if_any(given.device, "device")?, texts(given.flags, given.flag_count, "flags")?) };
+    let (device, settings) = unsafe {
+        (read_optional_text(given.device, "device")?, read_texts(given.flags, given.flag_count, "flags")?)
+    };
     for setting in settings {
         let (name, value) = setting.split_once('=').ok_or_else(|| {
             Error::invalid_argument(format!("expected a flag as `NAME=VALUE`, found `{setting}`"))
@@ -158,12 +169,12 @@ unsafe fn flags(given: &RuntimeOptions, environment: &Environment) -> Result<Fla
 
 pub(crate) unsafe fn device_count(runtime: *const RuntimeHandle) -> u64 {
     // SAFETY: as the caller says.
-    unsafe { look(runtime) }.map_or(0, |runtime| runtime.devices.len() as u64)
+    unsafe { deref_nullable(runtime) }.map_or(0, |runtime| runtime.devices.len() as u64)
 }
 
-pub(crate) unsafe fn device(runtime: *const RuntimeHandle, index: u64) -> *const DeviceHandle {
+pub(crate) unsafe fn runtime_device(runtime: *const RuntimeHandle, index: u64) -> *const DeviceHandle {
     // SAFETY: as the caller says.
-    let runtime = unsafe { look(runtime) };
+    let runtime = unsafe { deref_nullable(runtime) };
     let device = runtime.and_then(|runtime| runtime.devices.get(usize::try_from(index).ok()?));
     device.map_or(ptr::null(), ptr::from_ref)
 }
@@ -174,14 +185,14 @@ pub(crate) unsafe fn find_device(
     device: *mut *const DeviceHandle,
 ) -> Result<()> {
     // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
-    let place = unsafe { place(device.cast::<*mut DeviceHandle>(), "device")? };
+    let place = unsafe { clear_output_handle(device.cast::<*mut DeviceHandle>(), "device")? };
     // SAFETY: as the caller says.
-    let (runtime, name) = unsafe { (held(runtime, "runtime")?, text_if_any(name, "name")?) };
+    let (runtime, name) = unsafe { (deref_required(runtime, "runtime")?, read_optional_text(name, "name")?) };
     let found = match name {
         Some(name) => runtime.runtime.device(name)?,
         None => runtime.runtime.default_device()?.clone(),
     };
-    let found = runtime.devices.iter().find(|known| known.device().is(&found));
+    let found = runtime.devices.iter().find(|known| known.device().is_same_device(&found));
     let found = found.ok_or_else(|| Error::fatal("expected a device of the runtime, found another"))?;
     *place = ptr::from_ref(found).cast_mut();
     Ok(())
@@ -189,12 +200,12 @@ pub(crate) unsafe fn find_device(
 
 pub(crate) unsafe fn refusal_count(runtime: *const RuntimeHandle) -> u64 {
     // SAFETY: as the caller says.
-    unsafe { look(runtime) }.map_or(0, |runtime| runtime.refusals.len() as u64)
+    unsafe { deref_nullable(runtime) }.map_or(0, |runtime| runtime.refusals.len() as u64)
 }
 
-pub(crate) unsafe fn refusal(runtime: *const RuntimeHandle, index: u64) -> *const c_char {
+pub(crate) unsafe fn refusal_text(runtime: *const RuntimeHandle, index: u64) -> *const c_char {
     // SAFETY: as the caller says.
-    let runtime = unsafe { look(runtime) };
+    let runtime = unsafe { deref_nullable(runtime) };
     let refusal = runtime.and_then(|runtime| runtime.refusals.get(usize::try_from(index).ok()?));
     refusal.map_or(ptr::null(), |refusal: &CString| CStr::as_ptr(refusal))
 }

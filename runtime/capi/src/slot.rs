@@ -6,16 +6,16 @@ use core::ffi::c_char;
 use std::ffi::{CStr, CString};
 use std::ptr;
 
-use oarlock_engine::Slot;
-use oarlock_engine::graph::{Dimension, ValueType};
+use oarlock_engine::ModelOperand;
+use oarlock_engine::graph::{DeclaredDimension, ValueType};
 
 use crate::interface::{Dtype, Kind};
-use crate::pointer::{c_text, look};
+use crate::pointer::{deref_nullable, to_c_string};
 
 /// What values may be, with their numbers in C.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum KindOf {
+pub(crate) enum ValueKind {
     Unknown = 0,
     Tensor = 1,
     Sequence = 2,
@@ -24,20 +24,20 @@ pub(crate) enum KindOf {
     Map = 5,
 }
 
-impl From<KindOf> for Kind {
-    fn from(kind: KindOf) -> Self {
+impl From<ValueKind> for Kind {
+    fn from(kind: ValueKind) -> Self {
         Self(kind as u32)
     }
 }
 
-pub(crate) fn kinds() -> Vec<(String, u32)> {
+pub(crate) fn value_kinds() -> Vec<(String, u32)> {
     let kinds = [
-        ("unknown", KindOf::Unknown),
-        ("tensor", KindOf::Tensor),
-        ("sequence", KindOf::Sequence),
-        ("nothing", KindOf::Nothing),
-        ("optional", KindOf::Optional),
-        ("map", KindOf::Map),
+        ("unknown", ValueKind::Unknown),
+        ("tensor", ValueKind::Tensor),
+        ("sequence", ValueKind::Sequence),
+        ("nothing", ValueKind::Nothing),
+        ("optional", ValueKind::Optional),
+        ("map", ValueKind::Map),
     ];
     kinds.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
 }
@@ -54,22 +54,24 @@ pub struct SlotHandle {
 }
 
 impl SlotHandle {
-    pub(crate) fn new(slot: &Slot) -> Self {
+    pub(crate) fn new(slot: &ModelOperand) -> Self {
         let (kind, dtype, dimensions) = match &slot.declared {
-            ValueType::Unknown => (KindOf::Unknown, None, None),
-            ValueType::Tensor { dtype, dims } => (KindOf::Tensor, *dtype, dims.as_deref()),
-            ValueType::Sequence(_) => (KindOf::Sequence, None, None),
-            ValueType::Optional(_) => (KindOf::Optional, None, None),
-            ValueType::Map(..) => (KindOf::Map, None, None),
+            ValueType::Unknown => (ValueKind::Unknown, None, None),
+            ValueType::Tensor { dtype, dims } => (ValueKind::Tensor, *dtype, dims.as_deref()),
+            ValueType::Sequence(_) => (ValueKind::Sequence, None, None),
+            ValueType::Optional(_) => (ValueKind::Optional, None, None),
+            ValueType::Map(..) => (ValueKind::Map, None, None),
         };
-        let size = |dimension: &Dimension| if let Dimension::Known(size) = dimension { *size } else { -1 };
-        let symbol = |dimension: &Dimension| match dimension {
-            Dimension::Symbol(name) => Some(c_text(name)),
-            Dimension::Known(_) | Dimension::Unknown => None,
+        let size = |dimension: &DeclaredDimension| {
+            if let DeclaredDimension::Known(size) = dimension { *size } else { -1 }
+        };
+        let symbol = |dimension: &DeclaredDimension| match dimension {
+            DeclaredDimension::Symbol(name) => Some(to_c_string(name)),
+            DeclaredDimension::Known(_) | DeclaredDimension::Unknown => None,
         };
         Self {
-            name: c_text(&slot.name),
-            description: c_text(&slot.to_string()),
+            name: to_c_string(&slot.name),
+            description: to_c_string(&slot.to_string()),
             kind: kind.into(),
             dtype: Dtype(dtype.map_or(0, |dtype| dtype as u32)),
             dims: dimensions.map(|dimensions| dimensions.iter().map(size).collect()),
@@ -78,41 +80,41 @@ impl SlotHandle {
     }
 }
 
-pub(crate) unsafe fn name(slot: *const SlotHandle) -> *const c_char {
+pub(crate) unsafe fn slot_name(slot: *const SlotHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(slot) }.map_or(ptr::null(), |slot| slot.name.as_ptr())
+    unsafe { deref_nullable(slot) }.map_or(ptr::null(), |slot| slot.name.as_ptr())
 }
 
-pub(crate) unsafe fn description(slot: *const SlotHandle) -> *const c_char {
+pub(crate) unsafe fn slot_description(slot: *const SlotHandle) -> *const c_char {
     // SAFETY: as the caller says.
-    unsafe { look(slot) }.map_or(ptr::null(), |slot| slot.description.as_ptr())
+    unsafe { deref_nullable(slot) }.map_or(ptr::null(), |slot| slot.description.as_ptr())
 }
 
-pub(crate) unsafe fn kind(slot: *const SlotHandle) -> Kind {
+pub(crate) unsafe fn slot_kind(slot: *const SlotHandle) -> Kind {
     // SAFETY: as the caller says.
-    unsafe { look(slot) }.map_or(Kind(0), |slot| slot.kind)
+    unsafe { deref_nullable(slot) }.map_or(Kind(0), |slot| slot.kind)
 }
 
-pub(crate) unsafe fn dtype(slot: *const SlotHandle) -> Dtype {
+pub(crate) unsafe fn slot_dtype(slot: *const SlotHandle) -> Dtype {
     // SAFETY: as the caller says.
-    unsafe { look(slot) }.map_or(Dtype(0), |slot| slot.dtype)
+    unsafe { deref_nullable(slot) }.map_or(Dtype(0), |slot| slot.dtype)
 }
 
-pub(crate) unsafe fn rank(slot: *const SlotHandle) -> i64 {
+pub(crate) unsafe fn slot_rank(slot: *const SlotHandle) -> i64 {
     // SAFETY: as the caller says.
-    let slot = unsafe { look(slot) };
+    let slot = unsafe { deref_nullable(slot) };
     slot.and_then(|slot| slot.dims.as_ref()).map_or(-1, |dims| dims.len() as i64)
 }
 
-pub(crate) unsafe fn dims(slot: *const SlotHandle) -> *const i64 {
+pub(crate) unsafe fn slot_dims(slot: *const SlotHandle) -> *const i64 {
     // SAFETY: as the caller says.
-    let dims = unsafe { look(slot) }.and_then(|slot| slot.dims.as_deref());
+    let dims = unsafe { deref_nullable(slot) }.and_then(|slot| slot.dims.as_deref());
     dims.filter(|dims| !dims.is_empty()).map_or(ptr::null(), <[i64]>::as_ptr)
 }
 
-pub(crate) unsafe fn symbol(slot: *const SlotHandle, dimension: u64) -> *const c_char {
+pub(crate) unsafe fn slot_symbol(slot: *const SlotHandle, dimension: u64) -> *const c_char {
     // SAFETY: as the caller says.
-    let slot = unsafe { look(slot) };
+    let slot = unsafe { deref_nullable(slot) };
     let symbol = slot.and_then(|slot| slot.symbols.get(usize::try_from(dimension).ok()?)?.as_deref());
     symbol.map_or(ptr::null(), CStr::as_ptr)
 }

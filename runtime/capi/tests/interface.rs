@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use oarlock::{interface, print};
+use oarlock::{codegen, interface};
 
-fn file(name: &str) -> PathBuf {
+fn crate_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 /// Compares a file with what it should say, or writes it.
-fn holds(name: &str, expected: &str) {
-    let file = file(name);
+fn check_generated_file(name: &str, expected: &str) {
+    let file = crate_file(name);
     if std::env::var_os("OARLOCK_WRITE").is_some() {
         fs::write(&file, expected).expect("the file can be written");
     }
@@ -25,16 +25,17 @@ fn holds(name: &str, expected: &str) {
 
 #[test]
 fn the_header_says_what_the_library_does() {
-    holds("include/oarlock.h", &print::header());
+    check_generated_file("include/oarlock.h", &codegen::render_header());
 }
 
 #[test]
 fn the_lock_has_lost_nothing_and_lacks_nothing() {
-    let (old, new) = (fs::read_to_string(file("abi.lock")).unwrap_or_default(), print::lock());
+    let (old, new) =
+        (fs::read_to_string(crate_file("abi.lock")).unwrap_or_default(), codegen::render_abi_lock());
     let kept: HashSet<&str> = new.lines().collect();
     let lost: Vec<&str> = old.lines().filter(|line| !line.starts_with('#') && !kept.contains(line)).collect();
     assert!(lost.is_empty(), "programs rely on these lines, which would be lost: {lost:#?}");
-    holds("abi.lock", &new);
+    check_generated_file("abi.lock", &new);
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn a_struct_that_grows_begins_with_its_size() {
 #[test]
 fn every_name_is_given_once_and_has_the_prefix() {
     let mut seen = HashSet::new();
-    let functions = print::functions().into_iter().map(|function| function.name.to_owned());
+    let functions = codegen::list_functions().into_iter().map(|function| function.name.to_owned());
     let types = interface::opaques().into_iter().map(|opaque| opaque.name);
     let types = types.chain(interface::enumerations().into_iter().map(|it| it.name));
     let types = types.chain(interface::callbacks().into_iter().map(|it| it.name));
@@ -61,7 +62,7 @@ fn every_name_is_given_once_and_has_the_prefix() {
 
 #[test]
 fn whatever_is_made_can_be_freed() {
-    let functions = print::functions();
+    let functions = codegen::list_functions();
     let names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
     for function in &functions {
         for parameter in &function.parameters {

@@ -14,11 +14,14 @@ use oarlock_core::Dtype;
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
     DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
-    MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMISE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
+    MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
     TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
-pub(crate) use model::{BenchCall, Exactness, ExplainCall, ModelChoice, OptimiseCall, RunCall, TraceCall};
+pub(crate) use model::{
+    BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
+    TraceArguments,
+};
 
 /// The version of the program, and of the contract it speaks.
 static VERSION: LazyLock<String> =
@@ -31,17 +34,17 @@ static VERSION: LazyLock<String> =
 #[derive(Debug, Parser)]
 #[command(name = "oarlock", version = VERSION.as_str(), after_help = EXAMPLES, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLine {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: OarlockCommand,
 }
 
 /// What every command takes.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
+pub(crate) struct GlobalOptions {
     /// Print for programs to read
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -63,7 +66,7 @@ pub(crate) struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum OarlockCommand {
     /// List the devices there are
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices,
@@ -84,25 +87,25 @@ pub(crate) enum Command {
     },
     /// Run a model
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunCall),
+    Run(RunArguments),
     /// Measure how fast a model runs, and what takes the time
     #[command(after_help = BENCH_EXAMPLES)]
-    Bench(BenchCall),
+    Bench(BenchArguments),
     /// Say what runs a model: each node's device and kernel and why, what passes changed, where memory lies
     #[command(after_help = EXPLAIN_EXAMPLES)]
-    Explain(ExplainCall),
+    Explain(ExplainArguments),
     /// Write down when each node of a model ran, for Perfetto or Chrome
     #[command(after_help = TRACE_EXAMPLES)]
-    Trace(TraceCall),
+    Trace(TraceArguments),
     /// Say whether a model is one, and what each device can run of it
     #[command(after_help = CHECK_MODEL_EXAMPLES)]
-    Check(ModelChoice),
+    Check(ModelArguments),
     /// Write a model to a file as passes leave it, so that it is ready sooner; also one of Paddle as ONNX
-    #[command(after_help = OPTIMISE_EXAMPLES, visible_alias = "optimize")]
-    Optimise(OptimiseCall),
+    #[command(after_help = OPTIMIZE_EXAMPLES, visible_alias = "optimize")]
+    Optimise(OptimizeArguments),
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
-    Op(OpCall),
+    Op(OpArguments),
     /// Find out what is wrong, and what to do about it
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
@@ -140,13 +143,13 @@ pub(crate) struct KernelFilter {
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin_name: Option<String>,
     /// Only those that take this dtype
-    #[arg(long, value_parser = dtypes(), hide_possible_values = true)]
+    #[arg(long, value_parser = dtype_parser(), hide_possible_values = true)]
     pub(crate) dtype: Option<Dtype>,
 }
 
 /// One call of one op.
 #[derive(Args, Debug)]
-pub(crate) struct OpCall {
+pub(crate) struct OpArguments {
     /// The name of the op, such as `Add`
     pub(crate) name: String,
     /// The inputs: files, values such as `f32:[1,2]`, or `-` for one that is left out
@@ -159,7 +162,7 @@ pub(crate) struct OpCall {
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// An attribute and its value; may be given several times
-    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = assignment)]
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = parse_assignment)]
     pub(crate) attributes: Vec<(String, String)>,
     /// The domain of the op
     #[arg(long, default_value = "ai.onnx")]
@@ -177,18 +180,18 @@ pub(crate) struct OpCall {
     #[arg(long, requires = "explain")]
     pub(crate) dry_run: bool,
     /// A flag and its value; may be given several times
-    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = assignment)]
+    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = parse_assignment)]
     pub(crate) flags: Vec<(String, String)>,
 }
 
 /// Takes the short name of a dtype, and the one that NumPy has for it.
-fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+fn dtype_parser() -> impl TypedValueParser<Value = Dtype> {
     let value = |dtype: &Dtype| PossibleValue::new(dtype.name()).alias(dtype.numpy_name());
     PossibleValuesParser::new(Dtype::ALL.iter().map(value)).try_map(|name| name.parse::<Dtype>())
 }
 
 /// Takes a name and a value with `=` between them.
-fn assignment(text: &str) -> Result<(String, String), String> {
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or("expected a name, `=` and a value")?;
     Ok((name.to_owned(), value.to_owned()))

@@ -247,7 +247,7 @@ Exit codes:
   1  The model has not run; the output says why
   2  The command was called in a way it does not understand";
 
-pub(crate) const OPTIMISE_EXAMPLES: &str = "\
+pub(crate) const OPTIMIZE_EXAMPLES: &str = "\
 Examples:
   oarlock optimise model.onnx -o ready.onnx
   oarlock optimise model.onnx -o ready.onnx --shape batch=8      For inputs of these sizes only

@@ -5,62 +5,66 @@ use std::str::FromStr;
 use half::{bf16, f16};
 use oarlock_core::Dtype;
 
-use crate::array::{Array, Elements};
-use crate::problem::Problem;
+use crate::array::{ArrayElements, HostArray};
+use crate::problem::CommandError;
 
 /// How deep lists may be nested.
-const MOST_DIMENSIONS: usize = 32;
+const MAX_DIMENSIONS: usize = 32;
 
 /// The array that a text stands for; nothing if it does not begin with a dtype and a colon.
-pub(crate) fn parse(text: &str) -> Option<Result<Array, Problem>> {
+pub(crate) fn parse_literal(text: &str) -> Option<Result<HostArray, CommandError>> {
     let (dtype, values) = text.split_once(':')?;
     let dtype: Dtype = dtype.parse().ok()?;
-    Some(array(dtype, values).map_err(|found| {
+    Some(parse_array(dtype, values).map_err(|found| {
         let message = format!("`{text}`: expected {dtype} or lists of {dtype}, found {found}");
-        Problem::new(message).hint("write values such as `f32:[[1,2],[3,4]]` or `i64:5`")
+        CommandError::new(message).with_hint("write values such as `f32:[[1,2],[3,4]]` or `i64:5`")
     }))
 }
 
-fn array(dtype: Dtype, text: &str) -> Result<Array, String> {
-    let elements =
-        if dtype == Dtype::String { Elements::Texts(Vec::new()) } else { Elements::Bytes(Vec::new()) };
-    let mut reader = Reader { rest: text.trim(), dims: Vec::new(), is_leaf_seen: false, dtype, elements };
-    reader.value(0)?;
+fn parse_array(dtype: Dtype, text: &str) -> Result<HostArray, String> {
+    let elements = if dtype == Dtype::String {
+        ArrayElements::Texts(Vec::new())
+    } else {
+        ArrayElements::Bytes(Vec::new())
+    };
+    let mut reader =
+        LiteralReader { rest: text.trim(), dims: Vec::new(), is_leaf_seen: false, dtype, elements };
+    reader.read_value(0)?;
     if !reader.rest.is_empty() {
         return Err(format!("`{}` after the end", reader.rest));
     }
     let dims = reader.dims.iter().map(|dim| i64::try_from(*dim).unwrap_or(i64::MAX)).collect();
-    Ok(Array { dtype, dims, is_fortran: false, elements: reader.elements })
+    Ok(HostArray { dtype, dims, is_fortran: false, elements: reader.elements })
 }
 
 /// Reads from the front of a text. What it returns as errors says what was found.
-struct Reader<'a> {
+struct LiteralReader<'a> {
     rest: &'a str,
     /// The size of each dimension, as its first list has it.
     dims: Vec<usize>,
     /// Whether the number of dimensions is known.
     is_leaf_seen: bool,
     dtype: Dtype,
-    elements: Elements,
+    elements: ArrayElements,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LiteralReader<'a> {
     /// One value or one list, which is in so many others.
-    fn value(&mut self, depth: usize) -> Result<(), String> {
-        if self.take("[") {
-            return self.list(depth);
+    fn read_value(&mut self, depth: usize) -> Result<(), String> {
+        if self.skip_token("[") {
+            return self.read_list(depth);
         }
         if self.is_leaf_seen && depth != self.dims.len() {
             return Err("lists and values side by side".to_owned());
         }
         self.is_leaf_seen = true;
-        self.element()
+        self.read_element()
     }
 
     /// What is behind the `[` of a list.
-    fn list(&mut self, depth: usize) -> Result<(), String> {
-        if depth == MOST_DIMENSIONS {
-            return Err(format!("lists in more than {MOST_DIMENSIONS} others"));
+    fn read_list(&mut self, depth: usize) -> Result<(), String> {
+        if depth == MAX_DIMENSIONS {
+            return Err(format!("lists in more than {MAX_DIMENSIONS} others"));
         }
         let is_first = depth == self.dims.len();
         if is_first && self.is_leaf_seen {
@@ -70,14 +74,14 @@ impl<'a> Reader<'a> {
             self.dims.push(0);
         }
         let mut size = 0;
-        if !self.take("]") {
+        if !self.skip_token("]") {
             loop {
-                self.value(depth + 1)?;
+                self.read_value(depth + 1)?;
                 size += 1;
-                if self.take("]") {
+                if self.skip_token("]") {
                     break;
                 }
-                if !self.take(",") {
+                if !self.skip_token(",") {
                     return Err(if self.rest.is_empty() {
                         "a list without `]`".to_owned()
                     } else {
@@ -99,14 +103,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Steps over a sign, if it is next, and spaces around it.
-    fn take(&mut self, sign: &str) -> bool {
+    fn skip_token(&mut self, sign: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(sign);
         self.rest = rest.map_or(self.rest, str::trim_start);
         rest.is_some()
     }
 
-    fn element(&mut self) -> Result<(), String> {
-        if let Elements::Texts(texts) = &mut self.elements {
+    fn read_element(&mut self) -> Result<(), String> {
+        if let ArrayElements::Texts(texts) = &mut self.elements {
             let mut strings = serde_json::Deserializer::from_str(self.rest).into_iter::<String>();
             let text = strings
                 .next()
@@ -120,9 +124,9 @@ impl<'a> Reader<'a> {
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         let word = word.trim();
-        let bytes = encode(self.dtype, word)?
+        let bytes = encode_number(self.dtype, word)?
             .ok_or_else(|| if word.is_empty() { "no value".to_owned() } else { format!("`{word}`") })?;
-        if let Elements::Bytes(all) = &mut self.elements {
+        if let ArrayElements::Bytes(all) = &mut self.elements {
             all.extend(bytes);
         }
         Ok(())
@@ -130,10 +134,10 @@ impl<'a> Reader<'a> {
 }
 
 /// The bytes of one number; nothing if it is none of this dtype.
-fn encode(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
+fn encode_number(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
     macro_rules! number {
         ($ty:ty) => {
-            parsed::<$ty>(word).map(|value| value.to_ne_bytes().to_vec())
+            parse_number::<$ty>(word).map(|value| value.to_ne_bytes().to_vec())
         };
     }
     Ok(match dtype {
@@ -150,15 +154,15 @@ fn encode(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
         Dtype::U32 => number!(u32),
         Dtype::I64 => number!(i64),
         Dtype::U64 => number!(u64),
-        Dtype::F16 => parsed::<f64>(word).map(|value| f16::from_f64(value).to_ne_bytes().to_vec()),
-        Dtype::BF16 => parsed::<f64>(word).map(|value| bf16::from_f64(value).to_ne_bytes().to_vec()),
+        Dtype::F16 => parse_number::<f64>(word).map(|value| f16::from_f64(value).to_ne_bytes().to_vec()),
+        Dtype::BF16 => parse_number::<f64>(word).map(|value| bf16::from_f64(value).to_ne_bytes().to_vec()),
         Dtype::F32 => number!(f32),
         Dtype::F64 => number!(f64),
         Dtype::C64 => {
-            complex::<f32>(word).map(|parts| parts.iter().flat_map(|part| part.to_ne_bytes()).collect())
+            parse_complex::<f32>(word).map(|parts| parts.iter().flat_map(|part| part.to_ne_bytes()).collect())
         }
         Dtype::C128 => {
-            complex::<f64>(word).map(|parts| parts.iter().flat_map(|part| part.to_ne_bytes()).collect())
+            parse_complex::<f64>(word).map(|parts| parts.iter().flat_map(|part| part.to_ne_bytes()).collect())
         }
         Dtype::I2
         | Dtype::U2
@@ -176,57 +180,63 @@ fn encode(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
     })
 }
 
-fn parsed<T: FromStr>(word: &str) -> Option<T> {
+fn parse_number<T: FromStr>(word: &str) -> Option<T> {
     word.parse().ok()
 }
 
 /// The parts of a complex number such as `1`, `2j` or `1-2.5e3j`.
-fn complex<T: FromStr + Default>(word: &str) -> Option<[T; 2]> {
-    let Some(word) = word.strip_suffix('j') else { return Some([parsed(word)?, T::default()]) };
+fn parse_complex<T: FromStr + Default>(word: &str) -> Option<[T; 2]> {
+    let Some(word) = word.strip_suffix('j') else { return Some([parse_number(word)?, T::default()]) };
     // The sign between the parts is the last one that is neither in front nor that of an exponent.
     let is_between =
         |at: usize, sign: char| at > 0 && ['+', '-'].contains(&sign) && !word[..at].ends_with(['e', 'E']);
     let between = word.char_indices().rfind(|(at, sign)| is_between(*at, *sign));
     let (real, imaginary) = word.split_at(between.map_or(0, |(at, _)| at));
-    Some([if real.is_empty() { T::default() } else { parsed(real)? }, parsed(imaginary)?])
+    Some([if real.is_empty() { T::default() } else { parse_number(real)? }, parse_number(imaginary)?])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Array {
-        parse(text).unwrap().unwrap()
+    fn parse_valid(text: &str) -> HostArray {
+        parse_literal(text).unwrap().unwrap()
     }
 
-    fn found(text: &str) -> String {
-        parse(text).unwrap().unwrap_err().message.split_once("found ").unwrap().1.to_owned()
+    fn parse_problem(text: &str) -> String {
+        parse_literal(text).unwrap().unwrap_err().message.split_once("found ").unwrap().1.to_owned()
     }
 
-    fn bytes<const SIZE: usize>(numbers: &[[u8; SIZE]]) -> Elements {
-        Elements::Bytes(numbers.concat())
+    fn element_bytes<const SIZE: usize>(numbers: &[[u8; SIZE]]) -> ArrayElements {
+        ArrayElements::Bytes(numbers.concat())
     }
 
     #[test]
     fn a_value_has_no_dimensions_and_lists_have_as_many_as_they_are_deep() {
-        let scalar = read("i64:-5");
-        assert_eq!((scalar.dims.as_slice(), scalar.elements), (&[][..], bytes(&[(-5i64).to_ne_bytes()])));
-        let matrix = read("f32: [[1, 2.5] , [nan,-inf]]");
+        let scalar = parse_valid("i64:-5");
+        assert_eq!(
+            (scalar.dims.as_slice(), scalar.elements),
+            (&[][..], element_bytes(&[(-5i64).to_ne_bytes()]))
+        );
+        let matrix = parse_valid("f32: [[1, 2.5] , [nan,-inf]]");
         assert_eq!(matrix.dims, [2, 2]);
-        assert_eq!(matrix.elements, bytes(&[1.0, 2.5, f32::NAN, f32::NEG_INFINITY].map(f32::to_ne_bytes)));
+        assert_eq!(
+            matrix.elements,
+            element_bytes(&[1.0, 2.5, f32::NAN, f32::NEG_INFINITY].map(f32::to_ne_bytes))
+        );
     }
 
     #[test]
     fn lists_may_be_empty() {
-        assert_eq!((read("u8:[]").dims, read("u8:[[],[]]").dims), (vec![0], vec![2, 0]));
+        assert_eq!((parse_valid("u8:[]").dims, parse_valid("u8:[[],[]]").dims), (vec![0], vec![2, 0]));
     }
 
     #[test]
     fn complex_numbers_and_text_are_values_too() {
-        assert_eq!(read("c64:1-2e-1j").elements, bytes(&[1f32, -0.2].map(f32::to_ne_bytes)));
-        assert_eq!(read("c128:-3j").elements, bytes(&[0f64, -3.0].map(f64::to_ne_bytes)));
+        assert_eq!(parse_valid("c64:1-2e-1j").elements, element_bytes(&[1f32, -0.2].map(f32::to_ne_bytes)));
+        assert_eq!(parse_valid("c128:-3j").elements, element_bytes(&[0f64, -3.0].map(f64::to_ne_bytes)));
         let texts = ["a,]b", "ü\""].map(str::to_owned).to_vec();
-        assert_eq!(read(r#"string:["a,]b", "ü\""]"#).elements, Elements::Texts(texts));
+        assert_eq!(parse_valid(r#"string:["a,]b", "ü\""]"#).elements, ArrayElements::Texts(texts));
     }
 
     #[test]
@@ -245,13 +255,17 @@ mod tests {
             ("string:[a]", "`a]`, which is not in quotes"),
         ];
         for (text, expected) in cases {
-            assert_eq!(found(text), expected, "{text}");
+            assert_eq!(parse_problem(text), expected, "{text}");
         }
-        assert!(found(&format!("i8:{}", "[".repeat(100_000))).contains("more than 32"));
+        assert!(parse_problem(&format!("i8:{}", "[".repeat(100_000))).contains("more than 32"));
     }
 
     #[test]
     fn a_file_is_no_array() {
-        assert!(parse("a.npy").is_none() && parse("./f32:x").is_none() && parse("C:x").is_none());
+        assert!(
+            parse_literal("a.npy").is_none()
+                && parse_literal("./f32:x").is_none()
+                && parse_literal("C:x").is_none()
+        );
     }
 }

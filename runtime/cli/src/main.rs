@@ -5,155 +5,157 @@
 
 mod arguments;
 mod array;
-mod closed;
+mod closed_stdout;
 mod commands;
+mod crash_watcher;
+mod environment_flags;
 mod help;
 mod literal;
 mod messages;
 mod npy;
 mod npz;
 mod output;
+mod output_file;
 mod problem;
 mod progress;
 mod render;
 mod scalar;
 mod session;
-mod target;
-mod usage;
-mod variables;
-mod watched;
+mod usage_error;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::arguments::{Arguments, Command, PluginCommand};
-use crate::output::{ColorChoice, Output};
-use crate::problem::Problem;
-use crate::session::Task;
+use crate::arguments::{CommandLine, OarlockCommand, PluginCommand};
+use crate::output::{ColorChoice, CommandOutput};
+use crate::problem::CommandError;
+use crate::session::ChildTask;
 
 /// What a command that did its work has to say: whether all is well.
-type Verdict = Result<bool, Problem>;
+type CommandVerdict = Result<bool, CommandError>;
 
 fn main() -> ExitCode {
     // The program starts itself again to try a plugin. No user types that, so help and completions know nothing of it.
-    let task = session::task_of_child(std::env::args_os());
+    let task = session::parse_child_task(std::env::args_os());
     let file = || PathBuf::from(std::env::args_os().nth(2).unwrap_or_default());
     match task {
-        Some(Task::Probe) => return oarlock_host::probe_child_main(&file()),
-        Some(Task::Conform) => return commands::conformance::child_main(&file()),
-        Some(Task::Watched) | None => {}
+        Some(ChildTask::Probe) => return oarlock_host::probe_child_main(&file()),
+        Some(ChildTask::Conform) => return commands::conformance::run_child(&file()),
+        Some(ChildTask::Watched) | None => {}
     }
-    let is_watched = task == Some(Task::Watched);
+    let is_watched = task == Some(ChildTask::Watched);
     if is_watched {
-        watched::begin(&std::env::args_os().nth(2).unwrap_or_default());
+        crash_watcher::open_status_pipe(&std::env::args_os().nth(2).unwrap_or_default());
     }
     // The first of these stands for the program's name, which nobody reads.
     let given = std::env::args_os().skip(if is_watched { 2 } else { 0 });
-    let command = Arguments::command().color(color_of_help());
+    let command = CommandLine::command().color(help_color());
     let parsed =
-        command.try_get_matches_from(given).and_then(|matches| Arguments::from_arg_matches(&matches));
+        command.try_get_matches_from(given).and_then(|matches| CommandLine::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return usage::tell(&error, std::env::args_os()),
+        Err(error) => return usage_error::report_usage_error(&error, std::env::args_os()),
     };
     let color = arguments.global.color;
     // The output is then that of the child, which takes the standard output in its turn.
-    let verdict = if closed::is_output_closed() {
-        Err(unwritable(std::io::Error::other("it is closed")))
-    } else if !is_watched && wants_watching(&arguments) {
-        watched::watch(std::env::args_os().skip(1))
+    let verdict = if closed_stdout::is_output_closed() {
+        Err(output_error(std::io::Error::other("it is closed")))
+    } else if !is_watched && needs_watching(&arguments) {
+        crash_watcher::watch_command(std::env::args_os().skip(1))
     } else {
-        written(arguments)
+        run_and_flush(arguments)
     };
-    watched::tell_done();
+    crash_watcher::send_done();
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
-            output::say_problem(color, &problem);
+            output::print_error(color, &problem);
             ExitCode::FAILURE
         }
     }
 }
 
 /// Whether the command is to be watched from another process, so that a plugin that ends it is named.
-fn wants_watching(arguments: &Arguments) -> bool {
+fn needs_watching(arguments: &CommandLine) -> bool {
     match &arguments.command {
-        Command::Doctor => true,
+        OarlockCommand::Doctor => true,
         // Where no plugins lie, only what is part of this program runs, and should start at once.
-        command if is_about_models(command) || matches!(command, Command::Op(_)) => {
+        command if is_model_command(command) || matches!(command, OarlockCommand::Op(_)) => {
             session::has_plugins(&arguments.global)
         }
         _ => false,
     }
 }
 
-fn unwritable(error: std::io::Error) -> Problem {
-    Problem::new(format!("expected to write to the standard output, found: {error}"))
-        .hint("free some space, or write somewhere else")
+fn output_error(error: std::io::Error) -> CommandError {
+    CommandError::new(format!("expected to write to the standard output, found: {error}"))
+        .with_hint("free some space, or write somewhere else")
 }
 
 /// Whether a command is about a model, so that programs are told why it failed where they look for its answer.
-fn is_about_models(command: &Command) -> bool {
+fn is_model_command(command: &OarlockCommand) -> bool {
     matches!(
         command,
-        Command::Run(_)
-            | Command::Bench(_)
-            | Command::Explain(_)
-            | Command::Trace(_)
-            | Command::Check(_)
-            | Command::Optimise(_)
+        OarlockCommand::Run(_)
+            | OarlockCommand::Bench(_)
+            | OarlockCommand::Explain(_)
+            | OarlockCommand::Trace(_)
+            | OarlockCommand::Check(_)
+            | OarlockCommand::Optimise(_)
     )
 }
 
 /// Does what was asked for, and sees to it that all of the output is written.
-fn written(arguments: Arguments) -> Verdict {
-    let mut output = Output::take(arguments.global.color).map_err(unwritable)?;
+fn run_and_flush(arguments: CommandLine) -> CommandVerdict {
+    let mut output = CommandOutput::capture_stdout(arguments.global.color).map_err(output_error)?;
     let has_object = arguments.global.json;
-    let verdict = run(arguments, &mut output);
+    let verdict = run_command(arguments, &mut output);
     if let (true, Err(problem)) = (has_object, &verdict) {
         // That it cannot be made JSON is no reason to say something else than what went wrong.
         _ = commands::print_json(&mut output, &serde_json::json!({ "error": problem }));
     }
-    let written = output.finish().map_err(unwritable);
+    let written = output.finish().map_err(output_error);
     verdict.and_then(|is_well| written.map(|()| is_well))
 }
 
-fn run(arguments: Arguments, output: &mut Output) -> Verdict {
-    let Arguments { global, command } = arguments;
+fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVerdict {
+    let CommandLine { global, command } = arguments;
     match command {
-        Command::Devices => commands::devices::run(&global, output),
-        Command::Plugins => commands::plugins::run(&global, output),
-        Command::Kernels(filter) => commands::kernels::run(&global, &filter, output),
-        Command::Flags { name, paddle } => commands::flags::run(&global, name.as_deref(), paddle, output),
-        Command::Run(call) => commands::model::run::run(&global, &call, output),
-        Command::Bench(call) => commands::model::bench::run(&global, &call, output),
-        Command::Explain(call) => commands::model::explain::run(&global, &call, output),
-        Command::Trace(call) => commands::model::trace::run(&global, &call, output),
-        Command::Check(choice) => commands::model::check::run(&global, &choice, output),
-        Command::Optimise(call) => commands::model::optimise::run(&global, &call, output),
-        Command::Op(call) => commands::op::run(&global, &call, output),
-        Command::Doctor => commands::doctor::run(&global, output),
-        Command::Plugin(PluginCommand::Check { file, quick, html }) => {
+        OarlockCommand::Devices => commands::devices::list_devices(&global, output),
+        OarlockCommand::Plugins => commands::plugins::list_plugins(&global, output),
+        OarlockCommand::Kernels(filter) => commands::kernels::list_kernels(&global, &filter, output),
+        OarlockCommand::Flags { name, paddle } => {
+            commands::flags::list_flags(&global, name.as_deref(), paddle, output)
+        }
+        OarlockCommand::Run(call) => commands::model::run::run_model(&global, &call, output),
+        OarlockCommand::Bench(call) => commands::model::bench::run_benchmark(&global, &call, output),
+        OarlockCommand::Explain(call) => commands::model::explain::explain_model(&global, &call, output),
+        OarlockCommand::Trace(call) => commands::model::trace::trace_model(&global, &call, output),
+        OarlockCommand::Check(choice) => commands::model::check::check_model(&global, &choice, output),
+        OarlockCommand::Optimise(call) => commands::model::optimize::optimize_model(&global, &call, output),
+        OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
+        OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
+        OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
-            commands::plugin_check::run(
+            commands::plugin_check::check_plugin(
                 &global,
-                &commands::plugin_check::Wish { file: &file, quick, html },
+                &commands::plugin_check::CheckRequest { file: &file, quick, html },
                 output,
             )
         }
-        Command::Plugin(PluginCommand::Manifest { file, write }) => {
-            commands::plugin_manifest::run(&global, &file, write, output)
+        OarlockCommand::Plugin(PluginCommand::Manifest { file, write }) => {
+            commands::plugin_manifest::generate_manifest(&global, &file, write, output)
         }
-        Command::Completions { shell } => commands::shell::completions(shell, output),
-        Command::Man { directory } => commands::shell::man(directory.as_deref(), output),
+        OarlockCommand::Completions { shell } => commands::shell::print_completions(shell, output),
+        OarlockCommand::Man { directory } => commands::shell::write_manual(directory.as_deref(), output),
     }
 }
 
 /// What `--color` says, looked up before anything is parsed: help and errors of parsing follow it too.
-fn color_of_help() -> clap::ColorChoice {
+fn help_color() -> clap::ColorChoice {
     let arguments: Vec<_> = std::env::args_os().collect();
     let says = |choice: &str| {
         arguments.iter().any(|argument| *argument == *format!("--color={choice}"))

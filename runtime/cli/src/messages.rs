@@ -8,27 +8,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_host::{LogLevel, LogSink};
 
-use crate::arguments::Global;
+use crate::arguments::GlobalOptions;
 use crate::output::{self, ColorChoice};
 
 /// The most messages of one plugin that are shown, or kept.
-const MOST: usize = 100;
+const MAX_MESSAGES: usize = 100;
 /// The most that are shown of one plugin when the user wants to see more than warnings.
-const MOST_VERBOSE: usize = 10_000;
+const MAX_VERBOSE_MESSAGES: usize = 10_000;
 
 /// Shows what plugins have to say, and keeps what they complain about.
-pub(crate) struct Messages {
+pub(crate) struct PluginMessages {
     color: ColorChoice,
     /// The least important level that is shown.
     shown: LogLevel,
     /// How many messages of each plugin are shown.
     most_shown: usize,
-    plugins: Mutex<BTreeMap<String, Said>>,
+    plugins: Mutex<BTreeMap<String, MessageTally>>,
 }
 
 /// What one plugin said.
 #[derive(Default)]
-struct Said {
+struct MessageTally {
     /// How many messages there were to show.
     to_show: usize,
     /// The first errors and warnings since they were last asked for.
@@ -38,7 +38,7 @@ struct Said {
 }
 
 /// What becomes of a message.
-struct Hearing {
+struct MessageHandling {
     /// What it is shown under.
     word: &'static str,
     /// Whether it is kept for who asks what a plugin complained about.
@@ -47,25 +47,25 @@ struct Hearing {
     is_shown: bool,
 }
 
-impl Messages {
-    pub(crate) fn new(global: &Global) -> Arc<Self> {
+impl PluginMessages {
+    pub(crate) fn new(global: &GlobalOptions) -> Arc<Self> {
         let (shown, most_shown) = match global.verbose {
-            0 => (LogLevel::WARNING, MOST),
-            1 => (LogLevel::INFO, MOST_VERBOSE),
-            _ => (LogLevel::DEBUG, MOST_VERBOSE),
+            0 => (LogLevel::WARNING, MAX_MESSAGES),
+            1 => (LogLevel::INFO, MAX_VERBOSE_MESSAGES),
+            _ => (LogLevel::DEBUG, MAX_VERBOSE_MESSAGES),
         };
         Arc::new(Self { color: global.color, shown, most_shown, plugins: Mutex::default() })
     }
 
     /// Shows nothing.
-    pub(crate) fn silent() -> Arc<Self> {
+    pub(crate) fn new_silent() -> Arc<Self> {
         let (color, shown) = (ColorChoice::Never, LogLevel(0));
         Arc::new(Self { color, shown, most_shown: 0, plugins: Mutex::default() })
     }
 
     /// What a plugin complained about since this was last asked.
     pub(crate) fn take_complaints(&self, plugin: &str) -> Vec<String> {
-        let mut plugins = self.lock();
+        let mut plugins = self.lock_tallies();
         let Some(said) = plugins.get_mut(plugin) else { return Vec::new() };
         let mut taken = std::mem::take(&mut said.complaints);
         let more = std::mem::take(&mut said.more_complaints);
@@ -75,11 +75,16 @@ impl Messages {
         taken
     }
 
-    fn hear(&self, plugin: &str, message: &str, Hearing { word, is_complaint, is_shown }: Hearing) {
+    fn receive_message(
+        &self,
+        plugin: &str,
+        message: &str,
+        MessageHandling { word, is_complaint, is_shown }: MessageHandling,
+    ) {
         let is_among_first = {
-            let mut plugins = self.lock();
+            let mut plugins = self.lock_tallies();
             let said = plugins.entry(plugin.to_owned()).or_default();
-            if is_complaint && said.complaints.len() < MOST {
+            if is_complaint && said.complaints.len() < MAX_MESSAGES {
                 said.complaints.push(message.to_owned());
             } else if is_complaint {
                 said.more_complaints += 1;
@@ -88,21 +93,21 @@ impl Messages {
             said.to_show <= self.most_shown
         };
         if is_shown && is_among_first {
-            output::say(self.color, word, &format!("`{plugin}`: {message}"), None);
+            output::print_message(self.color, word, &format!("`{plugin}`: {message}"), None);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Said>> {
+    fn lock_tallies(&self) -> MutexGuard<'_, BTreeMap<String, MessageTally>> {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl LogSink for Messages {
+impl LogSink for PluginMessages {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
-        self.hear(
+        self.receive_message(
             plugin,
             message,
-            Hearing {
+            MessageHandling {
                 word: level.name().unwrap_or("message"),
                 is_complaint: level.0 <= LogLevel::WARNING.0,
                 is_shown: level.0 <= self.shown.0,
@@ -110,20 +115,24 @@ impl LogSink for Messages {
         );
     }
 
-    fn note(&self, layer: &str, message: &str) {
-        self.hear(layer, message, Hearing { word: "note", is_complaint: false, is_shown: self.shown.0 > 0 });
+    fn log_layer_note(&self, layer: &str, message: &str) {
+        self.receive_message(
+            layer,
+            message,
+            MessageHandling { word: "note", is_complaint: false, is_shown: self.shown.0 > 0 },
+        );
     }
 }
 
 /// Says at its end how much was not shown.
-pub(crate) struct Remainder(pub(crate) Arc<Messages>);
+pub(crate) struct UnshownNotice(pub(crate) Arc<PluginMessages>);
 
-impl Drop for Remainder {
+impl Drop for UnshownNotice {
     fn drop(&mut self) {
-        for (plugin, said) in self.0.lock().iter() {
+        for (plugin, said) in self.0.lock_tallies().iter() {
             let more = said.to_show.saturating_sub(self.0.most_shown);
             if more > 0 {
-                output::say(self.0.color, "note", &format!("`{plugin}`: … and {more} more"), None);
+                output::print_message(self.0.color, "note", &format!("`{plugin}`: … and {more} more"), None);
             }
         }
     }
@@ -135,12 +144,15 @@ mod tests {
 
     #[test]
     fn of_many_complaints_the_first_are_kept_and_the_rest_is_counted() {
-        let messages = Messages::silent();
-        (0..MOST + 5).for_each(|at| messages.log("loud", LogLevel::ERROR, &at.to_string()));
+        let messages = PluginMessages::new_silent();
+        (0..MAX_MESSAGES + 5).for_each(|at| messages.log("loud", LogLevel::ERROR, &at.to_string()));
         messages.log("calm", LogLevel::WARNING, "once");
         messages.log("calm", LogLevel::INFO, "by the way");
         let taken = messages.take_complaints("loud");
-        assert_eq!((taken.len(), taken[0].as_str(), taken[MOST].as_str()), (MOST + 1, "0", "… and 5 more"));
+        assert_eq!(
+            (taken.len(), taken[0].as_str(), taken[MAX_MESSAGES].as_str()),
+            (MAX_MESSAGES + 1, "0", "… and 5 more")
+        );
         assert!(messages.take_complaints("loud").is_empty());
         assert_eq!(messages.take_complaints("calm"), ["once"]);
     }

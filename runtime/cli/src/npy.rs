@@ -11,199 +11,206 @@ use std::path::Path;
 
 use oarlock_core::{Dtype, Tensor, shape};
 
-use crate::array::{Array, Elements};
-use crate::problem::Problem;
-use crate::target;
-use header::Header;
+use crate::array::{ArrayElements, HostArray};
+use crate::output_file;
+use crate::problem::CommandError;
+use header::NpyHeader;
 
 mod header;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// No array of plain numbers has a longer header.
-const LONGEST_HEADER: u32 = 1 << 16;
+const MAX_HEADER_BYTES: u32 = 1 << 16;
 /// How many bytes a letter has in an array of texts.
-const LETTER: usize = 4;
+const BYTES_PER_LETTER: usize = 4;
 
 /// Says whether an array is wanted, from its dtype and shape, before its elements are read.
-pub(crate) type Judge<'a> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), Problem>;
+pub(crate) type ArrayCheck<'a> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), CommandError>;
 
 /// Reads the array in a file.
-pub(crate) fn read(file: &Path, judge: Judge<'_>) -> Result<Array, Problem> {
+pub(crate) fn read_npy(file: &Path, judge: ArrayCheck<'_>) -> Result<HostArray, CommandError> {
     let place = file.display().to_string();
-    let unreadable = |error| Wrong {
+    let unreadable = |error| NpyError {
         hint: Some("name a file that is there, or give values such as `f32:[1,2]`"),
-        ..Wrong::new("a file that can be read", error)
+        ..NpyError::new("a file that can be read", error)
     };
     if file.is_dir() {
         let hint = Some("name a file in it, such as one that `numpy.save` wrote");
-        return Err(Wrong { hint, ..Wrong::new("a file", "a directory") }.at(&place));
+        return Err(NpyError { hint, ..NpyError::new("a file", "a directory") }.into_command_error(&place));
     }
-    let stream = File::open(file).map_err(|error: io::Error| unreadable(error).at(&place))?;
-    read_stream(io::BufReader::new(stream), None, &place, judge)
+    let stream = File::open(file).map_err(|error: io::Error| unreadable(error).into_command_error(&place))?;
+    read_npy_stream(io::BufReader::new(stream), None, &place, judge)
 }
 
 /// Reads an array from a stream, which ends behind so many bytes if that is known. `place` is what messages call it.
-pub(crate) fn read_stream(
+pub(crate) fn read_npy_stream(
     mut stream: impl Read,
     size: Option<u64>,
     place: &str,
-    judge: Judge<'_>,
-) -> Result<Array, Problem> {
-    let start = Start::read(&mut stream).map_err(|wrong| wrong.at(place))?;
+    judge: ArrayCheck<'_>,
+) -> Result<HostArray, CommandError> {
+    let start = NpyPreamble::read_preamble(&mut stream).map_err(|wrong| wrong.into_command_error(place))?;
     judge(start.header.dtype, &start.header.dims)?;
     if let Some(size) = size {
         // What is packed would have to be unpacked to find out otherwise.
-        start.check_size(size.saturating_sub(start.length)).map_err(|wrong| wrong.at(place))?;
+        start
+            .check_element_bytes(size.saturating_sub(start.length))
+            .map_err(|wrong| wrong.into_command_error(place))?;
     }
-    start.elements(stream).map_err(|wrong| wrong.at(place))
+    start.read_elements(stream).map_err(|wrong| wrong.into_command_error(place))
 }
 
 /// Why something is no array.
 #[derive(Debug, PartialEq)]
-struct Wrong {
+struct NpyError {
     expected: String,
     found: String,
     hint: Option<&'static str>,
 }
 
-impl Wrong {
+impl NpyError {
     fn new(expected: impl Into<String>, found: impl fmt::Display) -> Self {
         Self { expected: expected.into(), found: found.to_string(), hint: None }
     }
 
-    fn at(self, place: &str) -> Problem {
+    fn into_command_error(self, place: &str) -> CommandError {
         let Self { expected, found, hint } = self;
-        let problem = Problem::new(format!("`{place}`: expected {expected}, found {found}"));
-        problem.hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
+        let problem = CommandError::new(format!("`{place}`: expected {expected}, found {found}"));
+        problem.with_hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
     }
 }
 
 /// Everything before the elements, and how many bytes these must have.
-struct Start {
-    header: Header,
+struct NpyPreamble {
+    header: NpyHeader,
     /// How many bytes were read so far.
     length: u64,
     expected: u64,
 }
 
-impl Start {
-    fn read(stream: &mut impl Read) -> Result<Self, Wrong> {
+impl NpyPreamble {
+    fn read_preamble(stream: &mut impl Read) -> Result<Self, NpyError> {
         let mut start = [0; 8];
         let is_start = stream.read_exact(&mut start).is_ok() && start.starts_with(MAGIC);
         if !is_start {
-            return Err(Wrong::new("a file that NumPy wrote, as `.npy`", "something else"));
+            return Err(NpyError::new("a file that NumPy wrote, as `.npy`", "something else"));
         }
         let size = match start[6] {
             1 => 2,
             2 | 3 => 4,
-            version => return Err(Wrong::new("version 1, 2 or 3 of the format", version)),
+            version => return Err(NpyError::new("version 1, 2 or 3 of the format", version)),
         };
-        let header = header_bytes(stream, size)?;
+        let header = read_header_bytes(stream, size)?;
         let length = (start.len() + size + header.len()) as u64;
-        let header = Header::parse(&String::from_utf8_lossy(&header))?;
-        let Header { dtype, letters, dims, .. } = &header;
+        let header = NpyHeader::parse_header(&String::from_utf8_lossy(&header))?;
+        let NpyHeader { dtype, letters, dims, .. } = &header;
         let expected = match dtype {
             Dtype::String => shape::element_count(dims)
                 .ok()
-                .and_then(|count| count.checked_mul(*letters)?.checked_mul(LETTER as u64)),
+                .and_then(|count| count.checked_mul(*letters)?.checked_mul(BYTES_PER_LETTER as u64)),
             _ => shape::size_in_bytes(*dtype, dims).ok(),
         };
-        let wrong = || Wrong::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}"));
+        let wrong = || NpyError::new("a shape of fewer than 2^64 bytes", format!("{dims:?} of {dtype}"));
         let expected = expected.ok_or_else(wrong)?;
         Ok(Self { header, length, expected })
     }
 
     /// Whether there are as many bytes as elements have.
-    fn check_size(&self, found: u64) -> Result<(), Wrong> {
-        let Self { header: Header { dtype, dims, .. }, expected, .. } = self;
+    fn check_element_bytes(&self, found: u64) -> Result<(), NpyError> {
+        let Self { header: NpyHeader { dtype, dims, .. }, expected, .. } = self;
         if found == *expected {
             return Ok(());
         }
         let elements = format!("{expected} bytes of {dtype} in the shape {dims:?}");
         let found = if found < *expected { format!("only {found}") } else { "more".to_owned() };
-        Err(Wrong::new(elements, found))
+        Err(NpyError::new(elements, found))
     }
 
-    fn elements(self, stream: impl Read) -> Result<Array, Wrong> {
+    fn read_elements(self, stream: impl Read) -> Result<HostArray, NpyError> {
         let mut bytes = Vec::new();
         // One more than there should be shows that there are more.
         let read = stream.take(self.expected.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| Wrong::new("a file that can be read", error))?;
-        self.check_size(bytes.len() as u64)?;
-        let Header { dtype, letters, is_fortran, dims } = self.header;
+        read.map_err(|error| NpyError::new("a file that can be read", error))?;
+        self.check_element_bytes(bytes.len() as u64)?;
+        let NpyHeader { dtype, letters, is_fortran, dims } = self.header;
         if dtype == Dtype::Bool
             && let Some(at) = bytes.iter().position(|byte| *byte > 1)
         {
             let found = format!("{} as the byte of element {at}", bytes[at]);
             let hint = Some("save `array.astype(bool)`");
-            return Err(Wrong { hint, ..Wrong::new("0 or 1 for each bool", found) });
+            return Err(NpyError { hint, ..NpyError::new("0 or 1 for each bool", found) });
         }
-        let elements =
-            if dtype == Dtype::String { texts(&bytes, letters, &dims)? } else { Elements::Bytes(bytes) };
-        Ok(Array { dtype, dims, is_fortran, elements })
+        let elements = if dtype == Dtype::String {
+            decode_texts(&bytes, letters, &dims)?
+        } else {
+            ArrayElements::Bytes(bytes)
+        };
+        Ok(HostArray { dtype, dims, is_fortran, elements })
     }
 }
 
 /// Texts, behind each of which there may be zeros.
-fn texts(bytes: &[u8], letters: u64, dims: &[i64]) -> Result<Elements, Wrong> {
+fn decode_texts(bytes: &[u8], letters: u64, dims: &[i64]) -> Result<ArrayElements, NpyError> {
     let count = shape::element_count(dims).unwrap_or(0);
     if letters == 0 {
         // Texts without letters take no bytes, so a file that promises any number of them is small.
-        let most = count <= u64::from(LONGEST_HEADER);
+        let most = count <= u64::from(MAX_HEADER_BYTES);
         let count = usize::try_from(count).ok().filter(|_| most);
         let count =
-            count.ok_or_else(|| Wrong::new("texts that have letters", format!("{dims:?} without")))?;
-        return Ok(Elements::Texts(vec![String::new(); count]));
+            count.ok_or_else(|| NpyError::new("texts that have letters", format!("{dims:?} without")))?;
+        return Ok(ArrayElements::Texts(vec![String::new(); count]));
     }
-    let text = |bytes: &[u8]| -> Result<String, Wrong> {
-        let letters = bytes.as_chunks::<LETTER>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let text = |bytes: &[u8]| -> Result<String, NpyError> {
+        let letters = bytes.as_chunks::<BYTES_PER_LETTER>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
         let text: Option<String> = letters.map(char::from_u32).collect();
-        let text = text.ok_or_else(|| Wrong::new("letters of Unicode", "a number that is none"))?;
+        let text = text.ok_or_else(|| NpyError::new("letters of Unicode", "a number that is none"))?;
         Ok(text.trim_end_matches('\0').to_owned())
     };
-    let size = usize::try_from(letters).unwrap_or(usize::MAX).saturating_mul(LETTER);
-    Ok(Elements::Texts(bytes.chunks(size).map(text).collect::<Result<_, _>>()?))
+    let size = usize::try_from(letters).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_LETTER);
+    Ok(ArrayElements::Texts(bytes.chunks(size).map(text).collect::<Result<_, _>>()?))
 }
 
 /// The header, before which its length stands in so many bytes.
-fn header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Wrong> {
+fn read_header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, NpyError> {
     let mut length = [0; 4];
     let is_there = stream.read_exact(&mut length[..size]).is_ok();
     let length = u32::from_le_bytes(length);
-    if !is_there || length > LONGEST_HEADER {
+    if !is_there || length > MAX_HEADER_BYTES {
         let found = if is_there { format!("{length}") } else { "the end of the file".to_owned() };
-        return Err(Wrong::new(format!("the length of a header, up to {LONGEST_HEADER}"), found));
+        return Err(NpyError::new(format!("the length of a header, up to {MAX_HEADER_BYTES}"), found));
     }
     let mut header = vec![0; length as usize];
     let read = stream.read_exact(&mut header);
-    read.map_err(|_| Wrong::new(format!("a header of {length} bytes"), "fewer"))?;
+    read.map_err(|_| NpyError::new(format!("a header of {length} bytes"), "fewer"))?;
     Ok(header)
 }
 
 /// Writes the elements of a tensor in the order of C. Nobody ever sees half of a file.
-pub(crate) fn write(file: &Path, tensor: &Tensor) -> Result<(), Problem> {
-    let Some(descr) = header::descr_of(tensor.dtype()) else {
+pub(crate) fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), CommandError> {
+    let Some(descr) = header::dtype_descr(tensor.dtype()) else {
         let message =
             format!("`{}`: expected a dtype that NumPy has, found {}", file.display(), tensor.dtype());
-        return Err(Problem::new(message).hint("convert it with the op `Cast` first, or leave `-o` out"));
+        return Err(
+            CommandError::new(message).with_hint("convert it with the op `Cast` first, or leave `-o` out")
+        );
     };
     let bytes = match tensor.host_bytes()? {
         Some(bytes) => Cow::Borrowed(bytes),
         None => Cow::Owned(tensor.to_bytes()?),
     };
-    write_parts(file, &[start_of_file(descr, tensor.dims()).into(), bytes])
+    write_parts(file, &[encode_preamble(descr, tensor.dims()).into(), bytes])
 }
 
 /// What a file consists of: everything before the elements, and these.
-pub(crate) type Parts<'a> = [Cow<'a, [u8]>; 2];
+pub(crate) type NpyParts<'a> = [Cow<'a, [u8]>; 2];
 
 /// Elements as a file has them; nothing if NumPy does not have the dtype.
-pub(crate) fn of_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<Parts<'a>> {
-    Some([start_of_file(header::descr_of(dtype)?, dims).into(), bytes])
+pub(crate) fn parts_from_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<NpyParts<'a>> {
+    Some([encode_preamble(header::dtype_descr(dtype)?, dims).into(), bytes])
 }
 
 /// Texts as a file has them: all with room for the longest.
-pub(crate) fn of_texts(dims: &[i64], texts: &[String]) -> Parts<'static> {
+pub(crate) fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'static> {
     let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
     let padded = |text: &String| {
         let letters: Vec<u32> = text.chars().map(u32::from).collect();
@@ -211,29 +218,30 @@ pub(crate) fn of_texts(dims: &[i64], texts: &[String]) -> Parts<'static> {
         [letters, padding].concat()
     };
     let bytes: Vec<u8> = texts.iter().flat_map(padded).flat_map(u32::to_le_bytes).collect();
-    [start_of_file(&format!("<U{longest}"), dims).into(), bytes.into()]
+    [encode_preamble(&format!("<U{longest}"), dims).into(), bytes.into()]
 }
 
 /// Writes a file. Nobody ever sees half of it.
-pub(crate) fn write_parts(file: &Path, parts: &Parts<'_>) -> Result<(), Problem> {
-    let written = target::replace(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
+pub(crate) fn write_parts(file: &Path, parts: &NpyParts<'_>) -> Result<(), CommandError> {
+    let written =
+        output_file::replace_file(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
     written.map_err(|error| {
-        Problem::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
-            .hint("name a file in a directory that you can write to")
+        CommandError::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
+            .with_hint("name a file in a directory that you can write to")
     })
 }
 
 /// Everything before the elements.
-fn start_of_file(descr: &str, dims: &[i64]) -> Vec<u8> {
+fn encode_preamble(descr: &str, dims: &[i64]) -> Vec<u8> {
     /// Elements begin at a multiple of this.
     const ALIGNMENT: usize = 64;
     /// The magic word, the version and the length of the header.
-    const BEFORE: usize = 10;
+    const PREFIX_BYTES: usize = 10;
     let sizes: String = dims.iter().map(|dim| format!("{dim}, ")).collect();
     // A tuple of one has a comma, and longer ones do with or without.
     let shape = if dims.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
-    let length = (BEFORE + header.len() + 1).next_multiple_of(ALIGNMENT) - BEFORE;
+    let length = (PREFIX_BYTES + header.len() + 1).next_multiple_of(ALIGNMENT) - PREFIX_BYTES;
     header += &" ".repeat(length - 1 - header.len());
     header.push('\n');
     let (version, length) = match u16::try_from(length) {
@@ -247,15 +255,15 @@ fn start_of_file(descr: &str, dims: &[i64]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
+    fn build_file(version: u8, header: &str, elements: &[u8]) -> Vec<u8> {
         let length = header.len() as u32;
         let length = length.to_le_bytes();
         let length = if version == 1 { &length[..2] } else { &length[..] };
         [MAGIC, &[version, 0], length, header.as_bytes(), elements].concat()
     }
 
-    fn read_all(mut bytes: &[u8]) -> Result<Array, Wrong> {
-        Start::read(&mut bytes)?.elements(bytes)
+    fn read_bytes(mut bytes: &[u8]) -> Result<HostArray, NpyError> {
+        NpyPreamble::read_preamble(&mut bytes)?.read_elements(bytes)
     }
 
     #[test]
@@ -263,78 +271,85 @@ mod tests {
         for dims in [&[][..], &[3], &[2, 3], &[0, 7], &[1; 12]] {
             let count: i64 = dims.iter().product();
             let bytes: Vec<u8> = (0..count as u8 * 4).collect();
-            let written = [start_of_file("<f4", dims), bytes.clone()].concat();
+            let written = [encode_preamble("<f4", dims), bytes.clone()].concat();
             assert_eq!((written.len() - bytes.len()) % 64, 0);
-            let elements = Elements::Bytes(bytes);
-            let expected = Array { dtype: Dtype::F32, dims: dims.to_vec(), is_fortran: false, elements };
-            assert_eq!(read_all(&written), Ok(expected));
+            let elements = ArrayElements::Bytes(bytes);
+            let expected = HostArray { dtype: Dtype::F32, dims: dims.to_vec(), is_fortran: false, elements };
+            assert_eq!(read_bytes(&written), Ok(expected));
         }
     }
 
     #[test]
     fn a_header_is_what_numpy_writes() {
-        let start = start_of_file("<i8", &[2, 3]);
+        let start = encode_preamble("<i8", &[2, 3]);
         let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }";
         assert_eq!(&start[..10], b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(std::str::from_utf8(&start[10..]).unwrap().trim_end_matches(' ').trim_end(), header);
-        assert!(String::from_utf8(start_of_file("|b1", &[5])).is_err());
+        assert!(String::from_utf8(encode_preamble("|b1", &[5])).is_err());
     }
 
     #[test]
     fn all_versions_are_read() {
         let header = "{'descr': '|b1', 'fortran_order': True, 'shape': (2, 1)}\n";
         for version in 1..=3 {
-            let array = read_all(&file(version, header, &[1, 0])).unwrap();
+            let array = read_bytes(&build_file(version, header, &[1, 0])).unwrap();
             assert_eq!((array.dtype, array.is_fortran, array.dims), (Dtype::Bool, true, vec![2, 1]));
         }
-        assert_eq!(read_all(&file(4, header, &[1, 0])).unwrap_err().found, "4");
+        assert_eq!(read_bytes(&build_file(4, header, &[1, 0])).unwrap_err().found, "4");
     }
 
     #[test]
     fn a_file_that_ends_early_or_late_is_refused_wherever_it_is_cut() {
-        let whole = file(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", &[0; 16]);
-        assert!(read_all(&whole).is_ok());
+        let whole = build_file(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", &[0; 16]);
+        assert!(read_bytes(&whole).is_ok());
         for end in 0..whole.len() {
-            assert!(read_all(&whole[..end]).is_err(), "{end}");
+            assert!(read_bytes(&whole[..end]).is_err(), "{end}");
         }
-        assert_eq!(read_all(&[&whole[..], &[0]].concat()).unwrap_err().found, "more");
+        assert_eq!(read_bytes(&[&whole[..], &[0]].concat()).unwrap_err().found, "more");
     }
 
     #[test]
     fn a_header_that_promises_too_much_takes_no_memory() {
         for shape in ["(1000000000000,)", "(4294967296, 4294967296)", "(9223372036854775807, 2)"] {
             let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-            assert!(read_all(&file(1, &header, &[0; 4])).is_err(), "{shape}");
+            assert!(read_bytes(&build_file(1, &header, &[0; 4])).is_err(), "{shape}");
         }
         let long = [MAGIC, &[2, 0, 0xFF, 0xFF, 0xFF, 0xFF]].concat();
-        assert_eq!(read_all(&long).unwrap_err().found, "4294967295");
+        assert_eq!(read_bytes(&long).unwrap_err().found, "4294967295");
     }
 
     #[test]
     fn texts_are_read_as_they_are_written() {
         let all = ["a", "", "größe"].map(str::to_owned).to_vec();
-        let written = of_texts(&[3], &all).concat();
-        let expected =
-            Array { dtype: Dtype::String, dims: vec![3], is_fortran: false, elements: Elements::Texts(all) };
-        assert_eq!(read_all(&written), Ok(expected));
+        let written = parts_from_texts(&[3], &all).concat();
+        let expected = HostArray {
+            dtype: Dtype::String,
+            dims: vec![3],
+            is_fortran: false,
+            elements: ArrayElements::Texts(all),
+        };
+        assert_eq!(read_bytes(&written), Ok(expected));
         let header = |shape: &str, letters: &str| {
             format!("{{'descr': '<U{letters}', 'fortran_order': False, 'shape': {shape}, }}")
         };
-        let none = read_all(&file(1, &header("(2,)", "0"), &[])).unwrap();
-        assert_eq!(none.elements, Elements::Texts(vec![String::new(); 2]));
+        let none = read_bytes(&build_file(1, &header("(2,)", "0"), &[])).unwrap();
+        assert_eq!(none.elements, ArrayElements::Texts(vec![String::new(); 2]));
         for (shape, letters) in [("(99999999999,)", "0"), ("(4294967296, 4294967296)", "9"), ("()", "1")] {
-            assert!(read_all(&file(1, &header(shape, letters), &[0xFF; 4])).is_err(), "{shape}");
+            assert!(read_bytes(&build_file(1, &header(shape, letters), &[0xFF; 4])).is_err(), "{shape}");
         }
     }
 
     #[test]
     fn no_byte_that_is_changed_does_harm() {
-        let whole = file(2, "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1), }", &[1, 2, 3, 4]);
+        let whole =
+            build_file(2, "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1), }", &[1, 2, 3, 4]);
         for at in 0..whole.len() {
             for byte in 0..=u8::MAX {
                 let mut changed = whole.clone();
                 changed[at] = byte;
-                if let Ok(Array { elements: Elements::Bytes(bytes), dims, dtype, .. }) = read_all(&changed) {
+                if let Ok(HostArray { elements: ArrayElements::Bytes(bytes), dims, dtype, .. }) =
+                    read_bytes(&changed)
+                {
                     assert_eq!(shape::size_in_bytes(dtype, &dims).unwrap(), bytes.len() as u64);
                 }
             }

@@ -9,34 +9,37 @@ use oarlock_core::Dtype;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use crate::array::Array;
+use crate::array::HostArray;
 use crate::npy;
-use crate::problem::Problem;
-use crate::target;
+use crate::output_file;
+use crate::problem::CommandError;
 
 /// No archive for a model has more arrays.
-const MOST_ARRAYS: usize = 1 << 16;
+const MAX_ARRAYS: usize = 1 << 16;
 
 /// Whether a file is an archive by its name.
-pub(crate) fn is_named_so(file: &Path) -> bool {
+pub(crate) fn has_npz_name(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
 /// Says whether an array of this name is wanted, from its dtype and shape.
-pub(crate) type Judge<'a> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), Problem>;
+pub(crate) type ArchiveCheck<'a> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), CommandError>;
 
 /// Reads all arrays, each with its name. The elements of an array that is not wanted are never unpacked, as a small archive
 /// may hold any number of them.
-pub(crate) fn read(file: &Path, judge: Judge<'_>) -> Result<Vec<(String, Array)>, Problem> {
+pub(crate) fn read_npz(
+    file: &Path,
+    judge: ArchiveCheck<'_>,
+) -> Result<Vec<(String, HostArray)>, CommandError> {
     let wrong = |expected: &str, found: &dyn fmt::Display| {
-        Problem::new(format!("`{}`: expected {expected}, found {found}", file.display()))
-            .hint("write it with `numpy.savez`, each array by the name of its input")
+        CommandError::new(format!("`{}`: expected {expected}, found {found}", file.display()))
+            .with_hint("write it with `numpy.savez`, each array by the name of its input")
     };
     let stream = File::open(file).map_err(|error| wrong("a file that can be read", &error))?;
     let mut archive = ZipArchive::new(BufReader::new(stream))
         .map_err(|error| wrong("an archive that NumPy wrote, as `.npz`", &error))?;
-    if archive.len() > MOST_ARRAYS {
-        return Err(wrong(&format!("at most {MOST_ARRAYS} arrays"), &archive.len()));
+    if archive.len() > MAX_ARRAYS {
+        return Err(wrong(&format!("at most {MAX_ARRAYS} arrays"), &archive.len()));
     }
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
@@ -46,16 +49,16 @@ pub(crate) fn read(file: &Path, judge: Judge<'_>) -> Result<Vec<(String, Array)>
         let own = name.strip_suffix(".npy").unwrap_or(&name).to_owned();
         let (size, place) = (entry.size(), format!("{name}` in `{}", file.display()));
         let judge = |dtype: Dtype, dims: &[i64]| judge(&own, dtype, dims);
-        let array = npy::read_stream(BufReader::new(entry), Some(size), &place, &judge)?;
+        let array = npy::read_npy_stream(BufReader::new(entry), Some(size), &place, &judge)?;
         arrays.push((own, array));
     }
     Ok(arrays)
 }
 
 /// Writes arrays, each under its name. Nobody ever sees half of a file.
-pub(crate) fn write(file: &Path, arrays: &[(String, npy::Parts<'_>)]) -> Result<(), Problem> {
-    let written = target::replace(file, |stream| {
-        let mut archive = ZipWriter::new(Patient::new(BufWriter::new(stream)));
+pub(crate) fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> Result<(), CommandError> {
+    let written = output_file::replace_file(file, |stream| {
+        let mut archive = ZipWriter::new(DeferredErrorWriter::new(BufWriter::new(stream)));
         for (name, parts) in arrays {
             let size: usize = parts.iter().map(|part| part.len()).sum();
             let options = SimpleFileOptions::default()
@@ -64,36 +67,36 @@ pub(crate) fn write(file: &Path, arrays: &[(String, npy::Parts<'_>)]) -> Result<
             archive.start_file(format!("{name}.npy"), options).map_err(io::Error::other)?;
             parts.iter().try_for_each(|part| archive.write_all(part))?;
         }
-        archive.finish().map_err(io::Error::other)?.finish()
+        archive.finish().map_err(io::Error::other)?.finish_stream()
     });
     written.map_err(|error| {
-        Problem::new(format!("`{}`: expected to write the outputs, found: {error}", file.display()))
-            .hint("name a file in a directory that you can write to")
+        CommandError::new(format!("`{}`: expected to write the outputs, found: {error}", file.display()))
+            .with_hint("name a file in a directory that you can write to")
     })
 }
 
 /// A stream that keeps its first failure and takes everything from then on. An archive that fails would try to end itself
 /// when it is dropped, and print that it could not.
-struct Patient<W> {
+struct DeferredErrorWriter<W> {
     stream: W,
     position: u64,
     end: u64,
     failure: Option<io::Error>,
 }
 
-impl<W: Write + Seek> Patient<W> {
+impl<W: Write + Seek> DeferredErrorWriter<W> {
     fn new(stream: W) -> Self {
         Self { stream, position: 0, end: 0, failure: None }
     }
 
     /// Ends the stream; an error if anything failed.
-    fn finish(mut self) -> io::Result<()> {
+    fn finish_stream(mut self) -> io::Result<()> {
         self.flush()?;
         self.failure.map_or(Ok(()), Err)
     }
 }
 
-impl<W: Write + Seek> Write for Patient<W> {
+impl<W: Write + Seek> Write for DeferredErrorWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.failure.is_none() {
             self.failure = self.stream.write_all(bytes).err();
@@ -111,7 +114,7 @@ impl<W: Write + Seek> Write for Patient<W> {
     }
 }
 
-impl<W: Write + Seek> Seek for Patient<W> {
+impl<W: Write + Seek> Seek for DeferredErrorWriter<W> {
     fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
         let to = match place {
             SeekFrom::Start(to) => Some(to),
@@ -129,25 +132,26 @@ impl<W: Write + Seek> Seek for Patient<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Elements;
+    use crate::array::ArrayElements;
 
     #[test]
     fn what_is_written_is_read_again() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
-        let parts =
-            |bytes: &[u8]| npy::of_bytes(Dtype::U8, &[bytes.len() as i64], bytes.to_vec().into()).unwrap();
-        write(&file, &[("a/b".to_owned(), parts(&[1, 2])), ("c".to_owned(), parts(&[]))]).unwrap();
-        let read = read(&file, &|_, _, _| Ok(())).unwrap();
+        let parts = |bytes: &[u8]| {
+            npy::parts_from_bytes(Dtype::U8, &[bytes.len() as i64], bytes.to_vec().into()).unwrap()
+        };
+        write_npz(&file, &[("a/b".to_owned(), parts(&[1, 2])), ("c".to_owned(), parts(&[]))]).unwrap();
+        let read = read_npz(&file, &|_, _, _| Ok(())).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a/b", "c"]);
-        assert_eq!((&read[0].1.dims, &read[0].1.elements), (&vec![2], &Elements::Bytes(vec![1, 2])));
+        assert_eq!((&read[0].1.dims, &read[0].1.elements), (&vec![2], &ArrayElements::Bytes(vec![1, 2])));
     }
 
     #[test]
     fn a_stream_that_fails_is_told_once() {
-        struct Full;
-        impl Write for Full {
+        struct FullDisk;
+        impl Write for FullDisk {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::StorageFull.into())
             }
@@ -155,15 +159,15 @@ mod tests {
                 Ok(())
             }
         }
-        impl Seek for Full {
+        impl Seek for FullDisk {
             fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
                 Ok(0)
             }
         }
-        let mut stream = Patient::new(Full);
+        let mut stream = DeferredErrorWriter::new(FullDisk);
         stream.write_all(b"abc").unwrap();
         assert_eq!(stream.seek(SeekFrom::End(-1)).unwrap(), 2);
-        assert_eq!(stream.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(stream.finish_stream().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
@@ -171,12 +175,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
         // The elements are missing: whoever unpacked them would say so.
-        let [start, _] = npy::of_bytes(Dtype::F32, &[500_000_000, 3], Vec::new().into()).unwrap();
-        write(&file, &[("x".to_owned(), [start, Vec::new().into()])]).unwrap();
-        let judge =
-            |name: &str, dtype: Dtype, dims: &[i64]| Err(Problem::new(format!("{name} {dtype} {dims:?}")));
-        assert_eq!(read(&file, &judge).unwrap_err().message, "x f32 [500000000, 3]");
-        let lacking = read(&file, &|_, _, _| Ok(())).unwrap_err();
+        let [start, _] = npy::parts_from_bytes(Dtype::F32, &[500_000_000, 3], Vec::new().into()).unwrap();
+        write_npz(&file, &[("x".to_owned(), [start, Vec::new().into()])]).unwrap();
+        let judge = |name: &str, dtype: Dtype, dims: &[i64]| {
+            Err(CommandError::new(format!("{name} {dtype} {dims:?}")))
+        };
+        assert_eq!(read_npz(&file, &judge).unwrap_err().message, "x f32 [500000000, 3]");
+        let lacking = read_npz(&file, &|_, _, _| Ok(())).unwrap_err();
         assert!(lacking.message.contains("expected 6000000000 bytes"), "{}", lacking.message);
     }
 
@@ -184,9 +189,9 @@ mod tests {
     fn an_archive_that_is_cut_or_changed_does_no_harm() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
-        let parts = npy::of_bytes(Dtype::U8, &[3], vec![1, 2, 3].into()).unwrap();
-        let read = |file: &Path| read(file, &|_, _, _| Ok(()));
-        write(&file, &[("a".to_owned(), parts)]).unwrap();
+        let parts = npy::parts_from_bytes(Dtype::U8, &[3], vec![1, 2, 3].into()).unwrap();
+        let read = |file: &Path| read_npz(file, &|_, _, _| Ok(()));
+        write_npz(&file, &[("a".to_owned(), parts)]).unwrap();
         let whole = std::fs::read(&file).unwrap();
         let tried = directory.path().join("tried.npz");
         for end in 0..whole.len() {
@@ -200,7 +205,7 @@ mod tests {
             // Some bytes are times or comments; whatever is read has the elements that its shape says.
             for (_, array) in read(&tried).unwrap_or_default() {
                 let size = oarlock_core::shape::size_in_bytes(array.dtype, &array.dims).unwrap();
-                assert!(matches!(&array.elements, Elements::Bytes(bytes) if bytes.len() as u64 == size));
+                assert!(matches!(&array.elements, ArrayElements::Bytes(bytes) if bytes.len() as u64 == size));
             }
         }
     }

@@ -7,22 +7,22 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use oarlock_host::clean_text;
+use oarlock_host::sanitize_text;
 
-use crate::problem::Problem;
+use crate::problem::CommandError;
 
 /// What is good.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const GOOD_STYLE: Style = AnsiColor::Green.on_default();
 /// What is wrong.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const BAD_STYLE: Style = AnsiColor::Red.on_default().bold();
 /// What deserves a look.
-pub(crate) const NOTABLE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const NOTABLE_STYLE: Style = AnsiColor::Yellow.on_default();
 /// A name or a heading.
-pub(crate) const NAME: Style = Style::new().bold();
+pub(crate) const NAME_STYLE: Style = Style::new().bold();
 /// What matters less.
-pub(crate) const QUIET: Style = Style::new().dimmed();
+pub(crate) const QUIET_STYLE: Style = Style::new().dimmed();
 /// Everything else.
-pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const PLAIN_STYLE: Style = Style::new();
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(crate) fn take_standard_output() -> io::Result<File> {
 }
 
 /// The standard output.
-pub(crate) struct Output {
+pub(crate) struct CommandOutput {
     stream: BufWriter<File>,
     has_color: bool,
     /// How many characters a line of the terminal has; `None` when it is not a terminal.
@@ -65,9 +65,9 @@ pub(crate) struct Output {
     failure: Option<io::Error>,
 }
 
-impl Output {
+impl CommandOutput {
     /// Takes the standard output, to be done before any plugin is loaded.
-    pub(crate) fn take(color: ColorChoice) -> io::Result<Self> {
+    pub(crate) fn capture_stdout(color: ColorChoice) -> io::Result<Self> {
         let stream = take_standard_output()?;
         let width = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok()).flatten();
         Ok(Self {
@@ -84,18 +84,18 @@ impl Output {
     }
 
     /// A text in a style, where colours are used.
-    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
-        paint(self.has_color, style, text)
+    pub(crate) fn paint_text(&self, style: Style, text: &str) -> String {
+        apply_style(self.has_color, style, text)
     }
 
     /// Writes a line.
-    pub(crate) fn line(&mut self, text: &str) {
-        self.write(text);
-        self.write("\n");
+    pub(crate) fn write_line(&mut self, text: &str) {
+        self.write_text(text);
+        self.write_text("\n");
     }
 
     /// Writes text as it is.
-    pub(crate) fn write(&mut self, text: &str) {
+    pub(crate) fn write_text(&mut self, text: &str) {
         if self.failure.is_none() {
             self.failure = self.stream.write_all(text.as_bytes()).err();
         }
@@ -121,34 +121,37 @@ impl Output {
 }
 
 /// Says something beside the output: `error: …`, `warning: …`, `note: …`, each with a hint below if there is one.
-pub(crate) fn say(color: ColorChoice, what: &str, message: &str, hint: Option<&str>) {
-    say_lines(color, what, &[message], hint);
+pub(crate) fn print_message(color: ColorChoice, what: &str, message: &str, hint: Option<&str>) {
+    print_message_lines(color, what, &[message], hint);
 }
 
 /// Says why a command could not do its work.
-pub(crate) fn say_problem(color: ColorChoice, problem: &Problem) {
+pub(crate) fn print_error(color: ColorChoice, problem: &CommandError) {
     let message = std::iter::once(&problem.message).chain(&problem.details);
     let lines: Vec<&str> = message.map(String::as_str).collect();
-    say_lines(color, "error", &lines, problem.hint.as_deref());
+    print_message_lines(color, "error", &lines, problem.hint.as_deref());
 }
 
-fn say_lines(color: ColorChoice, what: &str, lines: &[&str], hint: Option<&str>) {
+fn print_message_lines(color: ColorChoice, what: &str, lines: &[&str], hint: Option<&str>) {
     let mut stream = io::stderr().lock();
     let has_color = color.applies_to(&stream);
-    let style = if what == "error" { BAD } else { NOTABLE };
+    let style = if what == "error" { BAD_STYLE } else { NOTABLE_STYLE };
     // Whatever came from elsewhere cannot begin a line of its own.
-    let lines: Vec<String> = lines.iter().map(|line| clean_text(line)).collect();
-    let mut text = format!("{}: {}\n", paint(has_color, style, what), lines.join("\n"));
+    let lines: Vec<String> = lines.iter().map(|line| sanitize_text(line)).collect();
+    let mut text = format!("{}: {}\n", apply_style(has_color, style, what), lines.join("\n"));
     if let Some(hint) = hint {
-        text +=
-            &format!("\n{}: {}\n", paint(has_color, AnsiColor::Cyan.on_default(), "hint"), clean_text(hint));
+        text += &format!(
+            "\n{}: {}\n",
+            apply_style(has_color, AnsiColor::Cyan.on_default(), "hint"),
+            sanitize_text(hint)
+        );
     }
     // There is nowhere left to say that this failed.
     _ = stream.write_all(text.as_bytes());
 }
 
-fn paint(has_color: bool, style: Style, text: &str) -> String {
-    if has_color && style != PLAIN { format!("{style}{text}{style:#}") } else { text.to_owned() }
+fn apply_style(has_color: bool, style: Style, text: &str) -> String {
+    if has_color && style != PLAIN_STYLE { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -157,8 +160,8 @@ mod tests {
 
     #[test]
     fn text_is_painted_only_where_colours_are_used() {
-        assert_eq!(paint(false, BAD, "x"), "x");
-        assert_eq!(paint(true, PLAIN, "x"), "x");
-        assert_ne!(paint(true, BAD, "x"), "x");
+        assert_eq!(apply_style(false, BAD_STYLE, "x"), "x");
+        assert_eq!(apply_style(true, PLAIN_STYLE, "x"), "x");
+        assert_ne!(apply_style(true, BAD_STYLE, "x"), "x");
     }
 }

@@ -7,45 +7,45 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// An error of the command.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct CommandError {
     pub(crate) message: String,
     /// Further lines that stand below the message, such as those of a table.
     pub(crate) details: Vec<String>,
     pub(crate) hint: Option<String>,
     /// Where it comes from, where the runtime or the parser of arguments found it.
-    origin: Option<Box<Origin>>,
+    origin: Option<Box<ErrorOrigin>>,
 }
 
 /// What is known of an error beside its message.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Origin {
+struct ErrorOrigin {
     kind: &'static str,
     node: Option<String>,
     op: Option<String>,
 }
 
-impl Problem {
+impl CommandError {
     pub(crate) fn new(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), details: Vec::new(), hint: None, origin: None }
     }
 
     /// Of a call that is not understood.
-    pub(crate) fn of_usage(message: impl fmt::Display) -> Self {
-        let origin = Origin { kind: "usage", ..Origin::default() };
+    pub(crate) fn from_usage(message: impl fmt::Display) -> Self {
+        let origin = ErrorOrigin { kind: "usage", ..ErrorOrigin::default() };
         Self { origin: Some(Box::new(origin)), ..Self::new(message) }
     }
 
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
     /// The same, said of a file.
-    pub(crate) fn of_file(self, file: &Path) -> Self {
+    pub(crate) fn for_file(self, file: &Path) -> Self {
         Self { message: format!("`{}`: {}", file.display(), self.message), ..self }
     }
 }
 
-impl From<oarlock_core::Error> for Problem {
+impl From<oarlock_core::Error> for CommandError {
     fn from(error: oarlock_core::Error) -> Self {
         /// What a program that holds tensors can do. Who types a command holds none.
         const OF_PROGRAMS: &str = "drop tensors that are not needed any more, use smaller ones";
@@ -56,7 +56,7 @@ impl From<oarlock_core::Error> for Problem {
             message: lines.next().unwrap_or_default(),
             details: lines.collect(),
             hint: error.advice().map(|hint| hint.replace(OF_PROGRAMS, "give smaller inputs")),
-            origin: Some(Box::new(Origin {
+            origin: Some(Box::new(ErrorOrigin {
                 kind: error.kind().name(),
                 node: error.node().map(owned),
                 op: error.op().map(owned),
@@ -65,7 +65,7 @@ impl From<oarlock_core::Error> for Problem {
     }
 }
 
-impl Serialize for Problem {
+impl Serialize for CommandError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let origin = self.origin.as_deref();
         let lines = std::iter::once(&self.message).chain(&self.details);

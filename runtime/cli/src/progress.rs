@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 
 /// A line on the terminal that goes away again.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     is_shown: bool,
     /// When a bar was drawn last.
     drawn: Option<Instant>,
 }
 
 /// Bars are drawn no more often: drawing would take longer than what is done.
-const BETWEEN: Duration = Duration::from_millis(50);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 /// How many characters a full bar has.
-const WIDTH: usize = 30;
+const BAR_WIDTH: usize = 30;
 
-impl Progress {
+impl ProgressLine {
     /// Shows a text in place of the last one; nothing where nobody watches.
-    pub(crate) fn show(&mut self, text: &str) {
+    pub(crate) fn show_text(&mut self, text: &str) {
         let mut stream = std::io::stderr();
         if stream.is_terminal() {
             self.is_shown = write!(stream, "\r\u{1b}[K{text}").and_then(|()| stream.flush()).is_ok();
@@ -26,15 +26,15 @@ impl Progress {
     }
 
     /// Shows how much of something is done, in place of the last text.
-    pub(crate) fn bar(&mut self, doing: &str, done: usize, all: usize) {
-        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= BETWEEN) {
+    pub(crate) fn show_bar(&mut self, doing: &str, done: usize, all: usize) {
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
             self.drawn = Some(Instant::now());
-            self.show(&format!("{doing} {} {done} of {all}", bar(done, all)));
+            self.show_text(&format!("{doing} {} {done} of {all}", render_bar(done, all)));
         }
     }
 
     /// Takes the line away.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear_line(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             // The sequence clears the line; a terminal that is gone needs none.
             _ = write!(std::io::stderr(), "\r\u{1b}[K");
@@ -42,15 +42,15 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.clear();
+        self.clear_line();
     }
 }
 
-fn bar(done: usize, all: usize) -> String {
-    let full = (done * WIDTH).checked_div(all).unwrap_or(0).min(WIDTH);
-    format!("[{}{}]", "#".repeat(full), " ".repeat(WIDTH - full))
+fn render_bar(done: usize, all: usize) -> String {
+    let full = (done * BAR_WIDTH).checked_div(all).unwrap_or(0).min(BAR_WIDTH);
+    format!("[{}{}]", "#".repeat(full), " ".repeat(BAR_WIDTH - full))
 }
 
 #[cfg(test)]
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_full_as_the_work_is_done() {
-        assert_eq!(bar(0, 4), format!("[{}]", " ".repeat(30)));
-        assert_eq!(bar(1, 2), format!("[{}{}]", "#".repeat(15), " ".repeat(15)));
-        assert_eq!(bar(4, 4), format!("[{}]", "#".repeat(30)));
-        assert_eq!(bar(0, 0), bar(0, 1));
+        assert_eq!(render_bar(0, 4), format!("[{}]", " ".repeat(30)));
+        assert_eq!(render_bar(1, 2), format!("[{}{}]", "#".repeat(15), " ".repeat(15)));
+        assert_eq!(render_bar(4, 4), format!("[{}]", "#".repeat(30)));
+        assert_eq!(render_bar(0, 0), render_bar(0, 1));
     }
 }

@@ -3,120 +3,120 @@
 //! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
 
 use anstyle::Style;
-use oarlock_host::{Origin, Plugin, PluginInfo, clean_text};
+use oarlock_host::{LoadedPlugin, PluginInfo, PluginOrigin, sanitize_text};
 use serde::Serialize;
 
-use crate::output::{Output, PLAIN};
+use crate::output::{CommandOutput, PLAIN_STYLE};
 
 /// What stands between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// The least a column is cut to.
-const LEAST: usize = 12;
+const MIN_COLUMN_WIDTH: usize = 12;
 
 /// One cell of a table.
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
     style: Style,
 }
 
-impl Cell {
+impl TableCell {
     pub(crate) fn new(text: impl AsRef<str>) -> Self {
-        Self::styled(text, PLAIN)
+        Self::with_style(text, PLAIN_STYLE)
     }
 
-    pub(crate) fn styled(text: impl AsRef<str>, style: Style) -> Self {
-        Self { text: clean_text(text.as_ref()), style }
+    pub(crate) fn with_style(text: impl AsRef<str>, style: Style) -> Self {
+        Self { text: sanitize_text(text.as_ref()), style }
     }
 }
 
 /// Rows of aligned columns.
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     /// The column that is cut where a terminal is too narrow.
     shrinks: usize,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new(shrinks: usize) -> Self {
         Self { shrinks, rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: impl Into<Vec<Cell>>) {
+    pub(crate) fn add_row(&mut self, cells: impl Into<Vec<TableCell>>) {
         self.rows.push(cells.into());
     }
 
-    pub(crate) fn print(&self, output: &mut Output) {
+    pub(crate) fn print_table(&self, output: &mut CommandOutput) {
         let available = output.width().unwrap_or(usize::MAX);
-        match self.widths(available) {
+        match self.column_widths(available) {
             Some(widths) => self.rows.iter().for_each(|row| print_row(row, &widths, output)),
             None => self.rows.iter().for_each(|row| print_stacked(row, available, output)),
         }
     }
 
     /// How wide each column is; `None` if there is no way to fit them in.
-    fn widths(&self, available: usize) -> Option<Vec<usize>> {
+    fn column_widths(&self, available: usize) -> Option<Vec<usize>> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             self.rows
                 .iter()
                 .filter_map(|row| row.get(column))
-                .map(|cell| length(&cell.text))
+                .map(|cell| display_width(&cell.text))
                 .max()
                 .unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..columns).map(width).collect();
-        let whole = widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
+        let whole = widths.iter().sum::<usize>() + COLUMN_GAP * columns.saturating_sub(1);
         let excess = whole.saturating_sub(available);
         if excess > 0 {
             let column = widths.get_mut(self.shrinks)?;
-            *column = column.checked_sub(excess).filter(|left| *left >= LEAST)?;
+            *column = column.checked_sub(excess).filter(|left| *left >= MIN_COLUMN_WIDTH)?;
         }
         Some(widths)
     }
 }
 
-fn print_row(row: &[Cell], widths: &[usize], output: &mut Output) {
+fn print_row(row: &[TableCell], widths: &[usize], output: &mut CommandOutput) {
     let mut line = String::new();
     let mut padding = 0;
     for (cell, width) in row.iter().zip(widths) {
         line += &" ".repeat(padding);
-        let text = cut(&cell.text, *width);
-        padding = width - length(&text) + GAP;
-        line += &output.paint(cell.style, &text);
+        let text = truncate_text(&cell.text, *width);
+        padding = width - display_width(&text) + COLUMN_GAP;
+        line += &output.paint_text(cell.style, &text);
     }
-    output.line(line.trim_end());
+    output.write_line(line.trim_end());
 }
 
 /// One line for each cell, the first one in front.
-fn print_stacked(row: &[Cell], available: usize, output: &mut Output) {
+fn print_stacked(row: &[TableCell], available: usize, output: &mut CommandOutput) {
     for (index, cell) in row.iter().filter(|cell| !cell.text.is_empty()).enumerate() {
         let indent = if index == 0 { "" } else { "    " };
-        let text = cut(&cell.text, available.saturating_sub(indent.len()));
-        let line = format!("{indent}{}", output.paint(cell.style, &text));
-        output.line(&line);
+        let text = truncate_text(&cell.text, available.saturating_sub(indent.len()));
+        let line = format!("{indent}{}", output.paint_text(cell.style, &text));
+        output.write_line(&line);
     }
 }
 
 /// Writes a sentence, each of its lines behind `indent`.
-pub(crate) fn sentence(output: &mut Output, indent: usize, text: &str) {
-    labelled(output, &" ".repeat(indent), indent, text);
+pub(crate) fn print_sentence(output: &mut CommandOutput, indent: usize, text: &str) {
+    print_labeled(output, &" ".repeat(indent), indent, text);
 }
 
 /// Writes a text behind a label that takes `indent` characters; further lines stand below the first.
-pub(crate) fn labelled(output: &mut Output, label: &str, indent: usize, text: &str) {
-    let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(indent).max(LEAST));
+pub(crate) fn print_labeled(output: &mut CommandOutput, label: &str, indent: usize, text: &str) {
+    let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(indent).max(MIN_COLUMN_WIDTH));
     let spaces = " ".repeat(indent);
-    for (index, line) in wrapped(&clean_text(text), room).into_iter().enumerate() {
-        output.line(&format!("{}{line}", if index == 0 { label } else { &spaces }));
+    for (index, line) in wrap_text(&sanitize_text(text), room).into_iter().enumerate() {
+        output.write_line(&format!("{}{line}", if index == 0 { label } else { &spaces }));
     }
 }
 
 /// The lines of a text of which none is longer than `room`, unless a single word is.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+fn wrap_text(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split(' ') {
-        if !line.is_empty() && length(&line) + 1 + length(word) > room {
+        if !line.is_empty() && display_width(&line) + 1 + display_width(word) > room {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
@@ -128,13 +128,13 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-fn length(text: &str) -> usize {
+fn display_width(text: &str) -> usize {
     text.chars().count()
 }
 
 /// The text, with an ellipsis for what does not fit.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if length(text) <= width {
+pub(crate) fn truncate_text(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
         return text.to_owned();
     }
     let mut kept: String = text.chars().take(width.saturating_sub(1)).collect();
@@ -143,7 +143,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// A number of bytes with a unit.
-pub(crate) fn bytes(count: u64) -> String {
+pub(crate) fn format_bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut unit = 0;
     let mut value = count as f64;
@@ -158,12 +158,12 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// `1 plugin`, `2 plugins`.
-pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
+pub(crate) fn format_count(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// A plugin and its file.
-pub(crate) fn named(plugin: &Plugin) -> String {
+pub(crate) fn plugin_with_file(plugin: &LoadedPlugin) -> String {
     format!("`{}` (`{}`)", plugin.info().name, plugin.file().display())
 }
 
@@ -174,12 +174,12 @@ pub(crate) fn draft_list(info: &PluginInfo) -> Option<String> {
 }
 
 /// Who asked for a plugin, as those who use this command know it.
-pub(crate) fn origin(origin: Origin) -> String {
-    if origin == Origin::Explicit { "`--plugin`".to_owned() } else { origin.to_string() }
+pub(crate) fn origin_text(origin: PluginOrigin) -> String {
+    if origin == PluginOrigin::Explicit { "`--plugin`".to_owned() } else { origin.to_string() }
 }
 
 /// The name that a value has in `--json` output.
-pub(crate) fn name_of(value: &impl Serialize) -> String {
+pub(crate) fn json_name(value: &impl Serialize) -> String {
     let name = serde_json::to_value(value).ok();
     name.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }
@@ -190,31 +190,31 @@ mod tests {
 
     #[test]
     fn bytes_have_a_unit_that_suits_them() {
-        let shown = [0, 1023, 1024, 1536, 1 << 20, (1 << 20) - 1, 24 << 30, u64::MAX].map(bytes);
+        let shown = [0, 1023, 1024, 1536, 1 << 20, (1 << 20) - 1, 24 << 30, u64::MAX].map(format_bytes);
         assert_eq!(shown, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "1 MiB", "24 GiB", "16384 PiB"]);
     }
 
     #[test]
     fn text_that_does_not_fit_is_cut_between_characters() {
-        assert_eq!(cut("Zürich", 6), "Zürich");
-        assert_eq!(cut("Zürich", 3), "Zü…");
-        assert_eq!(cut("a b", 3), "a b");
-        assert_eq!(cut("a bc", 3), "a…");
+        assert_eq!(truncate_text("Zürich", 6), "Zürich");
+        assert_eq!(truncate_text("Zürich", 3), "Zü…");
+        assert_eq!(truncate_text("a b", 3), "a b");
+        assert_eq!(truncate_text("a bc", 3), "a…");
     }
 
     #[test]
     fn sentences_break_between_words() {
-        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
-        assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
-        assert_eq!(wrapped("a bc def", usize::MAX), ["a bc def"]);
+        assert_eq!(wrap_text("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrap_text("abcdef g", 4), ["abcdef", "g"]);
+        assert_eq!(wrap_text("a bc def", usize::MAX), ["a bc def"]);
     }
 
     #[test]
     fn only_one_column_shrinks_and_only_as_far_as_it_says_something() {
-        let mut table = Table::new(1);
-        table.row([Cell::new("cpu:0"), Cell::new("x".repeat(40)), Cell::new("end")]);
-        assert_eq!(table.widths(usize::MAX), Some(vec![5, 40, 3]));
-        assert_eq!(table.widths(32), Some(vec![5, 20, 3]));
-        assert_eq!(table.widths(20), None);
+        let mut table = TextTable::new(1);
+        table.add_row([TableCell::new("cpu:0"), TableCell::new("x".repeat(40)), TableCell::new("end")]);
+        assert_eq!(table.column_widths(usize::MAX), Some(vec![5, 40, 3]));
+        assert_eq!(table.column_widths(32), Some(vec![5, 20, 3]));
+        assert_eq!(table.column_widths(20), None);
     }
 }

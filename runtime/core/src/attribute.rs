@@ -25,7 +25,7 @@ pub enum Attribute {
 
 impl Attribute {
     /// What it holds, for messages.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "int",
             Self::Float(_) => "float",
@@ -49,7 +49,7 @@ impl Attributes {
     }
 
     /// With one more; a second one of the same name takes the first one's place.
-    pub fn with(mut self, name: impl Into<String>, value: Attribute) -> Self {
+    pub fn with_attribute(mut self, name: impl Into<String>, value: Attribute) -> Self {
         self.set(name, value);
         self
     }
@@ -66,28 +66,28 @@ impl Attributes {
 
     /// The attribute of this name.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
-        let all = self.all();
+        let all = self.entries();
         let at = all.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
         Some(&all[at].1)
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Attribute)> {
-        self.all().iter().map(|(name, value)| (name.as_str(), value))
+        self.entries().iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    fn all(&self) -> &[(String, Attribute)] {
+    fn entries(&self) -> &[(String, Attribute)] {
         self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// An integer.
-    pub fn int(&self, name: &str) -> Result<Option<i64>> {
-        self.read(name, "int", |value| if let Attribute::Int(int) = value { Some(*int) } else { None })
+    pub fn get_int(&self, name: &str) -> Result<Option<i64>> {
+        self.get_as(name, "int", |value| if let Attribute::Int(int) = value { Some(*int) } else { None })
     }
 
     /// A number.
-    pub fn float(&self, name: &str) -> Result<Option<f64>> {
-        self.read(
+    pub fn get_float(&self, name: &str) -> Result<Option<f64>> {
+        self.get_as(
             name,
             "float",
             |value| if let Attribute::Float(float) = value { Some(*float) } else { None },
@@ -95,38 +95,36 @@ impl Attributes {
     }
 
     /// A text.
-    pub fn string(&self, name: &str) -> Result<Option<&str>> {
-        self.read(name, "string", |value| {
+    pub fn get_string(&self, name: &str) -> Result<Option<&str>> {
+        self.get_as(name, "string", |value| {
             if let Attribute::String(text) = value { Some(text.as_str()) } else { None }
         })
     }
 
     /// Integers.
-    pub fn ints(&self, name: &str) -> Result<Option<&[i64]>> {
-        self.read(
-            name,
-            "ints",
-            |value| if let Attribute::Ints(ints) = value { Some(ints.as_slice()) } else { None },
-        )
+    pub fn get_ints(&self, name: &str) -> Result<Option<&[i64]>> {
+        self.get_as(name, "ints", |value| {
+            if let Attribute::Ints(ints) = value { Some(ints.as_slice()) } else { None }
+        })
     }
 
     /// A tensor.
-    pub fn tensor(&self, name: &str) -> Result<Option<&Constant>> {
-        self.read(
+    pub fn get_tensor(&self, name: &str) -> Result<Option<&Constant>> {
+        self.get_as(
             name,
             "tensor",
             |value| if let Attribute::Tensor(tensor) = value { Some(tensor) } else { None },
         )
     }
 
-    fn read<'a, T>(
+    fn get_as<'a, T>(
         &'a self,
         name: &str,
         expected: &str,
         take: impl FnOnce(&'a Attribute) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let found = value.kind();
+        let found = value.kind_name();
         take(value).map(Some).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "expected the attribute `{name}` to hold {expected}, found {found}"
@@ -150,14 +148,14 @@ mod tests {
     #[test]
     fn attributes_are_found_by_name_and_the_last_of_a_name_stays() {
         let attributes = Attributes::new()
-            .with("b", Attribute::Int(1))
-            .with("a", Attribute::Ints(vec![2]))
-            .with("b", Attribute::Int(3));
-        assert_eq!(attributes.int("b").unwrap(), Some(3));
-        assert_eq!(attributes.ints("a").unwrap(), Some([2].as_slice()));
-        assert_eq!(attributes.int("c").unwrap(), None);
+            .with_attribute("b", Attribute::Int(1))
+            .with_attribute("a", Attribute::Ints(vec![2]))
+            .with_attribute("b", Attribute::Int(3));
+        assert_eq!(attributes.get_int("b").unwrap(), Some(3));
+        assert_eq!(attributes.get_ints("a").unwrap(), Some([2].as_slice()));
+        assert_eq!(attributes.get_int("c").unwrap(), None);
         assert_eq!(attributes.iter().len(), 2);
-        let error = attributes.float("a").unwrap_err();
+        let error = attributes.get_float("a").unwrap_err();
         assert_eq!(error.message(), "expected the attribute `a` to hold float, found ints");
     }
 }

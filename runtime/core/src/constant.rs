@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{Dims, Dtype, Error, Result, shape};
 
 /// No element needs to lie at a multiple of more than this.
-const ALIGNMENT: u64 = 8;
+const CONSTANT_ALIGNMENT: u64 = 8;
 
 /// A contiguous tensor in ordinary memory of the host, such as a mapped file. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Constant {
     }
 
     /// A list of `i64`, which is what shapes and axes are.
-    pub fn of_ints(values: &[i64]) -> Self {
+    pub fn from_ints(values: &[i64]) -> Self {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         let dims = Dims::from_slice(&[i64::try_from(values.len()).unwrap_or(i64::MAX)]);
         Self { dtype: Dtype::I64, dims, bytes: bytes.into() }
@@ -55,28 +55,28 @@ impl Constant {
     }
 
     /// Its bytes, for who keeps them as long as it likes.
-    pub fn shared(&self) -> &Bytes {
+    pub fn shared_bytes(&self) -> &Bytes {
         &self.bytes
     }
 
     /// The same elements in another shape.
-    pub fn reshaped(&self, dims: &[i64]) -> Result<Self> {
+    pub fn with_shape(&self, dims: &[i64]) -> Result<Self> {
         Self::new(self.dtype, dims, self.bytes.clone())
     }
 
     /// The same bytes as elements of another type and shape.
-    pub fn seen_as(&self, dtype: Dtype, dims: &[i64]) -> Result<Self> {
+    pub fn reinterpret_as(&self, dtype: Dtype, dims: &[i64]) -> Result<Self> {
         Self::new(dtype, dims, self.bytes.clone())
     }
 
     /// Whether its elements lie where a processor reads them best. Those of a mapped file need not.
     pub fn is_aligned(&self) -> bool {
-        let size = self.dtype.bytes().unwrap_or(1).min(ALIGNMENT) as usize;
+        let size = self.dtype.byte_size().unwrap_or(1).min(CONSTANT_ALIGNMENT) as usize;
         (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))
     }
 
     /// The same constant where a processor reads it best: itself, or a copy.
-    pub fn aligned(&self) -> Self {
+    pub fn to_aligned(&self) -> Self {
         if self.is_aligned() {
             return self.clone();
         }
@@ -85,25 +85,25 @@ impl Constant {
     }
 
     /// Its elements as integers, where they are `i32` or `i64`.
-    pub fn ints(&self) -> Result<Vec<i64>> {
+    pub fn to_ints(&self) -> Result<Vec<i64>> {
         match self.dtype {
-            Dtype::I64 => Ok(self.elements(i64::from_ne_bytes)),
-            Dtype::I32 => Ok(self.elements(|bytes| i64::from(i32::from_ne_bytes(bytes)))),
+            Dtype::I64 => Ok(self.decode_elements(i64::from_ne_bytes)),
+            Dtype::I32 => Ok(self.decode_elements(|bytes| i64::from(i32::from_ne_bytes(bytes)))),
             other => Err(Error::invalid_argument(format!("expected i64 or i32, found {other}"))),
         }
     }
 
     /// Its elements as numbers, where they are `f32`, `f64`, `i32` or `i64`.
-    pub fn floats(&self) -> Result<Vec<f64>> {
+    pub fn to_floats(&self) -> Result<Vec<f64>> {
         match self.dtype {
-            Dtype::F32 => Ok(self.elements(|bytes| f64::from(f32::from_ne_bytes(bytes)))),
-            Dtype::F64 => Ok(self.elements(f64::from_ne_bytes)),
-            Dtype::I32 | Dtype::I64 => Ok(self.ints()?.into_iter().map(|value| value as f64).collect()),
+            Dtype::F32 => Ok(self.decode_elements(|bytes| f64::from(f32::from_ne_bytes(bytes)))),
+            Dtype::F64 => Ok(self.decode_elements(f64::from_ne_bytes)),
+            Dtype::I32 | Dtype::I64 => Ok(self.to_ints()?.into_iter().map(|value| value as f64).collect()),
             other => Err(Error::invalid_argument(format!("expected f32, f64, i32 or i64, found {other}"))),
         }
     }
 
-    fn elements<const SIZE: usize, T>(&self, decode: impl Fn([u8; SIZE]) -> T) -> Vec<T> {
+    fn decode_elements<const SIZE: usize, T>(&self, decode: impl Fn([u8; SIZE]) -> T) -> Vec<T> {
         self.bytes.as_chunks::<SIZE>().0.iter().map(|bytes| decode(*bytes)).collect()
     }
 }

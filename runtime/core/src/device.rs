@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use oarlock_host::{DeviceDescription, DeviceFlags};
 
-use crate::known_devices::Absence;
-use crate::memory::{Pool, PoolOptions};
+use crate::known_devices::DeviceAbsence;
+use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
 /// The types that the name `gpu` may stand for, the first that is there.
-const GPUS: [&str; 2] = ["cuda", "rocm"];
+const GPU_TYPES: [&str; 2] = ["cuda", "rocm"];
 
 /// A device as a user names it: a type, and perhaps a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +29,19 @@ impl FromStr for DeviceName {
             None => (name, None),
             Some((device_type, id)) => {
                 let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-                let id = id.parse().ok().filter(|_| is_number).ok_or_else(|| malformed(name))?;
+                let id = id.parse().ok().filter(|_| is_number).ok_or_else(|| malformed_name(name))?;
                 (device_type, Some(id))
             }
         };
         let is_letter = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
         if device_type.is_empty() || !device_type.chars().all(is_letter) {
-            return Err(malformed(name));
+            return Err(malformed_name(name));
         }
         Ok(Self { device_type: device_type.to_owned(), id })
     }
 }
 
-fn malformed(name: &str) -> Error {
+fn malformed_name(name: &str) -> Error {
     Error::invalid_argument(format!(
         "expected a device such as `cpu` or `cuda:1`, a type and perhaps a number, found `{name}`"
     ))
@@ -50,10 +50,10 @@ fn malformed(name: &str) -> Error {
 impl DeviceName {
     /// The first of some devices that the name means. `absence` says of a type why there is no device of it, where that is
     /// known.
-    pub(crate) fn choose<'a>(
+    pub(crate) fn select_device<'a>(
         &self,
         devices: &'a [Device],
-        absence: impl FnOnce(&str) -> Option<Absence>,
+        absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
     ) -> Result<&'a Device> {
         let of_type = |device_type: &str| {
             let device_type = device_type.to_owned();
@@ -61,45 +61,46 @@ impl DeviceName {
         };
         let is_gpu = self.device_type == "gpu" && !devices.iter().any(|device| device.device_type() == "gpu");
         let device_type =
-            match GPUS.into_iter().find(|gpu| devices.iter().any(|device| device.device_type() == *gpu)) {
+            match GPU_TYPES.into_iter().find(|gpu| devices.iter().any(|device| device.device_type() == *gpu))
+            {
                 Some(gpu) if is_gpu => gpu,
                 _ => &self.device_type,
             };
         let is_meant = |device: &&Device| self.id.is_none_or(|id| device.id() == id);
         let found = devices.iter().filter(of_type(device_type)).find(is_meant);
-        found.ok_or_else(|| self.missing(device_type, devices, is_gpu, absence))
+        found.ok_or_else(|| self.missing_device(device_type, devices, is_gpu, absence))
     }
 
     #[cold]
-    fn missing(
+    fn missing_device(
         &self,
         device_type: &str,
         devices: &[Device],
         is_gpu: bool,
-        absence: impl FnOnce(&str) -> Option<Absence>,
+        absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
     ) -> Error {
         let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
         let all = all.join(", ");
         let listed = "`oarlock devices` lists the devices, and `oarlock doctor` says why one is missing";
-        if is_gpu && !GPUS.contains(&device_type) {
-            let gpus = GPUS.join("` or `");
+        if is_gpu && !GPU_TYPES.contains(&device_type) {
+            let gpus = GPU_TYPES.join("` or `");
             let message = format!(
                 "expected a device of the type `{gpus}`, which is what `gpu` means, found `{self}`; devices here: {all}"
             );
             return Error::not_found(message)
-                .hint(absence(GPUS[0]).map_or(listed.to_owned(), |why| why.hint));
+                .with_advice(absence(GPU_TYPES[0]).map_or(listed.to_owned(), |why| why.hint));
         }
         let is_almost = |device: &&Device| device.device_type().eq_ignore_ascii_case(device_type);
         if devices.iter().any(|device| device.device_type() == device_type) {
             let message = format!(
                 "expected the number of a `{device_type}` device, found `{self}`; devices here: {all}"
             );
-            return Error::not_found(message).hint(listed);
+            return Error::not_found(message).with_advice(listed);
         }
         let message = format!("expected a device that is there ({all}), found `{self}`");
         match absence(device_type) {
-            Some(Absence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).hint(hint),
-            None => Error::not_found(message).hint(match devices.iter().find(is_almost) {
+            Some(DeviceAbsence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).with_advice(hint),
+            None => Error::not_found(message).with_advice(match devices.iter().find(is_almost) {
                 Some(device) => format!("name it `{}`", device.device_type()),
                 None => {
                     "`oarlock devices` lists the devices, and `oarlock doctor` tells of the plugins that bring them"
@@ -121,15 +122,15 @@ impl fmt::Display for DeviceName {
 
 /// A device, with the pool of its memory and the stream in which ops run that name no other.
 #[derive(Clone)]
-pub struct Device(Arc<State>);
+pub struct Device(Arc<DeviceBody>);
 
-struct State {
-    device: oarlock_host::Device,
+struct DeviceBody {
+    device: oarlock_host::PluginDevice,
     name: String,
     flags: DeviceFlags,
     description: DeviceDescription,
     options: PoolOptions,
-    pool: OnceLock<Arc<Pool>>,
+    pool: OnceLock<Arc<MemoryPool>>,
     stream: OnceLock<Stream>,
     /// Whether no kernel leaves work behind when it returns, so that the device's own queue is the fastest.
     runs_at_once: bool,
@@ -137,12 +138,12 @@ struct State {
 
 impl Device {
     pub(crate) fn new(
-        device: oarlock_host::Device,
+        device: oarlock_host::PluginDevice,
         options: PoolOptions,
         runs_at_once: bool,
     ) -> Result<Self> {
-        let description = device.describe()?;
-        Ok(Self(Arc::new(State {
+        let description = device.describe_device()?;
+        Ok(Self(Arc::new(DeviceBody {
             name: device.to_string(),
             flags: description.flags,
             description,
@@ -175,7 +176,7 @@ impl Device {
     }
 
     /// The device as the host has it.
-    pub fn host_device(&self) -> &oarlock_host::Device {
+    pub fn host_device(&self) -> &oarlock_host::PluginDevice {
         &self.0.device
     }
 
@@ -187,38 +188,41 @@ impl Device {
 
     /// The pool of its memory.
     #[inline]
-    pub fn pool(&self) -> Result<&Arc<Pool>> {
+    pub fn memory_pool(&self) -> Result<&Arc<MemoryPool>> {
         if let Some(pool) = self.0.pool.get() {
             return Ok(pool);
         }
-        let pool = Pool::new(self.0.device.clone(), self.0.options)?;
+        let pool = MemoryPool::new(self.0.device.clone(), self.0.options)?;
         Ok(self.0.pool.get_or_init(|| pool))
     }
 
     /// The stream in which ops run that name no other.
     #[inline]
-    pub fn stream(&self) -> Result<&Stream> {
+    pub fn default_stream(&self) -> Result<&Stream> {
         if let Some(stream) = self.0.stream.get() {
             return Ok(stream);
         }
-        let stream =
-            if self.0.runs_at_once { self.pool()?.streams().own().clone() } else { self.create_stream(0)? };
+        let stream = if self.0.runs_at_once {
+            self.memory_pool()?.streams().immediate_stream().clone()
+        } else {
+            self.create_stream(0)?
+        };
         Ok(self.0.stream.get_or_init(|| stream))
     }
 
     /// Makes a stream. A smaller priority is served earlier, where the device can.
     pub fn create_stream(&self, priority: i32) -> Result<Stream> {
-        self.pool()?.streams().create(priority)
+        self.memory_pool()?.streams().create_stream(priority)
     }
 
     /// Waits until everything on the device is done.
     pub fn synchronize(&self) -> Result<()> {
-        self.pool()?.streams().synchronize().map_err(|error| error.on_device(self))
+        self.memory_pool()?.streams().synchronize().map_err(|error| error.with_device(self))
     }
 
     /// Whether two handles mean one device.
     #[inline]
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_device(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }

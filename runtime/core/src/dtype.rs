@@ -103,12 +103,12 @@ dtypes! {
 
 impl Dtype {
     /// As the contract has it.
-    pub const fn to_contract(self) -> abi::Dtype {
+    pub const fn to_abi(self) -> abi::Dtype {
         abi::Dtype(self as u32)
     }
 
     /// The dtype behind a number of the contract, if there is one.
-    pub fn from_contract(dtype: abi::Dtype) -> Option<Self> {
+    pub fn from_abi(dtype: abi::Dtype) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| *known as u32 == dtype.0)
     }
 
@@ -150,7 +150,7 @@ impl Dtype {
     }
 
     /// How many whole bytes one element takes; `None` where several share one.
-    pub const fn bytes(self) -> Option<u64> {
+    pub const fn byte_size(self) -> Option<u64> {
         if self.is_packed() { None } else { Some(self.bits() as u64 / 8) }
     }
 }
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn every_dtype_is_the_contracts() {
         for dtype in Dtype::ALL {
-            assert_eq!(dtype.to_contract().name(), Some(dtype.name()));
-            assert_eq!(Dtype::from_contract(dtype.to_contract()), Some(*dtype));
+            assert_eq!(dtype.to_abi().name(), Some(dtype.name()));
+            assert_eq!(Dtype::from_abi(dtype.to_abi()), Some(*dtype));
             assert_eq!(dtype.name().parse::<Dtype>().unwrap(), *dtype);
             assert_eq!(dtype.numpy_name().parse::<Dtype>().unwrap(), *dtype);
         }

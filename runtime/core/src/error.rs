@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use oarlock_host::{Code, Failure};
+use oarlock_host::{Code, PluginFailure};
 
 /// What the functions of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -73,7 +73,7 @@ impl ErrorKind {
     }
 
     /// The kind behind a plugin's code; one that this version does not know came from outside.
-    fn of(code: Code) -> Self {
+    fn from_code(code: Code) -> Self {
         Self::ALL.into_iter().find(|kind| *kind as u32 == code.0).unwrap_or(Self::External)
     }
 }
@@ -86,10 +86,10 @@ impl fmt::Display for ErrorKind {
 
 /// What went wrong, where, and what to do about it.
 #[derive(Clone, Debug)]
-pub struct Error(Box<Details>);
+pub struct Error(Box<ErrorDetails>);
 
 #[derive(Clone, Debug)]
-struct Details {
+struct ErrorDetails {
     kind: ErrorKind,
     message: String,
     op: Option<String>,
@@ -97,7 +97,7 @@ struct Details {
     operand: Option<String>,
     device: Option<String>,
     hint: Option<String>,
-    failure: Option<Failure>,
+    failure: Option<PluginFailure>,
     is_about_dtype: bool,
 }
 
@@ -117,7 +117,7 @@ impl Error {
     /// An error with a message that says what was expected and what was found.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Details {
+        Self(Box::new(ErrorDetails {
             kind,
             message: message.into(),
             op: None,
@@ -143,13 +143,13 @@ impl Error {
     }
 
     /// Says which op failed. The innermost op that is said stays.
-    pub fn of_op(mut self, op: impl fmt::Display) -> Self {
+    pub fn with_op(mut self, op: impl fmt::Display) -> Self {
         self.0.op.get_or_insert_with(|| op.to_string());
         self
     }
 
     /// Says what a model calls the place where the op failed; nothing is said of one without a name.
-    pub fn of_node(mut self, name: &str) -> Self {
+    pub fn with_node(mut self, name: &str) -> Self {
         if !name.is_empty() {
             self.0.node.get_or_insert_with(|| name.to_owned());
         }
@@ -157,25 +157,25 @@ impl Error {
     }
 
     /// Says which operand is to blame, such as `input 1 (B)`.
-    pub fn of_operand(mut self, operand: impl fmt::Display) -> Self {
+    pub fn with_operand(mut self, operand: impl fmt::Display) -> Self {
         self.0.operand.get_or_insert_with(|| operand.to_string());
         self
     }
 
     /// Says on which device it happened.
-    pub fn on_device(mut self, device: impl fmt::Display) -> Self {
+    pub fn with_device(mut self, device: impl fmt::Display) -> Self {
         self.0.device.get_or_insert_with(|| device.to_string());
         self
     }
 
     /// Says what to do about it.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_advice(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
     /// Says that an operand has a dtype that the op does not take.
-    pub(crate) fn about_dtype(mut self) -> Self {
+    pub(crate) fn mark_dtype_mismatch(mut self) -> Self {
         self.0.is_about_dtype = true;
         self
     }
@@ -216,26 +216,26 @@ impl Error {
     }
 
     /// What the plugin said, where a plugin failed.
-    pub fn failure(&self) -> Option<&Failure> {
+    pub fn plugin_failure(&self) -> Option<&PluginFailure> {
         self.0.failure.as_ref()
     }
 
     /// Whether an operand has a dtype that the op does not take, which some languages have a type of error for.
-    pub fn is_about_dtype(&self) -> bool {
+    pub fn is_dtype_mismatch(&self) -> bool {
         self.0.is_about_dtype
     }
 
     /// Whether the device is gone and everything on it with it.
     pub fn is_device_lost(&self) -> bool {
-        self.failure().is_some_and(Failure::is_device_lost)
+        self.plugin_failure().is_some_and(PluginFailure::is_device_lost)
     }
 }
 
-impl From<Failure> for Error {
+impl From<PluginFailure> for Error {
     #[cold]
-    fn from(failure: Failure) -> Self {
+    fn from(failure: PluginFailure) -> Self {
         let mut error =
-            Self::new(ErrorKind::of(failure.code), oarlock_host::clean_text(&failure.to_string()));
+            Self::new(ErrorKind::from_code(failure.code), oarlock_host::sanitize_text(&failure.to_string()));
         error.0.failure = Some(failure);
         error
     }
@@ -271,16 +271,16 @@ mod tests {
     #[test]
     fn an_error_reads_as_one_sentence_with_its_place() {
         let error = Error::invalid_argument("expected 2 dimensions, found 3")
-            .of_operand("input 1 (B)")
-            .of_op("MatMul")
-            .on_device("cpu:0");
+            .with_operand("input 1 (B)")
+            .with_op("MatMul")
+            .with_device("cpu:0");
         assert_eq!(error.to_string(), "`MatMul` on `cpu:0`: input 1 (B): expected 2 dimensions, found 3");
         assert_eq!(error.kind().name(), "InvalidArgumentError");
     }
 
     #[test]
     fn the_innermost_place_stays() {
-        let error = Error::fatal("broken").of_op("Add").of_op("Graph");
+        let error = Error::fatal("broken").with_op("Add").with_op("Graph");
         assert_eq!(error.op(), Some("Add"));
     }
 }

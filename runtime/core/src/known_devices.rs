@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use oarlock_host::{Host, Plugin, Refusal};
+use oarlock_host::{Host, LoadedPlugin, Refusal};
 
 /// A type of devices, and what brings it.
 #[derive(Debug)]
@@ -31,29 +31,29 @@ pub static KNOWN_DEVICES: &[KnownDevice] = &[
 
 /// Why a device is not there, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Absence {
+pub(crate) struct DeviceAbsence {
     /// What follows the name of the device in a message.
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
 
 /// Why there is no device of a type; nothing where nothing is known of it.
-pub(crate) fn absence(name: &str, host: &Host) -> Option<Absence> {
-    let known = KNOWN_DEVICES.iter().find(|known| known.names().any(|other| other == name));
+pub(crate) fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> {
+    let known = KNOWN_DEVICES.iter().find(|known| known.all_names().any(|other| other == name));
     let device_type = known.map_or(name, |known| known.device_type);
-    let of_type = |plugin: &&Arc<Plugin>| plugin.info().device_type.as_deref() == Some(device_type);
+    let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
     if let Some(plugin) = host.plugins().iter().find(of_type) {
         return Some(if plugin.device_ids().is_empty() {
             let reason = format!("whose plugin `{}` is loaded and found no device", plugin.info().name);
-            Absence { reason, hint: "`oarlock doctor` says what its driver is missing".to_owned() }
+            DeviceAbsence { reason, hint: "`oarlock doctor` says what its driver is missing".to_owned() }
         } else {
             let reason = format!("which is `{device_type}` here");
-            Absence { reason, hint: format!("name it `{device_type}`") }
+            DeviceAbsence { reason, hint: format!("name it `{device_type}`") }
         });
     }
     let known = known?;
-    let refused = host.report().refused().find(|refusal| known.is_brought_by(refusal));
-    Some(known.absence(name, refused))
+    let refused = host.report().refusals().find(|refusal| known.matches_refusal(refusal));
+    Some(known.describe_absence(name, refused))
 }
 
 impl KnownDevice {
@@ -63,22 +63,22 @@ impl KnownDevice {
     }
 
     /// The type, and its other names.
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    fn all_names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.device_type).chain(self.aliases.iter().copied())
     }
 
     /// Whether a file that was refused is the plugin, by its name.
-    fn is_brought_by(&self, refusal: &Refusal) -> bool {
+    fn matches_refusal(&self, refusal: &Refusal) -> bool {
         let name = refusal.file.file_name().unwrap_or_default().to_string_lossy();
         name.contains(&format!("oarlock_plugin_{}", self.device_type))
     }
 
-    fn absence(&self, name: &str, refused: Option<&Refusal>) -> Absence {
+    fn describe_absence(&self, name: &str, refused: Option<&Refusal>) -> DeviceAbsence {
         let Self { device_type, wheels, .. } = self;
         let is_alias = name != *device_type;
         let means = if is_alias { format!("which is `{device_type}` here, ") } else { String::new() };
         if let Some(refusal) = refused {
-            return Absence {
+            return DeviceAbsence {
                 reason: format!("{means}whose plugin `{}` is not used", refusal.file.display()),
                 hint: "`oarlock doctor` says why, and what to do about it".to_owned(),
             };
@@ -86,7 +86,7 @@ impl KnownDevice {
         if self.is_planned() {
             let what =
                 if is_alias { format!("`{device_type}` here and planned") } else { "planned".to_owned() };
-            return Absence {
+            return DeviceAbsence {
                 reason: format!("which is {what}: there is no plugin for it yet"),
                 hint: "use a device that is there, or a plugin of its vendor; `Write a device in C` in the book says how one is \
                        made"
@@ -96,7 +96,7 @@ impl KnownDevice {
         let joined = |pattern: &dyn Fn(&str) -> String| {
             wheels.iter().map(|wheel| pattern(wheel)).collect::<Vec<_>>().join(" or ")
         };
-        Absence {
+        DeviceAbsence {
             reason: format!("{means}whose plugin `oarlock-plugin-{device_type}` is not here"),
             hint: format!(
                 "install {} (pip) or {} (apt), or build the plugin; `Install` in the book says how",
@@ -112,37 +112,40 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use oarlock_host::Reason;
+    use oarlock_host::RefusalReason;
 
     use super::*;
 
-    fn known(device_type: &str) -> &'static KnownDevice {
+    fn known_device(device_type: &str) -> &'static KnownDevice {
         KNOWN_DEVICES.iter().find(|known| known.device_type == device_type).unwrap()
     }
 
     #[test]
     fn a_name_means_one_type_of_devices() {
-        let names: Vec<&str> = KNOWN_DEVICES.iter().flat_map(KnownDevice::names).collect();
+        let names: Vec<&str> = KNOWN_DEVICES.iter().flat_map(KnownDevice::all_names).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
     }
 
     #[test]
     fn what_is_planned_and_what_is_only_not_here_are_told_apart() {
-        let reason = |device_type: &str, name: &str| known(device_type).absence(name, None).reason;
+        let reason =
+            |device_type: &str, name: &str| known_device(device_type).describe_absence(name, None).reason;
         assert_eq!(reason("npu", "npu"), "which is planned: there is no plugin for it yet");
         assert_eq!(reason("rocm", "dcu"), "which is `rocm` here and planned: there is no plugin for it yet");
         assert_eq!(reason("cuda", "cuda"), "whose plugin `oarlock-plugin-cuda` is not here");
-        let hint = known("cuda").absence("cuda", None).hint;
+        let hint = known_device("cuda").describe_absence("cuda", None).hint;
         assert!(hint.contains("`oarlock[cuda12]` or `oarlock[cuda13]` (pip)"), "{hint}");
     }
 
     #[test]
     fn a_plugin_that_was_refused_is_named() {
         let file = Path::new("/opt/plugins/liboarlock_plugin_cuda.so");
-        let refusal = Refusal::new(Reason::LoadFailed, file, "a library", "none", "install it");
-        assert!(known("cuda").is_brought_by(&refusal) && !known("rocm").is_brought_by(&refusal));
+        let refusal = Refusal::new(RefusalReason::LoadFailed, file, "a library", "none", "install it");
+        assert!(
+            known_device("cuda").matches_refusal(&refusal) && !known_device("rocm").matches_refusal(&refusal)
+        );
         assert_eq!(
-            known("cuda").absence("cuda", Some(&refusal)).reason,
+            known_device("cuda").describe_absence("cuda", Some(&refusal)).reason,
             "whose plugin `/opt/plugins/liboarlock_plugin_cuda.so` is not used"
         );
     }

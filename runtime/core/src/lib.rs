@@ -6,10 +6,10 @@
 //! ```no_run
 //! use oarlock_core::flags::Flags;
 //! use oarlock_core::{Op, Runtime, Tensor};
-//! use oarlock_host::{Config, Environment, HostOptions};
+//! use oarlock_host::{HostConfig, HostEnvironment, HostOptions};
 //!
-//! let environment = Environment::from_process();
-//! let config = Config::load(&environment)?;
+//! let environment = HostEnvironment::from_process();
+//! let config = HostConfig::load(&environment)?;
 //! // A program that links plugins names them in `built_in`; others come from where the user keeps them.
 //! let flags = Flags::from_environment(|name| environment.variable(name))?;
 //! let options = HostOptions::new("my-program 1.0", config, environment);
@@ -46,11 +46,12 @@ pub use attribute::{Attribute, Attributes};
 pub use constant::Constant;
 pub use device::{Device, DeviceName};
 pub use dispatch::{
-    CpuFallback, Expected, FallbackCount, Invocation, Launch, Op, Outputs, Packed, Place, Readied, Ready,
+    BoundCall, CpuFallback, ExpectedInput, FallbackCount, MemoryLocation, Op, OpInvocation, OpOutputs,
+    PrepareOutcome, PreparedCall, ReusableCall,
 };
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use known_devices::{KNOWN_DEVICES, KnownDevice};
 pub use runtime::Runtime;
 pub use shape::Dims;
-pub use tensor::{Pick, Source, Tensor};
+pub use tensor::{DimSelection, SelectionSource, Tensor};

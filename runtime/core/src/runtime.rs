@@ -5,27 +5,27 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use oarlock_host::{BuiltIn, Host, HostOptions, LogLevel, LogSink, Plugin};
+use oarlock_host::{BuiltInPlugin, Host, HostOptions, LoadedPlugin, LogLevel, LogSink};
 
 use crate::device::DeviceName;
-use crate::dispatch::{FallbackCount, Fallbacks, Invocation, Op, Watch};
+use crate::dispatch::{FallbackCount, FallbackCounters, Op, OpInvocation, PostKernelChecks};
 use crate::flags::{self, Flags};
 use crate::known_devices;
 use crate::memory::PoolOptions;
-use crate::registry::{Registry, Row, domain_name};
+use crate::registry::{KernelEntry, KernelRegistry, domain_name};
 use crate::stream::Stream;
 use crate::{Device, Error, Result, Tensor, schema};
 
 /// What a program starts from: plugins, their devices and kernels, and the flags.
 pub struct Runtime {
-    registry: RwLock<Arc<Registry>>,
+    registry: RwLock<Arc<KernelRegistry>>,
     devices: Vec<Device>,
     flags: Flags,
-    watch: Arc<Watch>,
+    watch: Arc<PostKernelChecks>,
     /// The number of the device that is used when none is named.
     default: AtomicUsize,
-    random: Arc<Random>,
-    fallbacks: Fallbacks,
+    random: Arc<RandomGenerator>,
+    fallbacks: FallbackCounters,
     identity: OnceLock<Op>,
     log: Arc<dyn LogSink>,
     /// The hosts of plugins that were added later, which end before those that were there first.
@@ -42,15 +42,15 @@ impl Runtime {
             options.log.log("core", LogLevel::WARNING, &ignored.to_string());
         }
         if let Some(threads) =
-            flags.count("threads").and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?))
+            flags.nonzero_count("threads").and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?))
         {
             options.threads = Some(threads);
         }
         let host = Host::start(&options).map_err(|error| Error::invalid_argument(error.to_string()))?;
-        let registry = Registry::new(host.plugins(), &flags.list("kernel_preference"));
+        let registry = KernelRegistry::new(host.plugins(), &flags.word_list("kernel_preference"));
         let pool_options = PoolOptions::from_flags(&flags);
-        let ready = |device: oarlock_host::Device| {
-            let runs_at_once = !registry.leaves_work_behind(device.device_type());
+        let ready = |device: oarlock_host::PluginDevice| {
+            let runs_at_once = !registry.runs_asynchronously(device.device_type());
             Device::new(device, pool_options, runs_at_once)
         };
         let log = options.log.clone();
@@ -65,13 +65,13 @@ impl Runtime {
         let runtime = Self {
             registry: RwLock::new(Arc::new(registry)),
             devices,
-            watch: Arc::new(Watch::new(&flags)),
+            watch: Arc::new(PostKernelChecks::new(&flags)),
             default: AtomicUsize::new(0),
-            random: Arc::new(Random {
-                seed: flags.random_seed().unwrap_or_else(seed_of_system),
+            random: Arc::new(RandomGenerator {
+                seed: flags.random_seed().unwrap_or_else(system_seed),
                 drawn: AtomicU64::new(0),
             }),
-            fallbacks: Fallbacks::default(),
+            fallbacks: FallbackCounters::default(),
             identity: OnceLock::new(),
             flags,
             log,
@@ -79,7 +79,7 @@ impl Runtime {
             options,
             host,
         };
-        if let Some(device) = runtime.flags.device() {
+        if let Some(device) = runtime.flags.default_device() {
             runtime.set_device(&device)?;
         }
         Ok(runtime)
@@ -91,34 +91,34 @@ impl Runtime {
     }
 
     /// The kernels there are now.
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<KernelRegistry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
-    pub fn newest_opset(&self, domain: &str, op: &str) -> u32 {
-        schema::newest_opset(domain_name(domain)).unwrap_or_else(|_| {
+    pub fn latest_opset(&self, domain: &str, op: &str) -> u32 {
+        schema::latest_opset(domain_name(domain)).unwrap_or_else(|_| {
             let registry = self.registry();
-            let newest = |row: &Row| row.info().version_max.unwrap_or(row.info().version_min);
-            registry.rows_of(domain, op).map(newest).max().unwrap_or(1)
+            let newest = |row: &KernelEntry| row.info().version_max.unwrap_or(row.info().version_min);
+            registry.entries_for_op(domain, op).map(newest).max().unwrap_or(1)
         })
     }
 
     /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
     /// from now on. A plugin of devices or of a layer has to be there from the start.
-    pub fn add_plugin(&self, file: &Path) -> Result<Arc<Plugin>> {
-        self.add(&self.options.for_one(file, &self.host))
+    pub fn add_plugin(&self, file: &Path) -> Result<Arc<LoadedPlugin>> {
+        self.add_plugins(&self.options.for_one_file(file, &self.host))
     }
 
     /// Adds the kernels of a plugin that is linked into the program.
-    pub fn add_built_in(&self, plugin: BuiltIn) -> Result<Arc<Plugin>> {
-        self.add(&self.options.for_built_in(plugin, &self.host))
+    pub fn add_built_in(&self, plugin: BuiltInPlugin) -> Result<Arc<LoadedPlugin>> {
+        self.add_plugins(&self.options.for_built_in(plugin, &self.host))
     }
 
-    fn add(&self, options: &HostOptions) -> Result<Arc<Plugin>> {
+    fn add_plugins(&self, options: &HostOptions) -> Result<Arc<LoadedPlugin>> {
         let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         let host = Host::start(options).map_err(|error| Error::invalid_argument(error.to_string()))?;
-        if let Some(refusal) = host.report().refused().next() {
+        if let Some(refusal) = host.report().refusals().next() {
             return Err(Error::invalid_argument(refusal.to_string()));
         }
         let [plugin] = host.plugins() else {
@@ -135,10 +135,10 @@ impl Runtime {
         if info.device_type.is_some() || plugin.kernel_handles().next().is_none() {
             let message = format!("expected a plugin of kernels only, found `{}`", info.name);
             return Err(Error::invalid_argument(message)
-                .hint("name the plugin in the configuration, or start the program with it"));
+                .with_advice("name the plugin in the configuration, or start the program with it"));
         }
         let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        *registry = Arc::new(registry.with(host.plugins()));
+        *registry = Arc::new(registry.with_plugins(host.plugins()));
         added.push(host);
         Ok(plugin)
     }
@@ -156,14 +156,14 @@ impl Runtime {
 
     /// The device that a name means, such as `cpu`, `opencl:1` or `gpu`.
     pub fn device(&self, name: &str) -> Result<Device> {
-        let absence = |device_type: &str| known_devices::absence(device_type, &self.host);
-        name.parse::<DeviceName>()?.choose(&self.devices, absence).cloned()
+        let absence = |device_type: &str| known_devices::explain_absence(device_type, &self.host);
+        name.parse::<DeviceName>()?.select_device(&self.devices, absence).cloned()
     }
 
     /// Makes a device the one that is used when none is named. A device that a call or a tensor names comes before it.
     pub fn set_device(&self, name: &str) -> Result<()> {
         let device = self.device(name)?;
-        if let Some(index) = self.devices.iter().position(|known| known.is(&device)) {
+        if let Some(index) = self.devices.iter().position(|known| known.is_same_device(&device)) {
             self.default.store(index, Ordering::Relaxed);
         }
         Ok(())
@@ -172,30 +172,31 @@ impl Runtime {
     /// The device that is used when none is named: the one that was set, or the first.
     pub fn default_device(&self) -> Result<&Device> {
         let missing =
-            || Error::unavailable("expected a device, found none").hint("`oarlock doctor` says why");
+            || Error::unavailable("expected a device, found none").with_advice("`oarlock doctor` says why");
         self.devices.get(self.default.load(Ordering::Relaxed)).ok_or_else(missing)
     }
 
     /// How often, and at what cost, the CPU did what a device has no kernel for: op, device and counts.
-    pub fn fallbacks(&self) -> Vec<(String, String, FallbackCount)> {
-        self.fallbacks.all()
+    pub fn fallback_counts(&self) -> Vec<(String, String, FallbackCount)> {
+        self.fallbacks.list_counts()
     }
 
     /// A tensor with its elements one after the other: the tensor itself where they are.
-    pub fn contiguous(&self, tensor: &Tensor, stream: &Stream) -> Result<Tensor> {
+    pub fn make_contiguous(&self, tensor: &Tensor, stream: &Stream) -> Result<Tensor> {
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
         }
-        let is_here = |row: &crate::registry::Row| row.info().device_type == tensor.device().device_type();
-        if !self.registry().usable_rows("", "Identity").any(is_here) {
-            return tensor.gathered_again();
+        let is_here =
+            |row: &crate::registry::KernelEntry| row.info().device_type == tensor.device().device_type();
+        if !self.registry().usable_entries("", "Identity").any(is_here) {
+            return tensor.gather_through_host();
         }
-        let call = Invocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };
-        let copy = self.identity()?.invoke(self, &call)?.pop().flatten();
+        let call = OpInvocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };
+        let copy = self.identity_op()?.invoke(self, &call)?.pop().flatten();
         copy.ok_or_else(|| Error::fatal("expected a copy, found none"))
     }
 
-    fn identity(&self) -> Result<&Op> {
+    fn identity_op(&self) -> Result<&Op> {
         if let Some(op) = self.identity.get() {
             return Ok(op);
         }
@@ -204,46 +205,46 @@ impl Runtime {
     }
 
     /// Whether something is done behind every kernel, so that whoever runs kernels must hand over their outputs.
-    pub fn is_watching(&self) -> bool {
-        self.watch.is_on()
+    pub fn has_post_kernel_checks(&self) -> bool {
+        self.watch.is_enabled()
     }
 
-    pub(crate) fn watch(&self) -> &Arc<Watch> {
+    pub(crate) fn post_kernel_checks(&self) -> &Arc<PostKernelChecks> {
         &self.watch
     }
 
-    pub(crate) fn fallbacks_counted(&self) -> &Fallbacks {
+    pub(crate) fn fallback_counters(&self) -> &FallbackCounters {
         &self.fallbacks
     }
 
     /// The random generator.
-    pub(crate) fn random(&self) -> &Arc<Random> {
+    pub(crate) fn random_generator(&self) -> &Arc<RandomGenerator> {
         &self.random
     }
 
     /// Says something that the user should know to whoever watches the host.
-    pub fn say(&self, message: &str) {
+    pub fn log_warning(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
     }
 }
 
 /// The random generator: a seed, and how many numbers were drawn.
 #[derive(Debug)]
-pub(crate) struct Random {
+pub(crate) struct RandomGenerator {
     seed: u64,
     drawn: AtomicU64,
 }
 
-impl Random {
+impl RandomGenerator {
     /// The state for a call that draws so many numbers.
     #[inline]
-    pub(crate) fn draw(&self, count: u64) -> (u64, u64) {
+    pub(crate) fn draw_numbers(&self, count: u64) -> (u64, u64) {
         (self.seed, self.drawn.fetch_add(count, Ordering::Relaxed))
     }
 }
 
 /// A seed that differs from run to run.
-fn seed_of_system() -> u64 {
+fn system_seed() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::process::id())
 }

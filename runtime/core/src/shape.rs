@@ -8,7 +8,7 @@ use crate::{Dtype, Error, Result};
 pub type Dims = SmallVec<[i64; 6]>;
 
 /// The most dimensions a tensor may have.
-pub const MOST_DIMENSIONS: usize = 64;
+pub const MAX_RANK: usize = 64;
 
 /// How many elements a shape has.
 pub fn element_count(dims: &[i64]) -> Result<u64> {
@@ -16,11 +16,11 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
     let mut count = 1u64;
     for dim in dims {
         let size = u64::try_from(*dim)
-            .map_err(|_| Error::invalid_argument(expected(dims, "sizes of at least 0")))?;
+            .map_err(|_| Error::invalid_argument(shape_message(dims, "sizes of at least 0")))?;
         match count.checked_mul(size) {
             Some(product) => count = product,
             None if is_empty => count = 0,
-            None => return Err(beyond_memory(dims, "a shape with fewer than 2^64 elements")),
+            None => return Err(overflow_error(dims, "a shape with fewer than 2^64 elements")),
         }
     }
     Ok(if is_empty { 0 } else { count })
@@ -28,13 +28,13 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
 
 /// How many bytes a contiguous tensor has. Of elements that share bytes the last may leave a part of its own unused.
 pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
-    if dims.len() > MOST_DIMENSIONS {
-        let most = format!("at most {MOST_DIMENSIONS} dimensions");
-        return Err(Error::invalid_argument(expected(dims, &most)));
+    if dims.len() > MAX_RANK {
+        let most = format!("at most {MAX_RANK} dimensions");
+        return Err(Error::invalid_argument(shape_message(dims, &most)));
     }
     let bits = element_count(dims)?.checked_mul(u64::from(dtype.bits()));
     let bytes = bits.map(|bits| bits.div_ceil(8)).filter(|bytes| i64::try_from(*bytes).is_ok());
-    bytes.ok_or_else(|| beyond_memory(dims, "a shape that memory can hold"))
+    bytes.ok_or_else(|| overflow_error(dims, "a shape that memory can hold"))
 }
 
 /// The steps between elements of a contiguous tensor, the last dimension fastest.
@@ -62,7 +62,7 @@ pub fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
 }
 
 /// The shape that two shapes are repeated to: from the last dimension on they are equal, or one of them is 1 or missing.
-pub fn broadcast(left: &[i64], right: &[i64]) -> Result<Dims> {
+pub fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Dims> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
     let merge = |axis| match (dim(left, axis), dim(right, axis)) {
@@ -78,7 +78,7 @@ pub fn broadcast(left: &[i64], right: &[i64]) -> Result<Dims> {
 }
 
 /// The dimension an axis means; one below 0 counts from the end.
-pub fn axis(axis: i64, rank: usize) -> Result<usize> {
+pub fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let rank_signed = i64::try_from(rank).unwrap_or(i64::MAX);
     let counted = if axis < 0 { axis.checked_add(rank_signed) } else { Some(axis) };
     counted
@@ -90,11 +90,12 @@ pub fn axis(axis: i64, rank: usize) -> Result<usize> {
 }
 
 #[cold]
-fn beyond_memory(dims: &[i64], shape: &str) -> Error {
-    Error::resource_exhausted(expected(dims, shape)).hint("look at what the sizes are computed from")
+fn overflow_error(dims: &[i64], shape: &str) -> Error {
+    Error::resource_exhausted(shape_message(dims, shape))
+        .with_advice("look at what the sizes are computed from")
 }
 
-fn expected(dims: &[i64], expected: &str) -> String {
+fn shape_message(dims: &[i64], expected: &str) -> String {
     format!("expected {expected}, found the shape {dims:?}")
 }
 
@@ -124,10 +125,10 @@ mod tests {
 
     #[test]
     fn shapes_broadcast_from_the_last_dimension() {
-        assert_eq!(broadcast(&[2, 1, 3], &[4, 1]).unwrap().as_slice(), [2, 4, 3]);
-        assert_eq!(broadcast(&[], &[5]).unwrap().as_slice(), [5]);
-        assert_eq!(broadcast(&[0, 3], &[1]).unwrap().as_slice(), [0, 3]);
-        assert!(broadcast(&[2, 3], &[2]).unwrap_err().message().contains("[2, 3] and [2]"));
+        assert_eq!(broadcast_dims(&[2, 1, 3], &[4, 1]).unwrap().as_slice(), [2, 4, 3]);
+        assert_eq!(broadcast_dims(&[], &[5]).unwrap().as_slice(), [5]);
+        assert_eq!(broadcast_dims(&[0, 3], &[1]).unwrap().as_slice(), [0, 3]);
+        assert!(broadcast_dims(&[2, 3], &[2]).unwrap_err().message().contains("[2, 3] and [2]"));
     }
 
     #[test]
@@ -140,9 +141,12 @@ mod tests {
 
     #[test]
     fn an_axis_counts_from_either_end() {
-        assert_eq!((axis(-1, 3).unwrap(), axis(0, 3).unwrap()), (2, 0));
+        assert_eq!((resolve_axis(-1, 3).unwrap(), resolve_axis(0, 3).unwrap()), (2, 0));
         assert!(
-            axis(3, 3).is_err() && axis(-4, 3).is_err() && axis(0, 0).is_err() && axis(i64::MIN, 3).is_err()
+            resolve_axis(3, 3).is_err()
+                && resolve_axis(-4, 3).is_err()
+                && resolve_axis(0, 0).is_err()
+                && resolve_axis(i64::MIN, 3).is_err()
         );
     }
 }

@@ -4,8 +4,8 @@
 //! [`Tensor::slice`], [`Tensor::expand`] and [`Tensor::reshape`] copy nothing where strides can say it.
 
 mod elements;
-mod form;
-mod pick;
+mod layout;
+mod selection;
 mod view;
 
 use std::fmt;
@@ -13,50 +13,50 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::memory::Allocation;
+use crate::memory::DeviceAllocation;
 use crate::stream::{Stream, StreamId};
 use crate::{Constant, Device, Dims, Dtype, Error, Result, shape};
 
-pub(crate) use elements::Texts;
-pub(crate) use form::Form;
-pub use pick::{Pick, Source};
+pub(crate) use elements::StringBuffers;
+pub(crate) use layout::TensorLayout;
+pub use selection::{DimSelection, SelectionSource};
 
 /// Elements of one dtype in a shape, on a device. A tensor is one pointer: clones are the same tensor.
 #[derive(Clone)]
-pub struct Tensor(Arc<Body>);
+pub struct Tensor(Arc<TensorBody>);
 
 /// What clones of a tensor share.
-struct Body {
-    form: Arc<Form>,
+struct TensorBody {
+    form: Arc<TensorLayout>,
     /// Bytes from the start of the allocation to the first element.
     offset: u64,
-    memory: Memory,
+    memory: TensorMemory,
 }
 
 /// Where the elements of a tensor are.
-enum Memory {
+enum TensorMemory {
     /// In memory that goes with it.
-    Own(Storage),
+    Own(TensorStorage),
     /// In that of the tensor it is another view of, which has its own.
     Of(Tensor),
 }
 
 /// The memory of a tensor and what it needs to stay valid.
-pub(crate) struct Storage {
-    pub(crate) allocation: Allocation,
+pub(crate) struct TensorStorage {
+    pub(crate) allocation: DeviceAllocation,
     /// The stream in which the memory was written; `None` for the device's own queue.
     stream: Option<Stream>,
     /// The text that strings in the memory point to.
-    pub(crate) texts: Option<Texts>,
+    pub(crate) texts: Option<StringBuffers>,
     /// What holds the memory, where it is the host's and no pool's.
     constant: Option<Constant>,
 }
 
-impl Storage {
+impl TensorStorage {
     /// The stream in which the memory was written.
     #[inline]
-    pub(crate) fn stream(&self) -> &Stream {
-        self.stream.as_ref().unwrap_or_else(|| self.allocation.pool().streams().own())
+    pub(crate) fn written_on(&self) -> &Stream {
+        self.stream.as_ref().unwrap_or_else(|| self.allocation.pool().streams().immediate_stream())
     }
 }
 
@@ -69,73 +69,78 @@ impl Tensor {
         dims: &[i64],
         holder: &'static str,
     ) -> Result<Self> {
-        Self::of_form(stream, &Form::contiguous(device, dtype, dims)?, holder)
+        Self::uninitialized_with_layout(stream, &TensorLayout::contiguous(device, dtype, dims)?, holder)
     }
 
     /// The same, of a form that is known.
     #[inline]
-    pub(crate) fn of_form(stream: &Stream, form: &Arc<Form>, holder: &'static str) -> Result<Self> {
+    pub(crate) fn uninitialized_with_layout(
+        stream: &Stream,
+        form: &Arc<TensorLayout>,
+        holder: &'static str,
+    ) -> Result<Self> {
         let device = &form.device;
         if form.dtype == Dtype::String && !device.shares_host_memory() {
             return Err(Error::unimplemented("expected numbers, found strings, which only the CPU holds")
-                .on_device(device));
+                .with_device(device));
         }
-        let taken = device.pool()?.allocate(form.extent, stream.id(), holder);
-        let allocation = taken.map_err(|error| error.on_device(device))?;
-        let stream = (stream.id() != StreamId::OWN).then(|| stream.clone());
-        let memory = Memory::Own(Storage { allocation, stream, texts: None, constant: None });
-        Ok(Self(Arc::new(Body { form: form.clone(), offset: 0, memory })))
+        let taken = device.memory_pool()?.allocate(form.extent, stream.id(), holder);
+        let allocation = taken.map_err(|error| error.with_device(device))?;
+        let stream = (stream.id() != StreamId::IMMEDIATE).then(|| stream.clone());
+        let memory = TensorMemory::Own(TensorStorage { allocation, stream, texts: None, constant: None });
+        Ok(Self(Arc::new(TensorBody { form: form.clone(), offset: 0, memory })))
     }
 
     /// The elements of a constant on a device: where they lie, if the device can read them there, or a copy. Kernels need
     /// them aligned, but for those that say otherwise of an operand.
-    pub fn of_constant(device: &Device, constant: &Constant) -> Result<Self> {
+    pub fn from_constant(device: &Device, constant: &Constant) -> Result<Self> {
         let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes());
         let is_usable = device.shares_host_memory() && dtype != Dtype::Bool;
         if !is_usable || bytes.is_empty() {
             return Self::from_bytes(device, dtype, dims, bytes);
         }
-        let allocation = Allocation::of_host(device.pool()?.clone(), bytes);
-        let storage = Storage { allocation, stream: None, texts: None, constant: Some(constant.clone()) };
-        let form = Form::contiguous(device, dtype, dims)?;
-        Ok(Self(Arc::new(Body { form, offset: 0, memory: Memory::Own(storage) })))
+        let allocation = DeviceAllocation::from_host_bytes(device.memory_pool()?.clone(), bytes);
+        let storage =
+            TensorStorage { allocation, stream: None, texts: None, constant: Some(constant.clone()) };
+        let form = TensorLayout::contiguous(device, dtype, dims)?;
+        Ok(Self(Arc::new(TensorBody { form, offset: 0, memory: TensorMemory::Own(storage) })))
     }
 
     /// Another view of its elements, from so many bytes on.
-    fn view(&self, form: Arc<Form>, offset: u64) -> Self {
+    fn view_at(&self, form: Arc<TensorLayout>, offset: u64) -> Self {
         let owner = match &self.0.memory {
-            Memory::Own(_) => self,
-            Memory::Of(owner) => owner,
+            TensorMemory::Own(_) => self,
+            TensorMemory::Of(owner) => owner,
         };
-        let memory = Memory::Of(owner.clone());
-        Self(Arc::new(Body { form, offset: self.0.offset + offset, memory }))
+        let memory = TensorMemory::Of(owner.clone());
+        Self(Arc::new(TensorBody { form, offset: self.0.offset + offset, memory }))
     }
 
     /// What it shares with tensors that are made alike.
     #[inline]
-    pub(crate) fn form(&self) -> &Arc<Form> {
+    pub(crate) fn form(&self) -> &Arc<TensorLayout> {
         &self.0.form
     }
 
     /// The memory its elements lie in.
     #[inline]
-    pub(crate) fn storage(&self) -> &Storage {
+    pub(crate) fn storage(&self) -> &TensorStorage {
         match &self.0.memory {
-            Memory::Own(storage) => storage,
-            Memory::Of(owner) => owner.storage(),
+            TensorMemory::Own(storage) => storage,
+            TensorMemory::Of(owner) => owner.storage(),
         }
     }
 
     /// Where its first element lies: the block and the bytes from its start.
     #[inline]
-    pub(crate) fn place(&self) -> (abi::Memory, u64) {
+    pub(crate) fn memory_location(&self) -> (abi::Memory, u64) {
         let allocation = &self.storage().allocation;
-        (allocation.memory(), allocation.offset() + self.0.offset)
+        (allocation.block_handle(), allocation.offset() + self.0.offset)
     }
 
     /// Keeps the text that its strings point to, for a tensor that nobody has seen yet.
-    pub(crate) fn keep_texts(&mut self, texts: Texts) {
-        if let Some(Body { memory: Memory::Own(storage), .. }) = Arc::get_mut(&mut self.0) {
+    pub(crate) fn keep_strings(&mut self, texts: StringBuffers) {
+        if let Some(TensorBody { memory: TensorMemory::Own(storage), .. }) = Arc::get_mut(&mut self.0) {
             storage.texts = Some(texts);
         }
     }
@@ -181,16 +186,16 @@ impl Tensor {
 
     /// Waits until its elements are there. Reports what went wrong on the way to them.
     pub fn wait(&self) -> Result<()> {
-        self.storage().stream().synchronize().map_err(|error| error.on_device(self.device()))
+        self.storage().written_on().synchronize().map_err(|error| error.with_device(self.device()))
     }
 
     /// The same elements on another device; the tensor itself when it is there already.
-    pub fn to(&self, device: &Device) -> Result<Self> {
-        if self.device().is(device) {
+    pub fn to_device(&self, device: &Device) -> Result<Self> {
+        if self.device().is_same_device(device) {
             return Ok(self.clone());
         }
         if self.0.form.dtype == Dtype::String {
-            return Self::from_texts(device, &self.0.form.dims, self.to_texts()?);
+            return Self::from_strings(device, &self.0.form.dims, self.to_strings()?);
         }
         Self::from_bytes(device, self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?)
     }

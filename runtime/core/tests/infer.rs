@@ -6,10 +6,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be read fails")]
 
-use oarlock_core::infer::{Dim, Fact, Inference, PartialDims, infer};
+use oarlock_core::infer::{InferenceRequest, PartialDim, PartialDims, TensorFact, infer_facts};
 use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result, schema};
 
-const SHAPES: &str = "
+const SHAPE_CASES: &str = "
     Relu 14 f32[2,?] -> f32[2,?]
     Relu 14 f32[..] -> f32[..]
     Add 14 f32[2,1,?] f32[3,4] -> f32[2,3,4]
@@ -150,7 +150,7 @@ const SHAPES: &str = "
     oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
 ";
 
-const ERRORS: &str = "
+const ERROR_CASES: &str = "
     Add 14 f32[2,3] f32[2] -> input 1 (B): expected shapes that are equal or 1 from the last dimension on
     Add 14 f32[-1] f32[2] -> input 0 (A): expected sizes of at least 0, found [-1]
     Softmax 13 (axis=2) f32[2,3] -> attribute `axis`: expected an axis from -2 to before 2, found 2
@@ -208,7 +208,7 @@ const ERRORS: &str = "
     ai.onnx.preview.training:Adam 1 f32[] i64[] f32[2] f32[2] f32[2] -> expected tensors, gradients and 2 kinds of states
 ";
 
-fn fact(text: &str) -> Option<Fact> {
+fn parse_fact(text: &str) -> Option<TensorFact> {
     let at = text.find(['[', '=', ':'])?;
     let dtype: Dtype = text[..at].parse().unwrap();
     let inner = &text[at + 1..];
@@ -217,26 +217,26 @@ fn fact(text: &str) -> Option<Fact> {
             Dtype::F32 => number.parse::<f32>().unwrap().to_ne_bytes().to_vec(),
             _ => number.parse::<i64>().unwrap().to_ne_bytes().to_vec(),
         });
-        Fact::of_value(Constant::new(dtype, dims, bytes.collect::<Vec<u8>>()).unwrap())
+        TensorFact::from_value(Constant::new(dtype, dims, bytes.collect::<Vec<u8>>()).unwrap())
     };
     Some(match &text[at..=at] {
         "=" => constant(&[inner.split(',').count() as i64]),
         ":" => constant(&[]),
         _ => match inner.trim_end_matches(']') {
-            ".." => Fact::of_dtype(dtype),
-            "" => Fact::of_shape(dtype, &[]),
+            ".." => TensorFact::from_dtype(dtype),
+            "" => TensorFact::from_shape(dtype, &[]),
             dims => {
-                let dim = |size: &str| size.parse().map_or(Dim::Unknown, Dim::Known);
-                Fact {
+                let dim = |size: &str| size.parse().map_or(PartialDim::Unknown, PartialDim::Known);
+                TensorFact {
                     dims: Some(dims.split(',').map(dim).collect::<PartialDims>()),
-                    ..Fact::of_dtype(dtype)
+                    ..TensorFact::from_dtype(dtype)
                 }
             }
         },
     })
 }
 
-fn attribute(text: &str) -> (String, Attribute) {
+fn parse_attribute(text: &str) -> (String, Attribute) {
     let (name, value) = text.split_once('=').unwrap();
     let value = match (value.strip_prefix('['), value.parse()) {
         (Some(list), _) => {
@@ -249,7 +249,7 @@ fn attribute(text: &str) -> (String, Attribute) {
 }
 
 /// Infers what the left side of a line says, for as many outputs.
-fn run(call: &str, output_count: usize) -> Result<Vec<Fact>> {
+fn infer_case(call: &str, output_count: usize) -> Result<Vec<TensorFact>> {
     let (head, rest) = call.split_once(' ').unwrap();
     let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let (domain, op) = head.split_once(':').unwrap_or(("", head));
@@ -257,14 +257,14 @@ fn run(call: &str, output_count: usize) -> Result<Vec<Fact>> {
         Some(rest) => rest.split_once(')').unwrap(),
         None => ("", rest),
     };
-    let attributes: Attributes = attributes.split_whitespace().map(attribute).collect();
-    let inputs: Vec<_> = operands.split_whitespace().map(fact).collect();
-    let schema = schema::find(domain, op, version.parse().unwrap())?;
+    let attributes: Attributes = attributes.split_whitespace().map(parse_attribute).collect();
+    let inputs: Vec<_> = operands.split_whitespace().map(parse_fact).collect();
+    let schema = schema::find_schema(domain, op, version.parse().unwrap())?;
     let dtypes: Vec<_> = inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
-    let bound = schema.bind(&attributes, &dtypes)?;
+    let bound = schema.bind_call(&attributes, &dtypes)?;
     let last = schema.outputs.len() - 1;
     let outputs: Vec<_> = (0..output_count).map(|at| bound.outputs[at.min(last)]).collect();
-    infer(&Inference {
+    infer_facts(&InferenceRequest {
         domain,
         op,
         version: schema.since_version,
@@ -274,31 +274,32 @@ fn run(call: &str, output_count: usize) -> Result<Vec<Fact>> {
     })
 }
 
-fn cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
+fn parse_cases(table: &str) -> impl Iterator<Item = (&str, &str)> {
     table.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| line.rsplit_once(" -> ").unwrap())
 }
 
 #[test]
 fn outputs_follow_from_inputs_and_attributes() {
-    for (call, expected) in cases(SHAPES) {
-        let expected: Vec<_> = expected.split(' ').map(|text| fact(text).unwrap()).collect();
-        let found = run(call, expected.len()).unwrap_or_else(|error| panic!("{call}: {error}"));
-        let without_values: Vec<_> = found.into_iter().map(|fact| Fact { value: None, ..fact }).collect();
+    for (call, expected) in parse_cases(SHAPE_CASES) {
+        let expected: Vec<_> = expected.split(' ').map(|text| parse_fact(text).unwrap()).collect();
+        let found = infer_case(call, expected.len()).unwrap_or_else(|error| panic!("{call}: {error}"));
+        let without_values: Vec<_> =
+            found.into_iter().map(|fact| TensorFact { value: None, ..fact }).collect();
         assert_eq!(without_values, expected, "{call}");
     }
 }
 
 #[test]
 fn errors_name_the_operand_and_say_what_was_expected() {
-    for (call, expected) in cases(ERRORS) {
-        let error = run(call, 1).expect_err(call).to_string();
+    for (call, expected) in parse_cases(ERROR_CASES) {
+        let error = infer_case(call, 1).expect_err(call).to_string();
         assert!(error.contains(expected), "{call}: {error}");
     }
 }
 
 #[test]
 fn what_is_known_of_a_shape_is_a_value() {
-    let value = |call| run(call, 1).unwrap()[0].value.as_ref().map(|value| value.ints().unwrap());
+    let value = |call| infer_case(call, 1).unwrap()[0].value.as_ref().map(|value| value.to_ints().unwrap());
     assert_eq!(value("Shape 21 (start=-2) f32[?,3,4]"), Some(vec![3, 4]));
     assert_eq!(value("Shape 21 f32[?,3]"), None);
     assert_eq!(value("Size 21 f32[5,3]"), Some(vec![15]));
@@ -307,7 +308,7 @@ fn what_is_known_of_a_shape_is_a_value() {
 
 #[test]
 fn every_op_on_tensors_has_a_rule_in_every_version() {
-    const WITHOUT: &[&str] = &[
+    const OPS_WITHOUT_RULES: &[&str] = &[
         "If",
         "Loop",
         "Scan",
@@ -323,12 +324,12 @@ fn every_op_on_tensors_has_a_rule_in_every_version() {
         "SequenceMap",
         "SplitToSequence",
     ];
-    for schema in schema::all().unwrap() {
+    for schema in schema::all_schemas().unwrap() {
         let schema = schema.unwrap();
-        if schema.domain == "ai.onnx.ml" || WITHOUT.contains(&schema.name) {
+        if schema.domain == "ai.onnx.ml" || OPS_WITHOUT_RULES.contains(&schema.name) {
             continue;
         }
-        let call = Inference {
+        let call = InferenceRequest {
             domain: schema.domain,
             op: schema.name,
             version: schema.since_version,
@@ -336,7 +337,7 @@ fn every_op_on_tensors_has_a_rule_in_every_version() {
             inputs: &[],
             outputs: &[],
         };
-        if let Err(error) = infer(&call) {
+        if let Err(error) = infer_facts(&call) {
             assert_ne!(error.kind(), oarlock_core::ErrorKind::Unimplemented, "{error}");
         }
     }

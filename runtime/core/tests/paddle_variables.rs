@@ -7,7 +7,7 @@ use oarlock_core::flags::{PaddleEffect, paddle_variables};
 
 /// The flags of the chapter "环境变量 FLAGS" (environment variables FLAGS, 2.10) of PaddlePaddle's documentation of version
 /// 2.3, in its order.
-const FLAGS_OF_THE_CHAPTER: [&str; 54] = [
+const DOCUMENTED_FLAGS: [&str; 54] = [
     // cudnn
     "conv_workspace_size_limit",
     "cudnn_batchnorm_spatial_persistent",
@@ -101,7 +101,7 @@ const OTHER_VARIABLES: [&str; 23] = [
 ];
 
 /// The page of the book, as it has to be.
-fn page() -> String {
+fn expected_page() -> String {
     let mut page = String::from(
         "# Variables of PaddlePaddle\n\n\
          <!-- Made of the tables in `runtime/core/src/flags`; write it anew with `OARLOCK_WRITE=1 cargo test -p oarlock-core \
@@ -130,7 +130,7 @@ fn page() -> String {
 #[test]
 fn no_variable_of_its_documentation_is_passed_over() {
     let known = paddle_variables();
-    let flags = FLAGS_OF_THE_CHAPTER.iter().map(|flag| format!("FLAGS_{flag}"));
+    let flags = DOCUMENTED_FLAGS.iter().map(|flag| format!("FLAGS_{flag}"));
     let missing: Vec<String> = flags
         .chain(OTHER_VARIABLES.iter().map(|name| (*name).to_owned()))
         .filter(|name| !known.iter().any(|(known, _)| known == name))
@@ -155,10 +155,10 @@ fn every_variable_is_known_once_and_says_what_it_means() {
 fn the_page_of_the_book_lists_them_all() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/paddle.md");
     if std::env::var_os("OARLOCK_WRITE").is_some() {
-        fs::write(&file, page()).unwrap();
+        fs::write(&file, expected_page()).unwrap();
     }
     assert!(
-        fs::read_to_string(&file).unwrap_or_default() == page(),
+        fs::read_to_string(&file).unwrap_or_default() == expected_page(),
         "`docs/src/reference/paddle.md` is stale; write it anew with `OARLOCK_WRITE=1 cargo test -p oarlock-core --test \
          paddle_variables`"
     );

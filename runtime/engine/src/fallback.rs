@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::flags::Fallback;
+use oarlock_core::flags::FallbackScope;
 use oarlock_core::registry::MissingKernel;
 use oarlock_core::{CpuFallback, Device, Error, Result, Runtime};
 
-use crate::environment::Environment;
+use crate::environment::SessionEnvironment;
 use crate::graph::Node;
-use crate::plan::{Ability, HostNodes, HostWork, Plan, Work, ability};
+use crate::plan::{DeviceSupport, ExecutionPlan, HostNodes, HostReason, StepAction, device_support};
 
 /// How many ops a sentence names of a kind.
-const MOST_NAMED: usize = 6;
+const MOST_NAMED_OPS: usize = 6;
 
 /// Which device runs how many nodes, and what the CPU runs because the others cannot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,19 +86,19 @@ impl fmt::Debug for FallbackListener {
 #[derive(Clone)]
 pub(crate) struct FallbackPolicy {
     is_cpu_named: bool,
-    fallback: Fallback,
+    fallback: FallbackScope,
     listener: FallbackListener,
     /// The ops that were told of.
     told: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl FallbackPolicy {
-    pub(crate) fn new(is_cpu_named: bool, fallback: Fallback) -> Self {
+    pub(crate) fn new(is_cpu_named: bool, fallback: FallbackScope) -> Self {
         Self { is_cpu_named, fallback, listener: FallbackListener::default(), told: Arc::default() }
     }
 
     /// The same with wishes of its own.
-    pub(crate) fn with(self, fallback: Option<Fallback>, listener: FallbackListener) -> Self {
+    pub(crate) fn with_overrides(self, fallback: Option<FallbackScope>, listener: FallbackListener) -> Self {
         Self { fallback: fallback.unwrap_or(self.fallback), listener, ..self }
     }
 
@@ -108,7 +108,7 @@ impl FallbackPolicy {
     }
 
     /// Whether the CPU makes a call that its device has no kernel for, as it turns out in the run.
-    pub(crate) fn in_the_run(&self) -> CpuFallback {
+    pub(crate) fn runtime_fallback(&self) -> CpuFallback {
         match (self.is_cpu_named, self.allows_cpu()) {
             (true, _) => CpuFallback::Quiet,
             (false, true) => CpuFallback::Told,
@@ -117,61 +117,63 @@ impl FallbackPolicy {
     }
 
     /// Tells of ops that nobody was told of.
-    fn tell(&self, summary: &FallbackSummary, runtime: &Runtime) {
+    fn notify_listener(&self, summary: &FallbackSummary, runtime: &Runtime) {
         match &self.listener.0 {
             Some(told) => told(summary),
-            None => runtime.say(&format!("{summary}; `explain` says why for each node")),
+            None => runtime.log_warning(&format!("{summary}; `explain` says why for each node")),
         }
     }
 }
 
 /// Looks at a plan that is new: what the CPU runs for other devices is told, or an error.
-pub(crate) fn review(plan: &Plan, environment: &Environment) -> Result<()> {
+pub(crate) fn review_fallbacks(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Result<()> {
     let policy = &environment.fallback;
     if policy.is_cpu_named {
         return Ok(());
     }
-    let host_nodes = HostNodes::of(plan);
+    let host_nodes = HostNodes::from_plan(plan);
     let fallen: BTreeSet<String> = plan
         .steps
         .iter()
-        .filter(|step| matches!(step.work, Work::Call(_) | Work::Eager(_)))
-        .filter(|step| step.device.is(&environment.host) && host_nodes.work(step.node).is_none())
-        .map(|step| qualified(&plan.graph.nodes[step.node]))
+        .filter(|step| matches!(step.work, StepAction::Call(_) | StepAction::Eager(_)))
+        .filter(|step| {
+            step.device.is_same_device(&environment.host) && host_nodes.host_reason(step.node).is_none()
+        })
+        .map(|step| qualified_op(&plan.graph.nodes[step.node]))
         .collect();
     if fallen.is_empty() {
         return Ok(());
     }
     if !policy.allows_cpu() {
-        return Err(FallbackSummary::of_plan(plan, environment).error());
+        return Err(FallbackSummary::from_plan(plan, environment).to_error());
     }
     let mut told = policy.told.lock().unwrap_or_else(PoisonError::into_inner);
     if !fallen.is_subset(&told) {
         told.extend(fallen);
         drop(told);
-        policy.tell(&FallbackSummary::of_plan(plan, environment), &environment.runtime);
+        policy.notify_listener(&FallbackSummary::from_plan(plan, environment), &environment.runtime);
     }
     Ok(())
 }
 
 impl FallbackSummary {
     /// Of a plan alone.
-    fn of_plan(plan: &Plan, environment: &Environment) -> Self {
+    fn from_plan(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Self {
         let mut summary = Self::new(environment);
-        summary.add(plan, environment);
+        summary.add_plan(plan, environment);
         summary.sorted()
     }
 
     /// Of a plan, and of branches and bodies as they ran first, as far as they did.
-    pub(crate) fn of_run(plan: &Plan, environment: &Environment) -> Self {
+    pub(crate) fn from_run(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Self {
         let mut summary = Self::new(environment);
-        summary.add_with_bodies(plan, environment);
+        summary.add_plan_with_bodies(plan, environment);
         summary.sorted()
     }
 
-    fn new(environment: &Environment) -> Self {
-        let Environment { devices, host, fallback, .. } = environment;
-        let before = devices.iter().take_while(|device| !device.is(host));
+    fn new(environment: &SessionEnvironment) -> Self {
+        let SessionEnvironment { devices, host, fallback, .. } = environment;
+        let before = devices.iter().take_while(|device| !device.is_same_device(host));
         Self {
             devices: before.map(|device| device.name().to_owned()).collect(),
             cpu: host.name().to_owned(),
@@ -181,41 +183,43 @@ impl FallbackSummary {
         }
     }
 
-    fn add_with_bodies(&mut self, plan: &Plan, environment: &Environment) {
-        self.add(plan, environment);
+    fn add_plan_with_bodies(&mut self, plan: &ExecutionPlan, environment: &SessionEnvironment) {
+        self.add_plan(plan, environment);
         for step in &plan.steps {
-            let Work::Control(control) = &step.work else { continue };
+            let StepAction::Control(control) = &step.work else { continue };
             for body in control.programs().filter_map(|program| program.first_plan()) {
-                self.add_with_bodies(&body, environment);
+                self.add_plan_with_bodies(&body, environment);
             }
         }
     }
 
-    fn add(&mut self, plan: &Plan, environment: &Environment) {
-        let Environment { runtime, devices, host, .. } = environment;
-        let first = devices.first().filter(|device| !device.is(host));
-        let host_nodes = HostNodes::of(plan);
-        for step in plan.steps.iter().filter(|step| matches!(step.work, Work::Call(_) | Work::Eager(_))) {
+    fn add_plan(&mut self, plan: &ExecutionPlan, environment: &SessionEnvironment) {
+        let SessionEnvironment { runtime, devices, host, .. } = environment;
+        let first = devices.first().filter(|device| !device.is_same_device(host));
+        let host_nodes = HostNodes::from_plan(plan);
+        for step in
+            plan.steps.iter().filter(|step| matches!(step.work, StepAction::Call(_) | StepAction::Eager(_)))
+        {
             self.nodes += 1;
             *self.nodes_by_device.entry(step.device.name().to_owned()).or_default() += 1;
-            let Some(first) = first.filter(|_| step.device.is(host)) else { continue };
-            match host_nodes.work(step.node) {
-                Some(HostWork::Shapes) => self.shape_nodes += 1,
-                Some(HostWork::Text) => self.text_nodes += 1,
-                Some(HostWork::TooSmall) => self.small_nodes += 1,
-                None => self.count(plan, &plan.graph.nodes[step.node], runtime, first),
+            let Some(first) = first.filter(|_| step.device.is_same_device(host)) else { continue };
+            match host_nodes.host_reason(step.node) {
+                Some(HostReason::Shapes) => self.shape_nodes += 1,
+                Some(HostReason::Text) => self.text_nodes += 1,
+                Some(HostReason::TooSmall) => self.small_nodes += 1,
+                None => self.count_node(plan, &plan.graph.nodes[step.node], runtime, first),
             }
         }
     }
 
-    fn count(&mut self, plan: &Plan, node: &Node, runtime: &Runtime, device: &Device) {
-        let (missing, reason) = match ability(&plan.graph, node, runtime, device) {
-            Ability::Kernels(explanation) => {
-                (explanation.missing(), explanation.error().message().to_owned())
+    fn count_node(&mut self, plan: &ExecutionPlan, node: &Node, runtime: &Runtime, device: &Device) {
+        let (missing, reason) = match device_support(&plan.graph, node, runtime, device) {
+            DeviceSupport::Kernels(explanation) => {
+                (explanation.missing_kernel(), explanation.to_error().message().to_owned())
             }
             other => (MissingKernel::Op, other.refusal().unwrap_or_default()),
         };
-        let op = qualified(node);
+        let op = qualified_op(node);
         match self.ops.iter_mut().find(|known| known.op == op && known.missing == missing) {
             Some(known) => known.count += 1,
             None => {
@@ -231,12 +235,12 @@ impl FallbackSummary {
     }
 
     /// How many nodes the CPU runs because other devices have no kernel for them.
-    pub fn fallen_nodes(&self) -> usize {
+    pub fn fallback_nodes(&self) -> usize {
         self.ops.iter().map(|op| op.count).sum()
     }
 
     /// The error where the CPU is not to run them.
-    pub fn error(&self) -> Error {
+    pub fn to_error(&self) -> Error {
         let named = |op: &FallbackOp| match (op.count, op.first_node.as_str()) {
             (1, "") => format!("`{}`", op.op),
             (1, name) => format!("`{}` (`{name}`)", op.op),
@@ -246,12 +250,12 @@ impl FallbackSummary {
         let ops: Vec<String> = self.ops.iter().map(named).collect();
         let message = format!(
             "expected kernels of {} for all nodes that take one, found none for {} of {}: {}",
-            quoted(&self.devices),
-            self.fallen_nodes(),
+            quote_names(&self.devices),
+            self.fallback_nodes(),
             self.nodes,
-            listed(&ops)
+            list_first_ops(&ops)
         );
-        Error::unimplemented(message).hint(format!(
+        Error::unimplemented(message).with_advice(format!(
             "name `{}` as the last device, or set `kernel_fallback=models`, to have the CPU run them; \
              `explain` then says why for each node",
             self.cpu.split(':').next().unwrap_or_default()
@@ -262,7 +266,7 @@ impl FallbackSummary {
 /// One sentence.
 impl fmt::Display for FallbackSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (fallen, devices) = (self.fallen_nodes(), quoted(&self.devices));
+        let (fallen, devices) = (self.fallback_nodes(), quote_names(&self.devices));
         let (runs, has) =
             (if fallen == 1 { "runs" } else { "run" }, if self.devices.len() == 1 { "has" } else { "have" });
         write!(f, "{fallen} of the {} nodes that take a kernel {runs} on `{}`, ", self.nodes, self.cpu)?;
@@ -278,7 +282,7 @@ impl fmt::Display for FallbackSummary {
                 count => format!("`{}` ({count})", op.op),
             };
             let ops: Vec<String> = self.ops.iter().filter(|op| op.missing == kind).map(named).collect();
-            (!ops.is_empty()).then(|| format!("{words} {}", listed(&ops)))
+            (!ops.is_empty()).then(|| format!("{words} {}", list_first_ops(&ops)))
         };
         let kinds: Vec<String> = kinds.into_iter().filter_map(of_kind).collect();
         write!(f, "no kernel {}", kinds.join(", none "))?;
@@ -294,24 +298,24 @@ impl fmt::Display for FallbackSummary {
 }
 
 /// The op of a node, with its domain where that is not ONNX's own.
-fn qualified(node: &Node) -> String {
+fn qualified_op(node: &Node) -> String {
     if node.domain.is_empty() { node.op.to_string() } else { format!("{}.{}", node.domain, node.op) }
 }
 
 /// The first of some ops, and how many more there are.
-fn listed(ops: &[String]) -> String {
-    let (named, more) = ops.split_at(ops.len().min(MOST_NAMED));
+fn list_first_ops(ops: &[String]) -> String {
+    let (named, more) = ops.split_at(ops.len().min(MOST_NAMED_OPS));
     match more.len() {
-        0 => joined(named),
+        0 => join_texts(named),
         more => format!("{} and {more} more", named.join(", ")),
     }
 }
 
-fn quoted(names: &[String]) -> String {
-    joined(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+fn quote_names(names: &[String]) -> String {
+    join_texts(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
 }
 
-fn joined(texts: &[String]) -> String {
+fn join_texts(texts: &[String]) -> String {
     match texts {
         [] => String::new(),
         [one] => one.clone(),
@@ -323,12 +327,12 @@ fn joined(texts: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn op(op: &str, missing: MissingKernel, count: usize) -> FallbackOp {
+    fn fallback_op(op: &str, missing: MissingKernel, count: usize) -> FallbackOp {
         let (reason, first_node) = (String::new(), op.to_uppercase());
         FallbackOp { op: op.to_owned(), missing, reason, count, first_node }
     }
 
-    fn summary(ops: Vec<FallbackOp>) -> FallbackSummary {
+    fn fallback_summary(ops: Vec<FallbackOp>) -> FallbackSummary {
         FallbackSummary {
             devices: vec!["opencl:0".to_owned()],
             cpu: "cpu:0".to_owned(),
@@ -341,32 +345,35 @@ mod tests {
     #[test]
     fn one_sentence_says_how_many_where_which_and_why() {
         let all = ["Conv", "Relu", "Gemm", "TopK", "Tan", "Sin", "Cos", "Abs"]
-            .map(|name| op(name, MissingKernel::Op, 1));
+            .map(|name| fallback_op(name, MissingKernel::Op, 1));
         assert_eq!(
-            summary(all.to_vec()).to_string(),
+            fallback_summary(all.to_vec()).to_string(),
             "8 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv`, `Relu`, `Gemm`, `TopK`, `Tan`, `Sin` \
              and 2 more"
         );
         let kinds = vec![
-            op("Conv", MissingKernel::Op, 2),
-            op("Add", MissingKernel::Dtype, 1),
-            op("Max", MissingKernel::Operands, 1),
+            fallback_op("Conv", MissingKernel::Op, 2),
+            fallback_op("Add", MissingKernel::Dtype, 1),
+            fallback_op("Max", MissingKernel::Operands, 1),
         ];
         assert_eq!(
-            FallbackSummary { shape_nodes: 3, ..summary(kinds) }.to_string(),
+            FallbackSummary { shape_nodes: 3, ..fallback_summary(kinds) }.to_string(),
             "4 of the 12 nodes that take a kernel run on `cpu:0`, as `opencl:0` has no kernel for `Conv` (2), none for the dtypes of `Add`, none for \
              the operands of `Max`; 3 more are there on purpose, to compute shapes"
         );
         assert_eq!(
-            summary(vec![op("Add", MissingKernel::Dtype, 1)]).to_string(),
+            fallback_summary(vec![fallback_op("Add", MissingKernel::Dtype, 1)]).to_string(),
             "1 of the 12 nodes that take a kernel runs on `cpu:0`, as `opencl:0` has no kernel for the dtypes of `Add`"
         );
     }
 
     #[test]
     fn the_error_names_the_first_nodes_and_what_to_do() {
-        let error =
-            summary(vec![op("Conv", MissingKernel::Op, 2), op("Add", MissingKernel::Dtype, 1)]).error();
+        let error = fallback_summary(vec![
+            fallback_op("Conv", MissingKernel::Op, 2),
+            fallback_op("Add", MissingKernel::Dtype, 1),
+        ])
+        .to_error();
         assert_eq!(
             error.message(),
             "expected kernels of `opencl:0` for all nodes that take one, found none for 3 of 12: `Conv` (2 nodes, `CONV` the first) and \

@@ -1,26 +1,26 @@
 //! The engine: a model becomes a plan, and a plan runs.
 
-mod datum;
-mod defaults;
 mod environment;
 pub mod export;
 mod fallback;
 pub mod graph;
 pub mod import;
+mod overridable_initializers;
 pub mod passes;
 mod plan;
-mod plans;
+mod plan_cache;
+mod planned_graph;
 mod precision;
-mod program;
 mod progress;
 mod run;
+mod runtime_value;
 mod session;
 
-pub use datum::Datum;
 pub use fallback::{FallbackListener, FallbackOp, FallbackSummary};
 pub use import::Model;
-pub use plan::{Ability, Cost, Lodging, Plan, StepInfo, ability, cost};
-pub use precision::{Precision, Rounding};
-pub use progress::Progress;
-pub use run::{Timing, Timings, make_text, makes_text};
-pub use session::{Session, SessionOptions, Slot, outputs};
+pub use plan::{ArenaSlot, DeviceSupport, ExecutionPlan, NodeCost, StepView, device_support, node_cost};
+pub use precision::{PrecisionMode, RoundingReport};
+pub use progress::PrepareProgressListener;
+pub use run::{RunTimings, StepTiming, make_text, makes_text};
+pub use runtime_value::RuntimeValue;
+pub use session::{ModelOperand, Session, SessionOptions, model_outputs};

@@ -6,12 +6,12 @@ use oarlock_core::{Device, Runtime};
 
 use crate::graph::{Graph, Node};
 use crate::passes;
-use crate::plan::{Plan, ability};
+use crate::plan::{ExecutionPlan, device_support};
 
 /// What a session may do to numbers to be faster. It is a permission, not a duty: what is as fast without, and what a device
 /// has no kernel for, is computed as ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
+pub enum PrecisionMode {
     /// Nothing: numbers of f32 are multiplied as such.
     #[default]
     F32,
@@ -20,7 +20,7 @@ pub enum Precision {
     Bf16,
 }
 
-impl Precision {
+impl PrecisionMode {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::F32, Self::Bf16];
 
@@ -33,7 +33,7 @@ impl Precision {
     }
 }
 
-impl fmt::Display for Precision {
+impl fmt::Display for PrecisionMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -41,23 +41,23 @@ impl fmt::Display for Precision {
 
 /// What a plan rounds, of what it might.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rounding {
+pub struct RoundingReport {
     /// How many convolutions and products round their factors.
     pub rounded: usize,
     /// Why each of the others does not.
     pub whole: Vec<String>,
 }
 
-impl Rounding {
+impl RoundingReport {
     /// That of a plan, whose nodes were to run on a device.
-    pub fn of(plan: &Plan, runtime: &Runtime, device: &Device) -> Self {
+    pub fn from_plan(plan: &ExecutionPlan, runtime: &Runtime, device: &Device) -> Self {
         let graph = plan.graph();
         let mut rounding = Self::default();
-        for node in graph.nodes.iter().filter(|node| passes::may_round(graph, node)) {
-            if passes::rounds(node) {
+        for node in graph.nodes.iter().filter(|node| passes::can_round(graph, node)) {
+            if passes::is_rounded(node) {
                 rounding.rounded += 1;
             } else {
-                rounding.whole.push(reason(graph, node, runtime, device));
+                rounding.whole.push(refusal_reason(graph, node, runtime, device));
             }
         }
         rounding
@@ -65,7 +65,7 @@ impl Rounding {
 }
 
 /// Why a node does not round its factors.
-fn reason(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> String {
-    let asked = ability(graph, &passes::rounded(node), runtime, device);
+fn refusal_reason(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> String {
+    let asked = device_support(graph, &passes::with_rounding(node), runtime, device);
     asked.refusal().unwrap_or_else(|| "nobody asked for it".to_owned())
 }

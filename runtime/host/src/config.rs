@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::judge::manifest::check_name;
-use crate::judge::read::read_start;
+use crate::judge::regular_file::read_start;
 use crate::text::toml;
-use crate::{Digest, Environment, Identity};
+use crate::{Digest, HostEnvironment, ProcessIdentity};
 
 /// The longest file that is read.
-const LARGEST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 const SYSTEM_FILE: &str = "/etc/oarlock/config.toml";
 
 /// What the configuration files say, together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config {
+pub struct HostConfig {
     /// The files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// The `[plugins]` section.
-    pub plugins: Plugins,
+    pub plugins: PluginsSection,
     /// The options of each plugin, by the plugin's name; every value as text.
     pub options: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -36,7 +36,7 @@ pub struct Config {
 /// The `[plugins]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Plugins {
+pub struct PluginsSection {
     /// Files and directories to take plugins from.
     pub paths: Vec<PathBuf>,
     /// Plugins not to use: names or file names, in which `*` stands for any characters.
@@ -56,9 +56,9 @@ pub struct Plugins {
 /// A file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct ConfigDocument {
     #[serde(default)]
-    plugins: Plugins,
+    plugins: PluginsSection,
     #[serde(default)]
     plugin: BTreeMap<String, BTreeMap<String, OptionValue>>,
 }
@@ -96,25 +96,25 @@ impl ConfigError {
     }
 }
 
-impl Config {
+impl HostConfig {
     /// Reads the user's file and the system's. One that is not there says nothing, unless it was named explicitly.
-    pub fn load(environment: &Environment) -> Result<Self, ConfigError> {
+    pub fn load(environment: &HostEnvironment) -> Result<Self, ConfigError> {
         let named = environment.config.as_deref();
         let usual = environment.config_home.as_ref().map(|home| home.join("oarlock/config.toml"));
         let user = match named {
             Some(path) if path.is_relative() => {
                 return Err(ConfigError::new(path, "expected `OARLOCK_CONFIG` to be an absolute path"));
             }
-            Some(path) => Some(Self::read(path, environment.identity)?),
-            None => usual.map(|path| Self::read_if_there(&path, environment.identity)).transpose()?,
+            Some(path) => Some(Self::read_file(path, environment.identity)?),
+            None => usual.map(|path| Self::read_if_present(&path, environment.identity)).transpose()?,
         };
-        let system = Self::read_if_there(Path::new(SYSTEM_FILE), environment.identity)?;
-        Ok(user.unwrap_or_default().over(system))
+        let system = Self::read_if_present(Path::new(SYSTEM_FILE), environment.identity)?;
+        Ok(user.unwrap_or_default().merge_over(system))
     }
 
-    fn read_if_there(path: &Path, identity: Identity) -> Result<Self, ConfigError> {
+    fn read_if_present(path: &Path, identity: ProcessIdentity) -> Result<Self, ConfigError> {
         match path.try_exists() {
-            Ok(true) => Self::read(path, identity),
+            Ok(true) => Self::read_file(path, identity),
             Ok(false) => Ok(Self::default()),
             Err(error) => Err(ConfigError::new(
                 path,
@@ -126,21 +126,22 @@ impl Config {
         }
     }
 
-    fn read(path: &Path, identity: Identity) -> Result<Self, ConfigError> {
+    fn read_file(path: &Path, identity: ProcessIdentity) -> Result<Self, ConfigError> {
         identity.check_file(path).map_err(|refusal| {
             ConfigError::new(path, format!("expected {}, found {}", refusal.expected, refusal.found))
         })?;
-        let bytes = read_start(path, LARGEST).map_err(|error| ConfigError::new(path, error))?;
-        if bytes.len() as u64 > LARGEST {
-            let problem = format!("expected a file of at most {LARGEST} bytes, found a longer one");
+        let bytes = read_start(path, MAX_CONFIG_BYTES).map_err(|error| ConfigError::new(path, error))?;
+        if bytes.len() as u64 > MAX_CONFIG_BYTES {
+            let problem = format!("expected a file of at most {MAX_CONFIG_BYTES} bytes, found a longer one");
             return Err(ConfigError::new(path, problem));
         }
-        Self::parse(path, &bytes)
+        Self::parse_file(path, &bytes)
     }
 
     /// Reads the text of one file; `path` is only named in the error.
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
-        let document: Document = toml::read(bytes).map_err(|problem| ConfigError::new(path, problem))?;
+    pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
+        let document: ConfigDocument =
+            toml::parse_toml(bytes).map_err(|problem| ConfigError::new(path, problem))?;
         if document.plugins.probe_timeout_ms == Some(0) {
             return Err(ConfigError::new(path, "expected `probe_timeout_ms` to be at least 1, found 0"));
         }
@@ -154,9 +155,16 @@ impl Config {
     }
 
     /// This configuration, with `lower` where it says nothing.
-    fn over(mut self, lower: Self) -> Self {
-        let Plugins { paths, disable, allow, require_signature, trusted_keys, layers, probe_timeout_ms } =
-            lower.plugins;
+    fn merge_over(mut self, lower: Self) -> Self {
+        let PluginsSection {
+            paths,
+            disable,
+            allow,
+            require_signature,
+            trusted_keys,
+            layers,
+            probe_timeout_ms,
+        } = lower.plugins;
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
         plugins.disable.extend(disable);
@@ -199,26 +207,28 @@ impl OptionValue {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Config, String> {
-        Config::parse(Path::new("/etc/x.toml"), text.as_bytes()).map_err(|error| error.problem)
+    fn parse_config(text: &str) -> Result<HostConfig, String> {
+        HostConfig::parse_file(Path::new("/etc/x.toml"), text.as_bytes()).map_err(|error| error.problem)
     }
 
     #[test]
     fn options_reach_the_plugin_as_text() {
-        let config = parse("[plugin.npu]\na = true\nb = -3\nc = 0.5\nd = 'x'").unwrap();
+        let config = parse_config("[plugin.npu]\na = true\nb = -3\nc = 0.5\nd = 'x'").unwrap();
         let values: Vec<&str> = config.options["npu"].values().map(String::as_str).collect();
         assert_eq!(values, ["true", "-3", "0.5", "x"]);
-        assert!(parse("[plugin.npu]\na = [1]").unwrap_err().starts_with("line 2: expected a string"));
+        assert!(parse_config("[plugin.npu]\na = [1]").unwrap_err().starts_with("line 2: expected a string"));
     }
 
     #[test]
     fn an_unknown_key_is_an_error_that_names_the_nearest() {
-        let error = parse("[plugins]\ntrusted_key = []").unwrap_err();
+        let error = parse_config("[plugins]\ntrusted_key = []").unwrap_err();
         assert!(error.starts_with("line 2: unknown field `trusted_key`"), "{error}");
         assert!(error.ends_with("did you mean `trusted_keys`"), "{error}");
-        assert!(parse("[plugns]").unwrap_err().contains("did you mean `plugin"));
-        assert!(parse("[plugins]\nprobe_timeout_ms = 0").is_err());
-        assert!(parse("[plugins]\nallow = ['abc']").unwrap_err().starts_with("line 2: expected a SHA-256"));
+        assert!(parse_config("[plugns]").unwrap_err().contains("did you mean `plugin"));
+        assert!(parse_config("[plugins]\nprobe_timeout_ms = 0").is_err());
+        assert!(
+            parse_config("[plugins]\nallow = ['abc']").unwrap_err().starts_with("line 2: expected a SHA-256")
+        );
     }
 
     #[test]
@@ -227,7 +237,7 @@ mod tests {
             "[plugins]\npaths = ['/u']\nlayers = ['a', 'b']\nrequire_signature = false\n[plugin.npu]\nx = 1";
         let system = "[plugins]\npaths = ['/s']\nlayers = ['b', 'c']\nrequire_signature = true\nprobe_timeout_ms = 9\n\
                       [plugin.npu]\nx = 2\ny = 3";
-        let both = parse(user).unwrap().over(parse(system).unwrap());
+        let both = parse_config(user).unwrap().merge_over(parse_config(system).unwrap());
         assert_eq!(both.plugins.paths, [Path::new("/u"), Path::new("/s")]);
         assert_eq!(both.plugins.layers, ["a", "b", "c"]);
         assert!(both.plugins.require_signature);
@@ -240,7 +250,8 @@ mod tests {
     fn hashes_and_keys_of_the_user_count_only_where_the_system_names_none() {
         let hash = |digit: &str| digit.repeat(64);
         let user = format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/u.pem']", hash("a"));
-        let merged = |system: &str| parse(&user).unwrap().over(parse(system).unwrap()).plugins;
+        let merged =
+            |system: &str| parse_config(&user).unwrap().merge_over(parse_config(system).unwrap()).plugins;
         let alone = merged("");
         assert_eq!((alone.allow.len(), alone.trusted_keys.len()), (1, 1));
         let system = merged(&format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/s.pem']", hash("b")));
@@ -257,7 +268,7 @@ mod tests {
         let load = |path: &Path| {
             let value = path.as_os_str().to_owned();
             let lookup = move |name: &str| (name == "OARLOCK_CONFIG").then(|| value.clone());
-            Config::load(&Environment::new(lookup, false, Identity::of_process()))
+            HostConfig::load(&HostEnvironment::new(lookup, false, ProcessIdentity::of_process()))
         };
         assert!(load(&file).is_err());
         std::fs::write(&file, "[plugins]\ndisable = ['x*']").unwrap();

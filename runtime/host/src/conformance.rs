@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_abi as abi;
-use oarlock_conformance::{ErrorText, Report, Subject};
+use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText};
 
-use crate::Plugin;
-use crate::services::errors::take;
+use crate::LoadedPlugin;
+use crate::services::errors::take_failure;
 
 /// The rule that an error is one the host made.
 const MADE_BY_THE_HOST: &str = "R-1";
 
-impl Plugin {
+impl LoadedPlugin {
     /// Runs the conformance suite on the plugin and says what each check is called as it begins; `None` for a plugin without
     /// devices, which the suite has no checks for. A check may take as long as `patience`.
     ///
@@ -23,17 +23,17 @@ impl Plugin {
         self: &Arc<Self>,
         patience: Duration,
         progress: &mut dyn FnMut(&str),
-    ) -> Option<Report> {
-        let subject = self.subject()?;
+    ) -> Option<ConformanceReport> {
+        let subject = self.conformance_subject()?;
         // SAFETY: the tables were checked when the plugin was loaded, and the subject keeps the plugin.
-        Some(unsafe { oarlock_conformance::run(subject, patience, progress) })
+        Some(unsafe { oarlock_conformance::run_suite(subject, patience, progress) })
     }
 
-    fn subject(self: &Arc<Self>) -> Option<Subject> {
-        let core = self.calls().core?;
+    fn conformance_subject(self: &Arc<Self>) -> Option<ConformanceSubject> {
+        let core = self.table_calls().core?;
         let owner = Arc::clone(self);
         let read_error = move |error: abi::Error| {
-            let failure = take(error);
+            let failure = take_failure(error);
             let is_unknown = failure.origin != owner.info().name && failure.rule == MADE_BY_THE_HOST;
             ErrorText {
                 code: failure.code,
@@ -41,13 +41,13 @@ impl Plugin {
                 message: failure.message.clone(),
             }
         };
-        Some(Subject {
+        Some(ConformanceSubject {
             name: self.info().name.clone(),
             version: self.info().version.clone(),
             device_type: self.info().device_type.clone().unwrap_or_default(),
             context: core.context,
             core: core.table,
-            asynchronous: self.calls().r#async.map(|calls| calls.table),
+            asynchronous: self.table_calls().r#async.map(|calls| calls.table),
             kernels: self.kernels().iter().map(|kernel| kernel.calls.table).collect(),
             devices: self.device_ids().to_vec(),
             read_error: Box::new(read_error),

@@ -9,11 +9,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::Identity;
+use crate::ProcessIdentity;
 
 /// The variables the host knows, and who the process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Environment {
+pub struct HostEnvironment {
     /// `OARLOCK_PLUGIN_PATH`: more places to look for plugins, separated by colons.
     pub plugin_path: Option<OsString>,
     /// `OARLOCK_CONFIG`: the configuration file to read in place of the user's.
@@ -29,17 +29,17 @@ pub struct Environment {
     /// Whether the program has more rights than its caller.
     pub elevated: bool,
     /// Who the program runs as.
-    pub identity: Identity,
+    pub identity: ProcessIdentity,
 }
 
-impl Environment {
+impl HostEnvironment {
     /// Reads the environment of this process.
     pub fn from_process() -> Self {
-        Self::new(|name| std::env::var_os(name), is_elevated(), Identity::of_process())
+        Self::new(|name| std::env::var_os(name), is_elevated(), ProcessIdentity::of_process())
     }
 
     /// Makes an environment in which `lookup` gives the value of a variable.
-    pub fn new(lookup: impl Fn(&str) -> Option<OsString>, elevated: bool, identity: Identity) -> Self {
+    pub fn new(lookup: impl Fn(&str) -> Option<OsString>, elevated: bool, identity: ProcessIdentity) -> Self {
         let get = |name: &str| if elevated { None } else { lookup(name).filter(|value| !value.is_empty()) };
         // The XDG specification has relative paths ignored.
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -77,7 +77,7 @@ fn is_elevated() -> bool {
 mod tests {
     use super::*;
 
-    fn lookup(name: &str) -> Option<OsString> {
+    fn lookup_variable(name: &str) -> Option<OsString> {
         match name {
             "XDG_DATA_HOME" => Some("relative".into()),
             "XDG_CONFIG_HOME" => Some("/xdg".into()),
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn variables_are_read_and_empty_ones_count_as_unset() {
-        let environment = Environment::new(lookup, false, Identity::of_process());
+        let environment = HostEnvironment::new(lookup_variable, false, ProcessIdentity::of_process());
         assert_eq!(environment.config_home, Some("/xdg".into()));
         assert_eq!(environment.data_home, Some("/home/u/.local/share".into()));
         assert_eq!(environment.library_path, [Path::new("/a"), Path::new("/b")]);
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn an_elevated_program_sees_no_variable() {
-        let environment = Environment::new(lookup, true, Identity::of_process());
-        let empty = Environment::new(|_| None, true, Identity::of_process());
+        let environment = HostEnvironment::new(lookup_variable, true, ProcessIdentity::of_process());
+        let empty = HostEnvironment::new(|_| None, true, ProcessIdentity::of_process());
         assert_eq!(environment, empty);
         assert_eq!(environment.data_home, None);
         assert_eq!(environment.variable("PATH"), None);
@@ -108,6 +108,6 @@ mod tests {
 
     #[test]
     fn a_test_program_is_not_elevated() {
-        assert!(!Environment::from_process().elevated);
+        assert!(!HostEnvironment::from_process().elevated);
     }
 }

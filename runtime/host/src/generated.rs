@@ -7,67 +7,67 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::load::foreign::{Foreign, Slots};
-use crate::services::errors::{Failure, outcome};
+use crate::load::foreign_struct::{ForeignStruct, SlotTable};
+use crate::services::errors::{PluginFailure, result_from_error};
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::ErrorInfo {
+unsafe impl ForeignStruct for abi::ErrorInfo {
     const NAME: &'static str = "error_info";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Extension {
+unsafe impl ForeignStruct for abi::Extension {
     const NAME: &'static str = "extension";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Host {
+unsafe impl ForeignStruct for abi::Host {
     const NAME: &'static str = "host";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Plugin {
+unsafe impl ForeignStruct for abi::Plugin {
     const NAME: &'static str = "plugin";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::DraftProfile {
+unsafe impl ForeignStruct for abi::DraftProfile {
     const NAME: &'static str = "draft_profile";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::HostTable {
+unsafe impl ForeignStruct for abi::HostTable {
     const NAME: &'static str = "host";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::DeviceInfo {
+unsafe impl ForeignStruct for abi::DeviceInfo {
     const NAME: &'static str = "device_info";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::CoreTable {
+unsafe impl ForeignStruct for abi::CoreTable {
     const NAME: &'static str = "core";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
-impl Slots for abi::CoreTable {
-    fn empty_required(&self) -> Option<&'static str> {
+impl SlotTable for abi::CoreTable {
+    fn missing_required_slot(&self) -> Option<&'static str> {
         if self.device_synchronize.is_none() {
             return Some("device_synchronize");
         }
@@ -110,7 +110,7 @@ impl Slots for abi::CoreTable {
         None
     }
 
-    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+    fn unpaired_slots(&self) -> Option<(&'static str, &'static str)> {
         if self.host_memory_allocate.is_some() != self.host_memory_deallocate.is_some() {
             return Some(("host_memory_allocate", "host_memory_deallocate"));
         }
@@ -149,131 +149,131 @@ impl CoreCalls {
 
     /// Sets the back end up: the first call of all.
     #[inline]
-    pub(crate) fn initialize(&self) -> Option<Result<(), Failure>> {
+    pub(crate) fn initialize(&self) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.initialize?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Tears the back end down: the last call of all.
     #[inline]
-    pub(crate) fn finalize(&self) -> Option<Result<(), Failure>> {
+    pub(crate) fn finalize(&self) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.finalize?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Readies one device. Called for every device in the list when the plugin is registered.
     #[inline]
-    pub(crate) fn device_init(&self, device: u32) -> Option<Result<(), Failure>> {
+    pub(crate) fn device_init(&self, device: u32) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.device_init?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Frees everything one device holds. Called before `finalize`.
     #[inline]
-    pub(crate) fn device_deinit(&self, device: u32) -> Option<Result<(), Failure>> {
+    pub(crate) fn device_deinit(&self, device: u32) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.device_deinit?;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Waits until all work on the device is done.
     #[inline]
-    pub(crate) fn device_synchronize(&self, device: u32) -> Result<(), Failure> {
+    pub(crate) fn device_synchronize(&self, device: u32) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.device_synchronize else {
-            return Err(Failure::empty_slot("core", "device_synchronize"));
+            return Err(PluginFailure::empty_slot("core", "device_synchronize"));
         };
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// How many devices there are.
     #[inline]
-    pub(crate) fn device_count(&self) -> Result<u32, Failure> {
+    pub(crate) fn device_count(&self) -> Result<u32, PluginFailure> {
         let Some(slot) = self.table.device_count else {
-            return Err(Failure::empty_slot("core", "device_count"));
+            return Err(PluginFailure::empty_slot("core", "device_count"));
         };
         let mut count = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, &raw mut count) };
-        outcome(failure).map(|()| count)
+        result_from_error(failure).map(|()| count)
     }
 
     /// The ids of the devices. They need not be 0, 1, 2 and so on.
     #[inline]
-    pub(crate) fn device_list(&self, ids: &mut [u32]) -> Result<u64, Failure> {
+    pub(crate) fn device_list(&self, ids: &mut [u32]) -> Result<u64, PluginFailure> {
         let Some(slot) = self.table.device_list else {
-            return Err(Failure::empty_slot("core", "device_list"));
+            return Err(PluginFailure::empty_slot("core", "device_list"));
         };
         let mut ids_count = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, ids.as_mut_ptr(), ids.len() as u64, &raw mut ids_count) };
-        outcome(failure).map(|()| ids_count)
+        result_from_error(failure).map(|()| ids_count)
     }
 
     /// What a device is called and can do.
     #[inline]
-    pub(crate) fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, Failure>> {
+    pub(crate) fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, PluginFailure>> {
         let slot = self.table.device_info?;
         let mut info = abi::DeviceInfo::EMPTY;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut info) };
-        Some(outcome(failure).map(|()| info))
+        Some(result_from_error(failure).map(|()| info))
     }
 
     /// The compute capability of the chip.
     #[inline]
-    pub(crate) fn compute_capability(&self, device: u32) -> Result<abi::Version, Failure> {
+    pub(crate) fn compute_capability(&self, device: u32) -> Result<abi::Version, PluginFailure> {
         let Some(slot) = self.table.compute_capability else {
-            return Err(Failure::empty_slot("core", "compute_capability"));
+            return Err(PluginFailure::empty_slot("core", "compute_capability"));
         };
         let mut capability = abi::Version::EMPTY;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut capability) };
-        outcome(failure).map(|()| capability)
+        result_from_error(failure).map(|()| capability)
     }
 
     /// The version of the vendor's runtime library.
     #[inline]
-    pub(crate) fn runtime_version(&self) -> Result<abi::Version, Failure> {
+    pub(crate) fn runtime_version(&self) -> Result<abi::Version, PluginFailure> {
         let Some(slot) = self.table.runtime_version else {
-            return Err(Failure::empty_slot("core", "runtime_version"));
+            return Err(PluginFailure::empty_slot("core", "runtime_version"));
         };
         let mut installed = abi::Version::EMPTY;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, &raw mut installed) };
-        outcome(failure).map(|()| installed)
+        result_from_error(failure).map(|()| installed)
     }
 
     /// The version of the vendor's driver.
     #[inline]
-    pub(crate) fn driver_version(&self) -> Result<abi::Version, Failure> {
+    pub(crate) fn driver_version(&self) -> Result<abi::Version, PluginFailure> {
         let Some(slot) = self.table.driver_version else {
-            return Err(Failure::empty_slot("core", "driver_version"));
+            return Err(PluginFailure::empty_slot("core", "driver_version"));
         };
         let mut installed = abi::Version::EMPTY;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, &raw mut installed) };
-        outcome(failure).map(|()| installed)
+        result_from_error(failure).map(|()| installed)
     }
 
     /// Takes `size` bytes of device memory.
     #[inline]
-    pub(crate) fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, Failure> {
+    pub(crate) fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, PluginFailure> {
         let Some(slot) = self.table.memory_allocate else {
-            return Err(Failure::empty_slot("core", "memory_allocate"));
+            return Err(PluginFailure::empty_slot("core", "memory_allocate"));
         };
         let mut block = abi::Memory(0);
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, size, &raw mut block) };
-        outcome(failure).map(|()| block)
+        result_from_error(failure).map(|()| block)
     }
 
     /// Gives device memory back. `size` is what was asked for.
@@ -287,13 +287,13 @@ impl CoreCalls {
         device: u32,
         block: abi::Memory,
         size: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.memory_deallocate else {
-            return Err(Failure::empty_slot("core", "memory_deallocate"));
+            return Err(PluginFailure::empty_slot("core", "memory_deallocate"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, block, size) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Takes page-locked host memory that the device copies from and to directly.
@@ -302,12 +302,12 @@ impl CoreCalls {
         &self,
         device: u32,
         size: u64,
-    ) -> Option<Result<*mut c_void, Failure>> {
+    ) -> Option<Result<*mut c_void, PluginFailure>> {
         let slot = self.table.host_memory_allocate?;
         let mut address = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, size, &raw mut address) };
-        Some(outcome(failure).map(|()| address))
+        Some(result_from_error(failure).map(|()| address))
     }
 
     /// Gives page-locked host memory back.
@@ -321,11 +321,11 @@ impl CoreCalls {
         device: u32,
         address: *mut c_void,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.host_memory_deallocate?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, address, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Copies from the host to the device.
@@ -340,15 +340,15 @@ impl CoreCalls {
         target: abi::Memory,
         target_offset: u64,
         source: &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.memory_copy_h2d else {
-            return Err(Failure::empty_slot("core", "memory_copy_h2d"));
+            return Err(PluginFailure::empty_slot("core", "memory_copy_h2d"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe {
             slot(self.context, device, target, target_offset, source.as_ptr().cast(), source.len() as u64)
         };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Copies from the device to the host.
@@ -363,15 +363,15 @@ impl CoreCalls {
         target: &mut [u8],
         source: abi::Memory,
         source_offset: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.memory_copy_d2h else {
-            return Err(Failure::empty_slot("core", "memory_copy_d2h"));
+            return Err(PluginFailure::empty_slot("core", "memory_copy_d2h"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe {
             slot(self.context, device, target.as_mut_ptr().cast(), target.len() as u64, source, source_offset)
         };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Copies within a device. The ranges do not overlap.
@@ -388,14 +388,14 @@ impl CoreCalls {
         source: abi::Memory,
         source_offset: u64,
         size: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.memory_copy_d2d else {
-            return Err(Failure::empty_slot("core", "memory_copy_d2d"));
+            return Err(PluginFailure::empty_slot("core", "memory_copy_d2d"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure =
             unsafe { slot(self.context, device, target, target_offset, source, source_offset, size) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Copies between two devices of this plugin.
@@ -413,7 +413,7 @@ impl CoreCalls {
         source: abi::Memory,
         source_offset: u64,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_copy_p2p?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe {
@@ -428,7 +428,7 @@ impl CoreCalls {
                 size,
             )
         };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Fills device memory with one byte.
@@ -444,98 +444,98 @@ impl CoreCalls {
         target_offset: u64,
         byte: u8,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_set?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, target, target_offset, byte, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// How much memory the device has and how much of it is free, in bytes.
     #[inline]
-    pub(crate) fn memory_stats(&self, device: u32) -> Result<(u64, u64), Failure> {
+    pub(crate) fn memory_stats(&self, device: u32) -> Result<(u64, u64), PluginFailure> {
         let Some(slot) = self.table.memory_stats else {
-            return Err(Failure::empty_slot("core", "memory_stats"));
+            return Err(PluginFailure::empty_slot("core", "memory_stats"));
         };
         let mut total = 0;
         let mut free = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut total, &raw mut free) };
-        outcome(failure).map(|()| (total, free))
+        result_from_error(failure).map(|()| (total, free))
     }
 
     /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
     #[inline]
-    pub(crate) fn min_chunk_size(&self, device: u32) -> Result<u64, Failure> {
+    pub(crate) fn min_chunk_size(&self, device: u32) -> Result<u64, PluginFailure> {
         let Some(slot) = self.table.min_chunk_size else {
-            return Err(Failure::empty_slot("core", "min_chunk_size"));
+            return Err(PluginFailure::empty_slot("core", "min_chunk_size"));
         };
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        outcome(failure).map(|()| size)
+        result_from_error(failure).map(|()| size)
     }
 
     /// Requests above this go straight to the device instead of the host's pool.
     #[inline]
-    pub(crate) fn max_chunk_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn max_chunk_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.max_chunk_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 
     /// The largest allocation.
     #[inline]
-    pub(crate) fn max_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn max_alloc_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.max_alloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 
     /// Bytes that every request needs on top.
     #[inline]
-    pub(crate) fn extra_padding_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn extra_padding_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.extra_padding_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 
     /// The first block the host's pool takes.
     #[inline]
-    pub(crate) fn init_alloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn init_alloc_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.init_alloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 
     /// The further blocks the host's pool takes.
     #[inline]
-    pub(crate) fn realloc_size(&self, device: u32) -> Option<Result<u64, Failure>> {
+    pub(crate) fn realloc_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.realloc_size?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::AsyncTable {
+unsafe impl ForeignStruct for abi::AsyncTable {
     const NAME: &'static str = "async";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
-impl Slots for abi::AsyncTable {
-    fn empty_required(&self) -> Option<&'static str> {
+impl SlotTable for abi::AsyncTable {
+    fn missing_required_slot(&self) -> Option<&'static str> {
         if self.stream_create.is_none() {
             return Some("stream_create");
         }
@@ -563,7 +563,7 @@ impl Slots for abi::AsyncTable {
         None
     }
 
-    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+    fn unpaired_slots(&self) -> Option<(&'static str, &'static str)> {
         if self.memory_allocate_async.is_some() != self.memory_deallocate_async.is_some() {
             return Some(("memory_allocate_async", "memory_deallocate_async"));
         }
@@ -599,14 +599,14 @@ impl AsyncCalls {
 
     /// Makes a stream. A smaller priority number is served earlier, where the device can.
     #[inline]
-    pub(crate) fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, Failure> {
+    pub(crate) fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, PluginFailure> {
         let Some(slot) = self.table.stream_create else {
-            return Err(Failure::empty_slot("async", "stream_create"));
+            return Err(PluginFailure::empty_slot("async", "stream_create"));
         };
         let mut queue = abi::Stream(0);
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, priority, &raw mut queue) };
-        outcome(failure).map(|()| queue)
+        result_from_error(failure).map(|()| queue)
     }
 
     /// Frees a stream, after its work is done.
@@ -615,13 +615,13 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+    pub(crate) unsafe fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.stream_destroy else {
-            return Err(Failure::empty_slot("async", "stream_destroy"));
+            return Err(PluginFailure::empty_slot("async", "stream_destroy"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Whether all work in the stream is done: 1 or 0.
@@ -634,12 +634,12 @@ impl AsyncCalls {
         &self,
         device: u32,
         queue: abi::Stream,
-    ) -> Option<Result<u32, Failure>> {
+    ) -> Option<Result<u32, PluginFailure>> {
         let slot = self.table.stream_query?;
         let mut done = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, &raw mut done) };
-        Some(outcome(failure).map(|()| done))
+        Some(result_from_error(failure).map(|()| done))
     }
 
     /// Waits until all work in the stream is done. Reports what went wrong in it.
@@ -648,13 +648,17 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn stream_synchronize(&self, device: u32, queue: abi::Stream) -> Result<(), Failure> {
+    pub(crate) unsafe fn stream_synchronize(
+        &self,
+        device: u32,
+        queue: abi::Stream,
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.stream_synchronize else {
-            return Err(Failure::empty_slot("async", "stream_synchronize"));
+            return Err(PluginFailure::empty_slot("async", "stream_synchronize"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Has a function called when the stream gets there.
@@ -669,11 +673,11 @@ impl AsyncCalls {
         queue: abi::Stream,
         reached: abi::StreamReached,
         user: *mut c_void,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.stream_add_callback?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, Some(reached), user) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
@@ -687,25 +691,25 @@ impl AsyncCalls {
         device: u32,
         queue: abi::Stream,
         point: abi::Event,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.stream_wait_event else {
-            return Err(Failure::empty_slot("async", "stream_wait_event"));
+            return Err(PluginFailure::empty_slot("async", "stream_wait_event"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, point) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Makes an event.
     #[inline]
-    pub(crate) fn event_create(&self, device: u32) -> Result<abi::Event, Failure> {
+    pub(crate) fn event_create(&self, device: u32) -> Result<abi::Event, PluginFailure> {
         let Some(slot) = self.table.event_create else {
-            return Err(Failure::empty_slot("async", "event_create"));
+            return Err(PluginFailure::empty_slot("async", "event_create"));
         };
         let mut point = abi::Event(0);
         // SAFETY: the context is the plugin's own, and what the arguments refer to outlives the call.
         let failure = unsafe { slot(self.context, device, &raw mut point) };
-        outcome(failure).map(|()| point)
+        result_from_error(failure).map(|()| point)
     }
 
     /// Frees an event. Work that waits for it goes on waiting rightly.
@@ -714,13 +718,13 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn event_destroy(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+    pub(crate) unsafe fn event_destroy(&self, device: u32, point: abi::Event) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.event_destroy else {
-            return Err(Failure::empty_slot("async", "event_destroy"));
+            return Err(PluginFailure::empty_slot("async", "event_destroy"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, point) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Puts the event at the end of the stream.
@@ -734,13 +738,13 @@ impl AsyncCalls {
         device: u32,
         queue: abi::Stream,
         point: abi::Event,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.event_record else {
-            return Err(Failure::empty_slot("async", "event_record"));
+            return Err(PluginFailure::empty_slot("async", "event_record"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, point) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Whether the event has happened: 1 or 0.
@@ -749,12 +753,16 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn event_query(&self, device: u32, point: abi::Event) -> Option<Result<u32, Failure>> {
+    pub(crate) unsafe fn event_query(
+        &self,
+        device: u32,
+        point: abi::Event,
+    ) -> Option<Result<u32, PluginFailure>> {
         let slot = self.table.event_query?;
         let mut done = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, point, &raw mut done) };
-        Some(outcome(failure).map(|()| done))
+        Some(result_from_error(failure).map(|()| done))
     }
 
     /// Waits for the event. Reports what went wrong before it.
@@ -763,13 +771,17 @@ impl AsyncCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn event_synchronize(&self, device: u32, point: abi::Event) -> Result<(), Failure> {
+    pub(crate) unsafe fn event_synchronize(
+        &self,
+        device: u32,
+        point: abi::Event,
+    ) -> Result<(), PluginFailure> {
         let Some(slot) = self.table.event_synchronize else {
-            return Err(Failure::empty_slot("async", "event_synchronize"));
+            return Err(PluginFailure::empty_slot("async", "event_synchronize"));
         };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, point) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// The time between two events that have happened, in nanoseconds.
@@ -783,12 +795,12 @@ impl AsyncCalls {
         device: u32,
         start: abi::Event,
         end: abi::Event,
-    ) -> Option<Result<u64, Failure>> {
+    ) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.event_elapsed?;
         let mut nanoseconds = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, start, end, &raw mut nanoseconds) };
-        Some(outcome(failure).map(|()| nanoseconds))
+        Some(result_from_error(failure).map(|()| nanoseconds))
     }
 
     /// Copies from the host to the device, in the stream.
@@ -805,11 +817,11 @@ impl AsyncCalls {
         target_offset: u64,
         source: *const c_void,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_copy_h2d_async?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, target, target_offset, source, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Copies from the device to the host, in the stream.
@@ -826,11 +838,11 @@ impl AsyncCalls {
         source: abi::Memory,
         source_offset: u64,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_copy_d2h_async?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, target, source, source_offset, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Copies within the device, in the stream.
@@ -848,12 +860,12 @@ impl AsyncCalls {
         source: abi::Memory,
         source_offset: u64,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_copy_d2d_async?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure =
             unsafe { slot(self.context, device, queue, target, target_offset, source, source_offset, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Copies between two devices of this plugin, in a stream of the source device.
@@ -872,7 +884,7 @@ impl AsyncCalls {
         source: abi::Memory,
         source_offset: u64,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_copy_p2p_async?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe {
@@ -888,7 +900,7 @@ impl AsyncCalls {
                 size,
             )
         };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Fills device memory with one byte, in the stream.
@@ -905,58 +917,58 @@ impl AsyncCalls {
         target_offset: u64,
         byte: u8,
         size: u64,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.memory_set_async?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, device, queue, target, target_offset, byte, size) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Tensor {
+unsafe impl ForeignStruct for abi::Tensor {
     const NAME: &'static str = "tensor";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Attribute {
+unsafe impl ForeignStruct for abi::Attribute {
     const NAME: &'static str = "attribute";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Call {
+unsafe impl ForeignStruct for abi::Call {
     const NAME: &'static str = "call";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Operand {
+unsafe impl ForeignStruct for abi::Operand {
     const NAME: &'static str = "operand";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Kernel {
+unsafe impl ForeignStruct for abi::Kernel {
     const NAME: &'static str = "kernel";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
-impl Slots for abi::Kernel {
-    fn empty_required(&self) -> Option<&'static str> {
+impl SlotTable for abi::Kernel {
+    fn missing_required_slot(&self) -> Option<&'static str> {
         if self.run.is_none() {
             return Some("run");
         }
         None
     }
 
-    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+    fn unpaired_slots(&self) -> Option<(&'static str, &'static str)> {
         if self.prepare.is_some() != self.release.is_some() {
             return Some(("prepare", "release"));
         }
@@ -997,11 +1009,11 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn supports(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn supports(&self, call: &abi::Call) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.supports?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
@@ -1010,11 +1022,11 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn infer(&self, call: &abi::Call) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn infer(&self, call: &abi::Call) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.infer?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 
     /// How much scratch memory the call needs, in bytes.
@@ -1023,12 +1035,12 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn workspace(&self, call: &abi::Call) -> Option<Result<u64, Failure>> {
+    pub(crate) unsafe fn workspace(&self, call: &abi::Call) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.workspace?;
         let mut size = 0;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call, &raw mut size) };
-        Some(outcome(failure).map(|()| size))
+        Some(result_from_error(failure).map(|()| size))
     }
 
     /// Makes the state for one call site: packs constants, picks an algorithm.
@@ -1037,12 +1049,12 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn prepare(&self, call: &abi::Call) -> Option<Result<*mut c_void, Failure>> {
+    pub(crate) unsafe fn prepare(&self, call: &abi::Call) -> Option<Result<*mut c_void, PluginFailure>> {
         let slot = self.table.prepare?;
         let mut state = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, call, &raw mut state) };
-        Some(outcome(failure).map(|()| state))
+        Some(result_from_error(failure).map(|()| state))
     }
 
     /// Does the work.
@@ -1051,11 +1063,11 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn run(&self, state: *mut c_void, call: &abi::Call) -> Result<(), Failure> {
-        let Some(slot) = self.table.run else { return Err(Failure::empty_slot("kernel", "run")) };
+    pub(crate) unsafe fn run(&self, state: *mut c_void, call: &abi::Call) -> Result<(), PluginFailure> {
+        let Some(slot) = self.table.run else { return Err(PluginFailure::empty_slot("kernel", "run")) };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, state, call) };
-        outcome(failure)
+        result_from_error(failure)
     }
 
     /// Frees a state.
@@ -1064,51 +1076,51 @@ impl KernelCalls {
     ///
     /// Handles are alive and the plugin's own, addresses are what the contract says they are.
     #[inline]
-    pub(crate) unsafe fn release(&self, state: *mut c_void) -> Option<Result<(), Failure>> {
+    pub(crate) unsafe fn release(&self, state: *mut c_void) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.release?;
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, state) };
-        Some(outcome(failure))
+        Some(result_from_error(failure))
     }
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::KernelTable {
+unsafe impl ForeignStruct for abi::KernelTable {
     const NAME: &'static str = "kernel";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::GraphValue {
+unsafe impl ForeignStruct for abi::GraphValue {
     const NAME: &'static str = "graph_value";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::GraphNode {
+unsafe impl ForeignStruct for abi::GraphNode {
     const NAME: &'static str = "graph_node";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::Graph {
+unsafe impl ForeignStruct for abi::Graph {
     const NAME: &'static str = "graph";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.
-unsafe impl Foreign for abi::LayerTable {
+unsafe impl ForeignStruct for abi::LayerTable {
     const NAME: &'static str = "layer";
     const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;
     const EMPTY: Self = Self::EMPTY;
 }
 
-impl Slots for abi::LayerTable {
-    fn empty_required(&self) -> Option<&'static str> {
+impl SlotTable for abi::LayerTable {
+    fn missing_required_slot(&self) -> Option<&'static str> {
         if self.wrap.is_none() {
             return Some("wrap");
         }
@@ -1118,7 +1130,7 @@ impl Slots for abi::LayerTable {
         None
     }
 
-    fn broken_pair(&self) -> Option<(&'static str, &'static str)> {
+    fn unpaired_slots(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 }
@@ -1162,8 +1174,8 @@ impl LayerCalls {
         plugin: &str,
         next_context: *mut c_void,
         next_table: *mut c_void,
-    ) -> Result<(*mut c_void, *mut c_void), Failure> {
-        let Some(slot) = self.table.wrap else { return Err(Failure::empty_slot("layer", "wrap")) };
+    ) -> Result<(*mut c_void, *mut c_void), PluginFailure> {
+        let Some(slot) = self.table.wrap else { return Err(PluginFailure::empty_slot("layer", "wrap")) };
         let mut wrapped_context = std::ptr::null_mut();
         let mut wrapped_table = std::ptr::null_mut();
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
@@ -1178,7 +1190,7 @@ impl LayerCalls {
                 &raw mut wrapped_table,
             )
         };
-        outcome(failure).map(|()| (wrapped_context, wrapped_table))
+        result_from_error(failure).map(|()| (wrapped_context, wrapped_table))
     }
 
     /// Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
@@ -1192,10 +1204,10 @@ impl LayerCalls {
         kind: abi::TableKind,
         wrapped_context: *mut c_void,
         wrapped_table: *mut c_void,
-    ) -> Result<(), Failure> {
-        let Some(slot) = self.table.unwrap else { return Err(Failure::empty_slot("layer", "unwrap")) };
+    ) -> Result<(), PluginFailure> {
+        let Some(slot) = self.table.unwrap else { return Err(PluginFailure::empty_slot("layer", "unwrap")) };
         // SAFETY: the context is the plugin's own; the caller vouches for handles and addresses.
         let failure = unsafe { slot(self.context, kind, wrapped_context, wrapped_table) };
-        outcome(failure)
+        result_from_error(failure)
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::start::start;
+use crate::startup::start_plugins;
 use crate::{
-    Config, ConfigError, Device, Environment, Failure, LoadReport, LogSink, PROBE_TIMEOUT, Plugin,
-    ProbeCommand, Silent,
+    ConfigError, HostConfig, HostEnvironment, LoadReport, LoadedPlugin, LogSink, PROBE_TIMEOUT, PluginDevice,
+    PluginFailure, ProbeCommand, SilentLogSink,
 };
 
 /// A plugin that is linked into the program.
 #[derive(Clone, Copy, Debug)]
-pub struct BuiltIn {
+pub struct BuiltInPlugin {
     /// What messages call it until it has said its name.
     pub name: &'static str,
     /// Its entry.
@@ -33,11 +33,11 @@ pub struct HostOptions {
     /// The plugin directories of the installed Python packages.
     pub wheels: Vec<PathBuf>,
     /// What the configuration files say.
-    pub config: Config,
+    pub config: HostConfig,
     /// What the process says.
-    pub environment: Environment,
+    pub environment: HostEnvironment,
     /// The plugins that are linked in. They come first, and no file that is found can take their names.
-    pub built_in: Vec<BuiltIn>,
+    pub built_in: Vec<BuiltInPlugin>,
     /// Files of plugins that are part of the program as much as those. Nobody judges them, for whoever can change them can
     /// change the program.
     pub bundled: Vec<PathBuf>,
@@ -52,14 +52,14 @@ pub struct HostOptions {
     /// Whether plugins are looked for in `paths` and nowhere else.
     pub(crate) is_for_one: bool,
     /// Layers that run already, in another host, and are put before the plugin, the outermost first.
-    pub(crate) around: Vec<Arc<Plugin>>,
+    pub(crate) around: Vec<Arc<LoadedPlugin>>,
     /// How many threads plugins may use together; as many as there are processors when `None`.
     pub threads: Option<NonZeroUsize>,
 }
 
 impl HostOptions {
     /// Options for a program that takes its plugins from where the configuration and the environment say.
-    pub fn new(program: impl Into<String>, config: Config, environment: Environment) -> Self {
+    pub fn new(program: impl Into<String>, config: HostConfig, environment: HostEnvironment) -> Self {
         Self {
             program: program.into(),
             paths: Vec::new(),
@@ -71,7 +71,7 @@ impl HostOptions {
             bundled: Vec::new(),
             layers: Vec::new(),
             probe: None,
-            log: Arc::new(Silent),
+            log: Arc::new(SilentLogSink),
             is_for_one: false,
             around: Vec::new(),
             threads: None,
@@ -80,19 +80,19 @@ impl HostOptions {
 
     /// The options of a host that takes this plugin and no other, behind the layers of the host that was started with these
     /// options.
-    pub fn for_one(&self, file: &Path, host: &Host) -> Self {
-        self.for_only(vec![file.to_owned()], Vec::new(), host)
+    pub fn for_one_file(&self, file: &Path, host: &Host) -> Self {
+        self.restricted_to(vec![file.to_owned()], Vec::new(), host)
     }
 
     /// The same for a plugin that is linked into the program.
-    pub fn for_built_in(&self, plugin: BuiltIn, host: &Host) -> Self {
-        self.for_only(Vec::new(), vec![plugin], host)
+    pub fn for_built_in(&self, plugin: BuiltInPlugin, host: &Host) -> Self {
+        self.restricted_to(Vec::new(), vec![plugin], host)
     }
 
-    fn for_only(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltIn>, host: &Host) -> Self {
+    fn restricted_to(&self, paths: Vec<PathBuf>, built_in: Vec<BuiltInPlugin>, host: &Host) -> Self {
         let mut options = self.clone();
         (options.paths, options.built_in, options.bundled) = (paths, built_in, Vec::new());
-        let mut around: Vec<Arc<Plugin>> = Vec::new();
+        let mut around: Vec<Arc<LoadedPlugin>> = Vec::new();
         for layer in self.layer_names().filter_map(|name| host.plugin(name)) {
             if layer.is_layer() && !around.iter().any(|known| Arc::ptr_eq(known, layer)) {
                 around.push(layer.clone());
@@ -117,7 +117,7 @@ impl HostOptions {
 
 /// `$XDG_CACHE_HOME`, or `~/.cache`; none in a program with more rights than its caller.
 fn cache_home(
-    environment: &Environment,
+    environment: &HostEnvironment,
     lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Option<PathBuf> {
     let absolute = |name: &str| lookup(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -132,7 +132,7 @@ fn cache_home(
 #[derive(Debug)]
 pub struct Host {
     /// In the order of precedence.
-    plugins: Vec<Arc<Plugin>>,
+    plugins: Vec<Arc<LoadedPlugin>>,
     report: LoadReport,
 }
 
@@ -140,7 +140,7 @@ impl Host {
     /// Finds, judges and loads plugins. A plugin that cannot be used is a row of the report and never a failure; a
     /// configuration that cannot be followed is one, since it may be what keeps a plugin out.
     pub fn start(options: &HostOptions) -> Result<Self, ConfigError> {
-        let (plugins, report) = start(options)?;
+        let (plugins, report) = start_plugins(options)?;
         Ok(Self { plugins, report })
     }
 
@@ -150,41 +150,41 @@ impl Host {
     }
 
     /// The plugins in use, in the order of precedence.
-    pub fn plugins(&self) -> &[Arc<Plugin>] {
+    pub fn plugins(&self) -> &[Arc<LoadedPlugin>] {
         &self.plugins
     }
 
     /// The plugin with this name.
-    pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
+    pub fn plugin(&self, name: &str) -> Option<&Arc<LoadedPlugin>> {
         self.plugins.iter().find(|plugin| plugin.info().name == name)
     }
 
     /// All devices, in the order of precedence of their plugins.
-    pub fn devices(&self) -> Vec<Device> {
-        let devices = |plugin: &Arc<Plugin>| {
+    pub fn devices(&self) -> Vec<PluginDevice> {
+        let devices = |plugin: &Arc<LoadedPlugin>| {
             let ids = plugin.device_ids().iter();
-            ids.filter_map(|id| Device::of(plugin, *id)).collect::<Vec<_>>()
+            ids.filter_map(|id| PluginDevice::from_plugin(plugin, *id)).collect::<Vec<_>>()
         };
         self.plugins.iter().flat_map(devices).collect()
     }
 
     /// The device that users name `type:id`, or `type` for the first of its type.
-    pub fn device(&self, name: &str) -> Option<Device> {
+    pub fn device(&self, name: &str) -> Option<PluginDevice> {
         let (device_type, id) = name.split_once(':').map_or((name, None), |(kind, id)| (kind, Some(id)));
-        let of_type = |plugin: &&Arc<Plugin>| plugin.info().device_type.as_deref() == Some(device_type);
+        let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
         let plugin = self.plugins.iter().find(of_type)?;
         let id = match id {
             Some(id) => id.parse().ok()?,
             None => *plugin.device_ids().first()?,
         };
-        Device::of(plugin, id)
+        PluginDevice::from_plugin(plugin, id)
     }
 
     /// Ends a plugin and takes it out of the process. Only a plugin that says it can be unloaded, and of which nothing
     /// is in use, is unloaded.
-    pub fn unload(&mut self, name: &str) -> Result<(), Failure> {
+    pub fn unload(&mut self, name: &str) -> Result<(), PluginFailure> {
         let refuse = |code, expected: &str, found: String| {
-            Err(Failure::new("host", code, format!("expected {expected}, found {found}")))
+            Err(PluginFailure::new("host", code, format!("expected {expected}, found {found}")))
         };
         let Some(index) = self.plugins.iter().position(|plugin| plugin.info().name == name) else {
             return refuse(abi::Code::NOT_FOUND, "the name of a loaded plugin", format!("`{name}`"));
@@ -195,7 +195,7 @@ impl Host {
             return refuse(abi::Code::PRECONDITION_NOT_MET, "a plugin that says it can be unloaded", found);
         }
         if Arc::get_mut(plugin).is_none() {
-            let live = plugin.live();
+            let live = plugin.live_handles();
             let found = format!(
                 "{live} and {} references to it in use; drop them first",
                 Arc::strong_count(plugin) - 1
@@ -205,8 +205,8 @@ impl Host {
         }
         drop(self.plugins.remove(index));
         self.report.plugins.retain(|report| match &report.outcome {
-            crate::Outcome::Loaded(loaded) => loaded.info.name != name,
-            crate::Outcome::Refused(_) => true,
+            crate::PluginOutcome::Loaded(loaded) => loaded.info.name != name,
+            crate::PluginOutcome::Refused(_) => true,
         });
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Finds, judges, loads, isolates and unloads plugins.
 //!
-//! A plugin's way is the order of the modules: [`search()`] finds files, [`judge()`] decides from a file and its manifest
-//! alone, [`probe()`] asks a file without a manifest in a child process, `load` opens what is left and checks what it
+//! A plugin's way is the order of the modules: [`search_plugins`] finds files, [`judge_candidate`] decides from a file and its manifest
+//! alone, [`probe_file`] asks a file without a manifest in a child process, `load` opens what is left and checks what it
 //! answers, and `device` is what a program then holds. [`Host::start`] goes that way for every plugin and keeps a
 //! [`Refusal`] for each one that does not come to its end.
 
@@ -19,39 +19,39 @@ mod refusal;
 mod report;
 mod search;
 mod services;
-mod start;
+mod startup;
 mod text;
 
-pub use config::{Config, ConfigError, Plugins};
+pub use config::{ConfigError, HostConfig, PluginsSection};
 pub use device::kernel::{CallServices, HostCall, KernelHandle, PreparedKernel};
-pub use device::live::Live;
-pub use device::memory::{Block, Span};
-pub use device::pinned::Pinned;
-pub use device::stream::{Event, Stream};
-pub use device::{Device, DeviceDescription, DeviceFlags, MemorySizes, MemoryStats};
-pub use environment::Environment;
-pub use host::{BuiltIn, Host, HostOptions};
-pub use judge::digest::{AllowList, Digest, NotADigest};
-pub use judge::elf::{Binding, Elf, Export, Links};
+pub use device::live_handles::LiveHandleCounts;
+pub use device::memory::{DeviceBlock, DeviceSpan};
+pub use device::pinned::PinnedHostMemory;
+pub use device::stream::{PluginEvent, PluginStream};
+pub use device::{DeviceDescription, DeviceFlags, MemorySizes, MemoryStats, PluginDevice};
+pub use environment::HostEnvironment;
+pub use host::{BuiltInPlugin, Host, HostOptions};
+pub use judge::digest::{AllowList, Digest, InvalidDigest};
+pub use judge::elf::{ExportedSymbol, LinkedLibraries, SharedObject, SymbolBinding};
 pub use judge::features::IsaFeatures;
-pub use judge::isa::Predicate;
-pub use judge::manifest::{Conformance, Kind, Manifest, Requirement};
-pub use judge::permissions::Identity;
+pub use judge::isa::IsaPredicate;
+pub use judge::manifest::{ConformanceRecord, PluginKind, PluginManifest, RequiredLibrary};
+pub use judge::permissions::ProcessIdentity;
 pub use judge::signature::TrustedKeys;
-pub use judge::sonames::Libraries;
-pub use judge::symbols::{ENTRY, check_symbols, pinning_symbols};
-pub use judge::variants::{group_variants, passed_over};
+pub use judge::sonames::LibrarySearch;
+pub use judge::symbols::{ENTRY_SYMBOL, check_symbols, pinning_symbols};
+pub use judge::variants::{group_variants, superseded_refusal};
 pub use judge::version::{ContractRange, Version, VersionRange};
-pub use judge::{JudgeContext, Judged, judge};
-pub use load::described::{DraftInfo, KernelInfo, OperandInfo, PluginInfo, SupportLevel};
+pub use judge::{JudgeContext, JudgedPlugin, judge_candidate};
 pub use load::negotiate::{HOST_CONTRACT, OLDEST_MINOR};
-pub use plugin::{Kernel, Plugin};
+pub use load::plugin_description::{DraftInfo, KernelInfo, OperandInfo, PluginInfo, SupportLevel};
+pub use plugin::{LoadedKernel, LoadedPlugin};
 pub use probe::child::probe_child_main;
-pub use probe::{PROBE_TIMEOUT, ProbeCommand, Probed, probe};
-pub use refusal::{Reason, Refusal};
-pub use report::{DeviceReport, LoadReport, LoadedPlugin, Outcome, PluginReport};
-pub use search::{Candidate, Found, Origin, places, search};
-pub use services::errors::{Code, ErrorFlags, Failure, FailureDetails, live_errors};
-pub use services::{LogLevel, LogSink, Silent};
-pub use text::clean::clean_text;
-pub use text::nearest::{did_you_mean, nearest};
+pub use probe::{PROBE_TIMEOUT, ProbeCommand, ProbeResult, probe_file};
+pub use refusal::{Refusal, RefusalReason};
+pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, PluginReport};
+pub use search::{PluginCandidate, PluginOrigin, SearchResult, search_places, search_plugins};
+pub use services::errors::{Code, ErrorFlags, FailureDetails, PluginFailure, live_errors};
+pub use services::{LogLevel, LogSink, SilentLogSink};
+pub use text::sanitize::sanitize_text;
+pub use text::suggestion::{did_you_mean, nearest_name};

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use libloading::os::unix::Library;
 use oarlock_abi as abi;
 
-use crate::device::live::{Live, LiveHandles};
+use crate::device::live_handles::{LiveHandleCounts, LiveHandles};
 use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
-use crate::load::device_list::{device_ids, visible};
-use crate::load::kernel_checks::{KernelRecord, kernels};
-use crate::load::layers::{Chain, Wrapper};
-use crate::load::validate::table;
-use crate::load::{InUse, Loaded, broken, failed};
-use crate::services::errors::outcome;
-use crate::services::{LogLevel, Services};
-use crate::{Environment, KernelInfo, Kind, PluginInfo, Refusal, clean_text};
+use crate::load::device_list::{device_ids, visible_devices};
+use crate::load::kernel_checks::{KernelRecord, check_kernels};
+use crate::load::layers::{LayerChain, LayerWrapper};
+use crate::load::validate::checked_table;
+use crate::load::{InUse, QueriedPlugin, breach_refusal, failure_refusal};
+use crate::services::errors::result_from_error;
+use crate::services::{LogLevel, PluginServices};
+use crate::{HostEnvironment, KernelInfo, PluginInfo, PluginKind, Refusal, sanitize_text};
 
 /// Callers for the tables a plugin brings, with the layers around them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct PluginCalls {
     /// Devices and their memory.
     pub(crate) core: Option<CoreCalls>,
     /// Streams and events.
@@ -33,7 +33,7 @@ pub(crate) struct Calls {
 
 /// One kernel: what it demands, and the caller for it. It is the plugin's, and lives no longer.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct LoadedKernel {
     /// What it does and demands.
     pub info: KernelInfo,
     /// How it is called.
@@ -41,60 +41,60 @@ pub struct Kernel {
 }
 
 /// A loaded plugin. It ends when the last handle on anything of it is dropped.
-pub struct Plugin {
+pub struct LoadedPlugin {
     info: PluginInfo,
     file: PathBuf,
-    pub(crate) calls: Calls,
-    kernels: Vec<Kernel>,
+    pub(crate) calls: PluginCalls,
+    kernels: Vec<LoadedKernel>,
     /// The devices that were readied.
     devices: Vec<u32>,
     notes: Vec<String>,
     is_initialized: bool,
     live: LiveHandles,
-    end: End,
-    wrappers: Vec<Wrapper>,
-    services: Arc<Services>,
+    end: UnloadHook,
+    wrappers: Vec<LayerWrapper>,
+    services: Arc<PluginServices>,
     library: Option<Library>,
     /// Other hosts may use the plugin once this is dropped, after all else.
     _in_use: InUse,
 }
 
 /// How a plugin is ended.
-struct End {
+struct UnloadHook {
     context: *mut std::ffi::c_void,
     unload: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> abi::Error>,
 }
 
 // SAFETY: the context is the plugin's own, whose functions may be called on any thread (rule T-1).
-unsafe impl Send for End {}
+unsafe impl Send for UnloadHook {}
 // SAFETY: as above.
-unsafe impl Sync for End {}
+unsafe impl Sync for UnloadHook {}
 
-impl Plugin {
+impl LoadedPlugin {
     /// Puts `layers` before the tables of a plugin that answered well, and starts it.
-    pub(crate) fn start(
+    pub(crate) fn start_plugin(
         path: &Path,
-        loaded: Loaded,
+        loaded: QueriedPlugin,
         layers: &[Arc<Self>],
-        environment: &Environment,
+        environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let Loaded { library, checked, services, in_use } = loaded;
+        let QueriedPlugin { library, checked, services, in_use } = loaded;
         let (plugin, notes) = (&checked.info.name, checked.notes);
-        let mut chain = Chain { layers, plugin, wrappers: Vec::new(), notes };
+        let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
         let tables = &checked.tables;
         macro_rules! caller {
             ($table:expr, $kind:ident, $calls:ident) => {
                 $table.map(|next| {
                     // SAFETY: a layer vouches for the table it hands back.
-                    let check = |wrapped| unsafe { table(wrapped) }.map(|table| table.unwrap_or(next));
-                    let (context, table) = chain.wrap(abi::TableKind::$kind, context, next, check);
+                    let check = |wrapped| unsafe { checked_table(wrapped) }.map(|table| table.unwrap_or(next));
+                    let (context, table) = chain.wrap_table(abi::TableKind::$kind, context, next, check);
                     // SAFETY: both are the plugin's or a layer's, and live as long as the plugin, which holds its layers.
                     unsafe { $calls::new(context, table) }
                 })
             };
         }
-        let calls = Calls {
+        let calls = PluginCalls {
             core: caller!(tables.core, CORE, CoreCalls),
             r#async: caller!(tables.r#async, ASYNC, AsyncCalls),
             // SAFETY: both are the plugin's.
@@ -102,20 +102,20 @@ impl Plugin {
         };
         let rows = match checked.kernels {
             Some(next) if !layers.is_empty() => {
-                wrapped_rows(&mut chain, context, next, &checked.info, checked.rows)
+                wrap_kernels(&mut chain, context, next, &checked.info, checked.rows)
             }
             _ => checked.rows,
         };
-        let Chain { wrappers, notes, .. } = chain;
+        let LayerChain { wrappers, notes, .. } = chain;
         let mut plugin = Self {
             file: path.to_path_buf(),
             calls,
-            kernels: rows.into_iter().map(kernel).collect(),
+            kernels: rows.into_iter().map(load_kernel).collect(),
             devices: Vec::new(),
             notes,
             is_initialized: false,
             live: LiveHandles::default(),
-            end: End { context, unload: checked.unload },
+            end: UnloadHook { context, unload: checked.unload },
             wrappers,
             services,
             library,
@@ -127,14 +127,15 @@ impl Plugin {
     }
 
     /// Readies the devices to show. One that fails is left out, and all failing is the plugin's failure.
-    fn start_devices(&mut self, environment: &Environment) -> Result<(), Refusal> {
+    fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
-        let failed = |failure| failed(&path, &failure);
+        let failed = |failure| failure_refusal(&path, &failure);
         core.initialize().transpose().map_err(failed)?;
         self.is_initialized = true;
-        let all = device_ids(&core).map_err(failed)?.map_err(|breach| broken(&path, &breach))?;
-        let (shown, notes) = visible(&all, self.info.visible_devices_variable.as_deref(), environment);
+        let all = device_ids(&core).map_err(failed)?.map_err(|breach| breach_refusal(&path, &breach))?;
+        let (shown, notes) =
+            visible_devices(&all, self.info.visible_devices_variable.as_deref(), environment);
         self.notes.extend(notes);
         let mut first_failure = None;
         for device in shown {
@@ -144,7 +145,7 @@ impl Plugin {
                     let device_type = self.info.device_type.as_deref().unwrap_or_default();
                     self.notes.push(format!(
                         "`{device_type}:{device}` cannot be used: {}",
-                        clean_text(&failure.to_string())
+                        sanitize_text(&failure.to_string())
                     ));
                     first_failure.get_or_insert(failure);
                 }
@@ -167,7 +168,7 @@ impl Plugin {
     }
 
     /// Callers for its tables. They hold no plugin, so only what does may have them.
-    pub(crate) fn calls(&self) -> &Calls {
+    pub(crate) fn table_calls(&self) -> &PluginCalls {
         &self.calls
     }
 
@@ -177,7 +178,7 @@ impl Plugin {
     }
 
     /// Its kernels.
-    pub fn kernels(&self) -> &[Kernel] {
+    pub fn kernels(&self) -> &[LoadedKernel] {
         &self.kernels
     }
 
@@ -194,7 +195,7 @@ impl Plugin {
     /// The names of the layers around it, the outermost first.
     pub(crate) fn layer_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for name in self.wrappers.iter().map(Wrapper::layer_name) {
+        for name in self.wrappers.iter().map(LayerWrapper::layer_name) {
             if !names.iter().any(|known| known == name) {
                 names.insert(0, name.to_owned());
             }
@@ -208,41 +209,41 @@ impl Plugin {
     }
 
     /// How many handles of each kind are in use.
-    pub fn live(&self) -> Live {
-        self.live.now()
+    pub fn live_handles(&self) -> LiveHandleCounts {
+        self.live.counts()
     }
 
-    pub(crate) fn handles(&self) -> &LiveHandles {
+    pub(crate) fn handle_counter(&self) -> &LiveHandles {
         &self.live
     }
 
-    pub(crate) fn warn(&self, message: &str) {
-        self.services.log(LogLevel::WARNING, message);
+    pub(crate) fn log_warning(&self, message: &str) {
+        self.services.log_message(LogLevel::WARNING, message);
     }
 
     /// Warns of options that the plugin did not ask for while it started. A layer may ask when it is put before the first plugin.
     pub(crate) fn warn_of_unknown_options(&self, is_layer_in_use: bool) {
-        if self.info.kind != Kind::Layer || is_layer_in_use {
-            self.services.unknown_options().iter().for_each(|told| self.warn(told));
+        if self.info.kind != PluginKind::Layer || is_layer_in_use {
+            self.services.unknown_options().iter().for_each(|told| self.log_warning(told));
         }
     }
 
     /// Notes that it is a layer that is put before others, which somebody asked for.
-    pub(crate) fn is_used_as_layer(&self) {
-        self.services.is_used_as_layer();
+    pub(crate) fn mark_used_as_layer(&self) {
+        self.services.mark_used_as_layer();
     }
 
     /// Reports a failure that nobody is there to return to.
-    fn note_failure(&self, what: &str, result: Result<(), crate::Failure>) {
+    fn note_failure(&self, what: &str, result: Result<(), crate::PluginFailure>) {
         if let Err(failure) = result {
-            self.warn(&format!("{what} failed while the plugin was ended: {failure}"));
+            self.log_warning(&format!("{what} failed while the plugin was ended: {failure}"));
         }
     }
 }
 
 /// The kernels as the layers hand them back; the plugin's own where they hand back nothing of use.
-fn wrapped_rows(
-    chain: &mut Chain<'_>,
+fn wrap_kernels(
+    chain: &mut LayerChain<'_>,
     context: *mut std::ffi::c_void,
     next: abi::KernelTable,
     info: &PluginInfo,
@@ -251,21 +252,21 @@ fn wrapped_rows(
     let device_type = info.device_type.as_deref();
     // SAFETY: a layer vouches for the table it hands back and for what that leads to.
     let check = |wrapped: *const abi::KernelTable| unsafe {
-        let table = crate::load::foreign::take_over(wrapped)?;
-        kernels(&table, device_type).map(|_| table)
+        let table = crate::load::foreign_struct::copy_struct(wrapped)?;
+        check_kernels(&table, device_type).map(|_| table)
     };
-    let (_, table) = chain.wrap(abi::TableKind::KERNEL, context, next, check);
+    let (_, table) = chain.wrap_table(abi::TableKind::KERNEL, context, next, check);
     // SAFETY: the table was checked, here or when the plugin was.
-    unsafe { kernels(&table, device_type) }.unwrap_or(own)
+    unsafe { check_kernels(&table, device_type) }.unwrap_or(own)
 }
 
-fn kernel(record: KernelRecord) -> Kernel {
+fn load_kernel(record: KernelRecord) -> LoadedKernel {
     let KernelRecord { info, kernel } = record;
     // SAFETY: the kernel and its context are what the plugin or a layer handed out, and live as long as it does.
-    Kernel { info, calls: unsafe { KernelCalls::new(kernel.context, kernel) } }
+    LoadedKernel { info, calls: unsafe { KernelCalls::new(kernel.context, kernel) } }
 }
 
-impl Drop for Plugin {
+impl Drop for LoadedPlugin {
     fn drop(&mut self) {
         if let Some(core) = self.calls.core {
             for device in self.devices.drain(..).collect::<Vec<_>>() {
@@ -281,7 +282,7 @@ impl Drop for Plugin {
         }
         let ended = match self.end.unload {
             // SAFETY: nothing of the plugin is in use any more.
-            Some(unload) => outcome(unsafe { unload(self.end.context) }),
+            Some(unload) => result_from_error(unsafe { unload(self.end.context) }),
             None => Ok(()),
         };
         let is_ended = ended.is_ok();
@@ -289,14 +290,14 @@ impl Drop for Plugin {
         match self.library.take() {
             Some(library) if self.info.unloadable && is_ended => drop(library),
             library => {
-                self.services.keep_for_ever();
+                self.services.leak_services();
                 std::mem::forget(library);
             }
         }
     }
 }
 
-impl fmt::Debug for Plugin {
+impl fmt::Debug for LoadedPlugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin").field("info", &self.info).field("file", &self.file).finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Reason {
+pub enum RefusalReason {
     /// The file or directory cannot be read.
     Unreadable,
     /// The path goes through a loop of symbolic links.
@@ -83,9 +83,9 @@ pub enum Reason {
 #[non_exhaustive]
 pub struct Refusal {
     /// What kind of refusal this is.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The file or directory it is about.
-    #[serde(serialize_with = "crate::text::paths::lossy")]
+    #[serde(serialize_with = "crate::text::paths::serialize_path")]
     pub file: PathBuf,
     /// What the host expected.
     pub expected: String,
@@ -98,7 +98,7 @@ pub struct Refusal {
 impl Refusal {
     /// Makes a refusal; `remedy` completes "to use this plugin, …".
     pub fn new(
-        reason: Reason,
+        reason: RefusalReason,
         file: impl AsRef<Path>,
         expected: impl Into<String>,
         found: impl Into<String>,

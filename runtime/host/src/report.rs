@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::{
-    Conformance, Digest, Host, Manifest, MemoryStats, Origin, PluginInfo, Reason, Refusal, SupportLevel,
+    ConformanceRecord, Digest, Host, MemoryStats, PluginInfo, PluginManifest, PluginOrigin, Refusal,
+    RefusalReason, SupportLevel,
 };
 
 /// What became of every plugin, in the order in which they were looked at.
@@ -20,22 +21,24 @@ pub struct LoadReport {
 
 impl LoadReport {
     /// The plugins that are in use.
-    pub fn loaded(&self) -> impl Iterator<Item = (&PluginReport, &LoadedPlugin)> {
+    pub fn loaded_plugins(&self) -> impl Iterator<Item = (&PluginReport, &LoadedPluginReport)> {
         self.plugins.iter().filter_map(|report| match &report.outcome {
-            Outcome::Loaded(loaded) => Some((report, loaded.as_ref())),
-            Outcome::Refused(_) => None,
+            PluginOutcome::Loaded(loaded) => Some((report, loaded.as_ref())),
+            PluginOutcome::Refused(_) => None,
         })
     }
 
     /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, those that the program brings
     /// itself, and variants for other processors are left out on purpose, as long as there is a variant for this one.
-    pub fn is_wrong(&self, refusal: &Refusal) -> bool {
+    pub fn is_fault(&self, refusal: &Refusal) -> bool {
         match refusal.reason {
-            Reason::Disabled | Reason::BetterVariant | Reason::PartOfProgram => false,
-            Reason::IsaUnsupported => {
-                let manifest = Manifest::read(&Manifest::path_beside(&refusal.file)).ok().flatten();
-                !manifest
-                    .is_some_and(|manifest| self.loaded().any(|(_, used)| used.info.name == manifest.name))
+            RefusalReason::Disabled | RefusalReason::BetterVariant | RefusalReason::PartOfProgram => false,
+            RefusalReason::IsaUnsupported => {
+                let manifest =
+                    PluginManifest::read_manifest(&PluginManifest::path_beside(&refusal.file)).ok().flatten();
+                !manifest.is_some_and(|manifest| {
+                    self.loaded_plugins().any(|(_, used)| used.info.name == manifest.name)
+                })
             }
             _ => true,
         }
@@ -55,10 +58,10 @@ impl LoadReport {
     }
 
     /// Why the others are not.
-    pub fn refused(&self) -> impl Iterator<Item = &Refusal> {
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.plugins.iter().filter_map(|report| match &report.outcome {
-            Outcome::Loaded(_) => None,
-            Outcome::Refused(refusal) => Some(refusal),
+            PluginOutcome::Loaded(_) => None,
+            PluginOutcome::Refused(refusal) => Some(refusal),
         })
     }
 }
@@ -67,13 +70,13 @@ impl LoadReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct PluginReport {
     /// The file, as it was asked for; for a plugin that is linked in, the program.
-    #[serde(serialize_with = "crate::text::paths::lossy")]
+    #[serde(serialize_with = "crate::text::paths::serialize_path")]
     pub file: PathBuf,
     /// Who asked for it; `None` for a part of the program, and for a place that could not be searched.
-    pub origin: Option<Origin>,
+    pub origin: Option<PluginOrigin>,
     /// Whether it is in use.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: PluginOutcome,
     /// What the user may want to know.
     pub notes: Vec<String>,
 }
@@ -81,16 +84,16 @@ pub struct PluginReport {
 /// Whether a plugin is in use.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum PluginOutcome {
     /// It is.
-    Loaded(Box<LoadedPlugin>),
+    Loaded(Box<LoadedPluginReport>),
     /// It is not, for this reason.
     Refused(Refusal),
 }
 
 /// A plugin in use.
 #[derive(Clone, Debug, Serialize)]
-pub struct LoadedPlugin {
+pub struct LoadedPluginReport {
     /// What it says of itself.
     #[serde(flatten)]
     pub info: PluginInfo,
@@ -101,11 +104,11 @@ pub struct LoadedPlugin {
     /// The layers around it, the outermost first.
     pub layers: Vec<String>,
     /// The last run of the conformance suite, by its manifest.
-    pub conformance: Option<Conformance>,
+    pub conformance: Option<ConformanceRecord>,
     /// The hash of its file.
     pub sha256: Option<Digest>,
     /// The file of the key that signed it.
-    #[serde(serialize_with = "crate::text::paths::lossy_if_any")]
+    #[serde(serialize_with = "crate::text::paths::serialize_optional_path")]
     pub signed_by: Option<PathBuf>,
 }
 
@@ -152,13 +155,14 @@ pub struct DeviceReport {
 
 impl DeviceReport {
     /// Asks a device what it is. What it fails to answer is noted and left open.
-    pub(crate) fn of(device: &crate::Device) -> Self {
+    pub(crate) fn from_device(device: &crate::PluginDevice) -> Self {
         let info = device.plugin().info();
         let mut problems = Vec::new();
-        let description = kept(device.describe(), &mut problems);
+        let description = ok_or_note(device.describe_device(), &mut problems);
         let flags = description.as_ref().map_or(crate::DeviceFlags(0), |description| description.flags);
-        let core = device.core();
-        let memory = kept(device.memory_stats(), &mut problems).map(|stats| stats.plausible(&mut problems));
+        let core = device.core_calls();
+        let memory =
+            ok_or_note(device.memory_stats(), &mut problems).map(|stats| stats.clamp_to_total(&mut problems));
         Self {
             device: device.to_string(),
             plugin: info.name.clone(),
@@ -168,9 +172,9 @@ impl DeviceReport {
             bus_id: description.as_ref().map_or_else(String::new, |d| d.bus_id.clone()),
             memory,
             compute_units: description.as_ref().and_then(|description| description.compute_units),
-            compute_capability: kept(device.compute_capability(), &mut problems).and_then(version),
-            runtime_version: kept(core.runtime_version(), &mut problems).and_then(version),
-            driver_version: kept(core.driver_version(), &mut problems).and_then(version),
+            compute_capability: ok_or_note(device.compute_capability(), &mut problems).and_then(version_text),
+            runtime_version: ok_or_note(core.runtime_version(), &mut problems).and_then(version_text),
+            driver_version: ok_or_note(core.driver_version(), &mut problems).and_then(version_text),
             profiles: info.profiles.clone(),
             support_level: info.support_level,
             support_note: info.support_note.clone(),
@@ -184,7 +188,7 @@ impl DeviceReport {
 
 impl MemoryStats {
     /// These numbers, with no more free than there is.
-    fn plausible(self, problems: &mut Vec<String>) -> Self {
+    fn clamp_to_total(self, problems: &mut Vec<String>) -> Self {
         let Self { total, free } = self;
         if free > total {
             problems.push(format!(
@@ -195,12 +199,12 @@ impl MemoryStats {
     }
 }
 
-fn kept<T>(result: Result<T, crate::Failure>, problems: &mut Vec<String>) -> Option<T> {
-    result.map_err(|failure| problems.push(crate::clean_text(&failure.to_string()))).ok()
+fn ok_or_note<T>(result: Result<T, crate::PluginFailure>, problems: &mut Vec<String>) -> Option<T> {
+    result.map_err(|failure| problems.push(crate::sanitize_text(&failure.to_string()))).ok()
 }
 
 /// A version with as many numbers as say something, but two at least; `None` when all are 0.
-fn version(version: oarlock_abi::Version) -> Option<String> {
+fn version_text(version: oarlock_abi::Version) -> Option<String> {
     let numbers = [version.major, version.minor, version.patch, version.build];
     let said = numbers.iter().rposition(|number| *number != 0)? + 1;
     Some(numbers[..said.max(2)].iter().map(u32::to_string).collect::<Vec<_>>().join("."))
@@ -209,7 +213,7 @@ fn version(version: oarlock_abi::Version) -> Option<String> {
 impl Host {
     /// Every device of every plugin.
     pub fn device_reports(&self) -> Vec<DeviceReport> {
-        self.devices().iter().map(DeviceReport::of).collect()
+        self.devices().iter().map(DeviceReport::from_device).collect()
     }
 }
 
@@ -221,14 +225,14 @@ mod tests {
     fn memory_never_has_more_free_than_there_is() {
         let mut problems = Vec::new();
         let sound = MemoryStats { total: 8, free: 8 };
-        assert_eq!((sound.plausible(&mut problems), problems.len()), (sound, 0));
-        assert_eq!(MemoryStats { total: 8, free: 9 }.plausible(&mut problems), sound);
+        assert_eq!((sound.clamp_to_total(&mut problems), problems.len()), (sound, 0));
+        assert_eq!(MemoryStats { total: 8, free: 9 }.clamp_to_total(&mut problems), sound);
         assert!(problems[0].contains('9'), "{problems:?}");
     }
 
     #[test]
     fn a_version_shows_what_it_says_and_an_unknown_one_nothing() {
-        let text = |major, minor, patch| version(oarlock_abi::Version { major, minor, patch, build: 0 });
+        let text = |major, minor, patch| version_text(oarlock_abi::Version { major, minor, patch, build: 0 });
         assert_eq!(text(12, 4, 1).as_deref(), Some("12.4.1"));
         assert_eq!(text(9, 0, 0).as_deref(), Some("9.0"));
         assert_eq!(text(0, 0, 0), None);

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::permissions::unreadable;
-use crate::{Config, Environment, Identity, Reason, Refusal};
+use crate::judge::permissions::unreadable_refusal;
+use crate::{HostConfig, HostEnvironment, ProcessIdentity, Refusal, RefusalReason};
 
 /// Who asked for a plugin. Earlier ones win where two provide the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum PluginOrigin {
     /// The program, by name.
     Explicit,
     /// A configuration file.
@@ -32,7 +32,7 @@ pub enum Origin {
     System,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PluginOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Explicit => "the program",
@@ -47,61 +47,79 @@ impl fmt::Display for Origin {
 
 /// A file that may be a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct PluginCandidate {
     /// Where it lies, as it was asked for.
     pub path: PathBuf,
     /// Who asked for it.
-    pub origin: Origin,
+    pub origin: PluginOrigin,
 }
 
 /// What a search found, and which places it could not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// The files to judge, in the order in which they take precedence.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<PluginCandidate>,
     /// The places that were asked for and could not be searched.
     pub refusals: Vec<Refusal>,
 }
 
 /// Where plugins are looked for, in the order of precedence: `explicit` paths, which may be relative, the places that the
 /// configuration and the environment name, the directories of the installed Python packages, and the usual ones.
-pub fn places(
+pub fn search_places(
     explicit: &[PathBuf],
     wheels: &[PathBuf],
-    config: &Config,
-    environment: &Environment,
-) -> Vec<(PathBuf, Origin)> {
+    config: &HostConfig,
+    environment: &HostEnvironment,
+) -> Vec<(PathBuf, PluginOrigin)> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let of_variable = environment.plugin_path.iter().flat_map(std::env::split_paths);
     let of_user = environment.data_home.iter().map(|home| home.join("oarlock/plugins"));
-    (explicit.iter().map(|path| (absolute(path), Origin::Explicit)))
-        .chain(config.plugins.paths.iter().map(|path| (path.clone(), Origin::Config)))
-        .chain(of_variable.map(|path| (path, Origin::Environment)))
-        .chain(wheels.iter().map(|path| (path.clone(), Origin::Wheel)))
-        .chain(of_user.map(|path| (path, Origin::User)))
-        .chain(system_directories().into_iter().map(|path| (path, Origin::System)))
+    (explicit.iter().map(|path| (absolute(path), PluginOrigin::Explicit)))
+        .chain(config.plugins.paths.iter().map(|path| (path.clone(), PluginOrigin::Config)))
+        .chain(of_variable.map(|path| (path, PluginOrigin::Environment)))
+        .chain(wheels.iter().map(|path| (path.clone(), PluginOrigin::Wheel)))
+        .chain(of_user.map(|path| (path, PluginOrigin::User)))
+        .chain(system_directories().into_iter().map(|path| (path, PluginOrigin::System)))
         .collect()
 }
 
-/// Lists the files that may be plugins in all [`places`].
-pub fn search(explicit: &[PathBuf], wheels: &[PathBuf], config: &Config, environment: &Environment) -> Found {
-    let mut search =
-        Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
-    for (path, origin) in places(explicit, wheels, config, environment) {
+/// Lists the files that may be plugins in all [`search_places`].
+pub fn search_plugins(
+    explicit: &[PathBuf],
+    wheels: &[PathBuf],
+    config: &HostConfig,
+    environment: &HostEnvironment,
+) -> SearchResult {
+    let mut search = PluginSearch {
+        identity: environment.identity,
+        found: SearchResult::default(),
+        seen: BTreeSet::new(),
+    };
+    for (path, origin) in search_places(explicit, wheels, config, environment) {
         match origin {
-            Origin::Explicit | Origin::Config | Origin::Environment => search.asked_for(&path, origin),
-            Origin::Wheel | Origin::User | Origin::System => search.usual(&path, origin),
+            PluginOrigin::Explicit | PluginOrigin::Config | PluginOrigin::Environment => {
+                search.add_requested(&path, origin);
+            }
+            PluginOrigin::Wheel | PluginOrigin::User | PluginOrigin::System => {
+                search.add_default(&path, origin);
+            }
         }
     }
     search.found
 }
 
 /// Lists the files that may be plugins in these places, which may be relative, and nowhere else.
-pub(crate) fn search_only(explicit: &[PathBuf], environment: &Environment) -> Found {
-    let mut search =
-        Search { identity: environment.identity, found: Found::default(), seen: BTreeSet::new() };
+pub(crate) fn search_only(explicit: &[PathBuf], environment: &HostEnvironment) -> SearchResult {
+    let mut search = PluginSearch {
+        identity: environment.identity,
+        found: SearchResult::default(),
+        seen: BTreeSet::new(),
+    };
     for path in explicit {
-        search.asked_for(&std::path::absolute(path).unwrap_or_else(|_| path.clone()), Origin::Explicit);
+        search.add_requested(
+            &std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+            PluginOrigin::Explicit,
+        );
     }
     search.found
 }
@@ -112,41 +130,41 @@ fn system_directories() -> [PathBuf; 3] {
     [multiarch.into(), "/usr/lib/oarlock/plugins".into(), "/usr/local/lib/oarlock/plugins".into()]
 }
 
-struct Search {
-    identity: Identity,
-    found: Found,
+struct PluginSearch {
+    identity: ProcessIdentity,
+    found: SearchResult,
     seen: BTreeSet<PathBuf>,
 }
 
-impl Search {
+impl PluginSearch {
     /// A place somebody named: that it is missing is worth telling.
-    fn asked_for(&mut self, path: &Path, origin: Origin) {
+    fn add_requested(&mut self, path: &Path, origin: PluginOrigin) {
         if path.is_relative() {
             let found = if path == Path::new("") { "an empty entry" } else { "a relative path" };
             let remedy = "write the whole path, from `/`";
             let expected = format!("an absolute path in {origin}");
-            self.found.refusals.push(Refusal::new(Reason::Unreadable, path, expected, found, remedy));
+            self.found.refusals.push(Refusal::new(RefusalReason::Unreadable, path, expected, found, remedy));
             return;
         }
         match path.metadata() {
-            Ok(metadata) if metadata.is_dir() => self.directory(path, origin),
-            Ok(_) => self.file(path.to_path_buf(), origin),
-            Err(error) => self.found.refusals.push(unreadable(path, &error)),
+            Ok(metadata) if metadata.is_dir() => self.add_directory(path, origin),
+            Ok(_) => self.add_file(path.to_path_buf(), origin),
+            Err(error) => self.found.refusals.push(unreadable_refusal(path, &error)),
         }
     }
 
     /// A place that need not exist.
-    fn usual(&mut self, path: &Path, origin: Origin) {
+    fn add_default(&mut self, path: &Path, origin: PluginOrigin) {
         let missing = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         };
         match path.metadata() {
             Err(error) if missing(&error) => {}
-            _ => self.asked_for(path, origin),
+            _ => self.add_requested(path, origin),
         }
     }
 
-    fn directory(&mut self, path: &Path, origin: Origin) {
+    fn add_directory(&mut self, path: &Path, origin: PluginOrigin) {
         // One refusal for the directory is clearer than one for each file in it.
         if let Err(refusal) = self.identity.check_directory(path) {
             self.found.refusals.push(refusal);
@@ -159,17 +177,17 @@ impl Search {
             Ok(mut files) => {
                 files.retain(|file| file.extension().is_some_and(|extension| extension == "so"));
                 files.sort();
-                files.into_iter().for_each(|file| self.file(file, origin));
+                files.into_iter().for_each(|file| self.add_file(file, origin));
             }
-            Err(error) => self.found.refusals.push(unreadable(path, &error)),
+            Err(error) => self.found.refusals.push(unreadable_refusal(path, &error)),
         }
     }
 
-    fn file(&mut self, path: PathBuf, origin: Origin) {
+    fn add_file(&mut self, path: PathBuf, origin: PluginOrigin) {
         // A path that leads nowhere is a candidate too, so that judging it can say why.
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if self.seen.insert(real) {
-            self.found.candidates.push(Candidate { path, origin });
+            self.found.candidates.push(PluginCandidate { path, origin });
         }
     }
 }
@@ -182,7 +200,7 @@ mod tests {
     use super::*;
 
     /// A private directory with one sub-directory for each name.
-    fn directories(names: &[&str]) -> tempfile::TempDir {
+    fn make_directories(names: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for name in names {
             fs::create_dir(root.path().join(name)).unwrap();
@@ -191,31 +209,31 @@ mod tests {
         root
     }
 
-    fn environment(plugin_path: &str, data_home: &Path, elevated: bool) -> Environment {
+    fn make_environment(plugin_path: &str, data_home: &Path, elevated: bool) -> HostEnvironment {
         let lookup = |name: &str| match name {
             "OARLOCK_PLUGIN_PATH" => Some(plugin_path.into()),
             "XDG_DATA_HOME" => Some(data_home.into()),
             _ => None,
         };
-        Environment::new(lookup, elevated, Identity::of_process())
+        HostEnvironment::new(lookup, elevated, ProcessIdentity::of_process())
     }
 
-    fn config(paths: &[&Path]) -> Config {
-        let mut config = Config::default();
+    fn make_config(paths: &[&Path]) -> HostConfig {
+        let mut config = HostConfig::default();
         config.plugins.paths = paths.iter().map(|path| path.to_path_buf()).collect();
         config
     }
 
     /// What was found outside the directories of the machine the test runs on.
-    fn names(found: &Found) -> Vec<(String, Origin)> {
+    fn found_names(found: &SearchResult) -> Vec<(String, PluginOrigin)> {
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-        let candidates = found.candidates.iter().filter(|candidate| candidate.origin != Origin::System);
+        let candidates = found.candidates.iter().filter(|candidate| candidate.origin != PluginOrigin::System);
         candidates.map(|candidate| (name(&candidate.path), candidate.origin)).collect()
     }
 
     #[test]
     fn places_are_searched_in_order_and_directories_by_name() {
-        let root = directories(&["api", "config", "env", "wheel", "data"]);
+        let root = make_directories(&["api", "config", "env", "wheel", "data"]);
         let at = |path: &str| root.path().join(path);
         fs::create_dir_all(at("data/oarlock/plugins")).unwrap();
         fs::set_permissions(at("data/oarlock"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -224,40 +242,46 @@ mod tests {
             fs::write(at(file), "").unwrap();
         }
         fs::write(at("data/oarlock/plugins/f.so"), "").unwrap();
-        let environment = environment(at("env").to_str().unwrap(), &at("data"), false);
-        let found = search(&[at("api")], &[at("wheel")], &config(&[&at("config")]), &environment);
+        let environment = make_environment(at("env").to_str().unwrap(), &at("data"), false);
+        let found =
+            search_plugins(&[at("api")], &[at("wheel")], &make_config(&[&at("config")]), &environment);
         let expected = [
-            ("a.so", Origin::Explicit),
-            ("b.so", Origin::Explicit),
-            ("c.so", Origin::Config),
-            ("d.so", Origin::Environment),
-            ("e.so", Origin::Wheel),
-            ("f.so", Origin::User),
+            ("a.so", PluginOrigin::Explicit),
+            ("b.so", PluginOrigin::Explicit),
+            ("c.so", PluginOrigin::Config),
+            ("d.so", PluginOrigin::Environment),
+            ("e.so", PluginOrigin::Wheel),
+            ("f.so", PluginOrigin::User),
         ];
-        assert_eq!(names(&found), expected.map(|(name, origin)| (name.to_owned(), origin)));
+        assert_eq!(found_names(&found), expected.map(|(name, origin)| (name.to_owned(), origin)));
         assert_eq!(found.refusals, []);
     }
 
     #[test]
     fn one_file_reached_twice_is_used_once_under_its_first_origin() {
-        let root = directories(&["a", "b"]);
+        let root = make_directories(&["a", "b"]);
         fs::write(root.path().join("a/x.so"), "").unwrap();
         symlink("../a/x.so", root.path().join("b/y.so")).unwrap();
         let paths = [root.path().join("b"), root.path().join("a")];
-        let found = search(&paths, &[], &config(&[&paths[1]]), &environment("", root.path(), false));
-        assert_eq!(names(&found), [("y.so".to_owned(), Origin::Explicit)]);
+        let found = search_plugins(
+            &paths,
+            &[],
+            &make_config(&[&paths[1]]),
+            &make_environment("", root.path(), false),
+        );
+        assert_eq!(found_names(&found), [("y.so".to_owned(), PluginOrigin::Explicit)]);
     }
 
     #[test]
     fn missing_relative_and_empty_entries_are_told_and_missing_usual_places_are_not() {
-        let root = directories(&[]);
+        let root = make_directories(&[]);
         let missing = root.path().join("none.so");
         let variable = format!("relative::{}", missing.display());
-        let found = search(
+        let found = search_plugins(
             std::slice::from_ref(&missing),
             std::slice::from_ref(&missing),
-            &config(&[Path::new("../x")]),
-            &environment(&variable, root.path(), false),
+            &make_config(&[Path::new("../x")]),
+            &make_environment(&variable, root.path(), false),
         );
         let told: Vec<&Path> = found.refusals.iter().map(|refusal| refusal.file.as_path()).collect();
         assert_eq!(told, [&missing, Path::new("../x"), Path::new("relative"), Path::new(""), &missing]);
@@ -265,22 +289,26 @@ mod tests {
 
     #[test]
     fn an_elevated_program_ignores_the_environment() {
-        let root = directories(&["env"]);
+        let root = make_directories(&["env"]);
         fs::write(root.path().join("env/x.so"), "").unwrap();
         let variable = root.path().join("env");
-        let environment = environment(variable.to_str().unwrap(), root.path(), true);
-        assert_eq!(names(&search(&[], &[], &Config::default(), &environment)), []);
+        let environment = make_environment(variable.to_str().unwrap(), root.path(), true);
+        assert_eq!(found_names(&search_plugins(&[], &[], &HostConfig::default(), &environment)), []);
     }
 
     #[test]
     fn a_directory_others_can_write_to_is_refused_once() {
-        let root = directories(&["open"]);
+        let root = make_directories(&["open"]);
         let open = root.path().join("open");
         fs::write(open.join("a.so"), "").unwrap();
         fs::write(open.join("b.so"), "").unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        let found = search(&[open], &[], &Config::default(), &environment("", root.path(), false));
-        assert_eq!(names(&found), []);
-        assert_eq!(found.refusals.iter().map(|r| r.reason).collect::<Vec<_>>(), [Reason::WritableByOthers]);
+        let found =
+            search_plugins(&[open], &[], &HostConfig::default(), &make_environment("", root.path(), false));
+        assert_eq!(found_names(&found), []);
+        assert_eq!(
+            found.refusals.iter().map(|r| r.reason).collect::<Vec<_>>(),
+            [RefusalReason::WritableByOthers]
+        );
     }
 }

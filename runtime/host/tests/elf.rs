@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oarlock_host::{Binding, ENTRY, Elf, Reason, check_symbols, pinning_symbols};
+use oarlock_host::{
+    ENTRY_SYMBOL, RefusalReason, SharedObject, SymbolBinding, check_symbols, pinning_symbols,
+};
 
 /// The smallest plugin there can be.
 const PLUGIN: &str = "int oarlock_plugin_query(void) { return 0; }";
@@ -28,7 +30,7 @@ extern "C" __attribute__((visibility("default"))) int oarlock_plugin_query() {
 }
 "#;
 
-fn build(directory: &Path, source: &str, command: &str) -> PathBuf {
+fn compile_to(directory: &Path, source: &str, command: &str) -> PathBuf {
     let mut words = command.split(' ');
     let compiler = words.next().unwrap();
     let extension = if compiler.ends_with("++") { "cpp" } else { "c" };
@@ -40,44 +42,45 @@ fn build(directory: &Path, source: &str, command: &str) -> PathBuf {
     output
 }
 
-fn compile(source: &str, command: &str) -> Vec<u8> {
+fn compile_bytes(source: &str, command: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
-    fs::read(build(directory.path(), source, command)).unwrap()
+    fs::read(compile_to(directory.path(), source, command)).unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<Elf, Reason> {
-    Elf::read(Path::new("/p/libplugin.so"), bytes).map_err(|refusal| refusal.reason)
+fn parse_elf(bytes: &[u8]) -> Result<SharedObject, RefusalReason> {
+    SharedObject::parse_bytes(Path::new("/p/libplugin.so"), bytes).map_err(|refusal| refusal.reason)
 }
 
-fn hygiene(elf: &Elf) -> Result<(), Reason> {
+fn check_hygiene(elf: &SharedObject) -> Result<(), RefusalReason> {
     check_symbols(Path::new("/p/libplugin.so"), elf).map_err(|refusal| refusal.reason)
 }
 
 #[test]
 fn a_c_plugin_exports_its_entry_under_every_hash_style_and_without_section_headers() {
     for style in ["gnu", "sysv", "both"] {
-        let bytes = compile(PLUGIN, &format!("cc -shared -fPIC -Wl,--no-as-needed,--hash-style={style}"));
-        let elf = read(&bytes).unwrap();
-        assert!(elf.exports(ENTRY), "{style}");
-        assert_eq!(hygiene(&elf), Ok(()), "{style}");
+        let bytes =
+            compile_bytes(PLUGIN, &format!("cc -shared -fPIC -Wl,--no-as-needed,--hash-style={style}"));
+        let elf = parse_elf(&bytes).unwrap();
+        assert!(elf.exports_symbol(ENTRY_SYMBOL), "{style}");
+        assert_eq!(check_hygiene(&elf), Ok(()), "{style}");
         assert_eq!(elf.links.needed, ["libc.so.6"], "{style}");
         let mut stripped = bytes;
         stripped[0x28..0x30].fill(0); // e_shoff
         stripped[0x3c..0x40].fill(0); // e_shnum and e_shstrndx
-        assert_eq!(read(&stripped), Ok(elf), "{style}");
+        assert_eq!(parse_elf(&stripped), Ok(elf), "{style}");
     }
 }
 
 #[test]
 fn links_are_read_as_the_linker_was_told() {
-    let elf = read(&compile(
+    let elf = parse_elf(&compile_bytes(
         PLUGIN,
         "cc -shared -fPIC -Wl,-soname,libx.so.1,--enable-new-dtags,-rpath,$ORIGIN/lib",
     ));
     let links = elf.unwrap().links;
     assert_eq!(links.soname.as_deref(), Some("libx.so.1"));
     assert_eq!((links.rpath, links.runpath.as_deref()), (None, Some("$ORIGIN/lib")));
-    let elf = read(&compile(PLUGIN, "cc -shared -fPIC -Wl,--disable-new-dtags,-rpath,/a:/b"));
+    let elf = parse_elf(&compile_bytes(PLUGIN, "cc -shared -fPIC -Wl,--disable-new-dtags,-rpath,/a:/b"));
     assert_eq!(elf.unwrap().links.rpath.as_deref(), Some("/a:/b"));
 }
 
@@ -87,47 +90,59 @@ fn a_version_node_is_no_leak_and_a_helper_is() {
     let map = directory.path().join("plugin.map");
     fs::write(&map, "NPU_1 { global: oarlock_plugin_query; local: *; };").unwrap();
     let source = format!("{PLUGIN} int helper(void) {{ return 1; }}");
-    let scripted = compile(&source, &format!("cc -shared -fPIC -Wl,--version-script={}", map.display()));
-    assert_eq!(hygiene(&read(&scripted).unwrap()), Ok(()));
-    assert_eq!(hygiene(&read(&compile(&source, "cc -shared -fPIC")).unwrap()), Err(Reason::SymbolLeak));
+    let scripted =
+        compile_bytes(&source, &format!("cc -shared -fPIC -Wl,--version-script={}", map.display()));
+    assert_eq!(check_hygiene(&parse_elf(&scripted).unwrap()), Ok(()));
+    assert_eq!(
+        check_hygiene(&parse_elf(&compile_bytes(&source, "cc -shared -fPIC")).unwrap()),
+        Err(RefusalReason::SymbolLeak)
+    );
 }
 
 #[test]
 fn a_host_symbol_is_refused_unless_it_is_weak() {
     let calls = "void oarlock_log(void); int oarlock_plugin_query(void) { oarlock_log(); return 0; }";
-    assert_eq!(hygiene(&read(&compile(calls, "cc -shared -fPIC")).unwrap()), Err(Reason::HostSymbolImported));
-    let weak = "__attribute__((weak)) void oarlock_log(void); int oarlock_plugin_query(void) { return !oarlock_log; }";
-    assert_eq!(hygiene(&read(&compile(weak, "cc -shared -fPIC")).unwrap()), Ok(()));
     assert_eq!(
-        hygiene(&read(&compile("int other;", "cc -shared -fPIC")).unwrap()),
-        Err(Reason::EntryMissing)
+        check_hygiene(&parse_elf(&compile_bytes(calls, "cc -shared -fPIC")).unwrap()),
+        Err(RefusalReason::HostSymbolImported)
+    );
+    let weak = "__attribute__((weak)) void oarlock_log(void); int oarlock_plugin_query(void) { return !oarlock_log; }";
+    assert_eq!(check_hygiene(&parse_elf(&compile_bytes(weak, "cc -shared -fPIC")).unwrap()), Ok(()));
+    assert_eq!(
+        check_hygiene(&parse_elf(&compile_bytes("int other;", "cc -shared -fPIC")).unwrap()),
+        Err(RefusalReason::EntryMissing)
     );
 }
 
 #[test]
 fn a_cpp_plugin_passes_with_hidden_visibility_and_leaks_without() {
     for level in ["-O0", "-O2"] {
-        let hidden =
-            read(&compile(TIDY_CPP, &format!("c++ -std=c++17 {level} -fvisibility=hidden -shared -fPIC")));
-        assert_eq!(hygiene(&hidden.unwrap()), Ok(()), "{level}");
+        let hidden = parse_elf(&compile_bytes(
+            TIDY_CPP,
+            &format!("c++ -std=c++17 {level} -fvisibility=hidden -shared -fPIC"),
+        ));
+        assert_eq!(check_hygiene(&hidden.unwrap()), Ok(()), "{level}");
     }
-    let leaky = read(&compile(TIDY_CPP, "c++ -std=c++17 -O0 -shared -fPIC"));
-    assert_eq!(hygiene(&leaky.unwrap()), Err(Reason::SymbolLeak));
+    let leaky = parse_elf(&compile_bytes(TIDY_CPP, "c++ -std=c++17 -O0 -shared -fPIC"));
+    assert_eq!(check_hygiene(&leaky.unwrap()), Err(RefusalReason::SymbolLeak));
     let whole_library = "c++ -std=c++17 -fvisibility=hidden -static-libstdc++ -static-libgcc -shared -fPIC";
-    assert_eq!(hygiene(&read(&compile(TIDY_CPP, whole_library)).unwrap()), Err(Reason::SymbolLeak));
-    let excluded = read(&compile(TIDY_CPP, &format!("{whole_library} -Wl,--exclude-libs,ALL")));
-    assert_eq!(hygiene(&excluded.unwrap()), Ok(()));
+    assert_eq!(
+        check_hygiene(&parse_elf(&compile_bytes(TIDY_CPP, whole_library)).unwrap()),
+        Err(RefusalReason::SymbolLeak)
+    );
+    let excluded = parse_elf(&compile_bytes(TIDY_CPP, &format!("{whole_library} -Wl,--exclude-libs,ALL")));
+    assert_eq!(check_hygiene(&excluded.unwrap()), Ok(()));
 }
 
 #[test]
 fn a_symbol_that_pins_the_plugin_is_told_from_the_others() {
     let source = "template<class T> struct S { static int x; }; template<class T> int S<T>::x;\n\
                   extern \"C\" int oarlock_plugin_query() { return S<int>::x; }";
-    let unique = read(&compile(source, "g++ -shared -fPIC -fgnu-unique")).unwrap();
+    let unique = parse_elf(&compile_bytes(source, "g++ -shared -fPIC -fgnu-unique")).unwrap();
     assert_eq!(pinning_symbols(&unique), ["_ZN1SIiE1xE"]);
-    let weak = read(&compile(source, "g++ -shared -fPIC -fno-gnu-unique")).unwrap();
+    let weak = parse_elf(&compile_bytes(source, "g++ -shared -fPIC -fno-gnu-unique")).unwrap();
     assert_eq!(pinning_symbols(&weak), [""; 0]);
-    assert!(weak.exports.iter().any(|export| export.binding == Binding::Weak));
+    assert!(weak.exports.iter().any(|export| export.binding == SymbolBinding::Weak));
 }
 
 #[test]
@@ -145,37 +160,41 @@ fn a_rust_plugin_exports_its_entry_alone() {
         .current_dir(&directory)
         .status();
     assert!(status.unwrap().success());
-    assert_eq!(hygiene(&read(&fs::read(output).unwrap()).unwrap()), Ok(()));
+    assert_eq!(check_hygiene(&parse_elf(&fs::read(output).unwrap()).unwrap()), Ok(()));
 }
 
 #[test]
 fn every_kind_of_file_that_is_no_plugin_has_its_own_reason() {
-    let bytes = compile(PLUGIN, "cc -shared -fPIC");
+    let bytes = compile_bytes(PLUGIN, "cc -shared -fPIC");
     let changed = |at: usize, value: &[u8]| {
         let mut bytes = bytes.clone();
         bytes[at..at + value.len()].copy_from_slice(value);
-        read(&bytes).unwrap_err()
+        parse_elf(&bytes).unwrap_err()
     };
-    assert_eq!(read(b""), Err(Reason::Empty));
-    assert_eq!(read(b"\x7fE"), Err(Reason::Truncated));
-    assert_eq!(read(&bytes[..40]), Err(Reason::Truncated));
-    assert_eq!(read(&bytes[..bytes.len() / 2]), Err(Reason::Truncated));
-    assert_eq!(read(&bytes[..bytes.len() - 1]), Err(Reason::Truncated));
-    assert_eq!(read(b"#!/bin/sh\nexit 0\n padding"), Err(Reason::NotASharedObject));
-    assert_eq!(read(b"no"), Err(Reason::NotASharedObject));
-    assert_eq!(changed(4, &[1]), Reason::WrongArchitecture); // 32-bit
-    assert_eq!(changed(5, &[3 - bytes[5]]), Reason::WrongArchitecture); // byte order
-    assert_eq!(changed(7, &[9]), Reason::WrongArchitecture); // FreeBSD
-    assert_eq!(changed(18, &8_u16.to_ne_bytes()), Reason::WrongArchitecture); // MIPS
+    assert_eq!(parse_elf(b""), Err(RefusalReason::Empty));
+    assert_eq!(parse_elf(b"\x7fE"), Err(RefusalReason::Truncated));
+    assert_eq!(parse_elf(&bytes[..40]), Err(RefusalReason::Truncated));
+    assert_eq!(parse_elf(&bytes[..bytes.len() / 2]), Err(RefusalReason::Truncated));
+    assert_eq!(parse_elf(&bytes[..bytes.len() - 1]), Err(RefusalReason::Truncated));
+    assert_eq!(parse_elf(b"#!/bin/sh\nexit 0\n padding"), Err(RefusalReason::NotASharedObject));
+    assert_eq!(parse_elf(b"no"), Err(RefusalReason::NotASharedObject));
+    assert_eq!(changed(4, &[1]), RefusalReason::WrongArchitecture); // 32-bit
+    assert_eq!(changed(5, &[3 - bytes[5]]), RefusalReason::WrongArchitecture); // byte order
+    assert_eq!(changed(7, &[9]), RefusalReason::WrongArchitecture); // FreeBSD
+    assert_eq!(changed(18, &8_u16.to_ne_bytes()), RefusalReason::WrongArchitecture); // MIPS
     let program = format!("{PLUGIN} int main(void) {{ return 0; }}");
     for command in ["cc -fPIE -pie", "cc -fno-PIE -no-pie", "cc -c"] {
-        assert_eq!(read(&compile(&program, command)), Err(Reason::NotASharedObject), "{command}");
+        assert_eq!(
+            parse_elf(&compile_bytes(&program, command)),
+            Err(RefusalReason::NotASharedObject),
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn any_bytes_give_symbols_or_a_refusal() {
-    let whole = compile(TIDY_CPP, "c++ -std=c++17 -O0 -shared -fPIC");
+    let whole = compile_bytes(TIDY_CPP, "c++ -std=c++17 -O0 -shared -fPIC");
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move |below: usize| {
         state ^= state << 13;
@@ -184,7 +203,7 @@ fn any_bytes_give_symbols_or_a_refusal() {
         usize::try_from(state % below as u64).unwrap()
     };
     // Small files come from the compiler too, and their tables lie where most changes hit.
-    let small = compile(PLUGIN, "cc -shared -fPIC -nostdlib -s");
+    let small = compile_bytes(PLUGIN, "cc -shared -fPIC -nostdlib -s");
     for round in 0..6000 {
         let mut bytes = if round % 10 == 0 { whole.clone() } else { small.clone() };
         // Most changes go to the headers and to the tables at the start.
@@ -196,11 +215,11 @@ fn any_bytes_give_symbols_or_a_refusal() {
         if random(4) == 0 {
             bytes.truncate(random(bytes.len()));
         }
-        if let Ok(elf) = read(&bytes) {
-            let _ = hygiene(&elf);
+        if let Ok(elf) = parse_elf(&bytes) {
+            let _ = check_hygiene(&elf);
         }
     }
     for length in 0..small.len() {
-        assert!(read(&small[..length]).is_err(), "{length}");
+        assert!(parse_elf(&small[..length]).is_err(), "{length}");
     }
 }

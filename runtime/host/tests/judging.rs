@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oarlock_host::{
-    Candidate, Config, Digest, Environment, Identity, JudgeContext, Judged, Origin, Reason, Refusal,
-    group_variants, judge, passed_over,
+    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, PluginCandidate, PluginOrigin,
+    ProcessIdentity, Refusal, RefusalReason, group_variants, judge_candidate, superseded_refusal,
 };
 
 /// A directory for plugins.
-struct Directory(tempfile::TempDir);
+struct JudgingDirectory(tempfile::TempDir);
 
-impl Directory {
+impl JudgingDirectory {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -26,16 +26,16 @@ impl Directory {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    fn write_file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         fs::write(self.path(name), content).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o644)).unwrap();
         self.path(name)
     }
 
     /// Compiles a plugin with the entry and `more`.
-    fn plugin(&self, name: &str, more: &str, arguments: &[&str]) -> PathBuf {
+    fn compile_plugin(&self, name: &str, more: &str, arguments: &[&str]) -> PathBuf {
         let source =
-            self.write("source.c", format!("int oarlock_plugin_query(void) {{ return 0; }}\n{more}"));
+            self.write_file("source.c", format!("int oarlock_plugin_query(void) {{ return 0; }}\n{more}"));
         let output = self.path(name);
         let status = Command::new("cc")
             .args(["-shared", "-fPIC", "-o"])
@@ -49,7 +49,7 @@ impl Directory {
     }
 
     /// Writes the manifest of `libnpu.so`-like `library`, with `more` lines.
-    fn manifest(&self, library: &str, name: &str, more: &str) {
+    fn write_manifest(&self, library: &str, name: &str, more: &str) {
         let architecture = format!("{}-linux", std::env::consts::ARCH);
         let architecture = if more.contains("architecture") {
             String::new()
@@ -60,159 +60,178 @@ impl Directory {
         let text = format!(
             "name = '{name}'\nversion = '1.0'\nkind = 'kernels'\n{architecture}\n{contract}\n{more}\n"
         );
-        self.write(&library.replace(".so", ".oarlock.toml"), text);
+        self.write_file(&library.replace(".so", ".oarlock.toml"), text);
     }
 }
 
-fn context(config: &str) -> JudgeContext {
-    let config = Config::parse(Path::new("/test.toml"), config.as_bytes()).unwrap();
-    let environment = Environment::new(|_| None, false, Identity::of_process());
+fn judge_context(config: &str) -> JudgeContext {
+    let config = HostConfig::parse_file(Path::new("/test.toml"), config.as_bytes()).unwrap();
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
     JudgeContext::new(&config, &environment, "1.1..1.3".parse().unwrap()).unwrap()
 }
 
-fn candidate(path: PathBuf, origin: Origin) -> Candidate {
-    Candidate { path, origin }
+fn make_candidate(path: PathBuf, origin: PluginOrigin) -> PluginCandidate {
+    PluginCandidate { path, origin }
 }
 
-fn judged(path: PathBuf, config: &str) -> Result<Judged, Refusal> {
-    judge(candidate(path, Origin::Explicit), &context(config))
+fn judge_path(path: PathBuf, config: &str) -> Result<JudgedPlugin, Refusal> {
+    judge_candidate(make_candidate(path, PluginOrigin::Explicit), &judge_context(config))
 }
 
-fn reason(path: PathBuf, config: &str) -> Reason {
-    judged(path, config).unwrap_err().reason
+fn refusal_reason(path: PathBuf, config: &str) -> RefusalReason {
+    judge_path(path, config).unwrap_err().reason
 }
 
 #[test]
 fn a_good_plugin_passes_with_and_without_a_manifest() {
-    let directory = Directory::new();
-    let path = directory.plugin("libnpu.so", "", &[]);
-    let bare = judged(path.clone(), "").unwrap();
+    let directory = JudgingDirectory::new();
+    let path = directory.compile_plugin("libnpu.so", "", &[]);
+    let bare = judge_path(path.clone(), "").unwrap();
     assert!(bare.manifest.is_none());
-    assert_eq!(bare.digest, Digest::of(&fs::read(&path).unwrap()));
-    directory.manifest("libnpu.so", "npu", &format!("sha256 = '{}'\nunloadable = true", bare.digest));
-    assert_eq!(judged(path, "").unwrap().manifest.unwrap().name, "npu");
+    assert_eq!(bare.digest, Digest::hash_bytes(&fs::read(&path).unwrap()));
+    directory.write_manifest("libnpu.so", "npu", &format!("sha256 = '{}'\nunloadable = true", bare.digest));
+    assert_eq!(judge_path(path, "").unwrap().manifest.unwrap().name, "npu");
 }
 
 #[test]
 fn the_manifest_decides_before_the_file_is_read() {
-    let directory = Directory::new();
+    let directory = JudgingDirectory::new();
     // Not even an ELF file: whatever is refused here was refused by the manifest.
-    let path = directory.write("libnpu.so", "");
+    let path = directory.write_file("libnpu.so", "");
     let refused = |more: &str| {
-        directory.manifest("libnpu.so", "npu", more);
-        judged(path.clone(), "").unwrap_err()
+        directory.write_manifest("libnpu.so", "npu", more);
+        judge_path(path.clone(), "").unwrap_err()
     };
-    assert_eq!(refused("").reason, Reason::Empty);
-    assert_eq!(refused("architecture = 'vax-vms'").reason, Reason::WrongArchitecture);
-    assert_eq!(refused("isa = '!(a_feature'").reason, Reason::ManifestInvalid);
+    assert_eq!(refused("").reason, RefusalReason::Empty);
+    assert_eq!(refused("architecture = 'vax-vms'").reason, RefusalReason::WrongArchitecture);
+    assert_eq!(refused("isa = '!(a_feature'").reason, RefusalReason::ManifestInvalid);
     let too_new = refused("contract = '1.4..1.9'\npackage = 'oarlock-npu'");
-    assert_eq!((too_new.reason, too_new.remedy.as_str()), (Reason::ContractVersion, "update `oarlock`"));
+    assert_eq!(
+        (too_new.reason, too_new.remedy.as_str()),
+        (RefusalReason::ContractVersion, "update `oarlock`")
+    );
     assert!(
         too_new.to_string().contains("1.1..1.3") && too_new.to_string().contains("1.4..1.9"),
         "{too_new}"
     );
     let too_old = refused("contract = '1.0..1.0'\npackage = 'oarlock-npu'");
-    assert_eq!((too_old.reason, too_old.remedy.as_str()), (Reason::ContractVersion, "update `oarlock-npu`"));
+    assert_eq!(
+        (too_old.reason, too_old.remedy.as_str()),
+        (RefusalReason::ContractVersion, "update `oarlock-npu`")
+    );
     let name = if cfg!(target_arch = "x86_64") { "!sse3" } else { "!neon" };
-    assert_eq!(refused(&format!("isa = '{name}'")).reason, Reason::IsaUnsupported);
+    assert_eq!(refused(&format!("isa = '{name}'")).reason, RefusalReason::IsaUnsupported);
 }
 
 #[test]
 fn a_manifest_that_lies_is_found_out() {
-    let directory = Directory::new();
-    let path = directory.plugin("libnpu.so", "", &[]);
-    directory.manifest("libnpu.so", "npu", &format!("sha256 = '{}'", Digest::of(b"another")));
-    assert_eq!(reason(path.clone(), ""), Reason::HashMismatch);
-    directory.manifest("libnpu.so", "npu", "[[requires]]\nsoname = 'libnone.so.7'\npackage = 'none-runtime'");
-    let refusal = judged(path.clone(), "").unwrap_err();
-    assert_eq!(refusal.reason, Reason::SonameMissing);
+    let directory = JudgingDirectory::new();
+    let path = directory.compile_plugin("libnpu.so", "", &[]);
+    directory.write_manifest("libnpu.so", "npu", &format!("sha256 = '{}'", Digest::hash_bytes(b"another")));
+    assert_eq!(refusal_reason(path.clone(), ""), RefusalReason::HashMismatch);
+    directory.write_manifest(
+        "libnpu.so",
+        "npu",
+        "[[requires]]\nsoname = 'libnone.so.7'\npackage = 'none-runtime'",
+    );
+    let refusal = judge_path(path.clone(), "").unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::SonameMissing);
     assert_eq!(refusal.remedy, "install or update the package `none-runtime`");
-    directory.manifest("libnpu.so", "npu", "[[requires]]\nsoname = 'libnone.so.7'\noptional = true");
-    assert_eq!(judged(path.clone(), "").unwrap().notes.len(), 1);
+    directory.write_manifest("libnpu.so", "npu", "[[requires]]\nsoname = 'libnone.so.7'\noptional = true");
+    assert_eq!(judge_path(path.clone(), "").unwrap().notes.len(), 1);
     let manifest = directory.path("libnpu.oarlock.toml");
     fs::set_permissions(&manifest, fs::Permissions::from_mode(0o666)).unwrap();
-    assert_eq!(judged(path, "").unwrap_err().file, manifest);
+    assert_eq!(judge_path(path, "").unwrap_err().file, manifest);
 }
 
 #[test]
 fn the_configuration_disables_allows_and_requires() {
-    let directory = Directory::new();
-    let path = directory.plugin("libnpu.so", "", &[]);
-    directory.manifest("libnpu.so", "npu", "");
-    assert_eq!(reason(path.clone(), "[plugins]\ndisable = ['n*u']"), Reason::Disabled);
-    assert_eq!(reason(path.clone(), "[plugins]\ndisable = ['libnpu.so']"), Reason::Disabled);
-    let other = Digest::of(b"other");
-    assert_eq!(reason(path.clone(), &format!("[plugins]\nallow = ['{other}']")), Reason::NotAllowed);
-    let own = Digest::of(&fs::read(&path).unwrap());
-    assert!(judged(path.clone(), &format!("[plugins]\nallow = ['{other}', 'sha256:{own}']")).is_ok());
-    assert_eq!(reason(path, "[plugins]\nrequire_signature = true"), Reason::SignatureMissing);
+    let directory = JudgingDirectory::new();
+    let path = directory.compile_plugin("libnpu.so", "", &[]);
+    directory.write_manifest("libnpu.so", "npu", "");
+    assert_eq!(refusal_reason(path.clone(), "[plugins]\ndisable = ['n*u']"), RefusalReason::Disabled);
+    assert_eq!(refusal_reason(path.clone(), "[plugins]\ndisable = ['libnpu.so']"), RefusalReason::Disabled);
+    let other = Digest::hash_bytes(b"other");
+    assert_eq!(
+        refusal_reason(path.clone(), &format!("[plugins]\nallow = ['{other}']")),
+        RefusalReason::NotAllowed
+    );
+    let own = Digest::hash_bytes(&fs::read(&path).unwrap());
+    assert!(judge_path(path.clone(), &format!("[plugins]\nallow = ['{other}', 'sha256:{own}']")).is_ok());
+    assert_eq!(refusal_reason(path, "[plugins]\nrequire_signature = true"), RefusalReason::SignatureMissing);
 }
 
 #[test]
 fn symbols_sanitizers_and_libraries_are_judged() {
-    let directory = Directory::new();
-    let of = |more: &str, arguments: &[&str]| reason(directory.plugin("libnpu.so", more, arguments), "");
-    assert_eq!(of("int leak;", &[]), Reason::SymbolLeak);
-    assert_eq!(of("", &["-Doarlock_plugin_query=other"]), Reason::EntryMissing);
+    let directory = JudgingDirectory::new();
+    let of = |more: &str, arguments: &[&str]| {
+        refusal_reason(directory.compile_plugin("libnpu.so", more, arguments), "")
+    };
+    assert_eq!(of("int leak;", &[]), RefusalReason::SymbolLeak);
+    assert_eq!(of("", &["-Doarlock_plugin_query=other"]), RefusalReason::EntryMissing);
     // Only the mark an instrumented object carries, so that the test needs no sanitizer installed.
     let mark = "extern void __asan_init(void); __attribute__((constructor)) static void start(void) { __asan_init(); }";
-    assert_eq!(of(mark, &[]), Reason::SanitizerMismatch);
-    let library = directory.plugin("libgone.so.1", "", &["-Wl,-soname,libgone.so.1"]);
-    let plugin = directory.plugin("libnpu.so", "", &["-Wl,--no-as-needed", library.to_str().unwrap()]);
+    assert_eq!(of(mark, &[]), RefusalReason::SanitizerMismatch);
+    let library = directory.compile_plugin("libgone.so.1", "", &["-Wl,-soname,libgone.so.1"]);
+    let plugin =
+        directory.compile_plugin("libnpu.so", "", &["-Wl,--no-as-needed", library.to_str().unwrap()]);
     fs::remove_file(library).unwrap();
-    assert_eq!(reason(plugin, ""), Reason::SonameMissing);
+    assert_eq!(refusal_reason(plugin, ""), RefusalReason::SonameMissing);
 }
 
 #[test]
 fn variants_are_put_in_order_and_each_that_is_passed_over_knows_why() {
-    let directory = Directory::new();
+    let directory = JudgingDirectory::new();
     let base = if cfg!(target_arch = "x86_64") { "sse3" } else { "neon" };
     let mut all = Vec::new();
     for (name, isa, origin) in [
-        ("liba.so", "", Origin::Explicit),
-        ("libb.so", base, Origin::Explicit),
-        ("libc.so", base, Origin::Explicit),
-        ("libd.so", base, Origin::System),
+        ("liba.so", "", PluginOrigin::Explicit),
+        ("libb.so", base, PluginOrigin::Explicit),
+        ("libc.so", base, PluginOrigin::Explicit),
+        ("libd.so", base, PluginOrigin::System),
     ] {
-        let path = directory.plugin(name, "", &[]);
-        directory.manifest(
+        let path = directory.compile_plugin(name, "", &[]);
+        directory.write_manifest(
             name,
             "npu",
             &if isa.is_empty() { String::new() } else { format!("isa = '{isa}'") },
         );
-        all.push(judge(candidate(path, origin), &context("")).unwrap());
+        all.push(judge_candidate(make_candidate(path, origin), &judge_context("")).unwrap());
     }
     let groups = group_variants(all);
     assert_eq!(groups.len(), 1);
     let order: Vec<_> = groups[0].iter().map(|file| file.candidate.path.file_name().unwrap()).collect();
     assert_eq!(order, ["libb.so", "libc.so", "liba.so", "libd.so"]);
-    let reasons: Vec<Reason> =
-        groups[0].iter().skip(1).map(|file| passed_over(file, &groups[0][0]).reason).collect();
-    assert_eq!(reasons, [Reason::Duplicate, Reason::BetterVariant, Reason::Duplicate]);
+    let reasons: Vec<RefusalReason> =
+        groups[0].iter().skip(1).map(|file| superseded_refusal(file, &groups[0][0]).reason).collect();
+    assert_eq!(reasons, [RefusalReason::Duplicate, RefusalReason::BetterVariant, RefusalReason::Duplicate]);
 }
 
 #[test]
 fn a_file_too_large_to_be_a_plugin_is_refused_by_its_size_and_a_pipe_is_not_waited_for() {
-    let directory = Directory::new();
-    let large = directory.write("liblarge.so", "");
+    let directory = JudgingDirectory::new();
+    let large = directory.write_file("liblarge.so", "");
     fs::OpenOptions::new().write(true).open(&large).unwrap().set_len(4 << 30).unwrap();
-    let refusal = judged(large, "").unwrap_err();
-    assert_eq!((refusal.reason, refusal.found.as_str()), (Reason::NotASharedObject, "4294967296 bytes"));
-    let path = directory.plugin("libnpu.so", "", &[]);
+    let refusal = judge_path(large, "").unwrap_err();
+    assert_eq!(
+        (refusal.reason, refusal.found.as_str()),
+        (RefusalReason::NotASharedObject, "4294967296 bytes")
+    );
+    let path = directory.compile_plugin("libnpu.so", "", &[]);
     let pipe = directory.path("libnpu.oarlock.toml");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    assert_eq!(judged(path, "").unwrap_err().file, pipe);
-    assert_eq!(reason(pipe, ""), Reason::NotASharedObject);
+    assert_eq!(judge_path(path, "").unwrap_err().file, pipe);
+    assert_eq!(refusal_reason(pipe, ""), RefusalReason::NotASharedObject);
 }
 
 #[test]
 fn a_plugin_an_unprivileged_user_cannot_read_is_told_as_unreadable() {
-    let directory = Directory::new();
-    let path = directory.write("libnpu.so", "x");
+    let directory = JudgingDirectory::new();
+    let path = directory.write_file("libnpu.so", "x");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(&path).is_ok() {
         eprintln!("skipped: root can read every file");
         return;
     }
-    assert_eq!(reason(path, ""), Reason::Unreadable);
+    assert_eq!(refusal_reason(path, ""), RefusalReason::Unreadable);
 }

@@ -8,48 +8,48 @@ mod common;
 use std::cell::UnsafeCell;
 use std::sync::Mutex;
 
-use common::{Place, refusal};
+use common::{PluginDirectory, refusal_of};
 use oarlock_abi as abi;
-use oarlock_host::{Block, CallServices, Code, Device, Failure, HostCall, Reason};
+use oarlock_host::{CallServices, Code, DeviceBlock, HostCall, PluginDevice, PluginFailure, RefusalReason};
 
-const DIMS: [i64; 2] = [10, 100];
-const SIZE: u64 = 4000;
+const OUTPUT_DIMS: [i64; 2] = [10, 100];
+const OUTPUT_SIZE: u64 = 4000;
 
 /// One output, whose memory is taken when its kernel asks for it.
-struct Output {
-    device: Device,
+struct OutputMemory {
+    device: PluginDevice,
     /// What the call shows of it.
     tensor: UnsafeCell<abi::Tensor>,
     /// The shape the kernel asked for, and the memory.
-    taken: Mutex<Option<(Vec<i64>, Block)>>,
+    taken: Mutex<Option<(Vec<i64>, DeviceBlock)>>,
     /// What the kernel said of itself.
     heard: Mutex<String>,
 }
 
 // SAFETY: the tensor is written only under the lock, by a kernel that waits for it.
-unsafe impl Sync for Output {}
+unsafe impl Sync for OutputMemory {}
 
-impl CallServices for Output {
-    fn allocate(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), Failure> {
+impl CallServices for OutputMemory {
+    fn allocate_output(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<(), PluginFailure> {
         assert_eq!((index, dtype), (0, abi::Dtype::F32));
         let mut taken = self.taken.lock().unwrap();
-        let (dims, block) = taken.insert((dims.to_vec(), self.device.allocate(SIZE)?));
-        let tensor = described(block, dims);
+        let (dims, block) = taken.insert((dims.to_vec(), self.device.allocate(OUTPUT_SIZE)?));
+        let tensor = describe_tensor(block, dims);
         // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this.
         unsafe { self.tensor.get().write(tensor) };
         Ok(())
     }
 
-    fn describe(&self, way: String) {
+    fn describe_kernel(&self, way: String) {
         *self.heard.lock().unwrap() = way;
     }
 }
 
 /// Describes a tensor of f32. It points to the dims.
-fn described(block: &Block, dims: &[i64]) -> abi::Tensor {
+fn describe_tensor(block: &DeviceBlock, dims: &[i64]) -> abi::Tensor {
     abi::Tensor {
         block: block.memory(),
-        size_in_bytes: SIZE,
+        size_in_bytes: OUTPUT_SIZE,
         dtype: abi::Dtype::F32,
         dims: dims.as_ptr(),
         dims_count: dims.len() as u64,
@@ -59,18 +59,18 @@ fn described(block: &Block, dims: &[i64]) -> abi::Tensor {
 
 #[test]
 fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
-    let place = Place::new();
-    place.compile("good", &[]);
-    let host = place.start();
+    let place = PluginDirectory::new();
+    place.compile_plugin("good", &[]);
+    let host = place.start_host();
     let device = host.device("good").unwrap();
     let kernel = device.plugin().kernel_handles().next().unwrap();
     assert_eq!((kernel.info().op.as_str(), kernel.plugin().info().name.as_str()), ("Add", "good"));
 
     let numbers: Vec<u8> = (0..1000).flat_map(|n| (n as f32).to_ne_bytes()).collect();
-    let mut block = device.allocate(SIZE).unwrap();
-    block.write(0, &numbers).unwrap();
-    let input = described(&block, &DIMS);
-    let output = Output {
+    let mut block = device.allocate(OUTPUT_SIZE).unwrap();
+    block.write_bytes(0, &numbers).unwrap();
+    let input = describe_tensor(&block, &OUTPUT_DIMS);
+    let output = OutputMemory {
         device: device.clone(),
         tensor: UnsafeCell::new(abi::Tensor::EMPTY),
         taken: Mutex::default(),
@@ -84,42 +84,42 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
         inputs_count: 2,
         outputs: outputs.as_ptr(),
         outputs_count: 1,
-        host_call: host_call.address(),
+        host_call: host_call.as_ptr(),
         ..abi::Call::EMPTY
     };
 
-    assert!(!kernel.infers());
+    assert!(!kernel.infers_shapes());
     // SAFETY: everything that the call points to lives until the end of the test, here and below.
     assert_eq!(unsafe { kernel.supports(&call) }, Ok(()));
     // SAFETY: as above.
-    assert_eq!(unsafe { kernel.workspace(&call) }, Ok(0));
+    assert_eq!(unsafe { kernel.workspace_size(&call) }, Ok(0));
     // SAFETY: as above.
     let prepared = unsafe { kernel.prepare(&call) }.unwrap();
-    assert_eq!(device.plugin().live().kernel_states, 1);
+    assert_eq!(device.plugin().live_handles().kernel_states, 1);
     // What would make a terminal do something is shown instead.
     assert_eq!(*output.heard.lock().unwrap(), "one by \\u{1b}[1mone");
     // SAFETY: as above; the kernel was readied for this call.
     unsafe { prepared.run(&call) }.unwrap();
     drop(prepared);
-    assert_eq!(device.plugin().live().kernel_states, 0);
+    assert_eq!(device.plugin().live_handles().kernel_states, 0);
 
     let (dims, sums) = output.taken.into_inner().unwrap().unwrap();
-    assert_eq!(dims, DIMS);
-    let mut bytes = vec![0; SIZE as usize];
-    sums.read(0, &mut bytes).unwrap();
+    assert_eq!(dims, OUTPUT_DIMS);
+    let mut bytes = vec![0; OUTPUT_SIZE as usize];
+    sums.read_bytes(0, &mut bytes).unwrap();
     let sums = bytes.chunks(4).map(|sum| f32::from_ne_bytes(sum.try_into().unwrap()));
     assert!(sums.enumerate().all(|(n, sum)| sum == 2.0 * n as f32));
 }
 
 #[test]
 fn a_kernel_that_asks_for_memory_in_a_call_that_has_none_to_give_fails() {
-    let place = Place::new();
-    place.compile("good", &[]);
-    let host = place.start();
+    let place = PluginDirectory::new();
+    place.compile_plugin("good", &[]);
+    let host = place.start_host();
     let device = host.device("good").unwrap();
     let kernel = device.plugin().kernel_handles().next().unwrap();
-    let block = device.allocate(SIZE).unwrap();
-    let (input, output) = (described(&block, &DIMS), abi::Tensor::EMPTY);
+    let block = device.allocate(OUTPUT_SIZE).unwrap();
+    let (input, output) = (describe_tensor(&block, &OUTPUT_DIMS), abi::Tensor::EMPTY);
     let (inputs, outputs) = ([&raw const input; 2], [&raw const output]);
     let call = abi::Call {
         device: device.id(),
@@ -137,11 +137,11 @@ fn a_kernel_that_asks_for_memory_in_a_call_that_has_none_to_give_fails() {
 
 #[test]
 fn the_kernels_of_a_plugin_that_is_refused_are_not_there() {
-    let place = Place::new();
-    place.compile("good", &[]);
-    place.compile("bad", &["FAULT_NO_RUN"]);
-    let host = place.start();
-    assert_eq!(refusal(&host, "bad").0, Reason::ContractBroken);
+    let place = PluginDirectory::new();
+    place.compile_plugin("good", &[]);
+    place.compile_plugin("bad", &["FAULT_NO_RUN"]);
+    let host = place.start_host();
+    assert_eq!(refusal_of(&host, "bad").0, RefusalReason::ContractBroken);
     let kernels = host.plugins().iter().flat_map(|plugin| plugin.kernel_handles());
     let of: Vec<String> = kernels.map(|kernel| kernel.plugin().info().name.clone()).collect();
     assert_eq!(of, ["good"]);

@@ -10,31 +10,31 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
-use common::{Place, refusal};
-use oarlock_host::{Host, Outcome, PROBE_TIMEOUT, Reason, probe};
+use common::{PluginDirectory, refusal_of};
+use oarlock_host::{Host, PROBE_TIMEOUT, PluginOutcome, RefusalReason, probe_file};
 
 #[test]
 fn crashes_hangs_exits_and_forks_are_refused_and_nothing_survives() {
-    let place = Place::new();
+    let place = PluginDirectory::new();
     let faults = [
-        ("FAULT_CRASH", Reason::ProbeCrashed, "SIGSEGV"),
-        ("FAULT_ABORT", Reason::ProbeCrashed, "SIGABRT"),
-        ("FAULT_EXIT", Reason::ProbeCrashed, "status 3"),
-        ("FAULT_HANG", Reason::ProbeTimedOut, "no answer within"),
-        ("FAULT_FORK", Reason::ContractBroken, "rule R-3"),
-        ("FAULT_FORK_AND_ANSWER", Reason::ContractBroken, "rule R-3"),
-        ("FAULT_INITIALIZE_CRASH", Reason::ProbeCrashed, "SIGSEGV while its devices were readied"),
-        ("FAULT_INITIALIZE_HANG", Reason::ProbeTimedOut, "ms while its devices were readied"),
-        ("FAULT_UNLOAD_ABORT", Reason::ProbeCrashed, "SIGABRT while its devices were readied"),
-        ("FAULT_SANITIZER", Reason::SanitizerMismatch, "-fsanitize=thread"),
+        ("FAULT_CRASH", RefusalReason::ProbeCrashed, "SIGSEGV"),
+        ("FAULT_ABORT", RefusalReason::ProbeCrashed, "SIGABRT"),
+        ("FAULT_EXIT", RefusalReason::ProbeCrashed, "status 3"),
+        ("FAULT_HANG", RefusalReason::ProbeTimedOut, "no answer within"),
+        ("FAULT_FORK", RefusalReason::ContractBroken, "rule R-3"),
+        ("FAULT_FORK_AND_ANSWER", RefusalReason::ContractBroken, "rule R-3"),
+        ("FAULT_INITIALIZE_CRASH", RefusalReason::ProbeCrashed, "SIGSEGV while its devices were readied"),
+        ("FAULT_INITIALIZE_HANG", RefusalReason::ProbeTimedOut, "ms while its devices were readied"),
+        ("FAULT_UNLOAD_ABORT", RefusalReason::ProbeCrashed, "SIGABRT while its devices were readied"),
+        ("FAULT_SANITIZER", RefusalReason::SanitizerMismatch, "-fsanitize=thread"),
     ];
-    place.compile("good", &[]);
+    place.compile_plugin("good", &[]);
     for (fault, ..) in faults {
-        place.compile(fault, &[fault]);
+        place.compile_plugin(fault, &[fault]);
     }
-    let host = place.start();
+    let host = place.start_host();
     for (fault, reason, words) in faults {
-        let (found, message) = refusal(&host, fault);
+        let (found, message) = refusal_of(&host, fault);
         assert!(found == reason && message.contains(words), "{fault}: {found:?}, {message}");
     }
     assert_eq!(host.plugins().len(), 1);
@@ -48,89 +48,89 @@ fn crashes_hangs_exits_and_forks_are_refused_and_nothing_survives() {
 
 #[test]
 fn printing_is_noted_and_does_not_disturb_the_answer() {
-    let place = Place::new();
-    place.compile("noisy", &["PRINTS"]);
-    let host = place.start();
+    let place = PluginDirectory::new();
+    place.compile_plugin("noisy", &["PRINTS"]);
+    let host = place.start_host();
     let report = &host.report().plugins[0];
-    assert!(matches!(report.outcome, Outcome::Loaded(_)), "{report:#?}");
+    assert!(matches!(report.outcome, PluginOutcome::Loaded(_)), "{report:#?}");
     assert!(report.notes.iter().any(|note| note.contains("`hello from the plugin`")), "{:?}", report.notes);
 }
 
 #[test]
 fn a_probe_is_remembered_until_the_file_changes() {
-    let place = Place::new();
-    place.compile("plugin", &["FAULT_CRASH"]);
-    assert_eq!(refusal(&place.start(), "plugin").0, Reason::ProbeCrashed);
+    let place = PluginDirectory::new();
+    place.compile_plugin("plugin", &["FAULT_CRASH"]);
+    assert_eq!(refusal_of(&place.start_host(), "plugin").0, RefusalReason::ProbeCrashed);
     // Whatever cannot be probed now has to come from the cache.
-    let mut options = place.options();
+    let mut options = place.host_options();
     options.probe.as_mut().unwrap().program = "/nonexistent".into();
-    assert_eq!(refusal(&Host::start(&options).unwrap(), "plugin").0, Reason::ProbeCrashed);
-    place.compile("plugin", &[]);
-    assert_eq!(refusal(&Host::start(&options).unwrap(), "plugin").0, Reason::ProbeFailed);
-    assert_eq!(place.start().plugins().len(), 1);
+    assert_eq!(refusal_of(&Host::start(&options).unwrap(), "plugin").0, RefusalReason::ProbeCrashed);
+    place.compile_plugin("plugin", &[]);
+    assert_eq!(refusal_of(&Host::start(&options).unwrap(), "plugin").0, RefusalReason::ProbeFailed);
+    assert_eq!(place.start_host().plugins().len(), 1);
 }
 
 #[test]
 fn a_plugin_that_cannot_start_is_known_and_its_error_is_the_one_of_the_real_start() {
-    let place = Place::new();
-    let file = place.compile("asleep", &["FAULT_INITIALIZE"]);
-    let command = place.options().probe.unwrap();
-    let probed = probe(&command, &file, &BTreeMap::new(), PROBE_TIMEOUT);
+    let place = PluginDirectory::new();
+    let file = place.compile_plugin("asleep", &["FAULT_INITIALIZE"]);
+    let command = place.host_options().probe.unwrap();
+    let probed = probe_file(&command, &file, &BTreeMap::new(), PROBE_TIMEOUT);
     assert_eq!(probed.verdict.unwrap().name, "asleep");
-    assert_eq!(refusal(&place.start(), "asleep").0, Reason::PluginError);
+    assert_eq!(refusal_of(&place.start_host(), "asleep").0, RefusalReason::PluginError);
 }
 
 #[test]
 fn a_plugin_is_probed_with_its_options_and_again_when_they_change() {
-    let place = Place::new();
-    place.compile("picky", &["FAULT_INITIALIZE_OPTION"]);
-    let mut options = place.options();
+    let place = PluginDirectory::new();
+    place.compile_plugin("picky", &["FAULT_INITIALIZE_OPTION"]);
+    let mut options = place.host_options();
     let mode = |value: &str| [("mode".to_owned(), value.to_owned())].into();
     options.config.options.insert("picky".to_owned(), mode("crash"));
-    assert_eq!(refusal(&Host::start(&options).unwrap(), "picky").0, Reason::ProbeCrashed);
+    assert_eq!(refusal_of(&Host::start(&options).unwrap(), "picky").0, RefusalReason::ProbeCrashed);
     options.config.options.insert("picky".to_owned(), mode("calm"));
     assert_eq!(Host::start(&options).unwrap().plugins().len(), 1);
 }
 
 #[test]
 fn lines_that_a_plugin_writes_wherever_it_can_are_not_answers() {
-    let place = Place::new();
-    let file = place.compile("forger", &["FORGES"]);
-    let probed = probe(&place.options().probe.unwrap(), &file, &BTreeMap::new(), PROBE_TIMEOUT);
+    let place = PluginDirectory::new();
+    let file = place.compile_plugin("forger", &["FORGES"]);
+    let probed = probe_file(&place.host_options().probe.unwrap(), &file, &BTreeMap::new(), PROBE_TIMEOUT);
     assert_eq!(probed.verdict.unwrap().name, "forger");
 }
 
 #[test]
 fn a_file_that_the_program_has_open_is_closed_to_the_plugin() {
-    let place = Place::new();
+    let place = PluginDirectory::new();
     let open = std::fs::File::open(place.path()).unwrap();
     // A copy that is handed on to every program that is started.
     let inherited = rustix::io::fcntl_dupfd_cloexec(&open, 200).unwrap();
     rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
     let number = format!("FILE_NUMBER={}", inherited.as_raw_fd());
-    let file = place.compile("curious", &["SEES_FILES", &number]);
-    let probed = probe(&place.options().probe.unwrap(), &file, &BTreeMap::new(), PROBE_TIMEOUT);
+    let file = place.compile_plugin("curious", &["SEES_FILES", &number]);
+    let probed = probe_file(&place.host_options().probe.unwrap(), &file, &BTreeMap::new(), PROBE_TIMEOUT);
     assert_eq!(probed.verdict.unwrap().name, "curious");
 }
 
 #[test]
 fn names_of_files_that_are_not_utf8_can_be_reported_refused_and_loaded() {
-    let place = Place::new();
+    let place = PluginDirectory::new();
     let named = |bytes: &[u8]| place.path().join(OsStr::from_bytes(bytes));
     std::fs::write(named(b"bad\xff.so"), "no plugin").unwrap();
-    std::fs::rename(place.compile("good", &[]), named(b"good\xff.so")).unwrap();
-    std::fs::rename(place.compile("FAULT_CRASH", &["FAULT_CRASH"]), named(b"crash\xff.so")).unwrap();
-    std::fs::rename(place.compile("FAULT_SLOT", &["FAULT_SLOT"]), named(b"slot\xff.so")).unwrap();
+    std::fs::rename(place.compile_plugin("good", &[]), named(b"good\xff.so")).unwrap();
+    std::fs::rename(place.compile_plugin("FAULT_CRASH", &["FAULT_CRASH"]), named(b"crash\xff.so")).unwrap();
+    std::fs::rename(place.compile_plugin("FAULT_SLOT", &["FAULT_SLOT"]), named(b"slot\xff.so")).unwrap();
     // The second time, the answers come from the cache.
     for _ in 0..2 {
-        let host = place.start();
+        let host = place.start_host();
         assert_eq!(host.plugins().len(), 1, "{:#?}", host.report());
         let refused = |name: &[u8]| {
             let file = named(name);
-            host.report().refused().find(|refusal| refusal.file == file).map(|refusal| refusal.reason)
+            host.report().refusals().find(|refusal| refusal.file == file).map(|refusal| refusal.reason)
         };
-        assert_eq!(refused(b"crash\xff.so"), Some(Reason::ProbeCrashed));
-        assert_eq!(refused(b"slot\xff.so"), Some(Reason::SlotMissing));
+        assert_eq!(refused(b"crash\xff.so"), Some(RefusalReason::ProbeCrashed));
+        assert_eq!(refused(b"slot\xff.so"), Some(RefusalReason::SlotMissing));
         assert!(refused(b"bad\xff.so").is_some());
         let report = serde_json::to_string(host.report()).unwrap();
         assert!(report.contains("bad\u{fffd}.so") && report.contains("good\u{fffd}.so"), "{report}");
@@ -139,32 +139,32 @@ fn names_of_files_that_are_not_utf8_can_be_reported_refused_and_loaded() {
 
 #[test]
 fn what_a_link_leads_to_is_probed_and_refused_under_the_name_of_the_link() {
-    let place = Place::new();
-    let real = Place::new();
-    let file = real.compile("crash", &["FAULT_CRASH"]);
+    let place = PluginDirectory::new();
+    let real = PluginDirectory::new();
+    let file = real.compile_plugin("crash", &["FAULT_CRASH"]);
     std::os::unix::fs::symlink(file, place.path().join("link.so")).unwrap();
-    let (reason, message) = refusal(&place.start(), "link");
-    assert_eq!(reason, Reason::ProbeCrashed);
+    let (reason, message) = refusal_of(&place.start_host(), "link");
+    assert_eq!(reason, RefusalReason::ProbeCrashed);
     assert!(message.contains("link.so`: expected"), "{message}");
 }
 
 #[test]
 fn a_plugin_that_ran_out_of_time_is_asked_again() {
-    let place = Place::new();
-    let file = place.compile("slow", &["FAULT_HANG"]);
-    let command = place.options().probe.unwrap();
-    let probed = probe(&command, &file, &BTreeMap::new(), Duration::from_millis(100));
-    assert_eq!(probed.verdict.unwrap_err().reason, Reason::ProbeTimedOut);
+    let place = PluginDirectory::new();
+    let file = place.compile_plugin("slow", &["FAULT_HANG"]);
+    let command = place.host_options().probe.unwrap();
+    let probed = probe_file(&command, &file, &BTreeMap::new(), Duration::from_millis(100));
+    assert_eq!(probed.verdict.unwrap_err().reason, RefusalReason::ProbeTimedOut);
     assert!(!place.path().join("cache").exists());
 }
 
 #[test]
 fn without_a_way_to_probe_a_plugin_needs_a_manifest() {
-    let place = Place::new();
-    place.compile("plugin", &[]);
-    let mut options = place.options();
+    let place = PluginDirectory::new();
+    place.compile_plugin("plugin", &[]);
+    let mut options = place.host_options();
     options.probe = None;
-    let (reason, message) = refusal(&Host::start(&options).unwrap(), "plugin");
-    assert_eq!(reason, Reason::ProbeFailed);
+    let (reason, message) = refusal_of(&Host::start(&options).unwrap(), "plugin");
+    assert_eq!(reason, RefusalReason::ProbeFailed);
     assert!(message.contains("plugin.oarlock.toml"), "{message}");
 }

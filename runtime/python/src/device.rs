@@ -1,24 +1,24 @@
 //! Devices, and which one is used when none is named.
 
 use oarlock_core::ErrorKind;
-use oarlock_host::{Outcome, PluginReport};
+use oarlock_host::{PluginOutcome, PluginReport};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 
-use crate::error::{Error, OrRaise as _, raised};
-use crate::start::runtime;
+use crate::error::{Error, OrRaise as _, to_exception};
+use crate::startup::shared_runtime;
 
 /// A device on which arrays lie and ops run, such as `cpu:0`.
 #[pyclass(frozen, module = "oarlock", name = "Device")]
-pub(crate) struct Device(pub(crate) oarlock_core::Device);
+pub(crate) struct PyDevice(pub(crate) oarlock_core::Device);
 
 #[pymethods]
-impl Device {
+impl PyDevice {
     /// The device of a name: `Device("cuda:1")`.
     #[new]
     fn new(name: &Bound<'_, PyAny>) -> PyResult<Self> {
-        chosen(name.py(), Some(name)).map(Self)
+        resolve_device(name.py(), Some(name)).map(Self)
     }
 
     /// What kind of device it is, such as `cuda`.
@@ -52,7 +52,7 @@ impl Device {
 
     /// Bytes of its memory by what they are: `allocated`, `reserved` and the most of both at once.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.0.pool().or_raise()?.statistics();
+        let statistics = self.0.memory_pool().or_raise()?.statistics();
         let all = PyDict::new(py);
         for (name, value) in [
             ("allocated", statistics.allocated),
@@ -70,18 +70,18 @@ impl Device {
 
     /// Gives memory that nobody holds back to the device; says how many bytes.
     fn release_memory(&self) -> PyResult<u64> {
-        Ok(self.0.pool().or_raise()?.trim())
+        Ok(self.0.memory_pool().or_raise()?.trim())
     }
 
     /// Within `with device:` it is the one that is used when none is named.
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        crate::scope::enter(slf.as_any())?;
+        crate::scope::enter_scope(slf.as_any())?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        crate::scope::leave(py)
+        crate::scope::leave_scope(py)
     }
 
     /// By its name, which is looked up where it is loaded.
@@ -98,7 +98,7 @@ impl Device {
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        self.0.is(&other.0)
+        self.0.is_same_device(&other.0)
     }
 
     fn __hash__(&self) -> u64 {
@@ -110,15 +110,18 @@ impl Device {
 }
 
 /// Finds the device that an object of Python means; the default where there is none.
-pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResult<oarlock_core::Device> {
-    let runtime = runtime(py)?;
+pub(crate) fn resolve_device(
+    py: Python<'_>,
+    wish: Option<&Bound<'_, PyAny>>,
+) -> PyResult<oarlock_core::Device> {
+    let runtime = shared_runtime(py)?;
     let Some(wish) = wish else {
-        return match crate::scope::device(py)? {
+        return match crate::scope::scope_device(py)? {
             Some(device) => Ok(device),
             None => Ok(runtime.default_device().or_raise()?.clone()),
         };
     };
-    if let Ok(device) = wish.cast::<Device>() {
+    if let Ok(device) = wish.cast::<PyDevice>() {
         return Ok(device.get().0.clone());
     }
     let name: String = wish.extract().map_err(|_| {
@@ -127,12 +130,12 @@ pub(crate) fn chosen(py: Python<'_>, wish: Option<&Bound<'_, PyAny>>) -> PyResul
             "expected a device or its name, such as `cpu` or `cuda:1`, found {found}"
         ))
     })?;
-    runtime.device(&name).map_err(|error| missing(py, &name, error))
+    runtime.device(&name).map_err(|error| missing_device_error(py, &name, error))
 }
 
 /// The devices that an object of Python means: one, or a list of them.
-pub(crate) fn several(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_core::Device>> {
-    let one = |wish: &Bound<'_, PyAny>| chosen(wish.py(), Some(wish));
+pub(crate) fn resolve_devices(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_core::Device>> {
+    let one = |wish: &Bound<'_, PyAny>| resolve_device(wish.py(), Some(wish));
     if wish.is_instance_of::<PyList>() || wish.is_instance_of::<PyTuple>() {
         wish.try_iter()?.map(|each| one(&each?)).collect()
     } else {
@@ -142,44 +145,45 @@ pub(crate) fn several(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_core::Dev
 
 /// The exception for a device that cannot be had, with what to install for it on this machine where that is known.
 #[cold]
-fn missing(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
+fn missing_device_error(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
     let hint = || -> PyResult<Option<String>> {
         py.import("oarlock._missing")?.call_method1("hint", (name,))?.extract()
     };
     // That something can be installed matters less than what was wrong, whatever happens while it is looked for.
     match hint() {
-        Ok(Some(hint)) if error.kind() == ErrorKind::NotFound => raised(error.hint(hint)),
-        _ => raised(error),
+        Ok(Some(hint)) if error.kind() == ErrorKind::NotFound => to_exception(error.with_advice(hint)),
+        _ => to_exception(error),
     }
 }
 
 /// Every device there is, in the order in which they are looked for.
 #[pyfunction]
-pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
-    Ok(runtime(py)?.devices().iter().cloned().map(Device).collect())
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<PyDevice>> {
+    Ok(shared_runtime(py)?.devices().iter().cloned().map(PyDevice).collect())
 }
 
 /// The device that is used when none is named.
 #[pyfunction]
-pub(crate) fn default_device(py: Python<'_>) -> PyResult<Device> {
-    chosen(py, None).map(Device)
+pub(crate) fn default_device(py: Python<'_>) -> PyResult<PyDevice> {
+    resolve_device(py, None).map(PyDevice)
 }
 
 /// Makes a device the one that is used when none is named.
 #[pyfunction]
 pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = device.py();
-    let name = chosen(py, Some(device))?.name().to_owned();
-    runtime(py)?.set_device(&name).or_raise()
+    let name = resolve_device(py, Some(device))?.name().to_owned();
+    shared_runtime(py)?.set_device(&name).or_raise()
 }
 
 /// What became of every plugin, as JSON.
 #[pyfunction]
 pub(crate) fn _plugins(py: Python<'_>) -> PyResult<String> {
-    let report = runtime(py)?.host().report();
+    let report = shared_runtime(py)?.host().report();
     let told = |plugin: &PluginReport| {
         let mut told = serde_json::to_value(plugin)?;
-        told["is_wrong"] = matches!(&plugin.outcome, Outcome::Refused(why) if report.is_wrong(why)).into();
+        told["is_wrong"] =
+            matches!(&plugin.outcome, PluginOutcome::Refused(why) if report.is_fault(why)).into();
         Ok(told)
     };
     let told: Result<Vec<_>, serde_json::Error> = report.plugins.iter().map(told).collect();

@@ -43,28 +43,28 @@ impl DType {
 /// The dtype of a name, for what was pickled.
 #[pyfunction]
 pub(crate) fn _dtype(py: Python<'_>, name: DtypeLike) -> PyResult<Py<DType>> {
-    object(py, name.0)
+    dtype_object(py, name.0)
 }
 
-static OBJECTS: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
+static DTYPE_OBJECTS: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
 
 /// Puts every dtype into the module.
-pub(crate) fn add_all(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn register_dtypes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    for (dtype, object) in Dtype::ALL.iter().zip(objects(py)?) {
+    for (dtype, object) in Dtype::ALL.iter().zip(dtype_objects(py)?) {
         module.add(dtype.numpy_name(), object)?;
     }
     Ok(())
 }
 
-fn objects(py: Python<'_>) -> PyResult<&Vec<Py<DType>>> {
-    OBJECTS.get_or_try_init(py, || Dtype::ALL.iter().map(|dtype| Py::new(py, DType(*dtype))).collect())
+fn dtype_objects(py: Python<'_>) -> PyResult<&Vec<Py<DType>>> {
+    DTYPE_OBJECTS.get_or_try_init(py, || Dtype::ALL.iter().map(|dtype| Py::new(py, DType(*dtype))).collect())
 }
 
 /// The object for a dtype, of which there is one.
-pub(crate) fn object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<DType>> {
+pub(crate) fn dtype_object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<DType>> {
     let at = Dtype::ALL.iter().position(|known| *known == dtype);
-    let object = at.and_then(|at| objects(py).ok()?.get(at));
+    let object = at.and_then(|at| dtype_objects(py).ok()?.get(at));
     object
         .map(|object| object.clone_ref(py))
         .ok_or_else(|| PyTypeError::new_err("expected a dtype that Python has"))
@@ -98,7 +98,7 @@ impl FromPyObject<'_, '_> for DtypeLike {
         } else {
             object.getattr("name").and_then(|name| name.extract()).ok()
         };
-        let found = name.as_deref().and_then(named);
+        let found = name.as_deref().and_then(dtype_by_name);
         found.map(Self).ok_or_else(|| {
             let found = object.repr().map_or_else(|_| "another object".to_owned(), |text| text.to_string());
             PyTypeError::new_err(format!("expected a dtype such as `oarlock.float32`, found {found}"))
@@ -107,6 +107,6 @@ impl FromPyObject<'_, '_> for DtypeLike {
 }
 
 /// The dtype of a name.
-pub(crate) fn named(name: &str) -> Option<Dtype> {
+pub(crate) fn dtype_by_name(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name || dtype.name() == name)
 }

@@ -7,7 +7,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// Refuses every interpreter but the first, such as those of `concurrent.interpreters`.
-pub(crate) fn expect_main(_: Python<'_>) -> PyResult<()> {
+pub(crate) fn require_main_interpreter(_: Python<'_>) -> PyResult<()> {
     // SAFETY: this thread is attached to an interpreter, so that there is one, and it lives as long.
     let number = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
     if number == 0 {

@@ -4,7 +4,6 @@
 //! own modules, which call `op`.
 
 mod array;
-mod call;
 mod device;
 mod dtype;
 mod elementwise;
@@ -12,11 +11,12 @@ mod error;
 mod extension;
 mod interpreter;
 mod model;
+mod op_call;
 mod probe;
 mod promote;
 mod reduce;
 mod scope;
-mod start;
+mod startup;
 mod stream;
 mod warning;
 
@@ -25,33 +25,33 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _oarlock {
     #[pymodule_export]
-    use crate::array::Array;
+    use crate::array::PyTensor;
     #[pymodule_export]
     use crate::array::create::{_of_parts, _parts, _steps, full, ones, permute_dims, reshape, zeros};
+    #[pymodule_export]
+    use crate::array::from_python::{asarray, from_dlpack};
     #[pymodule_export]
     use crate::array::join::_joined;
     #[pymodule_export]
     use crate::array::pickle::_restored;
     #[pymodule_export]
-    use crate::array::read::{asarray, from_dlpack};
-    #[pymodule_export]
-    use crate::call::op;
-    #[pymodule_export]
-    use crate::device::{_plugins, Device, default_device, devices, set_default_device};
+    use crate::device::{_plugins, PyDevice, default_device, devices, set_default_device};
     #[pymodule_export]
     use crate::dtype::{_dtype, DType};
     #[pymodule_export]
     use crate::error::_in_name_of;
     #[pymodule_export]
-    use crate::extension::exit::_end_functions;
-    #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
     use crate::extension::sdk::_sdk;
     #[pymodule_export]
+    use crate::extension::shutdown::_end_functions;
+    #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
     use crate::model::{Recorder, Session, Slot, Stop};
+    #[pymodule_export]
+    use crate::op_call::op;
     #[pymodule_export]
     use crate::probe::_probe;
     #[pymodule_export]
@@ -59,7 +59,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::reduce::{_axes, _axis, _numbers, _reduced, _summands};
     #[pymodule_export]
-    use crate::start::{_flags, _layers_left_out, _paddle_variables, get_flags, set_flags};
+    use crate::startup::{_flags, _layers_left_out, _paddle_variables, get_flags, set_flags};
     #[pymodule_export]
     use crate::stream::{Event, Stream};
     #[pymodule_export]
@@ -69,10 +69,10 @@ mod _oarlock {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::interpreter::expect_main(module.py())?;
-        crate::start::watch_forks(module.py())?;
-        crate::dtype::add_all(module)?;
-        crate::elementwise::add_all(module)?;
+        crate::interpreter::require_main_interpreter(module.py())?;
+        crate::startup::watch_forks(module.py())?;
+        crate::dtype::register_dtypes(module)?;
+        crate::elementwise::register_functions(module)?;
         module.add("Error", module.py().get_type::<crate::error::Error>())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -7,7 +7,7 @@ use oarlock_host::ProbeCommand;
 use pyo3::prelude::*;
 
 /// What the other interpreter runs: the native half of this package, and nothing else.
-const PROGRAM: &str = "\
+const PROBE_SCRIPT: &str = "\
 import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,7 +18,7 @@ sys.exit(module._probe(sys.argv[2]))
 ";
 
 /// The command that probes a plugin. There is none in a program that has an interpreter inside, which would start itself.
-pub(crate) fn command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
+pub(crate) fn probe_command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
     let program: Option<PathBuf> = py.import("sys")?.getattr("executable")?.extract()?;
     let is_interpreter = |program: &PathBuf| {
         let name = program.file_name().and_then(|name| name.to_str());
@@ -27,7 +27,7 @@ pub(crate) fn command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
     let Some(program) = program.filter(is_interpreter) else { return Ok(None) };
     let native: PathBuf = py.import("oarlock._oarlock")?.getattr("__file__")?.extract()?;
     // Isolated, and without the site's packages, it starts fast and runs nothing of the user's.
-    let options = ["-I", "-S", "-c", PROGRAM].map(Into::into);
+    let options = ["-I", "-S", "-c", PROBE_SCRIPT].map(Into::into);
     Ok(Some(ProbeCommand { program, arguments: options.into_iter().chain([native.into()]).collect() }))
 }
 

@@ -9,12 +9,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 
-use crate::array::Array;
+use crate::array::PyTensor;
 use crate::dtype::{self, DType, DtypeLike};
 
 /// What dtypes are for, in the order in which one takes in another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum DtypeKind {
     Bool,
     Integer,
     Float,
@@ -22,13 +22,13 @@ pub(crate) enum Kind {
 }
 
 /// The kind of a dtype; none of text.
-pub(crate) fn kind(dtype: Dtype) -> Option<Kind> {
+pub(crate) fn dtype_kind(dtype: Dtype) -> Option<DtypeKind> {
     match dtype {
-        Dtype::Bool => Some(Kind::Bool),
+        Dtype::Bool => Some(DtypeKind::Bool),
         Dtype::String => None,
-        Dtype::C64 | Dtype::C128 => Some(Kind::Complex),
-        dtype if is_signed(dtype) || is_unsigned(dtype) => Some(Kind::Integer),
-        _ => Some(Kind::Float),
+        Dtype::C64 | Dtype::C128 => Some(DtypeKind::Complex),
+        dtype if is_signed(dtype) || is_unsigned(dtype) => Some(DtypeKind::Integer),
+        _ => Some(DtypeKind::Float),
     }
 }
 
@@ -41,17 +41,17 @@ pub(crate) fn is_unsigned(dtype: Dtype) -> bool {
 }
 
 /// The dtype that Python's own numbers of a kind become when no array says another.
-pub(crate) fn default_of(kind: Kind) -> Dtype {
+pub(crate) fn default_dtype(kind: DtypeKind) -> Dtype {
     match kind {
-        Kind::Bool => Dtype::Bool,
-        Kind::Integer => Dtype::I64,
-        Kind::Float => Dtype::F32,
-        Kind::Complex => Dtype::C64,
+        DtypeKind::Bool => Dtype::Bool,
+        DtypeKind::Integer => Dtype::I64,
+        DtypeKind::Float => Dtype::F32,
+        DtypeKind::Complex => Dtype::C64,
     }
 }
 
 /// The dtype of two arrays together.
-pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
+pub(crate) fn promote_dtypes(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     if left == right {
         return Ok(left);
     }
@@ -62,7 +62,9 @@ pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
             right.numpy_name()
         ))
     };
-    let (Some(left_kind), Some(right_kind)) = (kind(left), kind(right)) else { return Err(mixed()) };
+    let (Some(left_kind), Some(right_kind)) = (dtype_kind(left), dtype_kind(right)) else {
+        return Err(mixed());
+    };
     if left_kind != right_kind {
         let (narrow, wide) = if left_kind < right_kind { (left, right) } else { (right, left) };
         // Only floats of 64 bits change what complex numbers they meet become.
@@ -70,13 +72,13 @@ pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     }
     let (small, large) = if left.bits() <= right.bits() { (left, right) } else { (right, left) };
     match left_kind {
-        Kind::Bool | Kind::Complex => Ok(large),
+        DtypeKind::Bool | DtypeKind::Complex => Ok(large),
         // Two formats of the same size hold different numbers, which the next size has all of.
-        Kind::Float if small.bits() == large.bits() => Ok(Dtype::F32),
-        Kind::Float => Ok(large),
-        Kind::Integer if is_signed(left) == is_signed(right) => Ok(large),
-        Kind::Integer if is_signed(large) && large.bits() > small.bits() => Ok(large),
-        Kind::Integer => {
+        DtypeKind::Float if small.bits() == large.bits() => Ok(Dtype::F32),
+        DtypeKind::Float => Ok(large),
+        DtypeKind::Integer if is_signed(left) == is_signed(right) => Ok(large),
+        DtypeKind::Integer if is_signed(large) && large.bits() > small.bits() => Ok(large),
+        DtypeKind::Integer => {
             let wider = match large.bits() {
                 ..8 => Some(Dtype::I8),
                 8 => Some(Dtype::I16),
@@ -90,7 +92,7 @@ pub(crate) fn of_two(left: Dtype, right: Dtype) -> PyResult<Dtype> {
 }
 
 /// The dtype of which a sum or product of narrow integers is taken, for which there are no kernels; of others their own.
-pub(crate) fn wide(dtype: Dtype) -> Dtype {
+pub(crate) fn wide_dtype(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::I8 | Dtype::I16 => Dtype::I32,
         Dtype::U8 | Dtype::U16 => Dtype::U32,
@@ -99,29 +101,29 @@ pub(crate) fn wide(dtype: Dtype) -> Dtype {
 }
 
 /// The dtype of an array and a number of Python.
-pub(crate) fn with_number(array: Dtype, number: Kind) -> PyResult<Dtype> {
-    let Some(own) = kind(array) else {
+pub(crate) fn promote_with_number(array: Dtype, number: DtypeKind) -> PyResult<Dtype> {
+    let Some(own) = dtype_kind(array) else {
         return Err(PyTypeError::new_err("expected text beside an array of text, found a number"));
     };
     if number <= own {
         return Ok(array);
     }
     Ok(match (number, array) {
-        (Kind::Complex, Dtype::F64) => Dtype::C128,
-        _ => default_of(number),
+        (DtypeKind::Complex, Dtype::F64) => Dtype::C128,
+        _ => default_dtype(number),
     })
 }
 
 /// What kind of number an object of Python is; none where it is no number of its own.
-pub(crate) fn kind_of_number(object: &Bound<'_, PyAny>) -> Option<Kind> {
+pub(crate) fn number_kind(object: &Bound<'_, PyAny>) -> Option<DtypeKind> {
     if object.is_instance_of::<PyFloat>() {
-        Some(Kind::Float)
+        Some(DtypeKind::Float)
     } else if object.is_instance_of::<PyBool>() {
-        Some(Kind::Bool)
+        Some(DtypeKind::Bool)
     } else if object.is_instance_of::<PyInt>() {
-        Some(Kind::Integer)
+        Some(DtypeKind::Integer)
     } else if object.is_instance_of::<PyComplex>() {
-        Some(Kind::Complex)
+        Some(DtypeKind::Complex)
     } else {
         None
     }
@@ -136,7 +138,7 @@ pub(crate) fn kind_of_number(object: &Bound<'_, PyAny>) -> Option<Kind> {
 pub(crate) fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResult<Py<DType>> {
     let (mut all, mut number) = (None, None);
     for object in arrays_and_dtypes {
-        let found = match (object.cast::<Array>(), kind_of_number(&object)) {
+        let found = match (object.cast::<PyTensor>(), number_kind(&object)) {
             (Ok(array), _) => array.get().tensor().dtype(),
             (_, Some(kind)) => {
                 number = number.max(Some(kind));
@@ -144,15 +146,15 @@ pub(crate) fn result_type(arrays_and_dtypes: &Bound<'_, PyTuple>) -> PyResult<Py
             }
             _ => object.extract::<DtypeLike>()?.0,
         };
-        all = Some(all.map_or(Ok(found), |known| of_two(known, found))?);
+        all = Some(all.map_or(Ok(found), |known| promote_dtypes(known, found))?);
     }
     let found = match (all, number) {
-        (Some(array), Some(number)) => with_number(array, number)?,
+        (Some(array), Some(number)) => promote_with_number(array, number)?,
         (Some(array), None) => array,
-        (None, Some(number)) => default_of(number),
+        (None, Some(number)) => default_dtype(number),
         (None, None) => {
             return Err(PyValueError::new_err("expected an array, a dtype or a number, found none"));
         }
     };
-    dtype::object(arrays_and_dtypes.py(), found)
+    dtype::dtype_object(arrays_and_dtypes.py(), found)
 }

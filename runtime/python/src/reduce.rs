@@ -5,24 +5,24 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::array::operand::array_given;
-use crate::array::{Array, cast, host, recent};
-use crate::call::Fixed;
+use crate::array::operand::array_argument;
+use crate::array::{PyTensor, cast_tensor, host_memory_device, scalar_cache};
 use crate::dtype::DtypeLike;
-use crate::error::{OrRaise as _, told_of};
-use crate::promote::{Kind, is_unsigned, kind, wide};
+use crate::error::{OrRaise as _, with_function_name};
+use crate::op_call::StaticOp;
+use crate::promote::{DtypeKind, dtype_kind, is_unsigned, wide_dtype};
 
 /// The ops of ONNX that reduce: without the dimensions along which they do, and with sizes of 1 in their places.
-static OPS: [(&str, [Fixed; 2]); 5] = [
-    both_ways("ReduceMax"),
-    both_ways("ReduceMean"),
-    both_ways("ReduceMin"),
-    both_ways("ReduceProd"),
-    both_ways("ReduceSum"),
+static REDUCE_OPS: [(&str, [StaticOp; 2]); 5] = [
+    reduce_op_pair("ReduceMax"),
+    reduce_op_pair("ReduceMean"),
+    reduce_op_pair("ReduceMin"),
+    reduce_op_pair("ReduceProd"),
+    reduce_op_pair("ReduceSum"),
 ];
 
-const fn both_ways(name: &'static str) -> (&'static str, [Fixed; 2]) {
-    (name, [Fixed::with(name, &[("keepdims", 0)]), Fixed::new(name)])
+const fn reduce_op_pair(name: &'static str) -> (&'static str, [StaticOp; 2]) {
+    (name, [StaticOp::with_attributes(name, &[("keepdims", 0)]), StaticOp::new(name)])
 }
 
 /// What an op makes of the elements along dimensions, of all where none is named. Of complex numbers each part is taken by itself.
@@ -33,23 +33,23 @@ pub(crate) fn _reduced(
     x: &Bound<'_, PyAny>,
     axis: &Bound<'_, PyAny>,
     keepdims: &Bound<'_, PyAny>,
-) -> PyResult<Array> {
-    static REAL: Fixed = Fixed::own("Real");
-    static IMAG: Fixed = Fixed::own("Imag");
-    static COMPLEX: Fixed = Fixed::own("Complex");
+) -> PyResult<PyTensor> {
+    static REAL: StaticOp = StaticOp::oarlock_op("Real");
+    static IMAG: StaticOp = StaticOp::oarlock_op("Imag");
+    static COMPLEX: StaticOp = StaticOp::oarlock_op("Complex");
     let (py, x) = (x.py(), _numbers(x)?.get().tensor());
-    let ways = OPS.iter().find(|(known, _)| *known == name).map(|(_, ways)| ways);
+    let ways = REDUCE_OPS.iter().find(|(known, _)| *known == name).map(|(_, ways)| ways);
     let ways =
         ways.ok_or_else(|| PyValueError::new_err(format!("expected an op that reduces, found `{name}`")))?;
     let op = &ways[usize::from(keepdims.is_truthy()?)];
     let (axes, dims) = (_axes(axis, x.dims().len())?, x.dims());
     if axes.is_empty() {
         // To the op it would mean all.
-        return Ok(Array::new(x));
+        return Ok(PyTensor::new(x));
     }
-    if kind(x.dtype()) == Some(Kind::Complex) {
-        let part = |part: &'static Fixed| along(py, op, &part.call(py, &[&x])?, &axes);
-        return COMPLEX.call(py, &[&part(&REAL)?, &part(&IMAG)?]).map(Array::new);
+    if dtype_kind(x.dtype()) == Some(DtypeKind::Complex) {
+        let part = |part: &'static StaticOp| reduce_axes(py, op, &part.call(py, &[&x])?, &axes);
+        return COMPLEX.call(py, &[&part(&REAL)?, &part(&IMAG)?]).map(PyTensor::new);
     }
     let is_extreme = matches!(name, "ReduceMax" | "ReduceMin");
     if is_extreme && axes.iter().any(|axis| dims[*axis] == 0) {
@@ -59,19 +59,19 @@ pub(crate) fn _reduced(
     }
     // There are no kernels that add narrow integers, of which sums are taken as wide ones wrap.
     let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
-    let taken = if is_extreme && is_byte { x.dtype() } else { wide(x.dtype()) };
-    let made = along(py, op, &cast(py, &x, taken)?, &axes)?;
-    cast(py, &made, x.dtype()).map(Array::new)
+    let taken = if is_extreme && is_byte { x.dtype() } else { wide_dtype(x.dtype()) };
+    let made = reduce_axes(py, op, &cast_tensor(py, &x, taken)?, &axes)?;
+    cast_tensor(py, &made, x.dtype()).map(PyTensor::new)
 }
 
 /// The same of what kernels take.
-fn along(py: Python<'_>, op: &'static Fixed, x: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
+fn reduce_axes(py: Python<'_>, op: &'static StaticOp, x: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
     if axes.len() == x.dims().len() {
         return op.call(py, &[x]);
     }
-    let device = host(py)?;
+    let device = host_memory_device(py)?;
     let axes = if let [axis] = axes {
-        recent::list(*axis as i64, &device)?
+        scalar_cache::single_element_list(*axis as i64, &device)?
     } else {
         let axes: Vec<i64> = axes.iter().map(|axis| *axis as i64).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &axes).or_raise()?
@@ -82,35 +82,38 @@ fn along(py: Python<'_>, op: &'static Fixed, x: &Tensor, axes: &[usize]) -> PyRe
 /// Elements as what their sum or product is: of whole numbers the widest of their kind.
 #[pyfunction]
 #[pyo3(signature = (x, dtype))]
-pub(crate) fn _summands<'py>(x: &Bound<'py, PyAny>, dtype: Option<DtypeLike>) -> PyResult<Bound<'py, Array>> {
+pub(crate) fn _summands<'py>(
+    x: &Bound<'py, PyAny>,
+    dtype: Option<DtypeLike>,
+) -> PyResult<Bound<'py, PyTensor>> {
     let (array, py) = (_numbers(x)?, x.py());
     let tensor = array.get().tensor();
     let own = tensor.dtype();
-    let dtype = match (dtype, kind(own)) {
+    let dtype = match (dtype, dtype_kind(own)) {
         (Some(dtype), _) => dtype.0,
-        (None, Some(Kind::Float | Kind::Complex)) => own,
+        (None, Some(DtypeKind::Float | DtypeKind::Complex)) => own,
         (None, _) if is_unsigned(own) => Dtype::U64,
         (None, _) => Dtype::I64,
     };
     if dtype == own {
         return Ok(array.clone());
     }
-    Bound::new(py, Array::new(cast(py, &tensor, dtype)?))
+    Bound::new(py, PyTensor::new(cast_tensor(py, &tensor, dtype)?))
 }
 
 /// An array that is not of text, which ops would read numbers from. The function that it is given to stands in its place in what
 /// is told.
 #[pyfunction]
 #[pyo3(signature = (x))]
-pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, Array>> {
-    let array = array_given(x, "_numbers", "x")?;
+pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyTensor>> {
+    let array = array_argument(x, "_numbers", "x")?;
     if array.get().tensor().dtype() != Dtype::String {
         return Ok(array);
     }
     let error = PyTypeError::new_err(
         "`_numbers` expected numbers, found an array of str\nhint: text that spells numbers is converted by `astype`",
     );
-    Err(told_of(x.py(), "_numbers", error))
+    Err(with_function_name(x.py(), "_numbers", error))
 }
 
 /// Dimensions counted from the first one, each once; all where none is named.

@@ -7,66 +7,66 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict as _, PyList, PyTuple};
 
-use crate::device::Device;
+use crate::device::PyDevice;
 use crate::stream::Stream;
 
 /// The devices and streams of all blocks around, the innermost last.
-static BLOCKS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static SCOPE_STACK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Whether there ever was a block: looking for one takes longer than a small op.
-static IS_USED: AtomicBool = AtomicBool::new(false);
+static WAS_ENTERED: AtomicBool = AtomicBool::new(false);
 
-fn blocks(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+fn scope_stack(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let new = || {
         let empty = [("default", PyTuple::empty(py))].into_py_dict(py)?;
         let variable = py.import("contextvars")?.getattr("ContextVar")?;
         PyResult::Ok(variable.call(("oarlock.blocks",), Some(&empty))?.unbind())
     };
-    Ok(BLOCKS.get_or_try_init(py, new)?.bind(py))
+    Ok(SCOPE_STACK.get_or_try_init(py, new)?.bind(py))
 }
 
-fn all<'py>(blocks: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn list_scopes<'py>(blocks: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     blocks.call_method0("get")?.try_iter()?.collect()
 }
 
-fn innermost(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    if IS_USED.load(Ordering::Relaxed) { Ok(all(blocks(py)?)?.pop()) } else { Ok(None) }
+fn innermost_scope(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    if WAS_ENTERED.load(Ordering::Relaxed) { Ok(list_scopes(scope_stack(py)?)?.pop()) } else { Ok(None) }
 }
 
 /// The device of the innermost block.
 #[inline]
-pub(crate) fn device(py: Python<'_>) -> PyResult<Option<oarlock_core::Device>> {
-    let Some(block) = innermost(py)? else { return Ok(None) };
+pub(crate) fn scope_device(py: Python<'_>) -> PyResult<Option<oarlock_core::Device>> {
+    let Some(block) = innermost_scope(py)? else { return Ok(None) };
     Ok(Some(match block.cast::<Stream>() {
         Ok(stream) => stream.get().device.clone(),
-        Err(_) => block.cast::<Device>()?.get().0.clone(),
+        Err(_) => block.cast::<PyDevice>()?.get().0.clone(),
     }))
 }
 
 /// The stream of the innermost block, if that is one of a stream of this device.
 #[inline]
-pub(crate) fn stream(
+pub(crate) fn scope_stream(
     py: Python<'_>,
     device: &oarlock_core::Device,
 ) -> PyResult<Option<oarlock_core::stream::Stream>> {
-    let Some(block) = innermost(py)? else { return Ok(None) };
-    let stream = block.cast::<Stream>().ok().filter(|stream| stream.get().device.is(device));
+    let Some(block) = innermost_scope(py)? else { return Ok(None) };
+    let stream = block.cast::<Stream>().ok().filter(|stream| stream.get().device.is_same_device(device));
     Ok(stream.map(|stream| stream.get().queue.clone()))
 }
 
 /// Begins the block of a device or stream.
-pub(crate) fn enter(block: &Bound<'_, PyAny>) -> PyResult<()> {
-    let blocks = blocks(block.py())?;
-    IS_USED.store(true, Ordering::Relaxed);
-    let all = PyList::new(block.py(), all(blocks)?)?;
+pub(crate) fn enter_scope(block: &Bound<'_, PyAny>) -> PyResult<()> {
+    let blocks = scope_stack(block.py())?;
+    WAS_ENTERED.store(true, Ordering::Relaxed);
+    let all = PyList::new(block.py(), list_scopes(blocks)?)?;
     all.append(block)?;
     blocks.call_method1("set", (all.to_tuple(),)).map(drop)
 }
 
 /// Ends the innermost block.
-pub(crate) fn leave(py: Python<'_>) -> PyResult<()> {
-    let blocks = blocks(py)?;
-    let mut around = all(blocks)?;
+pub(crate) fn leave_scope(py: Python<'_>) -> PyResult<()> {
+    let blocks = scope_stack(py)?;
+    let mut around = list_scopes(blocks)?;
     around.pop();
     blocks.call_method1("set", (PyTuple::new(py, around)?,)).map(drop)
 }

@@ -1,10 +1,10 @@
 //! Streams, in which work on a device is done in its order, and events, which mark a place in one.
 
-use oarlock_host::Failure;
+use oarlock_host::PluginFailure;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::device::{Device, chosen};
+use crate::device::{PyDevice, resolve_device};
 use crate::error::OrRaise as _;
 use crate::scope;
 
@@ -23,14 +23,14 @@ impl Stream {
     #[new]
     #[pyo3(signature = (device=None, *, priority=0))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, priority: i32) -> PyResult<Self> {
-        let device = chosen(py, device)?;
+        let device = resolve_device(py, device)?;
         Ok(Self { queue: device.create_stream(priority).or_raise()?, device })
     }
 
     /// The device whose work it is.
     #[getter]
-    fn device(&self) -> Device {
-        Device(self.device.clone())
+    fn device(&self) -> PyDevice {
+        PyDevice(self.device.clone())
     }
 
     /// Waits until all work in it is done.
@@ -46,7 +46,7 @@ impl Stream {
     /// Holds further work back until an event has happened.
     fn wait_event(&self, py: Python<'_>, event: &Bound<'_, Event>) -> PyResult<()> {
         let event = &event.get().0;
-        py.detach(|| self.queue.wait_for(event)).or_raise()
+        py.detach(|| self.queue.wait_for_event(event)).or_raise()
     }
 
     /// Holds further work back until everything that is in another stream now has happened.
@@ -64,20 +64,20 @@ impl Stream {
     ) -> PyResult<Bound<'py, Event>> {
         let event = match event {
             Some(event) => event,
-            None => Bound::new(py, Event::of(&self.device)?)?,
+            None => Bound::new(py, Event::from_device(&self.device)?)?,
         };
-        self.queue.record(&event.get().0).or_raise()?;
+        self.queue.record_event(&event.get().0).or_raise()?;
         Ok(event)
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        scope::enter(slf.as_any())?;
+        scope::enter_scope(slf.as_any())?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        scope::leave(py)
+        scope::leave_scope(py)
     }
 
     fn __repr__(&self) -> String {
@@ -87,11 +87,11 @@ impl Stream {
 
 /// A place in a stream that work is or is not done up to.
 #[pyclass(frozen, module = "oarlock")]
-pub(crate) struct Event(oarlock_host::Event);
+pub(crate) struct Event(oarlock_host::PluginEvent);
 
 impl Event {
-    fn of(device: &oarlock_core::Device) -> PyResult<Self> {
-        device.host_device().create_event().map_err(failed).map(Self)
+    fn from_device(device: &oarlock_core::Device) -> PyResult<Self> {
+        device.host_device().create_event().map_err(failure_exception).map(Self)
     }
 }
 
@@ -101,32 +101,32 @@ impl Event {
     #[new]
     #[pyo3(signature = (device=None))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        Self::of(&chosen(py, device)?)
+        Self::from_device(&resolve_device(py, device)?)
     }
 
     /// Puts it at the end of a stream.
     fn record(&self, stream: &Bound<'_, Stream>) -> PyResult<()> {
-        stream.get().queue.record(&self.0).or_raise()
+        stream.get().queue.record_event(&self.0).or_raise()
     }
 
     /// Waits until it has happened.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.synchronize()).map_err(failed)
+        py.detach(|| self.0.synchronize()).map_err(failure_exception)
     }
 
     /// Whether it has happened.
     fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
-        py.detach(|| self.0.has_happened()).map_err(failed)
+        py.detach(|| self.0.has_happened()).map_err(failure_exception)
     }
 
     /// The milliseconds from this one to another; `None` where the device does not measure time.
     fn elapsed_time(&self, py: Python<'_>, end: &Bound<'_, Self>) -> PyResult<Option<f64>> {
         let end = &end.get().0;
-        let nanoseconds = py.detach(|| self.0.nanoseconds_to(end)).map_err(failed)?;
+        let nanoseconds = py.detach(|| self.0.nanoseconds_to(end)).map_err(failure_exception)?;
         Ok(nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e6))
     }
 }
 
-fn failed(failure: Failure) -> PyErr {
-    crate::error::raised(failure.into())
+fn failure_exception(failure: PluginFailure) -> PyErr {
+    crate::error::to_exception(failure.into())
 }

@@ -106,9 +106,9 @@ OARLOCK_EXTENSION(&throws_op);
 """
 
 RUST = """
-use oarlock_sdk::{Call, DtypeSet, Host, Kernel, Operand, Plugin, Result, export};
+use oarlock_sdk::{DtypeSet, HostServices, Kernel, KernelCall, OperandSpec, Plugin, Result, export};
 
-fn negated(_: &(), call: &Call<'_>) -> Result<()> {
+fn negated(_: &(), call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     // SAFETY: the kernel is for the CPU, whose memory the host can address, and the output is nobody else's.
     let (x, y) = unsafe { (x.elements::<f32>()?, y.elements_mut::<f32>()?) };
@@ -116,14 +116,14 @@ fn negated(_: &(), call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-fn plugin(_: &Host) -> Result<Plugin> {
+fn plugin(_: &HostServices) -> Result<Plugin> {
     let kernel = Kernel::new("negated", negated)
-        .domain("test.rusty")
-        .device_type("cpu")
-        .inputs([Operand::new(DtypeSet::F32).named("x")])
-        .outputs([Operand::new(DtypeSet::F32).named("y")])
-        .infer(|_, call| call.allocate_output(0, call.input(0)?.dtype(), call.input(0)?.dims()));
-    Ok(Plugin::without_device("rusty", "0.1.0").kernels([kernel]))
+        .with_domain("test.rusty")
+        .with_device_type("cpu")
+        .with_inputs([OperandSpec::new(DtypeSet::F32).with_name("x")])
+        .with_outputs([OperandSpec::new(DtypeSet::F32).with_name("y")])
+        .with_shape_inference(|_, call| call.allocate_output(0, call.input(0)?.dtype(), call.input(0)?.dims()));
+    Ok(Plugin::for_kernels("rusty", "0.1.0").with_kernels([kernel]))
 }
 
 export!(plugin);

@@ -20,6 +20,28 @@ pub(crate) struct NamingArguments {
     shared: bool,
 }
 
+/// The names that each crate declares, and those of all together.
+fn read_tree(root: &Path) -> Result<(BTreeMap<PathBuf, DeclaredNames>, DeclaredNames)> {
+    let mut crates = BTreeMap::<PathBuf, DeclaredNames>::new();
+    let mut whole = DeclaredNames::default();
+    for file in source_files(root)? {
+        let home = crate_of(root, &file);
+        let text = fs::read_to_string(root.join(&file)).with_context(|| file.display().to_string())?;
+        crates.entry(home).or_default().read_file(&file, &text)?;
+        whole.read_file(&file, &text)?;
+    }
+    Ok((crates, whole))
+}
+
+/// A line for each name that two types of a crate have, with the places.
+fn shared_types(crates: &BTreeMap<PathBuf, DeclaredNames>) -> Vec<String> {
+    let types = crates.iter().flat_map(|(home, names)| names.types.iter().map(move |it| (home, it)));
+    let shared = types.filter(|(_, (_, places))| places.len() > 1);
+    shared
+        .map(|(home, (name, places))| format!("{:24} {name:24} {}", home.display(), places.join(" ")))
+        .collect()
+}
+
 /// What the names of some files are like.
 #[derive(Default, Serialize)]
 struct NamingFigures {
@@ -45,21 +67,9 @@ struct DeclaredNames {
 }
 
 pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
-    let root = crate::root();
-    let mut crates = BTreeMap::<PathBuf, DeclaredNames>::new();
-    let mut whole = DeclaredNames::default();
-    for file in source_files(&root)? {
-        let home = crate_of(&root, &file);
-        let text = fs::read_to_string(root.join(&file)).with_context(|| file.display().to_string())?;
-        crates.entry(home).or_default().read_file(&file, &text)?;
-        whole.read_file(&file, &text)?;
-    }
+    let (crates, whole) = read_tree(&crate::root())?;
     if arguments.shared {
-        for (home, names) in &crates {
-            for (name, places) in names.types.iter().filter(|(_, places)| places.len() > 1) {
-                println!("{:24} {name:24} {}", home.display(), places.join(" "));
-            }
-        }
+        shared_types(&crates).iter().for_each(|line| println!("{line}"));
         return Ok(());
     }
     let mut rows: BTreeMap<String, NamingFigures> =
@@ -215,6 +225,28 @@ mod tests {
         assert_eq!((figures.distinct_types, figures.one_word_types, figures.type_declarations), (3, 2, 4));
         assert_eq!((figures.function_declarations, figures.one_word_functions), (4, 3));
         assert_eq!((figures.lines, figures.comment_lines, figures.longest_file), (7, 1, 7));
+    }
+
+    #[test]
+    fn names_of_the_tree_can_be_found_with_grep() {
+        let (crates, whole) = read_tree(&crate::root()).expect("the tree");
+        let shared = shared_types(&crates);
+        assert!(
+            shared.is_empty(),
+            "expected types of a crate to differ in name, found\n{}",
+            shared.join("\n")
+        );
+        let figures = whole.figures();
+        let types = percent(figures.one_word_types, figures.distinct_types);
+        let functions = percent(figures.one_word_functions, figures.function_declarations);
+        assert!(
+            types <= 10.0,
+            "expected names that say what a type is, found one word in {types:.0} % of them"
+        );
+        assert!(
+            functions <= 25.0,
+            "expected verbs with objects, found one word in {functions:.0} % of functions"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use crate::workspace::{Member, Workspace};
+use crate::workspace::{Workspace, WorkspaceMember};
 
 /// How many programs run at a time, where there are so many cores. Each starts a thread for each core, but many wait long for one
 /// test, for a compiler of kernels or for a server.
@@ -55,7 +55,7 @@ pub(crate) fn compile(
     cargo: &OsStr,
     workspace: &Workspace,
     arguments: &[String],
-    is_chosen: impl Fn(&Member, TestKind<'_>) -> bool,
+    is_chosen: impl Fn(&WorkspaceMember, TestKind<'_>) -> bool,
 ) -> Result<Vec<TestProgram>> {
     let output = Command::new(cargo)
         .args(["test", "--workspace", "--locked", "--no-run", "--message-format=json-render-diagnostics"])
@@ -82,12 +82,12 @@ pub(crate) fn documentation(cargo: &OsStr, workspace: &Workspace) -> TestProgram
 /// The chosen programs of what cargo says that it compiled, a line each.
 fn find(
     workspace: &Workspace,
-    is_chosen: impl Fn(&Member, TestKind<'_>) -> bool,
+    is_chosen: impl Fn(&WorkspaceMember, TestKind<'_>) -> bool,
     messages: &str,
 ) -> Result<Vec<TestProgram>> {
     let mut found = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
-        let message: Message = serde_json::from_str(line).context("reading what cargo compiled")?;
+        let message: CompilerMessage = serde_json::from_str(line).context("reading what cargo compiled")?;
         let Some((target, file)) = message.target.zip(message.executable) else { continue };
         if !message.profile.is_some_and(|profile| profile.test) {
             continue;
@@ -200,21 +200,21 @@ fn libraries() -> Result<OsString> {
 
 /// What cargo prints of a thing that it compiled, as far as it matters here.
 #[derive(Deserialize)]
-struct Message {
+struct CompilerMessage {
     manifest_path: Option<PathBuf>,
-    target: Option<Target>,
-    profile: Option<Profile>,
+    target: Option<CompiledTarget>,
+    profile: Option<CompiledProfile>,
     executable: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CompiledTarget {
     name: String,
     kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Profile {
+struct CompiledProfile {
     test: bool,
 }
 
@@ -224,7 +224,11 @@ mod tests {
 
     #[test]
     fn of_what_was_compiled_only_programs_that_were_chosen_are_found() {
-        let member = |name: &str| Member { name: name.into(), directory: name.into(), ..Member::default() };
+        let member = |name: &str| WorkspaceMember {
+            name: name.into(),
+            directory: name.into(),
+            ..WorkspaceMember::default()
+        };
         let members = ["core", "engine", "pack"].map(|name| (name.to_owned(), member(name))).into();
         let workspace = Workspace { root: "/tree".into(), members };
         let line = |directory: &str, name: &str, kind: &str, test: bool| {
@@ -241,7 +245,7 @@ mod tests {
             line("core", "slow", "test", true),
             line("pack", "pack", "lib", true),
         ];
-        let is_chosen = |member: &Member, kind: TestKind<'_>| match kind {
+        let is_chosen = |member: &WorkspaceMember, kind: TestKind<'_>| match kind {
             TestKind::Unit => member.name != "pack",
             TestKind::Integration(test) => member.name == "core" && test == "slow",
         };

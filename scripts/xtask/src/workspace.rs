@@ -11,12 +11,12 @@ use serde::Deserialize;
 /// All crates, by their names.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    pub(crate) members: BTreeMap<String, Member>,
+    pub(crate) members: BTreeMap<String, WorkspaceMember>,
 }
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Member {
+pub(crate) struct WorkspaceMember {
     pub(crate) name: String,
     /// Its directory, from the root of the workspace.
     pub(crate) directory: PathBuf,
@@ -44,7 +44,7 @@ impl Workspace {
 
     /// Reads what `cargo metadata` prints.
     fn read(json: &[u8]) -> Result<Self> {
-        let Metadata { workspace_root: root, packages } =
+        let CargoMetadata { workspace_root: root, packages } =
             serde_json::from_slice(json).context("reading what `cargo metadata` printed")?;
         let directories: BTreeSet<PathBuf> = packages
             .iter()
@@ -54,7 +54,7 @@ impl Workspace {
         for package in packages {
             let directory = package.manifest_path.parent().context("a manifest without a directory")?;
             let dependencies = package.dependencies.into_iter();
-            let member = Member {
+            let member = WorkspaceMember {
                 directory: directory.strip_prefix(&root).unwrap_or(directory).to_owned(),
                 dependencies: dependencies
                     .filter(|it| it.path.as_ref().is_some_and(|path| directories.contains(path)))
@@ -83,9 +83,9 @@ impl Workspace {
     }
 
     /// The crate that somebody calls so: by the name of its package, by its directory, or by what is particular about either.
-    pub(crate) fn find(&self, called: &str) -> Result<&Member> {
+    pub(crate) fn find(&self, called: &str) -> Result<&WorkspaceMember> {
         let path = called.trim_start_matches("./").trim_end_matches('/');
-        let is_it = |member: &&Member| {
+        let is_it = |member: &&WorkspaceMember| {
             member.name == path || member.directory == Path::new(path) || member.short_names().contains(path)
         };
         if let Some(member) = self.members.values().find(is_it) {
@@ -125,14 +125,14 @@ impl Workspace {
     }
 
     /// The crate to which a file belongs, named from the root: that of the nearest manifest above it.
-    pub(crate) fn owner(&self, file: &Path, is_manifest: impl Fn(&Path) -> bool) -> Option<&Member> {
+    pub(crate) fn owner(&self, file: &Path, is_manifest: impl Fn(&Path) -> bool) -> Option<&WorkspaceMember> {
         let nearest =
             file.ancestors().skip(1).find(|directory| is_manifest(&directory.join("Cargo.toml")))?;
         self.members.values().find(|member| member.directory == nearest)
     }
 }
 
-impl Member {
+impl WorkspaceMember {
     /// How it is called for short: the last part of its directory, and its name without what many begin with.
     fn short_names(&self) -> BTreeSet<String> {
         let name = self.name.strip_prefix("oarlock-").unwrap_or(&self.name);
@@ -156,29 +156,29 @@ impl Member {
 
 /// What `cargo metadata` prints, as far as it matters here.
 #[derive(Deserialize)]
-struct Metadata {
+struct CargoMetadata {
     workspace_root: PathBuf,
-    packages: Vec<Package>,
+    packages: Vec<CargoPackage>,
 }
 
 #[derive(Deserialize)]
-struct Package {
+struct CargoPackage {
     name: String,
     manifest_path: PathBuf,
-    dependencies: Vec<Dependency>,
-    targets: Vec<Target>,
-    metadata: Option<Own>,
+    dependencies: Vec<CargoDependency>,
+    targets: Vec<PackageTarget>,
+    metadata: Option<OwnMetadata>,
 }
 
 #[derive(Deserialize)]
-struct Dependency {
+struct CargoDependency {
     name: String,
     /// Where the crate lies, for one that does not come from a registry.
     path: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct PackageTarget {
     name: String,
     kind: Vec<String>,
     src_path: PathBuf,
@@ -186,14 +186,14 @@ struct Target {
 
 /// What manifests of this workspace say below `[package.metadata]`.
 #[derive(Default, Deserialize)]
-struct Own {
+struct OwnMetadata {
     #[serde(default)]
-    check: Check,
+    check: CheckMetadata,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Check {
+struct CheckMetadata {
     #[serde(default)]
     quick: BTreeSet<String>,
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use oarlock_abi as abi;
-use oarlock_host::{BuiltIn, Config, Environment, Host, HostOptions, Identity};
+use oarlock_host::{BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 
 thread_local! {
     static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -72,9 +72,9 @@ unsafe extern "C" fn query(_: *const abi::Host, plugin: *mut abi::Plugin) -> abi
 fuzz_target!(|bytes: &[u8]| {
     static OPTIONS: OnceLock<HostOptions> = OnceLock::new();
     let options = OPTIONS.get_or_init(|| {
-        let environment = Environment::new(|_| None, false, Identity::of_process());
-        let mut options = HostOptions::new("fuzz 1.0", Config::default(), environment);
-        options.built_in = vec![BuiltIn { name: "fuzzed", query }];
+        let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+        let mut options = HostOptions::new("fuzz 1.0", HostConfig::default(), environment);
+        options.built_in = vec![BuiltInPlugin { name: "fuzzed", query }];
         options
     });
     BYTES.set(bytes.to_vec());

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    if let Ok(contract) = oarlock_contract::read(text) {
-        oarlock_contract::lock::text(&contract);
+    if let Ok(contract) = oarlock_contract::read_contract(text) {
+        oarlock_contract::lock::lock_text(&contract);
     }
 });

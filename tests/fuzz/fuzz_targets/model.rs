@@ -21,9 +21,9 @@ use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oarlock_core::Runtime;
 use oarlock_engine::import;
 
-use door::Source;
+use door::ChoiceSource;
 use message::Dice;
-use trial::Trial;
+use trial::ModelTrial;
 
 /// Every request has a chunk of its own, so that a step out of it is one that AddressSanitizer sees.
 const FLAGS: [(&str, &str); 3] =
@@ -33,23 +33,23 @@ const FLAGS: [(&str, &str); 3] =
 /// the file begins.
 const HEAD: usize = 1 + 80 + 2;
 
-static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(trial::start(&FLAGS)));
+static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(trial::start_runtime(&FLAGS)));
 
 fuzz_target!(|bytes: &[u8]| {
     let trial = match kind(bytes) {
         Kind::Onnx => {
             let (choices, _, file) = parts(bytes);
-            let model = import::onnx::decode(file.to_vec().into(), None);
-            Trial::of_file(model, &mut Source::new(choices), |_| Ok(Vec::new()))
+            let model = import::onnx::decode_onnx(file.to_vec().into(), None);
+            ModelTrial::from_file(model, &mut ChoiceSource::new(choices), |_| Ok(Vec::new()))
         }
         Kind::Paddle => {
             let (choices, parameters, file) = parts(bytes);
-            let model = import::paddle::decode(file.to_vec().into(), Some(parameters.to_vec().into()));
-            Trial::of_file(model, &mut Source::new(choices), |_| Ok(Vec::new()))
+            let model = import::paddle::decode_paddle(file.to_vec().into(), Some(parameters.to_vec().into()));
+            ModelTrial::from_file(model, &mut ChoiceSource::new(choices), |_| Ok(Vec::new()))
         }
-        Kind::MadeUp => Trial::made_up(&mut Source::new(bytes.get(1..).unwrap_or_default())),
+        Kind::MadeUp => ModelTrial::random_graph(&mut ChoiceSource::new(bytes.get(1..).unwrap_or_default())),
     };
-    if let Err(complaint) = trial.run(&RUNTIME) {
+    if let Err(complaint) = trial.run_trial(&RUNTIME) {
         panic!("{complaint}");
     }
 });
@@ -70,7 +70,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let begin = size - parts(&data[..size]).2.len();
     let file = &data[begin..size];
     let changed = match kind {
-        Kind::Onnx if dice.below(2) == 0 => Some(files::changed(file, &mut Source::new(&dice.bytes(256)))),
+        Kind::Onnx if dice.below(2) == 0 => {
+            Some(files::change_bytes(file, &mut ChoiceSource::new(&dice.bytes(256))))
+        }
         _ => message::changed(file, &mut dice),
     };
     match changed.filter(|changed| begin + changed.len() <= max_size) {

@@ -40,8 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
             Err(_) => return,
         },
     };
-    if let Ok(model) = onnx::decode(encoded.into(), Some(&DIRECTORY)) {
-        graph::check(&model.graph).expect("what is read is a graph");
+    if let Ok(model) = onnx::decode_onnx(encoded.into(), Some(&DIRECTORY)) {
+        graph::check_graph(&model.graph).expect("what is read is a graph");
     }
 });
 
@@ -113,6 +113,7 @@ fn function(source: &mut Unstructured) -> Result<FunctionProto> {
 
 fn graph_of(source: &mut Unstructured, depth: usize) -> Result<GraphProto> {
     Ok(GraphProto {
+        doc_string: None,
         node: some(source, 6, |source| node(source, depth))?,
         name: maybe(source, |source| one(source, &NAMES))?,
         initializer: some(source, 2, tensor)?,

@@ -8,25 +8,26 @@ mod door;
 use std::cell::OnceCell;
 
 use libfuzzer_sys::fuzz_target;
-use oarlock_tests::bare_host::CPU;
+use oarlock_tests::bare_host::CPU_PLUGIN;
 
-use door::{Case, Door, Source};
+use door::{CallCase, ChoiceSource, FrontDoor};
 
 /// Every request has a chunk of its own, so that a step out of it is one that AddressSanitizer sees.
 const FLAGS: [(&str, &str); 3] =
     [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
 
 thread_local! {
-    static DOOR: OnceCell<Door> = const { OnceCell::new() };
+    static DOOR: OnceCell<FrontDoor> = const { OnceCell::new() };
 }
 
 fuzz_target!(|bytes: &[u8]| {
     DOOR.with(|door| {
-        let door = door.get_or_init(|| Door::open(CPU, "cpu", &FLAGS, None).expect("the CPU"));
-        let case = Case::of(&mut Source::new(bytes));
-        if let Err(complaint) = door.knock(&case) {
+        let door = door
+            .get_or_init(|| FrontDoor::open_with_plugin(CPU_PLUGIN, "cpu", &FLAGS, None).expect("the CPU"));
+        let case = CallCase::from_choices(&mut ChoiceSource::new(bytes));
+        if let Err(complaint) = door.check_case(&case) {
             panic!("{complaint}\n{case:?}");
         }
-        door.device().pool().expect("the pool of the device").trim();
+        door.target_device().memory_pool().expect("the pool of the device").trim();
     });
 });

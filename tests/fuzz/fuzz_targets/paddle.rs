@@ -59,8 +59,8 @@ fuzz_target!(|bytes: &[u8]| {
             Err(_) => return,
         },
     };
-    if let Ok(model) = paddle::decode(encoded.into(), Some(parameters.to_vec().into())) {
-        graph::check(&model.graph).expect("what is read is a graph");
+    if let Ok(model) = paddle::decode_paddle(encoded.into(), Some(parameters.to_vec().into())) {
+        graph::check_graph(&model.graph).expect("what is read is a graph");
     }
 });
 

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oarlock_plugin_sim::Script;
+use oarlock_plugin_sim::FaultScript;
 
 fuzz_target!(|text: &str| {
-    let _ = Script::parse(text);
+    let _ = FaultScript::parse_script(text);
 });

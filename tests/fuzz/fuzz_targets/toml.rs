@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use oarlock_host::{Config, IsaFeatures, Manifest};
+use oarlock_host::{HostConfig, IsaFeatures, PluginManifest};
 
 fuzz_target!(|bytes: &[u8]| {
     let path = Path::new("/fuzzed.toml");
-    let _ = Config::parse(path, bytes);
-    if let Ok(manifest) = Manifest::parse(path, bytes) {
-        let _ = manifest.isa.as_ref().map(|isa| isa.rank(&IsaFeatures::detect()));
+    let _ = HostConfig::parse_file(path, bytes);
+    if let Ok(manifest) = PluginManifest::parse_manifest(path, bytes) {
+        let _ = manifest.isa.as_ref().map(|isa| isa.rank(&IsaFeatures::detect_features()));
         let text = manifest.to_toml().expect("a manifest can be written");
-        assert_eq!(Manifest::parse(path, text.as_bytes()).expect("it reads back"), manifest);
+        assert_eq!(PluginManifest::parse_manifest(path, text.as_bytes()).expect("it reads back"), manifest);
     }
 });

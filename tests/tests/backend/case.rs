@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oarlock_core::{Device, Dtype, Runtime, Tensor};
-use oarlock_engine::export::onnx::About;
-use oarlock_engine::{Datum, Session, SessionOptions, import};
+use oarlock_engine::export::onnx::OnnxExportOptions;
+use oarlock_engine::{RuntimeValue, Session, SessionOptions, import};
 use serde::Deserialize;
 
-use crate::compare::{Tolerance, compare_numbers};
+use crate::compare::{NumericTolerance, compare_numbers};
 
 /// One line of a file of tests.
 #[derive(Deserialize)]
-struct Line {
+struct ModelCaseLine {
     name: String,
     at: usize,
     size: usize,
     /// Inputs and outputs of each run.
-    sets: Vec<[Vec<Written>; 2]>,
+    sets: Vec<[Vec<WrittenValue>; 2]>,
     rtol: f64,
     atol: f64,
     /// Whether the values are random, so that only dtypes and shapes are compared.
@@ -29,23 +29,23 @@ struct Line {
 /// A value in a file of tests.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WrittenValue {
     Text { dims: Vec<i64>, texts: Vec<String> },
     Number { dtype: String, dims: Vec<i64>, at: usize, size: usize },
-    Sequence(Vec<Written>),
+    Sequence(Vec<WrittenValue>),
     Nothing(()),
 }
 
 /// A test with the bytes of its model and tensors, which all tests share.
 #[derive(Clone)]
-pub(crate) struct Case {
-    line: Arc<Line>,
+pub(crate) struct ModelCase {
+    line: Arc<ModelCaseLine>,
     bytes: Bytes,
 }
 
-impl Case {
+impl ModelCase {
     /// The tests of a file, whose name is given without its ending.
-    pub(crate) fn read_all(file: &Path) -> Vec<Self> {
+    pub(crate) fn read_cases(file: &Path) -> Vec<Self> {
         let complain = |error: std::io::Error| panic!("`{}`: {error}", file.display());
         let bytes: Bytes = fs::read(file.with_extension("bin")).unwrap_or_else(complain).into();
         let lines = fs::read_to_string(file.with_extension("jsonl"))
@@ -57,117 +57,126 @@ impl Case {
         lines.lines().map(read).collect()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn case_name(&self) -> &str {
         &self.line.name
     }
 
     /// Runs it on a device, and then what the engine writes of it as a file.
-    pub(crate) fn run(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
+    pub(crate) fn run_case(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
         let session = |model: Bytes| {
-            let model = import::onnx::decode(model, None).map_err(refused)?;
-            Session::new(runtime.clone(), &model, &options).map_err(refused)
+            let model = import::onnx::decode_onnx(model, None).map_err(refusal_message)?;
+            Session::new(runtime.clone(), &model, &options).map_err(refusal_message)
         };
         // Text is nowhere but on the CPU.
-        let host = runtime.device("cpu").map_err(refused)?;
-        let first = session(self.model())?;
-        self.check(&first, device, &host)?;
+        let host = runtime.device("cpu").map_err(refusal_message)?;
+        let first = session(self.model_bytes())?;
+        self.check_outputs(&first, device, &host)?;
         let again = || {
-            let files = first.to_onnx(&About::default()).map_err(refused)?;
+            let files = first.to_onnx(&OnnxExportOptions::default()).map_err(refusal_message)?;
             let second = session(files.model.clone().into())?;
-            self.check(&second, device, &host)?;
-            let is_same = second.to_onnx(&About::default()).map_err(refused)?.model == files.model;
+            self.check_outputs(&second, device, &host)?;
+            let is_same =
+                second.to_onnx(&OnnxExportOptions::default()).map_err(refusal_message)?.model == files.model;
             if is_same { Ok(()) } else { Err("another model when it is written again".to_owned()) }
         };
         again().map_err(|message| format!("written and read again: {message}"))
     }
 
-    fn check(&self, session: &Session, device: &Device, host: &Device) -> Result<(), String> {
+    fn check_outputs(&self, session: &Session, device: &Device, host: &Device) -> Result<(), String> {
         for (set, [_, outputs]) in self.line.sets.iter().enumerate() {
-            let inputs = self.inputs(set, device, host).map_err(refused)?;
-            let found = session.run(&inputs).map_err(refused)?;
+            let inputs = self.read_inputs(set, device, host).map_err(refusal_message)?;
+            let found = session.run(&inputs).map_err(refusal_message)?;
             if found.len() != outputs.len() {
                 return Err(format!("expected {} outputs, found {}", outputs.len(), found.len()));
             }
             for (index, (expected, found)) in outputs.iter().zip(&found).enumerate() {
-                self.compare(expected, found).map_err(|message| format!("output {index}: {message}"))?;
+                self.compare_value(expected, found)
+                    .map_err(|message| format!("output {index}: {message}"))?;
             }
         }
         Ok(())
     }
 
     /// The bytes of the model.
-    pub(crate) fn model(&self) -> Bytes {
+    pub(crate) fn model_bytes(&self) -> Bytes {
         self.bytes.slice(self.line.at..self.line.at + self.line.size)
     }
 
     /// What one of the runs is given.
-    pub(crate) fn inputs(
+    pub(crate) fn read_inputs(
         &self,
         set: usize,
         device: &Device,
         host: &Device,
-    ) -> oarlock_core::Result<Vec<Datum>> {
+    ) -> oarlock_core::Result<Vec<RuntimeValue>> {
         let inputs = self.line.sets.get(set).into_iter().flat_map(|[inputs, _]| inputs);
-        inputs.map(|written| self.datum(written, device, host)).collect()
+        inputs.map(|written| self.read_datum(written, device, host)).collect()
     }
 
-    fn content(&self, at: usize, size: usize) -> &[u8] {
+    fn content_bytes(&self, at: usize, size: usize) -> &[u8] {
         &self.bytes[at..at + size]
     }
 
-    fn datum(&self, written: &Written, device: &Device, host: &Device) -> oarlock_core::Result<Datum> {
+    fn read_datum(
+        &self,
+        written: &WrittenValue,
+        device: &Device,
+        host: &Device,
+    ) -> oarlock_core::Result<RuntimeValue> {
         Ok(match written {
-            Written::Text { dims, texts } => Tensor::from_texts(host, dims, texts.clone())?.into(),
-            Written::Number { dtype, dims, at, size } => {
-                Tensor::from_bytes(device, dtype.parse()?, dims, self.content(*at, *size))?.into()
+            WrittenValue::Text { dims, texts } => Tensor::from_strings(host, dims, texts.clone())?.into(),
+            WrittenValue::Number { dtype, dims, at, size } => {
+                Tensor::from_bytes(device, dtype.parse()?, dims, self.content_bytes(*at, *size))?.into()
             }
-            Written::Sequence(elements) => {
-                let elements = elements.iter().map(|element| self.datum(element, device, host));
-                Datum::Sequence(elements.collect::<oarlock_core::Result<_>>()?)
+            WrittenValue::Sequence(elements) => {
+                let elements = elements.iter().map(|element| self.read_datum(element, device, host));
+                RuntimeValue::Sequence(elements.collect::<oarlock_core::Result<_>>()?)
             }
-            Written::Nothing(()) => Datum::Nothing,
+            WrittenValue::Nothing(()) => RuntimeValue::Nothing,
         })
     }
 
-    fn compare(&self, expected: &Written, found: &Datum) -> Result<(), String> {
+    fn compare_value(&self, expected: &WrittenValue, found: &RuntimeValue) -> Result<(), String> {
         let (dtype, dims) = match (expected, found) {
-            (Written::Nothing(()), Datum::Nothing) => return Ok(()),
-            (Written::Sequence(expected), Datum::Sequence(found)) if expected.len() == found.len() => {
+            (WrittenValue::Nothing(()), RuntimeValue::Nothing) => return Ok(()),
+            (WrittenValue::Sequence(expected), RuntimeValue::Sequence(found))
+                if expected.len() == found.len() =>
+            {
                 return expected
                     .iter()
                     .zip(found)
-                    .try_for_each(|(expected, found)| self.compare(expected, found));
+                    .try_for_each(|(expected, found)| self.compare_value(expected, found));
             }
-            (Written::Text { dims, .. }, Datum::Tensor(_)) => (Dtype::String, dims),
-            (Written::Number { dtype, dims, .. }, Datum::Tensor(_)) => {
-                (dtype.parse().map_err(refused)?, dims)
+            (WrittenValue::Text { dims, .. }, RuntimeValue::Tensor(_)) => (Dtype::String, dims),
+            (WrittenValue::Number { dtype, dims, .. }, RuntimeValue::Tensor(_)) => {
+                (dtype.parse().map_err(refusal_message)?, dims)
             }
-            (_, found) => return Err(format!("expected something else, found {}", found.kind())),
+            (_, found) => return Err(format!("expected something else, found {}", found.kind_name())),
         };
-        let found = found.tensor().map_err(refused)?;
+        let found = found.as_tensor().map_err(refusal_message)?;
         if (dtype, dims.as_slice()) != (found.dtype(), found.dims()) {
             let (other, shape) = (found.dtype(), found.dims());
             return Err(format!("expected {dtype} of shape {dims:?}, found {other} of shape {shape:?}"));
         }
         if self.line.only_shape {
-            return found.wait().map_err(refused);
+            return found.wait().map_err(refusal_message);
         }
         match expected {
-            Written::Text { texts, .. } => {
-                let found = found.to_texts().map_err(refused)?;
+            WrittenValue::Text { texts, .. } => {
+                let found = found.to_strings().map_err(refusal_message)?;
                 if *texts == found { Ok(()) } else { Err(format!("expected {texts:?}, found {found:?}")) }
             }
-            Written::Number { at, size, .. } => {
-                let tolerance = Tolerance { relative: self.line.rtol, absolute: self.line.atol };
-                let found = found.to_bytes().map_err(refused)?;
-                compare_numbers(dtype, self.content(*at, *size), &found, tolerance)
+            WrittenValue::Number { at, size, .. } => {
+                let tolerance = NumericTolerance { relative: self.line.rtol, absolute: self.line.atol };
+                let found = found.to_bytes().map_err(refusal_message)?;
+                compare_numbers(dtype, self.content_bytes(*at, *size), &found, tolerance)
             }
-            Written::Sequence(_) | Written::Nothing(()) => Ok(()),
+            WrittenValue::Sequence(_) | WrittenValue::Nothing(()) => Ok(()),
         }
     }
 }
 
-fn refused(error: oarlock_core::Error) -> String {
+fn refusal_message(error: oarlock_core::Error) -> String {
     error.to_string()
 }

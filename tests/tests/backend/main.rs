@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::case::Case;
+use crate::case::ModelCase;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -32,57 +32,59 @@ fn main() -> ExitCode {
         let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
         return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
     }
-    let mut cases = Case::read_all(&file);
+    let mut cases = ModelCase::read_cases(&file);
     // The ops that onnxruntime adds.
     let contrib = file.with_file_name("contrib");
     if contrib.with_extension("jsonl").is_file() {
-        cases.extend(Case::read_all(&contrib));
+        cases.extend(ModelCase::read_cases(&contrib));
     }
-    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
-    let runtime = Arc::new(start::start());
+    let cases: Vec<Arc<ModelCase>> = cases.into_iter().map(Arc::new).collect();
+    let runtime = Arc::new(start::start_runtime());
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
-    let outcomes: Vec<Arc<Outcomes>> =
-        devices.split(',').map(|device| Arc::new(Outcomes::of(device.trim()))).collect();
-    let mut trials = vec![compare::trial(), start::isa_trial(&runtime)];
+    let outcomes: Vec<Arc<DeviceOutcomes>> =
+        devices.split(',').map(|device| Arc::new(DeviceOutcomes::for_device(device.trim()))).collect();
+    let mut trials = vec![compare::comparison_trial(), start::isa_trial(&runtime)];
     for outcomes in &outcomes {
-        trials.push(outcomes.list(&cases));
+        trials.push(outcomes.list_trial(&cases));
         for case in &cases {
             let (runtime, case, outcomes) = (runtime.clone(), case.clone(), outcomes.clone());
-            trials.push(Trial::test(format!("{}/{}", outcomes.device, case.name()), move || {
+            trials.push(Trial::test(format!("{}/{}", outcomes.device, case.case_name()), move || {
                 let device = runtime.device(&outcomes.device).map_err(|error| error.to_string())?;
-                outcomes.judge(case.name(), case.run(&runtime, &device))
+                outcomes.judge_case(case.case_name(), case.run_case(&runtime, &device))
             }));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    outcomes.iter().for_each(|outcomes| outcomes.report());
+    outcomes.iter().for_each(|outcomes| outcomes.report_outcomes());
     conclusion.exit_code()
 }
 
 /// How the models ended on one device, and what is expected of them.
-struct Outcomes {
+struct DeviceOutcomes {
     device: String,
     /// The tests that fail, with the reason.
     expected: BTreeMap<String, String>,
     ended: Mutex<BTreeMap<String, Result<(), String>>>,
 }
 
-impl Outcomes {
-    fn of(device: &str) -> Self {
-        let text = fs::read_to_string(list_of(device)).unwrap_or_default();
+impl DeviceOutcomes {
+    fn for_device(device: &str) -> Self {
+        let text = fs::read_to_string(failure_list_path(device)).unwrap_or_default();
         let entry = |line: &str| match line.split_once(": ") {
             Some((case, reason)) => (case.to_owned(), reason.to_owned()),
-            None => panic!("`{}`: expected `test: reason`, found `{line}`", list_of(device).display()),
+            None => {
+                panic!("`{}`: expected `test: reason`, found `{line}`", failure_list_path(device).display())
+            }
         };
         let expected = text.lines().filter(|line| !line.starts_with('#')).map(entry).collect();
         Self { device: device.to_owned(), expected, ended: Mutex::default() }
     }
 
-    fn judge(&self, case: &str, ended: Result<(), String>) -> Result<(), Failed> {
+    fn judge_case(&self, case: &str, ended: Result<(), String>) -> Result<(), Failed> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(case.to_owned(), ended.clone());
         match (ended, self.expected.get(case)) {
             (Ok(()), Some(reason)) => {
-                let list = list_of(&self.device);
+                let list = failure_list_path(&self.device);
                 Err(format!("it passes: remove its line from `{}` ({reason})", list.display()).into())
             }
             (Err(message), None) => Err(message.into()),
@@ -91,8 +93,8 @@ impl Outcomes {
     }
 
     /// Looks at the list itself.
-    fn list(&self, cases: &[Arc<Case>]) -> Trial {
-        let names: BTreeSet<&str> = cases.iter().map(|case| case.name()).collect();
+    fn list_trial(&self, cases: &[Arc<ModelCase>]) -> Trial {
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.case_name()).collect();
         let unknown: Vec<String> =
             self.expected.keys().filter(|case| !names.contains(case.as_str())).cloned().collect();
         Trial::test(
@@ -104,7 +106,7 @@ impl Outcomes {
     }
 
     /// Prints the counts, and brings the lists up to date that the environment asks for.
-    fn report(&self) {
+    fn report_outcomes(&self) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = ended.values().filter(|ended| ended.is_ok()).count();
         println!("{}: {passed} of {} models passed", self.device, ended.len());
@@ -117,7 +119,7 @@ impl Outcomes {
             fs::write(&file, text).unwrap_or_else(|error| panic!("{error}"));
         }
         if std::env::var_os("OARLOCK_TEST_SHRINK").is_some() {
-            let file = list_of(&self.device);
+            let file = failure_list_path(&self.device);
             let text = fs::read_to_string(&file).unwrap_or_default();
             let stays = |line: &&str| {
                 let case = line.split_once(": ").map_or("", |(case, _)| case);
@@ -130,7 +132,7 @@ impl Outcomes {
 }
 
 /// The file that says which models a device does not do right.
-fn list_of(device: &str) -> PathBuf {
+fn failure_list_path(device: &str) -> PathBuf {
     let kind = device.split(':').next().unwrap_or_default();
     Path::new(env!("CARGO_MANIFEST_DIR")).join("operators/expected").join(format!("models-{kind}.txt"))
 }

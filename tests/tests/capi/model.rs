@@ -7,7 +7,7 @@ use oarlock_engine::import::onnx::messages::{
 use prost::Message as _;
 
 /// `sum = x + [1, 2, 3]` and `twice = sum + sum` for `x: f32[batch, 3]`.
-pub(crate) fn sums() -> Vec<u8> {
+pub(crate) fn sums_model() -> Vec<u8> {
     let weight = TensorProto {
         name: Some("w".to_owned()),
         dims: vec![3],
@@ -15,28 +15,28 @@ pub(crate) fn sums() -> Vec<u8> {
         float_data: vec![1.0, 2.0, 3.0],
         ..TensorProto::default()
     };
-    encode(GraphProto {
-        input: vec![value("x", rows())],
-        output: vec![value("sum", rows()), value("twice", rows())],
+    encode_model(GraphProto {
+        input: vec![value_info("x", rows_type())],
+        output: vec![value_info("sum", rows_type()), value_info("twice", rows_type())],
         initializer: vec![weight],
-        node: vec![node("Add", &["x", "w"], "sum"), node("Add", &["sum", "sum"], "twice")],
+        node: vec![graph_node("Add", &["x", "w"], "sum"), graph_node("Add", &["sum", "sum"], "twice")],
         ..GraphProto::default()
     })
 }
 
 /// `pair = [x, x]`, a sequence, for `x: f32[batch, 3]`.
-pub(crate) fn pair() -> Vec<u8> {
-    let elements = type_proto::Sequence { elem_type: Some(Box::new(rows())) };
+pub(crate) fn pair_model() -> Vec<u8> {
+    let elements = type_proto::Sequence { elem_type: Some(Box::new(rows_type())) };
     let sequence = TypeProto { value: Some(type_proto::Value::SequenceType(Box::new(elements))) };
-    encode(GraphProto {
-        input: vec![value("x", rows())],
-        output: vec![value("pair", sequence)],
-        node: vec![node("SequenceConstruct", &["x", "x"], "pair")],
+    encode_model(GraphProto {
+        input: vec![value_info("x", rows_type())],
+        output: vec![value_info("pair", sequence)],
+        node: vec![graph_node("SequenceConstruct", &["x", "x"], "pair")],
         ..GraphProto::default()
     })
 }
 
-fn encode(graph: GraphProto) -> Vec<u8> {
+fn encode_model(graph: GraphProto) -> Vec<u8> {
     let opset = OperatorSetIdProto { version: Some(18), ..OperatorSetIdProto::default() };
     let graph = GraphProto { name: Some("test".to_owned()), ..graph };
     let model = ModelProto {
@@ -49,7 +49,7 @@ fn encode(graph: GraphProto) -> Vec<u8> {
 }
 
 /// `f32[batch, 3]`
-fn rows() -> TypeProto {
+fn rows_type() -> TypeProto {
     use tensor_shape_proto::{Dimension, dimension::Value};
     let dimension = |value| Dimension { value: Some(value) };
     let dims = vec![dimension(Value::DimParam("batch".to_owned())), dimension(Value::DimValue(3))];
@@ -60,11 +60,11 @@ fn rows() -> TypeProto {
     TypeProto { value: Some(type_proto::Value::TensorType(tensor)) }
 }
 
-fn value(name: &str, kind: TypeProto) -> ValueInfoProto {
+fn value_info(name: &str, kind: TypeProto) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.to_owned()), r#type: Some(kind) }
 }
 
-fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
+fn graph_node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto {
         op_type: Some(op.to_owned()),
         input: inputs.iter().map(|name| (*name).to_owned()).collect(),

@@ -3,158 +3,167 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use oarlock_conformance::{ErrorText, Subject};
+use oarlock_conformance::{ConformanceSubject, ErrorText};
 use oarlock_sdk::abi;
 
-use crate::small_host::Loaded;
-use crate::{failed, failure, only_failure};
+use crate::started_plugin::StartedPlugin;
+use crate::{check_failure, failed_checks, only_failure};
 
 /// The right tables, for slots that do a part of their work.
-static CPU: OnceLock<(abi::CoreTable, abi::Kernel)> = OnceLock::new();
-static SIM: OnceLock<abi::AsyncTable> = OnceLock::new();
+static CPU_TABLES: OnceLock<(abi::CoreTable, abi::Kernel)> = OnceLock::new();
+static SIM_TABLE: OnceLock<abi::AsyncTable> = OnceLock::new();
 
-fn cpu() -> Loaded {
-    let loaded = Loaded::cpu();
-    let subject = loaded.subject();
-    CPU.get_or_init(|| (subject.core, subject.kernels[adder(&subject)]));
+fn load_cpu() -> StartedPlugin {
+    let loaded = StartedPlugin::load_cpu();
+    let subject = loaded.conformance_subject();
+    CPU_TABLES.get_or_init(|| (subject.core, subject.kernels[adder_index(&subject)]));
     loaded
 }
 
 /// The place of the kernel that adds, among kernels for older versions of the op.
-fn adder(subject: &Subject) -> usize {
+fn adder_index(subject: &ConformanceSubject) -> usize {
     // SAFETY: the names of kernels live as long as their plugin.
     let is_add = |kernel: &abi::Kernel| unsafe { kernel.op.text() } == Some("Add") && kernel.version_min == 7;
     subject.kernels.iter().position(is_add).expect("a kernel for `Add`")
 }
 
-fn sim() -> Loaded {
-    let loaded = Loaded::sim("mode lazy");
-    SIM.get_or_init(|| loaded.subject().asynchronous.expect("streams"));
+fn load_sim() -> StartedPlugin {
+    let loaded = StartedPlugin::load_sim("mode lazy");
+    SIM_TABLE.get_or_init(|| loaded.conformance_subject().asynchronous.expect("streams"));
     loaded
 }
 
-fn streams(subject: &mut Subject) -> &mut abi::AsyncTable {
+fn async_table(subject: &mut ConformanceSubject) -> &mut abi::AsyncTable {
     subject.asynchronous.as_mut().expect("streams")
 }
 
 #[test]
 fn a_stream_or_an_event_that_is_made_but_not_written_is_noticed() {
-    unsafe extern "C" fn no_stream(_: *mut c_void, _: u32, _: i32, _: *mut abi::Stream) -> abi::Error {
+    unsafe extern "C" fn create_no_stream(_: *mut c_void, _: u32, _: i32, _: *mut abi::Stream) -> abi::Error {
         abi::Error::NONE
     }
-    unsafe extern "C" fn no_event(_: *mut c_void, _: u32, _: *mut abi::Event) -> abi::Error {
+    unsafe extern "C" fn create_no_event(_: *mut c_void, _: u32, _: *mut abi::Event) -> abi::Error {
         abi::Error::NONE
     }
-    let report = Loaded::cpu().report_with(|subject| {
-        streams(subject).stream_create = Some(no_stream);
-        streams(subject).event_create = Some(no_event);
+    let report = StartedPlugin::load_cpu().run_checks_on_changed(|subject| {
+        async_table(subject).stream_create = Some(create_no_stream);
+        async_table(subject).event_create = Some(create_no_event);
     });
-    let message = failure(&report, "streams are written on success, and live ones are different");
+    let message = check_failure(&report, "streams are written on success, and live ones are different");
     assert!(message.contains("nothing written"), "{message}");
-    failure(&report, "events are written on success, and live ones are different");
+    check_failure(&report, "events are written on success, and live ones are different");
     assert_eq!(report.passed_profiles(), ["core"]);
 }
 
 #[test]
 fn a_result_written_before_the_device_is_checked_is_noticed() {
-    unsafe extern "C" fn hasty(
+    unsafe extern "C" fn unready_memory_stats(
         context: *mut c_void,
         device: u32,
         total: *mut u64,
         free: *mut u64,
     ) -> abi::Error {
-        let stats = CPU.get().and_then(|(core, _)| core.memory_stats).expect("the right slot");
+        let stats = CPU_TABLES.get().and_then(|(core, _)| core.memory_stats).expect("the right slot");
         // SAFETY: the caller vouches for the arguments.
         unsafe {
             *total = 0;
             stats(context, device, total, free)
         }
     }
-    let report = cpu().report_with(|subject| subject.core.memory_stats = Some(hasty));
+    let report =
+        load_cpu().run_checks_on_changed(|subject| subject.core.memory_stats = Some(unready_memory_stats));
     let message = only_failure(&report, "a call that fails writes nothing");
     assert!(message.contains("`memory_stats`"), "{message}");
 }
 
 #[test]
 fn a_device_that_is_not_there_must_not_answer() {
-    unsafe extern "C" fn any_device(_: *mut c_void, _: u32, capability: *mut abi::Version) -> abi::Error {
+    unsafe extern "C" fn capability_of_any_device(
+        _: *mut c_void,
+        _: u32,
+        capability: *mut abi::Version,
+    ) -> abi::Error {
         // SAFETY: the caller vouches for the argument.
         unsafe { *capability = abi::Version::EMPTY };
         abi::Error::NONE
     }
-    let report = cpu().report_with(|subject| subject.core.compute_capability = Some(any_device));
-    let message = failure(&report, "a device that is not in the list is an error in every slot");
+    let report = load_cpu()
+        .run_checks_on_changed(|subject| subject.core.compute_capability = Some(capability_of_any_device));
+    let message = check_failure(&report, "a device that is not in the list is an error in every slot");
     assert!(message.contains("`compute_capability`"), "{message}");
 }
 
 #[test]
 fn a_size_that_wraps_around_when_it_is_rounded_up_is_noticed() {
-    unsafe extern "C" fn rounding(
+    unsafe extern "C" fn allocate_rounded(
         context: *mut c_void,
         device: u32,
         size: u64,
         block: *mut abi::Memory,
     ) -> abi::Error {
-        let allocate = CPU.get().and_then(|(core, _)| core.memory_allocate).expect("the right slot");
+        let allocate = CPU_TABLES.get().and_then(|(core, _)| core.memory_allocate).expect("the right slot");
         let rounded = size.wrapping_add(63) / 64 * 64;
         // SAFETY: the caller vouches for the arguments.
         unsafe { allocate(context, device, rounded.max(64), block) }
     }
-    unsafe extern "C" fn keep(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
+    unsafe extern "C" fn keep_block(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
         abi::Error::NONE
     }
-    let report = cpu().report_with(|subject| {
-        subject.core.memory_allocate = Some(rounding);
-        subject.core.memory_deallocate = Some(keep);
+    let report = load_cpu().run_checks_on_changed(|subject| {
+        subject.core.memory_allocate = Some(allocate_rounded);
+        subject.core.memory_deallocate = Some(keep_block);
     });
     let name = "an allocation that cannot be met is `resource_exhausted`, and the device goes on";
-    assert!(failure(&report, name).contains("18446744073709551615 bytes to fail"));
+    assert!(check_failure(&report, name).contains("18446744073709551615 bytes to fail"));
 }
 
 #[test]
 fn memory_that_is_never_given_back_is_noticed() {
-    unsafe extern "C" fn leak(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
+    unsafe extern "C" fn leak_block(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
         abi::Error::NONE
     }
-    let report = Loaded::sim("").report_with(|subject| subject.core.memory_deallocate = Some(leak));
-    failure(&report, "memory that was given back can be taken again");
+    let report = StartedPlugin::load_sim("")
+        .run_checks_on_changed(|subject| subject.core.memory_deallocate = Some(leak_block));
+    check_failure(&report, "memory that was given back can be taken again");
 }
 
 #[test]
 fn an_error_that_says_nothing_is_noticed() {
-    let report = Loaded::cpu().report_with(|subject| {
+    let report = StartedPlugin::load_cpu().run_checks_on_changed(|subject| {
         subject.read_error =
             Box::new(|_| ErrorText { code: abi::Code::NOT_FOUND, message: " ".to_owned(), breach: None });
     });
     let name = "every error of the run has a code of the contract and says what is wrong";
-    assert!(failure(&report, name).contains("found no message"));
+    assert!(check_failure(&report, name).contains("found no message"));
 }
 
 #[test]
 fn a_wait_for_an_event_that_does_not_wait_is_noticed() {
-    unsafe extern "C" fn no_wait(_: *mut c_void, _: u32, _: abi::Stream, _: abi::Event) -> abi::Error {
+    unsafe extern "C" fn ignore_event(_: *mut c_void, _: u32, _: abi::Stream, _: abi::Event) -> abi::Error {
         abi::Error::NONE
     }
-    let report = sim().report_with(|subject| streams(subject).stream_wait_event = Some(no_wait));
+    let report = load_sim()
+        .run_checks_on_changed(|subject| async_table(subject).stream_wait_event = Some(ignore_event));
     let names = [
         "a stream that waits for an event works after the other stream did",
         "work that waits for an event goes on waiting when it is destroyed",
     ];
-    assert_eq!(failed(&report), names, "{}", report.render_text());
+    assert_eq!(failed_checks(&report), names, "{}", report.render_text());
 }
 
 #[test]
 fn a_synchronise_that_does_not_wait_is_noticed() {
-    unsafe extern "C" fn no_wait(_: *mut c_void, _: u32, _: abi::Stream) -> abi::Error {
+    unsafe extern "C" fn skip_synchronize(_: *mut c_void, _: u32, _: abi::Stream) -> abi::Error {
         abi::Error::NONE
     }
-    let report = sim().report_with(|subject| streams(subject).stream_synchronize = Some(no_wait));
-    failure(&report, "what was copied in a stream is there after synchronising it");
+    let report = load_sim()
+        .run_checks_on_changed(|subject| async_table(subject).stream_synchronize = Some(skip_synchronize));
+    check_failure(&report, "what was copied in a stream is there after synchronising it");
 }
 
 #[test]
 fn a_callback_on_the_thread_that_adds_it_is_noticed() {
-    unsafe extern "C" fn at_once(
+    unsafe extern "C" fn call_back_at_once(
         _: *mut c_void,
         device: u32,
         queue: abi::Stream,
@@ -165,40 +174,42 @@ fn a_callback_on_the_thread_that_adds_it_is_noticed() {
         unsafe { reached.expect("a function")(device, queue, user, abi::Error::NONE) };
         abi::Error::NONE
     }
-    let report = sim().report_with(|subject| streams(subject).stream_add_callback = Some(at_once));
+    let report = load_sim()
+        .run_checks_on_changed(|subject| async_table(subject).stream_add_callback = Some(call_back_at_once));
     let name = "a callback is called once, on a thread of the plugin, with its device and stream";
-    assert!(failure(&report, name).contains("on the thread that added it"));
+    assert!(check_failure(&report, name).contains("on the thread that added it"));
 }
 
 #[test]
 fn a_callback_that_comes_twice_is_noticed() {
-    unsafe extern "C" fn twice(
+    unsafe extern "C" fn call_back_twice(
         context: *mut c_void,
         device: u32,
         queue: abi::Stream,
         reached: Option<abi::StreamReached>,
         user: *mut c_void,
     ) -> abi::Error {
-        let add = SIM.get().and_then(|table| table.stream_add_callback).expect("the right slot");
+        let add = SIM_TABLE.get().and_then(|table| table.stream_add_callback).expect("the right slot");
         // SAFETY: the caller vouches for the arguments.
         unsafe {
             add(context, device, queue, reached, user);
             add(context, device, queue, reached, user)
         }
     }
-    let report = sim().report_with(|subject| streams(subject).stream_add_callback = Some(twice));
+    let report = load_sim()
+        .run_checks_on_changed(|subject| async_table(subject).stream_add_callback = Some(call_back_twice));
     let name = "a callback is called once, on a thread of the plugin, with its device and stream";
-    assert!(failure(&report, name).contains("found 2"), "{}", report.render_text());
+    assert!(check_failure(&report, name).contains("found 2"), "{}", report.render_text());
 }
 
 #[test]
 fn a_kernel_that_writes_past_its_output_is_noticed() {
-    unsafe extern "C" fn too_far(
+    unsafe extern "C" fn write_past_end(
         context: *mut c_void,
         state: *mut c_void,
         call: *const abi::Call,
     ) -> abi::Error {
-        let run = CPU.get().and_then(|(_, kernel)| kernel.run).expect("the right function");
+        let run = CPU_TABLES.get().and_then(|(_, kernel)| kernel.run).expect("the right function");
         // SAFETY: the caller vouches for the call. The suite leaves room behind every output, on a device whose memory is
         // the host's.
         unsafe {
@@ -210,9 +221,9 @@ fn a_kernel_that_writes_past_its_output_is_noticed() {
             error
         }
     }
-    let report = cpu().report_with(|subject| {
-        let adder = adder(subject);
-        subject.kernels[adder].run = Some(too_far);
+    let report = load_cpu().run_checks_on_changed(|subject| {
+        let adder = adder_index(subject);
+        subject.kernels[adder].run = Some(write_past_end);
     });
     let message = only_failure(&report, "a kernel writes its outputs and nothing else");
     assert!(message.contains("the bytes after the output"), "{message}");
@@ -220,22 +231,23 @@ fn a_kernel_that_writes_past_its_output_is_noticed() {
 
 #[test]
 fn a_kernel_that_computes_nothing_is_noticed() {
-    unsafe extern "C" fn nothing(_: *mut c_void, _: *mut c_void, _: *const abi::Call) -> abi::Error {
+    unsafe extern "C" fn run_nothing(_: *mut c_void, _: *mut c_void, _: *const abi::Call) -> abi::Error {
         abi::Error::NONE
     }
-    let report = cpu().report_with(|subject| {
-        let adder = adder(subject);
-        subject.kernels[adder].run = Some(nothing);
+    let report = load_cpu().run_checks_on_changed(|subject| {
+        let adder = adder_index(subject);
+        subject.kernels[adder].run = Some(run_nothing);
     });
-    let message = failure(&report, "an element-wise kernel computes what its op says");
+    let message = check_failure(&report, "an element-wise kernel computes what its op says");
     assert!(message.contains("`Add` of f32 on device 0"), "{message}");
     assert_eq!(report.passed_profiles(), ["core", "async"]);
 }
 
 #[test]
 fn a_kernel_without_an_op_or_with_dtypes_that_do_not_exist_is_noticed() {
-    let report = Loaded::cpu().report_with(|subject| subject.kernels[0].op = abi::Str::EMPTY);
-    failure(&report, "every kernel names an op and demands what can be met");
-    let report = Loaded::cpu().report_with(|subject| subject.kernels[0].release = None);
-    failure(&report, "every kernel has `run`, and `release` where it has `prepare`");
+    let report =
+        StartedPlugin::load_cpu().run_checks_on_changed(|subject| subject.kernels[0].op = abi::Str::EMPTY);
+    check_failure(&report, "every kernel names an op and demands what can be met");
+    let report = StartedPlugin::load_cpu().run_checks_on_changed(|subject| subject.kernels[0].release = None);
+    check_failure(&report, "every kernel has `run`, and `release` where it has `prepare`");
 }

@@ -7,18 +7,18 @@
 
 mod broken;
 mod scripted;
-mod small_host;
+mod started_plugin;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use oarlock_conformance::{Outcome, Report, checks};
+use oarlock_conformance::{CheckOutcome, ConformanceReport, list_checks};
 use oarlock_sdk::abi;
 
 /// The names of the checks that failed.
-fn failed(report: &Report) -> Vec<&str> {
-    let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+fn failed_checks(report: &ConformanceReport) -> Vec<&str> {
+    let is_failed = |outcome: &CheckOutcome| matches!(outcome, CheckOutcome::Failed(_));
     report
         .results
         .iter()
@@ -29,33 +29,33 @@ fn failed(report: &Report) -> Vec<&str> {
 
 /// What the only check that failed says; its name must be the expected one.
 #[track_caller]
-fn only_failure<'a>(report: &'a Report, name: &str) -> &'a str {
-    assert_eq!(failed(report), [name], "{}", report.render_text());
-    failure(report, name)
+fn only_failure<'a>(report: &'a ConformanceReport, name: &str) -> &'a str {
+    assert_eq!(failed_checks(report), [name], "{}", report.render_text());
+    check_failure(report, name)
 }
 
 /// What the check with this name says, which must have failed.
 #[track_caller]
-fn failure<'a>(report: &'a Report, name: &str) -> &'a str {
-    assert!(failed(report).contains(&name), "{name}: {}", report.render_text());
+fn check_failure<'a>(report: &'a ConformanceReport, name: &str) -> &'a str {
+    assert!(failed_checks(report).contains(&name), "{name}: {}", report.render_text());
     let result = report.results.iter().find(|result| result.name == name);
     result.and_then(|result| result.outcome.message()).unwrap_or_default()
 }
 
-fn contract() -> String {
+fn contract_text() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-sdk/contract/oarlock.contract");
     fs::read_to_string(path).expect("the contract")
 }
 
 #[test]
 fn every_check_has_a_name_of_its_own_and_quotes_a_rule_or_a_slot_that_exists() {
-    let contract = contract();
+    let contract = contract_text();
     let rules = contract.lines().filter_map(|line| line.strip_prefix("rule ")?.split(' ').next());
     let slots = abi::CoreTable::SLOTS.iter().chain(abi::AsyncTable::SLOTS).map(|(name, _)| *name);
     let of_kernels = ["run", "supports", "in_place"];
     let known: BTreeSet<&str> = rules.chain(slots).chain(of_kernels).collect();
     let mut names = BTreeSet::new();
-    for (name, rule, _) in checks() {
+    for (name, rule, _) in list_checks() {
         assert!(known.contains(rule), "`{name}` quotes `{rule}`, which is nothing of the contract");
         assert!(names.insert(name), "two checks are called `{name}`");
     }
@@ -65,7 +65,7 @@ fn every_check_has_a_name_of_its_own_and_quotes_a_rule_or_a_slot_that_exists() {
 /// from outside, what layers do, and what a host promises to a plugin.
 #[test]
 fn the_suite_checks_every_rule_that_it_is_said_to_notice_and_none_that_nobody_is() {
-    let checked: BTreeSet<&str> = checks().map(|(_, rule, _)| rule).collect();
+    let checked: BTreeSet<&str> = list_checks().map(|(_, rule, _)| rule).collect();
     let of = |who: &str| -> BTreeSet<&str> {
         abi::RULES.iter().filter(|(_, by, _)| *by == who).map(|(rule, _, _)| *rule).collect()
     };

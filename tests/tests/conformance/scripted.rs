@@ -1,14 +1,14 @@
 //! Plugins as they are: the processor, and the simulated device with and without scripted faults.
 
-use oarlock_conformance::{Outcome, SUITE_VERSION};
+use oarlock_conformance::{CheckOutcome, SUITE_VERSION};
 
-use crate::small_host::Loaded;
-use crate::{failed, failure, only_failure};
+use crate::started_plugin::StartedPlugin;
+use crate::{check_failure, failed_checks, only_failure};
 
 #[track_caller]
-fn passes(plugin: &Loaded) {
-    let report = plugin.report();
-    assert!(report.passed(), "{}", report.render_text());
+fn check_passes(plugin: &StartedPlugin) {
+    let report = plugin.run_checks();
+    assert!(report.has_passed(), "{}", report.render_text());
     assert_eq!(report.passed_profiles(), ["core", "async", "kernels"]);
 }
 
@@ -16,7 +16,7 @@ fn passes(plugin: &Loaded) {
 fn the_processor_conforms_with_all_instructions_that_it_has() {
     // What it has not it does not use, and then takes all that it has.
     for isa in ["scalar", "avx2", "avx512", "amx"] {
-        passes(&Loaded::cpu_held_to(isa));
+        check_passes(&StartedPlugin::load_cpu_with_isa(isa));
     }
 }
 
@@ -25,44 +25,45 @@ fn the_simulated_device_conforms_however_it_schedules_its_work() {
     for script in
         ["mode eager", "mode lazy", "mode random; seed 1", "mode random; seed 2", "mode random; seed 3"]
     {
-        passes(&Loaded::sim_with_kernels(script));
+        check_passes(&StartedPlugin::load_sim_with_kernels(script));
     }
 }
 
 #[test]
 fn the_simulated_device_conforms_with_odd_ids_little_memory_and_one_device() {
     for script in ["ids 3,7,11", "quota 8MiB; poison off", "devices 1"] {
-        passes(&Loaded::sim(script));
+        check_passes(&StartedPlugin::load_sim(script));
     }
 }
 
 #[test]
 fn a_plugin_without_a_device_passes_nothing() {
-    let report = Loaded::sim("devices 0").report();
-    assert_eq!(failed(&report), [""; 0]);
-    assert!(!report.passed() && report.passed_profiles().is_empty());
+    let report = StartedPlugin::load_sim("devices 0").run_checks();
+    assert_eq!(failed_checks(&report), [""; 0]);
+    assert!(!report.has_passed() && report.passed_profiles().is_empty());
 }
 
 #[test]
 fn slots_that_may_be_empty_are_unsupported_and_no_failure() {
     let report =
-        Loaded::sim("missing memory_set; missing stream_add_callback; missing memory_copy_p2p").report();
-    assert!(report.passed(), "{}", report.render_text());
+        StartedPlugin::load_sim("missing memory_set; missing stream_add_callback; missing memory_copy_p2p")
+            .run_checks();
+    assert!(report.has_passed(), "{}", report.render_text());
     let unsupported = |name: &str| {
         let result = report.results.iter().find(|result| result.name == name);
         result.map(|result| result.outcome.clone())
     };
     assert_eq!(
         unsupported("a fill writes its byte, and only where it was asked to"),
-        Some(Outcome::Unsupported("the slot `memory_set` is empty".to_owned()))
+        Some(CheckOutcome::Unsupported("the slot `memory_set` is empty".to_owned()))
     );
 }
 
 #[test]
 fn a_plugin_without_streams_has_no_profile_for_them() {
-    let report = Loaded::cpu().report_with(|subject| subject.asynchronous = None);
+    let report = StartedPlugin::load_cpu().run_checks_on_changed(|subject| subject.asynchronous = None);
     assert_eq!(report.passed_profiles(), ["core", "kernels"]);
-    assert!(report.passed(), "{}", report.render_text());
+    assert!(report.has_passed(), "{}", report.render_text());
 }
 
 #[test]
@@ -73,16 +74,16 @@ fn one_wrong_byte_is_found_wherever_it_is() {
         ("lie copy 5", round_trip),
         ("lie copy 100", round_trip),
     ] {
-        let report = Loaded::sim(script).report();
+        let report = StartedPlugin::load_sim(script).run_checks();
         let message = only_failure(&report, name);
         assert!(message.contains("expected 0x"), "{message}");
-        assert!(!report.passed() && report.passed_profiles() == ["async", "kernels"]);
+        assert!(!report.has_passed() && report.passed_profiles() == ["async", "kernels"]);
     }
 }
 
 #[test]
 fn a_device_that_always_lies_fails_every_check_that_compares_a_part_or_a_copy() {
-    let report = Loaded::sim("lie copy").report();
+    let report = StartedPlugin::load_sim("lie copy").run_checks();
     for name in [
         "a copy to a device leaves the bytes before and after it alone",
         "a copy between two devices brings the bytes",
@@ -90,7 +91,7 @@ fn a_device_that_always_lies_fails_every_check_that_compares_a_part_or_a_copy() 
         "a copy in a stream brings bytes to another device",
         "a kernel writes its outputs and nothing else",
     ] {
-        failure(&report, name);
+        check_failure(&report, name);
     }
 }
 
@@ -132,7 +133,7 @@ fn each_scripted_fault_fails_the_check_that_is_about_it_and_no_other() {
         ("panic memory_set 1", "a fill writes its byte, and only where it was asked to", "`fatal`"),
     ];
     for (script, name, message) in cases {
-        let report = Loaded::sim(script).report();
+        let report = StartedPlugin::load_sim(script).run_checks();
         let found = only_failure(&report, name);
         assert!(found.contains(message), "{script}: {found}");
     }
@@ -140,20 +141,24 @@ fn each_scripted_fault_fails_the_check_that_is_about_it_and_no_other() {
 
 #[test]
 fn a_plugin_that_hangs_is_given_up_and_the_rest_is_not_run() {
-    let report = Loaded::sim("hang memory_copy_d2d 1").impatient_report();
+    let report = StartedPlugin::load_sim("hang memory_copy_d2d 1").run_checks_impatiently();
     let name = "a copy within a device brings the bytes, from offset to offset";
     let message = only_failure(&report, name);
     assert_eq!(message, "did not return within 2 s; the last call was `memory_copy_d2d`");
     let after = report.results.iter().skip_while(|result| result.name != name).skip(1);
     for result in after {
-        assert!(matches!(&result.outcome, Outcome::NotRun(why) if why.contains(name)), "{}", result.name);
+        assert!(
+            matches!(&result.outcome, CheckOutcome::NotRun(why) if why.contains(name)),
+            "{}",
+            result.name
+        );
     }
     assert!(report.passed_profiles().is_empty());
 }
 
 #[test]
 fn a_report_says_what_was_run_and_is_a_page_and_a_text() {
-    let report = Loaded::sim("lie memory_stats").report();
+    let report = StartedPlugin::load_sim("lie memory_stats").run_checks();
     assert_eq!((report.suite.as_str(), report.plugin.as_str()), (SUITE_VERSION, "oarlock-sim"));
     let (text, page) = (report.render_text(), report.render_html());
     assert!(text.contains("core: failed (") && text.contains("async: passed ("), "{text}");
@@ -161,5 +166,5 @@ fn a_report_says_what_was_run_and_is_a_page_and_a_text() {
         assert!(text.contains(&result.name) && page.contains(&result.name), "{}", result.name);
     }
     let json = serde_json::to_string(&report).unwrap();
-    assert_eq!(serde_json::from_str::<oarlock_conformance::Report>(&json).unwrap(), report);
+    assert_eq!(serde_json::from_str::<oarlock_conformance::ConformanceReport>(&json).unwrap(), report);
 }

@@ -1,23 +1,23 @@
 //! The engine on the CPU and on a simulated device: passes, plans, runs, and what it makes of bad input.
 
-mod added;
+mod added_plugins;
 mod contrib;
 mod defaults;
 mod dynamic;
 mod einsum;
 mod fallback;
-mod file;
 mod limits;
+mod onnx_file;
 mod passes;
 mod precision;
 mod quantized;
 mod random;
-mod runs;
-mod shapes;
+mod session_runs;
+mod shape_changes;
 mod sketch;
 
 #[test]
 fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
-    oarlock_tests::bare_host::check_forced_isa(&sketch::RUNTIME)
+    oarlock_tests::bare_host::check_forced_isa(&sketch::SHARED_RUNTIME)
         .unwrap_or_else(|problem| panic!("{problem}"));
 }

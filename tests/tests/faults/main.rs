@@ -10,35 +10,35 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use oarlock_core::{Attributes, Error, ErrorKind, Runtime, Tensor};
-use oarlock_host::{Live, LogSink as _};
+use oarlock_host::{LiveHandleCounts, LogSink as _};
 
-use crate::program::{OPS, call, run, start, start_with};
+use crate::program::{PROGRAM_OPS, call_op, run_program, start_runtime, start_with_flags};
 
 /// What is the same in all runs.
-const SETTING: &str = "quota 64MiB; seed 5";
+const COMMON_SCRIPT: &str = "quota 64MiB; seed 5";
 
 /// What the program does when nothing fails.
-struct Normal {
+struct FaultlessRun {
     /// How often it makes each call.
     calls: BTreeMap<String, u64>,
     numbers: Vec<Vec<f32>>,
 }
 
-static NORMAL: LazyLock<Normal> = LazyLock::new(|| {
-    let (runtime, told) = start(&format!("{SETTING}; trace on"));
-    let numbers = run(&runtime).expect("nothing fails");
+static FAULTLESS_RUN: LazyLock<FaultlessRun> = LazyLock::new(|| {
+    let (runtime, told) = start_runtime(&format!("{COMMON_SCRIPT}; trace on"));
+    let numbers = run_program(&runtime).expect("nothing fails");
     drop(runtime);
-    let told = told.all();
+    let told = told.all_messages();
     let calls = told.iter().find_map(|message| message.strip_prefix("calls: ")).expect("the counts");
     let count = |call: &str| {
         let (name, count) = call.split_once(' ').expect("a name and a count");
         (name.to_owned(), count.parse().expect("a count"))
     };
-    Normal { calls: calls.split(", ").map(count).collect(), numbers }
+    FaultlessRun { calls: calls.split(", ").map(count).collect(), numbers }
 });
 
 /// How a run with a fault ended.
-struct Ending {
+struct FaultedRun {
     fault: String,
     outcome: Result<Vec<Vec<f32>>, Error>,
     /// What the host noted, and what it said.
@@ -46,12 +46,12 @@ struct Ending {
 }
 
 /// Runs the program with a fault, and looks at everything that must hold however it ended.
-fn run_with(fault: &str) -> Ending {
-    let (runtime, told) = start(&format!("{SETTING}; {fault}"));
+fn run_with(fault: &str) -> FaultedRun {
+    let (runtime, told) = start_runtime(&format!("{COMMON_SCRIPT}; {fault}"));
     let cpu = runtime.device("cpu").expect("the CPU");
     let kept = Tensor::from_slice(&cpu, &[3], &[1f32, 2.0, 3.0]).expect("memory of the CPU");
-    let outcome = run(&runtime);
-    let doubled = call(&runtime, "Add", Attributes::new(), &[&kept, &kept], 1, None).expect(fault);
+    let outcome = run_program(&runtime);
+    let doubled = call_op(&runtime, "Add", Attributes::new(), &[&kept, &kept], 1, None).expect(fault);
     assert_eq!(doubled[0].to_vec::<f32>().expect(fault), [2.0, 4.0, 6.0], "{fault}");
     if let Err(error) = &outcome
         && error.is_device_lost()
@@ -61,7 +61,7 @@ fn run_with(fault: &str) -> Ending {
     told.log("report", oarlock_host::LogLevel::INFO, &format!("{:?}", runtime.host().report()));
     drop((kept, doubled));
     expect_nothing_held(runtime, fault);
-    Ending { fault: fault.to_owned(), outcome, told: told.all().join("\n") }
+    FaultedRun { fault: fault.to_owned(), outcome, told: told.all_messages().join("\n") }
 }
 
 /// The lost device goes on saying so, and the other one works.
@@ -69,11 +69,11 @@ fn expect_one_lost(runtime: &Runtime, lost: &Error, fault: &str) {
     for name in ["sim:0", "sim:1"] {
         let Ok(device) = runtime.device(name) else { continue };
         let worked = Tensor::from_slice(&device, &[2], &[1f32, 2.0])
-            .and_then(|x| call(runtime, "Add", Attributes::new(), &[&x, &x], 1, None))
+            .and_then(|x| call_op(runtime, "Add", Attributes::new(), &[&x, &x], 1, None))
             .and_then(|sum| sum[0].to_vec::<f32>());
         if lost.device() == Some(name) && device_is_known_to_be_lost(fault) {
             let error = worked.expect_err(fault);
-            let message = |error: &Error| error.failure().map(|failure| failure.message.clone());
+            let message = |error: &Error| error.plugin_failure().map(|failure| failure.message.clone());
             assert_eq!(message(&error), message(lost), "{fault}");
         } else {
             assert_eq!(worked.unwrap_or_else(|error| panic!("{fault}: {error}")), [2.0, 4.0], "{fault}");
@@ -88,14 +88,14 @@ fn device_is_known_to_be_lost(fault: &str) -> bool {
 
 /// Once all tensors are gone, the pools are empty, and once the runtime is gone, so are all handles.
 fn expect_nothing_held(runtime: Runtime, fault: &str) {
-    let pools = runtime.devices().iter().filter_map(|device| device.pool().ok());
+    let pools = runtime.devices().iter().filter_map(|device| device.memory_pool().ok());
     for pool in pools {
-        assert_eq!((pool.statistics().allocated, pool.holders()), (0, Vec::new()), "{fault}");
+        assert_eq!((pool.statistics().allocated, pool.memory_holders()), (0, Vec::new()), "{fault}");
     }
     let devices = runtime.host().devices();
     drop(runtime);
     for device in devices.iter().filter(|device| device.device_type() == "sim") {
-        assert_eq!(device.plugin().live(), Live::default(), "{fault}");
+        assert_eq!(device.plugin().live_handles(), LiveHandleCounts::default(), "{fault}");
         let frees_nothing = fault.contains("memory_deallocate");
         if let Some(memory) = device.memory_stats().ok().filter(|_| !frees_nothing) {
             assert_eq!(memory.free, memory.total, "{fault}: the device has memory that nobody holds");
@@ -104,8 +104,11 @@ fn expect_nothing_held(runtime: Runtime, fault: &str) {
 }
 
 /// Every call of the program, with its number.
-fn every_call() -> impl Iterator<Item = (&'static str, u64)> {
-    NORMAL.calls.iter().flat_map(|(call, count)| (1..=*count).map(move |number| (call.as_str(), number)))
+fn program_calls() -> impl Iterator<Item = (&'static str, u64)> {
+    FAULTLESS_RUN
+        .calls
+        .iter()
+        .flat_map(|(call, count)| (1..=*count).map(move |number| (call.as_str(), number)))
 }
 
 /// Calls that are about the device itself and no op, and all before there is one.
@@ -115,13 +118,13 @@ fn names_no_op(call: &str) -> bool {
     without_op.contains(&call) || call == "stream_synchronize"
 }
 
-impl Ending {
+impl FaultedRun {
     /// The error, or nothing where the numbers are right.
     #[track_caller]
-    fn error(&self) -> Option<&Error> {
+    fn run_error(&self) -> Option<&Error> {
         match &self.outcome {
             Ok(numbers) => {
-                assert_eq!(numbers, &NORMAL.numbers, "{}: wrong numbers", self.fault);
+                assert_eq!(numbers, &FAULTLESS_RUN.numbers, "{}: wrong numbers", self.fault);
                 None
             }
             Err(error) => Some(error),
@@ -131,7 +134,7 @@ impl Ending {
     /// The right numbers, or an error of a kind that names its op and device, or a device that is left out with a reason.
     #[track_caller]
     fn expect_error_of(&self, call: &str, kind: ErrorKind) {
-        let Some(error) = self.error() else { return };
+        let Some(error) = self.run_error() else { return };
         let Self { fault, told, .. } = self;
         if error.kind() == ErrorKind::NotFound {
             assert!(told.contains(&format!("`{call}`")), "{fault}: {error}; the reason is not told: {told}");
@@ -144,49 +147,49 @@ impl Ending {
     }
 }
 
-fn every_call_fails(fault: &str, what: &str, kind: ErrorKind) {
-    for (call, number) in every_call() {
+fn check_every_call(fault: &str, what: &str, kind: ErrorKind) {
+    for (call, number) in program_calls() {
         run_with(format!("{fault} {call} {number} {what}").trim()).expect_error_of(call, kind);
     }
 }
 
 #[test]
 fn any_call_may_say_that_there_is_no_memory() {
-    every_call_fails("fail", "out-of-memory", ErrorKind::ResourceExhausted);
+    check_every_call("fail", "out-of-memory", ErrorKind::ResourceExhausted);
 }
 
 #[test]
 fn any_call_may_fail_for_a_reason_of_the_devices_own() {
-    every_call_fails("fail", "internal", ErrorKind::External);
+    check_every_call("fail", "internal", ErrorKind::External);
 }
 
 #[test]
 fn any_call_may_take_too_long() {
-    every_call_fails("fail", "timed-out", ErrorKind::ExecutionTimeout);
+    check_every_call("fail", "timed-out", ErrorKind::ExecutionTimeout);
 }
 
 #[test]
 fn any_call_may_find_the_device_lost() {
-    every_call_fails("fail", "device-lost", ErrorKind::Unavailable);
+    check_every_call("fail", "device-lost", ErrorKind::Unavailable);
 }
 
 #[test]
 fn any_call_may_panic() {
-    every_call_fails("panic", "", ErrorKind::Fatal);
+    check_every_call("panic", "", ErrorKind::Fatal);
 }
 
 #[test]
 fn any_call_may_fail_when_its_work_is_done() {
-    every_call_fails("fail_later", "internal", ErrorKind::External);
+    check_every_call("fail_later", "internal", ErrorKind::External);
 }
 
 #[test]
 fn any_call_may_be_slow() {
-    for (call, number) in every_call() {
+    for (call, number) in program_calls() {
         for fault in ["delay CALL 1h", "hang CALL 1ms"] {
             let fault = fault.replace("CALL", &format!("{call} {number}")).replace("1h", "3600s");
             let ending = run_with(&fault);
-            assert!(ending.error().is_none(), "{fault}: {:?}\n{}", ending.error(), ending.told);
+            assert!(ending.run_error().is_none(), "{fault}: {:?}\n{}", ending.run_error(), ending.told);
         }
     }
 }
@@ -194,9 +197,9 @@ fn any_call_may_be_slow() {
 #[test]
 fn a_kernel_that_fails_later_is_named_wherever_its_failure_is_told() {
     for mode in ["lazy", "eager", "random"] {
-        for (index, op) in OPS.iter().enumerate() {
+        for (index, op) in PROGRAM_OPS.iter().enumerate() {
             let ending = run_with(&format!("mode {mode}; fail_later run {} internal", index + 1));
-            let error = ending.error().expect("the failure is told");
+            let error = ending.run_error().expect("the failure is told");
             assert_eq!(error.op(), Some(*op), "{}: {error}", ending.fault);
         }
     }
@@ -204,11 +207,11 @@ fn a_kernel_that_fails_later_is_named_wherever_its_failure_is_told() {
 
 #[test]
 fn a_device_may_be_lost_after_any_call() {
-    let most: u64 = NORMAL.calls.values().sum();
+    let most: u64 = FAULTLESS_RUN.calls.values().sum();
     for device in ["0", "1"] {
         for after in 0..most {
             let ending = run_with(&format!("lose {device} after {after}"));
-            let Some(error) = ending.error() else { break };
+            let Some(error) = ending.run_error() else { break };
             let is_left_out =
                 error.kind() == ErrorKind::NotFound && ending.told.contains("is lost, as scripted");
             let is_told = error.is_device_lost() && error.device() == Some(&format!("sim:{device}"));
@@ -219,7 +222,7 @@ fn a_device_may_be_lost_after_any_call() {
 
 #[test]
 fn a_copy_that_brings_wrong_bytes_breaks_nothing_else() {
-    let copies = NORMAL.calls.iter().filter(|(call, _)| call.starts_with("memory_copy_"));
+    let copies = FAULTLESS_RUN.calls.iter().filter(|(call, _)| call.starts_with("memory_copy_"));
     for number in 1..=copies.map(|(_, count)| count).sum() {
         // Nobody can tell that the numbers are wrong, but all the rest must hold.
         run_with(&format!("lie copy {number}"));
@@ -228,23 +231,23 @@ fn a_copy_that_brings_wrong_bytes_breaks_nothing_else() {
 
 #[test]
 fn what_a_device_has_no_kernel_for_the_cpu_does_where_it_may() {
-    let only_add = format!("{SETTING}; ops Add");
-    let (runtime, _) = start(&only_add);
-    let error = run(&runtime).expect_err("there is no kernel");
+    let only_add = format!("{COMMON_SCRIPT}; ops Add");
+    let (runtime, _) = start_runtime(&only_add);
+    let error = run_program(&runtime).expect_err("there is no kernel");
     assert_eq!((error.op(), error.kind()), (Some("Gemm"), ErrorKind::NotFound), "{error}");
-    let (runtime, _) = start_with(&only_add, &[("kernel_fallback", "cpu")]);
-    assert_eq!(run(&runtime).expect("the CPU helps"), NORMAL.numbers);
-    let helped: Vec<String> = runtime.fallbacks().into_iter().map(|(op, ..)| op).collect();
+    let (runtime, _) = start_with_flags(&only_add, &[("kernel_fallback", "cpu")]);
+    assert_eq!(run_program(&runtime).expect("the CPU helps"), FAULTLESS_RUN.numbers);
+    let helped: Vec<String> = runtime.fallback_counts().into_iter().map(|(op, ..)| op).collect();
     assert!(helped.contains(&"Gemm".to_owned()) && !helped.contains(&"Add".to_owned()), "{helped:?}");
 }
 
 #[test]
 fn a_script_that_names_an_op_that_is_not_there_is_refused_and_others_who_use_the_plugin_go_on() {
-    let (used, _) = start("devices 1");
-    let (refused, _) = start("ops Add,Ad");
+    let (used, _) = start_runtime("devices 1");
+    let (refused, _) = start_runtime("ops Add,Ad");
     assert!(refused.device("sim").is_err());
     let report = format!("{:?}", refused.host().report());
     assert!(report.contains("expected ops that the CPU has kernels of, found `Ad`"), "{report}");
-    let (next, _) = start("devices 1");
+    let (next, _) = start_runtime("devices 1");
     assert!(next.device("sim").is_ok() && used.device("sim").is_ok(), "{:?}", next.host().report());
 }

@@ -4,38 +4,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::flags::Flags;
 use oarlock_core::stream::Stream;
-use oarlock_core::{Attribute, Attributes, Error, Invocation, Op, Runtime, Tensor};
+use oarlock_core::{Attribute, Attributes, Error, Op, OpInvocation, Runtime, Tensor};
 use oarlock_host::{LogLevel, LogSink};
-use oarlock_tests::bare_host::{CPU, SIM, host_options};
+use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 
 /// What plugins and the core had to say.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<Vec<String>>);
+pub(crate) struct RecordedMessages(Mutex<Vec<String>>);
 
-impl LogSink for Told {
+impl LogSink for RecordedMessages {
     fn log(&self, _: &str, _: LogLevel, message: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
     }
 }
 
-impl Told {
-    pub(crate) fn all(&self) -> Vec<String> {
+impl RecordedMessages {
+    pub(crate) fn all_messages(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A runtime whose simulated devices follow a script.
-pub(crate) fn start(script: &str) -> (Runtime, Arc<Told>) {
-    start_with(script, &[])
+pub(crate) fn start_runtime(script: &str) -> (Runtime, Arc<RecordedMessages>) {
+    start_with_flags(script, &[])
 }
 
 /// The same, with flags.
-pub(crate) fn start_with(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<Told>) {
+pub(crate) fn start_with_flags(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<RecordedMessages>) {
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let mut options = host_options("tests 1.0", &config, &[CPU, SIM]);
+    let mut options = host_options("tests 1.0", &config, &[CPU_PLUGIN, SIM_PLUGIN]);
     // Panics that a script asks for end in the plugin.
-    oarlock_sdk::keep_panics_quiet();
-    let told = Arc::new(Told::default());
+    oarlock_sdk::silence_caught_panics();
+    let told = Arc::new(RecordedMessages::default());
     options.log = told.clone();
     let mut flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
     for (name, value) in set {
@@ -45,33 +45,35 @@ pub(crate) fn start_with(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<To
 }
 
 /// The ops that run on the simulated devices, in the order in which the program calls them.
-pub(crate) const OPS: [&str; 7] = ["Gemm", "Transpose", "TopK", "Conv", "Add", "Split", "NonZero"];
+pub(crate) const PROGRAM_OPS: [&str; 7] = ["Gemm", "Transpose", "TopK", "Conv", "Add", "Split", "NonZero"];
 
 /// Runs the program: ops with one output and several, with scratch memory, with outputs whose shape depends on data, in
 /// two streams, with tensors that are dropped early and copies between three devices.
-pub(crate) fn run(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
+pub(crate) fn run_program(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
     let (near, far, cpu) = (runtime.device("sim:0")?, runtime.device("sim:1")?, runtime.device("cpu")?);
     let side = near.create_stream(0)?;
-    let x = Tensor::from_slice(&near, &[8, 16], &numbers(128))?;
-    let w = Tensor::from_slice(&near, &[12, 16], &numbers(192))?;
-    let gemm = Attributes::new().with("transB", Attribute::Int(1));
-    let product = first(call(runtime, "Gemm", gemm, &[&x, &w], 1, None)?);
+    let x = Tensor::from_slice(&near, &[8, 16], &whole_numbers(128))?;
+    let w = Tensor::from_slice(&near, &[12, 16], &whole_numbers(192))?;
+    let gemm = Attributes::new().with_attribute("transB", Attribute::Int(1));
+    let product = first_output(call_op(runtime, "Gemm", gemm, &[&x, &w], 1, None)?);
     drop((x, w));
-    let turned = first(call(runtime, "Transpose", Attributes::new(), &[&product], 1, Some(&side))?);
+    let turned = first_output(call_op(runtime, "Transpose", Attributes::new(), &[&product], 1, Some(&side))?);
     drop(product);
     let most = Tensor::from_slice(&cpu, &[1], &[4i64])?;
-    let largest = call(runtime, "TopK", Attributes::new(), &[&turned, &most], 2, None)?;
+    let largest = call_op(runtime, "TopK", Attributes::new(), &[&turned, &most], 2, None)?;
     let [values, indices] = <[Tensor; 2]>::try_from(largest).expect("two outputs");
-    let moved = values.to(&far)?.reshape(&[1, 1, 12, 4])?;
-    let filter = Tensor::from_slice(&far, &[2, 1, 3, 3], &numbers(18))?;
-    let seen = first(call(runtime, "Conv", Attributes::new(), &[&moved, &filter], 1, None)?);
-    let doubled = first(call(runtime, "Add", Attributes::new(), &[&seen, &seen], 1, None)?);
+    let moved = values.to_device(&far)?.reshape(&[1, 1, 12, 4])?;
+    let filter = Tensor::from_slice(&far, &[2, 1, 3, 3], &whole_numbers(18))?;
+    let seen = first_output(call_op(runtime, "Conv", Attributes::new(), &[&moved, &filter], 1, None)?);
+    let doubled = first_output(call_op(runtime, "Add", Attributes::new(), &[&seen, &seen], 1, None)?);
     drop((moved, seen));
-    let split = Attributes::new().with("axis", Attribute::Int(1)).with("num_outputs", Attribute::Int(2));
-    let parts = call(runtime, "Split", split, &[&doubled], 2, None)?;
-    let found = first(call(runtime, "NonZero", Attributes::new(), &[&parts[1]], 1, None)?);
-    let home = parts[0].to(&cpu)?;
-    let positive = first(call(runtime, "Relu", Attributes::new(), &[&home], 1, None)?);
+    let split = Attributes::new()
+        .with_attribute("axis", Attribute::Int(1))
+        .with_attribute("num_outputs", Attribute::Int(2));
+    let parts = call_op(runtime, "Split", split, &[&doubled], 2, None)?;
+    let found = first_output(call_op(runtime, "NonZero", Attributes::new(), &[&parts[1]], 1, None)?);
+    let home = parts[0].to_device(&cpu)?;
+    let positive = first_output(call_op(runtime, "Relu", Attributes::new(), &[&home], 1, None)?);
     let indices = indices.to_vec::<i64>()?.into_iter().chain(found.to_vec::<i64>()?);
     Ok(vec![
         values.to_vec()?,
@@ -82,12 +84,12 @@ pub(crate) fn run(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
 }
 
 /// Small whole numbers, of which sums of products are exact, in no order.
-pub(crate) fn numbers(count: usize) -> Vec<f32> {
+pub(crate) fn whole_numbers(count: usize) -> Vec<f32> {
     (0..count).map(|index| ((index * 37 + 11) % 23) as f32 - 11.0).collect()
 }
 
 /// Calls an op of ONNX.
-pub(crate) fn call(
+pub(crate) fn call_op(
     runtime: &Runtime,
     op: &str,
     attributes: Attributes,
@@ -98,11 +100,11 @@ pub(crate) fn call(
     let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
     let device = inputs[0].map(Tensor::device);
     let op = Op::new(runtime, "", op, 21, attributes)?;
-    let made = op.invoke(runtime, &Invocation { inputs: &inputs, outputs, device, stream })?;
+    let made = op.invoke(runtime, &OpInvocation { inputs: &inputs, outputs, device, stream })?;
     Ok(made.into_iter().flatten().collect())
 }
 
 /// The first of some outputs.
-pub(crate) fn first(outputs: Vec<Tensor>) -> Tensor {
+pub(crate) fn first_output(outputs: Vec<Tensor>) -> Tensor {
     outputs.into_iter().next().expect("an output")
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::door::Door;
-use crate::{CPU, OPENCL, open};
+use crate::door::FrontDoor;
+use crate::{CPU_PLUGIN, OPENCL_PLUGIN, open_door};
 
 /// Calls that OpenCL has kernels for, but not for so many operands, dimensions or elements, with what is said.
-const REFUSED: [(&str, &str); 7] = [
+const REFUSED_CALLS: [(&str, &str); 7] = [
     ("Max f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1]", "expected 1 to 8 inputs, found 9"),
     ("Add f32[1,1,1,1,1,1,1,1,1,1,1,1,2] f32[1]", "with 0 to 12 dimensions"),
     ("Transpose f32[1,1,1,1,1,1,1,1,1,1,1,2,2]", "with 0 to 12 dimensions"),
@@ -20,17 +20,21 @@ const REFUSED: [(&str, &str); 7] = [
 fn what_opencl_refuses_the_cpu_does_where_that_is_wanted() {
     let place = || Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let flags = [("kernel_fallback", "cpu")];
-    if open(OPENCL, "opencl").is_none() {
+    if open_door(OPENCL_PLUGIN, "opencl").is_none() {
         return eprintln!("There is no `opencl` device, so nothing falls back.");
     }
     let doors = [("never", &[][..]), ("cpu", &flags[..])].map(|(name, flags)| {
-        (name, Door::open_among(vec![CPU, OPENCL], "opencl", flags, place()).expect("a door"))
+        (
+            name,
+            FrontDoor::open_with_plugins(vec![CPU_PLUGIN, OPENCL_PLUGIN], "opencl", flags, place())
+                .expect("a door"),
+        )
     });
-    for (line, reason) in REFUSED {
+    for (line, reason) in REFUSED_CALLS {
         for (name, door) in &doors {
-            let explanation = door.explain(line).expect("a kernel").expect("an explanation");
+            let explanation = door.explain_line(line).expect("a kernel").expect("an explanation");
             assert!(explanation.contains(reason), "`{line}`: {explanation}");
-            let outcome = door.run(line).expect("a kernel");
+            let outcome = door.run_line(line).expect("a kernel");
             assert_eq!(outcome.is_ok(), *name == "cpu", "`{line}`: {outcome:?}");
         }
     }

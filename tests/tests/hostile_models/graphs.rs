@@ -2,14 +2,16 @@
 //! their loops, types that are not so.
 
 use oarlock_core::{Attribute, Constant, Dtype, Tensor, shape};
-use oarlock_engine::graph::{Dimension, Graph, Node, Subgraph, Value, ValueId, ValueType, Weight};
-use oarlock_engine::{Datum, Model};
+use oarlock_engine::graph::{
+    DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight,
+};
+use oarlock_engine::{Model, RuntimeValue};
 
-use crate::door::{Case, Source};
+use crate::door::{CallCase, ChoiceSource};
 
 /// Ops with a letter for each operand they take and make: `f` for floats, `i` for integers, `b` for truth, `s` for text and
 /// `q` for sequences.
-const OPS: [(&str, &str, &str); 44] = [
+const OP_SIGNATURES: [(&str, &str, &str); 44] = [
     ("Relu", "f", "f"),
     ("Sigmoid", "f", "f"),
     ("Identity", "f", "f"),
@@ -57,20 +59,20 @@ const OPS: [(&str, &str, &str); 44] = [
 ];
 
 /// How deep graphs lie in each other.
-const MOST_DEEP: usize = 4;
-const OPSET: u32 = 21;
+const MAX_DEPTH: usize = 4;
+const GRAPH_OPSET: u32 = 21;
 
 /// A model.
-pub(crate) fn model(source: &mut Source<'_>) -> Model {
-    let count = 1 + source.below(3);
-    let mut growing = Growing::new(source);
+pub(crate) fn random_model(source: &mut ChoiceSource<'_>) -> Model {
+    let count = 1 + source.choose_below(3);
+    let mut growing = HostileGraphBuilder::new(source);
     for index in 0..count {
-        let declared = growing.kind();
-        growing.input(&format!("x{index}"), declared);
+        let declared = growing.random_value_type();
+        growing.add_input(&format!("x{index}"), declared);
     }
-    growing.grow(MOST_DEEP);
-    let mut graph = growing.finish(None);
-    match source.below(24) {
+    growing.grow_graph(MAX_DEPTH);
+    let mut graph = growing.finish_graph(None);
+    match source.choose_below(24) {
         0 => graph.nodes.reverse(),
         1 => graph.outputs.extend(graph.inputs.clone()),
         2 => graph.nodes.extend(graph.nodes.last().cloned()),
@@ -88,46 +90,51 @@ pub(crate) fn model(source: &mut Source<'_>) -> Model {
 }
 
 /// What the inputs of a model are given, most of which fits.
-pub(crate) fn feed(device: &oarlock_core::Device, declared: &ValueType, source: &mut Source<'_>) -> Datum {
+pub(crate) fn make_feed(
+    device: &oarlock_core::Device,
+    declared: &ValueType,
+    source: &mut ChoiceSource<'_>,
+) -> RuntimeValue {
     let (mut dtype, mut dims) = (Dtype::F32, vec![2, 3]);
     if let ValueType::Tensor { dtype: declared, dims: known } = declared {
         dtype = declared.unwrap_or(dtype);
         // A model that a fuzzer wrote may want very many elements, which is no reason for the fuzzer to wait.
-        let size = |(axis, dim): (usize, &Dimension)| match dim {
-            Dimension::Known(size) => (*size).clamp(0, if axis < 5 { 9 } else { 1 }),
+        let size = |(axis, dim): (usize, &DeclaredDimension)| match dim {
+            DeclaredDimension::Known(size) => (*size).clamp(0, if axis < 5 { 9 } else { 1 }),
             _ => 2,
         };
         dims = known.iter().flatten().enumerate().map(size).collect();
     }
-    match source.below(32) {
-        0 => return Datum::Nothing,
-        1 => return Datum::Sequence(vec![Datum::Nothing; source.below(3)]),
-        2 => dtype = source.one_of(Dtype::ALL),
-        3 => dims.push(source.size()),
-        4 => dims = vec![source.size(); source.below(4)],
+    match source.choose_below(32) {
+        0 => return RuntimeValue::Nothing,
+        1 => return RuntimeValue::Sequence(vec![RuntimeValue::Nothing; source.choose_below(3)]),
+        2 => dtype = source.choose_from(Dtype::ALL),
+        3 => dims.push(source.choose_size()),
+        4 => dims = vec![source.choose_size(); source.choose_below(4)],
         _ => {}
     }
-    let constant = constant(source, dtype, &dims);
+    let constant = random_weight(source, dtype, &dims);
     let tensor = match &constant {
         Weight::Numbers(numbers) => Tensor::from_bytes(device, dtype, &dims, numbers.bytes()),
-        Weight::Texts { texts, .. } => Tensor::from_texts(device, &dims, texts.to_vec()),
+        Weight::Texts { texts, .. } => Tensor::from_strings(device, &dims, texts.to_vec()),
     };
-    tensor.map_or(Datum::Nothing, Datum::Tensor)
+    tensor.map_or(RuntimeValue::Nothing, RuntimeValue::Tensor)
 }
 
 /// Elements that are seldom what one would wish for.
-fn constant(source: &mut Source<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
+fn random_weight(source: &mut ChoiceSource<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
     let count = dims.iter().product::<i64>() as usize;
     if dtype == Dtype::String {
         return Weight::Texts { dims: dims.to_vec(), texts: vec!["text".to_owned(); count].into() };
     }
     // All elements beyond the first few are the same, as choices are few.
-    let (ints, floats) = ([source.int(), source.int()], [source.float(), source.float()]);
+    let (ints, floats) =
+        ([source.choose_int(), source.choose_int()], [source.choose_float(), source.choose_float()]);
     let element = |at: usize| match dtype {
         Dtype::F32 => (floats[at] as f32).to_ne_bytes().to_vec(),
         Dtype::F64 => floats[at].to_ne_bytes().to_vec(),
         Dtype::Bool => vec![u8::from(ints[at] % 2 != 0)],
-        other => ints[at].to_ne_bytes().repeat(2)[..other.bytes().unwrap_or(1) as usize].to_vec(),
+        other => ints[at].to_ne_bytes().repeat(2)[..other.byte_size().unwrap_or(1) as usize].to_vec(),
     };
     let bytes = [element(0), element(1)].concat().repeat(count.div_ceil(2));
     let size = shape::size_in_bytes(dtype, dims).expect("a small shape") as usize;
@@ -136,7 +143,7 @@ fn constant(source: &mut Source<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
 }
 
 /// The letter of a kind.
-fn letter_of(dtype: Dtype) -> char {
+fn dtype_letter(dtype: Dtype) -> char {
     match dtype {
         Dtype::I64 => 'i',
         Dtype::Bool => 'b',
@@ -146,64 +153,65 @@ fn letter_of(dtype: Dtype) -> char {
 }
 
 /// A graph that grows.
-struct Growing<'s, 'b> {
+struct HostileGraphBuilder<'s, 'b> {
     graph: Graph,
     /// What there is, each with the letter of what it probably is.
     values: Vec<(ValueId, char)>,
-    source: &'s mut Source<'b>,
+    source: &'s mut ChoiceSource<'b>,
 }
 
-impl<'s, 'b> Growing<'s, 'b> {
-    fn new(source: &'s mut Source<'b>) -> Self {
+impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
+    fn new(source: &'s mut ChoiceSource<'b>) -> Self {
         Self { graph: Graph::new("hostile"), values: Vec::new(), source }
     }
 
     /// What somebody says about a value.
-    fn kind(&mut self) -> ValueType {
-        let dtype = self.source.one_of(&[Dtype::F32, Dtype::F32, Dtype::I64, Dtype::Bool, Dtype::String]);
-        match self.source.below(12) {
+    fn random_value_type(&mut self) -> ValueType {
+        let dtype =
+            self.source.choose_from(&[Dtype::F32, Dtype::F32, Dtype::I64, Dtype::Bool, Dtype::String]);
+        match self.source.choose_below(12) {
             0 => ValueType::Unknown,
             1 => ValueType::Sequence(Box::new(ValueType::Unknown)),
             choice => {
-                let dim = |source: &mut Source<'_>| match source.below(12) {
-                    0 => Dimension::Unknown,
-                    1 => Dimension::Symbol("n".into()),
-                    2 => Dimension::Known(source.int()),
-                    _ => Dimension::Known(source.size()),
+                let dim = |source: &mut ChoiceSource<'_>| match source.choose_below(12) {
+                    0 => DeclaredDimension::Unknown,
+                    1 => DeclaredDimension::Symbol("n".into()),
+                    2 => DeclaredDimension::Known(source.choose_int()),
+                    _ => DeclaredDimension::Known(source.choose_size()),
                 };
-                let rank = self.source.below(4);
+                let rank = self.source.choose_below(4);
                 let dims = (0..rank).map(|_| dim(self.source)).collect();
                 ValueType::Tensor { dtype: Some(dtype), dims: (choice != 2).then_some(dims) }
             }
         }
     }
 
-    fn input(&mut self, name: &str, declared: ValueType) {
+    fn add_input(&mut self, name: &str, declared: ValueType) {
         let letter = match &declared {
-            ValueType::Tensor { dtype: Some(dtype), .. } => letter_of(*dtype),
+            ValueType::Tensor { dtype: Some(dtype), .. } => dtype_letter(*dtype),
             ValueType::Sequence(_) => 'q',
             _ => 'f',
         };
-        let id = self.graph.add(Value { declared, ..Value::named(name) });
+        let id = self.graph.add_value(GraphValue { declared, ..GraphValue::with_name(name) });
         self.graph.inputs.push(id);
         self.values.push((id, letter));
     }
 
-    fn weight(&mut self, weight: Weight) -> ValueId {
-        let (name, letter) = (format!("constant {}", self.graph.value_count()), letter_of(weight.dtype()));
-        let id = self.graph.add(Value::constant(name, weight));
+    fn add_weight(&mut self, weight: Weight) -> ValueId {
+        let (name, letter) = (format!("constant {}", self.graph.value_count()), dtype_letter(weight.dtype()));
+        let id = self.graph.add_value(GraphValue::with_weight(name, weight));
         self.values.push((id, letter));
         id
     }
 
     /// A condition, which mostly holds.
-    fn truth(&mut self) -> ValueId {
+    fn add_condition(&mut self) -> ValueId {
         let truth = vec![u8::from(!self.source.once_in(4))];
-        self.weight(Weight::Numbers(Constant::new(Dtype::Bool, &[], truth).expect("one element")))
+        self.add_weight(Weight::Numbers(Constant::new(Dtype::Bool, &[], truth).expect("one element")))
     }
 
     /// Some operand: mostly what was made last and is of a kind, or a constant of it.
-    fn operand(&mut self, letter: char) -> Option<ValueId> {
+    fn choose_operand(&mut self, letter: char) -> Option<ValueId> {
         if self.source.once_in(48) {
             return None;
         }
@@ -214,21 +222,29 @@ impl<'s, 'b> Growing<'s, 'b> {
             .take(4)
             .collect();
         if !fitting.is_empty() && !self.source.once_in(3) {
-            return Some(fitting[self.source.below(fitting.len())]);
+            return Some(fitting[self.source.choose_below(fitting.len())]);
         }
         let dtype = match letter {
             'i' => Dtype::I64,
             'b' => Dtype::Bool,
             's' => Dtype::String,
-            _ => self.source.one_of(&[Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64]),
+            _ => self.source.choose_from(&[Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64]),
         };
-        let dims =
-            self.source.one_of::<&[i64]>(&[&[1], &[2], &[], &[2, 3], &[3], &[0], &[2, 2, 2], &[1, 2, 2, 2]]);
-        let weight = constant(self.source, dtype, dims);
-        Some(self.weight(weight))
+        let dims = self.source.choose_from::<&[i64]>(&[
+            &[1],
+            &[2],
+            &[],
+            &[2, 3],
+            &[3],
+            &[0],
+            &[2, 2, 2],
+            &[1, 2, 2, 2],
+        ]);
+        let weight = random_weight(self.source, dtype, dims);
+        Some(self.add_weight(weight))
     }
 
-    fn node_on(
+    fn add_node(
         &mut self,
         domain: &str,
         op: &str,
@@ -238,9 +254,10 @@ impl<'s, 'b> Growing<'s, 'b> {
     ) -> &mut Node {
         let made: Vec<ValueId> = (0..letters.len())
             .map(|index| {
-                let declared = if self.source.once_in(4) { self.kind() } else { ValueType::Unknown };
+                let declared =
+                    if self.source.once_in(4) { self.random_value_type() } else { ValueType::Unknown };
                 let name = format!("{op} {} {index}", self.graph.nodes.len());
-                self.graph.add(Value { declared, ..Value::named(name) })
+                self.graph.add_value(GraphValue { declared, ..GraphValue::with_name(name) })
             })
             .collect();
         self.values.extend(made.iter().zip(letters.chars()).map(|(id, letter)| (*id, letter)));
@@ -248,57 +265,57 @@ impl<'s, 'b> Growing<'s, 'b> {
         self.graph.nodes.last_mut().expect("the node")
     }
 
-    fn grow(&mut self, depth: usize) {
-        let most = self.source.one_of(&[1, 2, 3, 8]);
-        for _ in 0..1 + self.source.below(most) {
-            match self.source.below(8) {
+    fn grow_graph(&mut self, depth: usize) {
+        let most = self.source.choose_from(&[1, 2, 3, 8]);
+        for _ in 0..1 + self.source.choose_below(most) {
+            match self.source.choose_below(8) {
                 0..=4 => {
-                    let (op, takes, makes) = self.source.one_of(&OPS);
-                    let operands = takes.chars().map(|letter| self.operand(letter)).collect();
-                    let axis = self.source.once_in(4).then(|| self.source.int());
-                    let node = self.node_on("", op, OPSET, operands, makes);
+                    let (op, takes, makes) = self.source.choose_from(&OP_SIGNATURES);
+                    let operands = takes.chars().map(|letter| self.choose_operand(letter)).collect();
+                    let axis = self.source.once_in(4).then(|| self.source.choose_int());
+                    let node = self.add_node("", op, GRAPH_OPSET, operands, makes);
                     axis.into_iter().for_each(|axis| node.attributes.set("axis", Attribute::Int(axis)));
                     if op == "Concat" && node.attributes.get("axis").is_none() {
                         node.attributes.set("axis", Attribute::Int(0));
                     }
                 }
-                5 | 6 if depth > 0 => self.control(depth - 1),
-                _ => self.call(),
+                5 | 6 if depth > 0 => self.add_control_flow(depth - 1),
+                _ => self.add_working_call(),
             }
         }
     }
 
     /// A call out of the list of those that work, some of whose operands come from elsewhere.
-    fn call(&mut self) {
+    fn add_working_call(&mut self) {
         let case = if self.source.once_in(3) {
-            Case::of(self.source)
+            CallCase::from_choices(self.source)
         } else {
-            Case::working()[self.source.below(Case::working().len())].clone()
+            CallCase::working_cases()[self.source.choose_below(CallCase::working_cases().len())].clone()
         };
         let mut operands = Vec::new();
         for input in &case.inputs {
-            operands.push(match input.as_ref().filter(|input| input.count() <= 1 << 12) {
+            operands.push(match input.as_ref().filter(|input| input.element_count() <= 1 << 12) {
                 Some(input) if !self.source.once_in(4) => {
                     let weight = match input.dtype {
-                        Dtype::String => constant(self.source, Dtype::String, &input.dims),
-                        _ => Weight::Numbers(input.constant().expect("numbers")),
+                        Dtype::String => random_weight(self.source, Dtype::String, &input.dims),
+                        _ => Weight::Numbers(input.to_constant().expect("numbers")),
                     };
-                    Some(self.weight(weight))
+                    Some(self.add_weight(weight))
                 }
-                Some(input) => self.operand(letter_of(input.dtype)),
+                Some(input) => self.choose_operand(dtype_letter(input.dtype)),
                 None => None,
             });
         }
         let letters = &"ffffffff"[..case.outputs.min(8)];
-        let node = self.node_on(&case.domain, &case.op, case.opset, operands, letters);
+        let node = self.add_node(&case.domain, &case.op, case.opset, operands, letters);
         node.attributes = case.attributes;
     }
 
     /// A node with graphs of its own, which may want and make anything.
-    fn control(&mut self, depth: usize) {
-        let op = self.source.one_of(&["If", "Loop", "Scan", "SequenceMap"]);
-        let states = self.source.below(3);
-        let extra = self.source.below(2);
+    fn add_control_flow(&mut self, depth: usize) {
+        let op = self.source.choose_from(&["If", "Loop", "Scan", "SequenceMap"]);
+        let states = self.source.choose_below(3);
+        let extra = self.source.choose_below(2);
         let (inputs, formal, outputs) = match op {
             "If" => (1, 0, 1 + extra),
             "Loop" => (2 + states, 2 + states, 1 + states + extra),
@@ -307,34 +324,35 @@ impl<'s, 'b> Growing<'s, 'b> {
         };
         let names: &[&str] = if op == "If" { &["then_branch", "else_branch"] } else { &["body"] };
         let captures: Vec<ValueId> =
-            (0..self.source.below(3).min(self.values.len())).map(|at| self.values[at].0).collect();
+            (0..self.source.choose_below(3).min(self.values.len())).map(|at| self.values[at].0).collect();
         let mut graphs = Vec::new();
         for name in names {
-            let mut body = Growing::new(self.source);
+            let mut body = HostileGraphBuilder::new(self.source);
             let is_wrong = body.source.once_in(12);
             for index in 0..formal + captures.len() + usize::from(is_wrong) {
-                let declared = if body.source.once_in(2) { body.kind() } else { ValueType::Unknown };
-                body.input(&format!("formal {index}"), declared);
+                let declared =
+                    if body.source.once_in(2) { body.random_value_type() } else { ValueType::Unknown };
+                body.add_input(&format!("formal {index}"), declared);
             }
-            let goes_on = body.truth();
-            body.grow(depth);
+            let goes_on = body.add_condition();
+            body.grow_graph(depth);
             let wanted = if op == "If" { outputs } else { outputs + usize::from(op == "Loop") - 1 + extra };
             let wrong = usize::from(body.source.once_in(12));
             let is_loop = op == "Loop" && !body.source.once_in(6);
-            let mut graph = body.finish(Some(wanted + wrong));
+            let mut graph = body.finish_graph(Some(wanted + wrong));
             if is_loop && let Some(first) = graph.outputs.first_mut() {
                 *first = goes_on;
             }
             let captures = captures.clone();
             graphs.push(Subgraph { attribute: (*name).into(), graph, captures });
         }
-        let scanned = Attribute::Int(1 + self.source.below(2) as i64);
-        let axes = Attribute::Ints(vec![self.source.int(); 2]);
+        let scanned = Attribute::Int(1 + self.source.choose_below(2) as i64);
+        let axes = Attribute::Ints(vec![self.source.choose_int(); 2]);
         let has_axes = self.source.once_in(6);
         let made = outputs.saturating_sub(usize::from(op == "Loop")).max(1);
-        let condition = self.truth();
-        let count = Constant::of_ints(&[self.source.int()]).reshaped(&[]).expect("one element");
-        let count = self.weight(Weight::Numbers(count));
+        let condition = self.add_condition();
+        let count = Constant::from_ints(&[self.source.choose_int()]).with_shape(&[]).expect("one element");
+        let count = self.add_weight(Weight::Numbers(count));
         let usual: &[ValueId] = match op {
             "If" => &[condition],
             "Loop" => &[count, condition],
@@ -342,11 +360,11 @@ impl<'s, 'b> Growing<'s, 'b> {
         };
         let operands = (0..inputs).map(|index| match usual.get(index) {
             Some(usual) if !self.source.once_in(8) => Some(*usual),
-            _ => self.operand('f'),
+            _ => self.choose_operand('f'),
         });
         let operands = operands.collect();
         let letters = &(if op == "SequenceMap" { "qqqq" } else { "ffff" })[..made];
-        let node = self.node_on("", op, OPSET, operands, letters);
+        let node = self.add_node("", op, GRAPH_OPSET, operands, letters);
         if op == "Scan" {
             node.attributes.set("num_scan_inputs", scanned);
             if has_axes {
@@ -358,12 +376,13 @@ impl<'s, 'b> Growing<'s, 'b> {
     }
 
     /// The graph with so many outputs, or some.
-    fn finish(self, wanted: Option<usize>) -> Graph {
+    fn finish_graph(self, wanted: Option<usize>) -> Graph {
         let Self { mut graph, values, source } = self;
-        let count = wanted.unwrap_or_else(|| 1 + source.below(3));
+        let count = wanted.unwrap_or_else(|| 1 + source.choose_below(3));
         graph.outputs = (0..count)
             .filter_map(|index| {
-                let recent = values.len().checked_sub(1 + (index + source.below(3)) % values.len().max(1))?;
+                let recent =
+                    values.len().checked_sub(1 + (index + source.choose_below(3)) % values.len().max(1))?;
                 Some(values[recent].0)
             })
             .collect();

@@ -26,41 +26,41 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use oarlock_core::Runtime;
 use oarlock_engine::import;
 
-use door::Source;
-use trial::Trial;
+use door::ChoiceSource;
+use trial::ModelTrial;
 
 /// The most memory of the process. Who asks for more is refused, and who does not reckon with that ends the process.
-const MEMORY: u64 = 6 << 30;
+const MEMORY_LIMIT: u64 = 6 << 30;
 
 /// One runtime, for one test at a time: each looks at what the other leaves behind.
-static RUNTIME: LazyLock<Mutex<Arc<Runtime>>> = LazyLock::new(|| {
+static SHARED_RUNTIME: LazyLock<Mutex<Arc<Runtime>>> = LazyLock::new(|| {
     // A sanitizer takes more addresses than that for its own books.
     if std::env::var_os("ASAN_OPTIONS").is_some() || std::env::var_os("TSAN_OPTIONS").is_some() {
-        return Mutex::new(Arc::new(trial::start(&[])));
+        return Mutex::new(Arc::new(trial::start_runtime(&[])));
     }
-    let limit = libc::rlimit { rlim_cur: MEMORY, rlim_max: libc::RLIM_INFINITY };
+    let limit = libc::rlimit { rlim_cur: MEMORY_LIMIT, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the limit is read by the call.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
-    Mutex::new(Arc::new(trial::start(&[])))
+    Mutex::new(Arc::new(trial::start_runtime(&[])))
 });
 
 /// Tries the models that some seeds make.
-fn attempt(usual: Range<u64>, make: impl Fn(&mut Source<'_>) -> Option<Trial>) {
+fn try_models(usual: Range<u64>, make: impl Fn(&mut ChoiceSource<'_>) -> Option<ModelTrial>) {
     let stated = std::env::var("OARLOCK_TEST_SEEDS").ok().map(|range| {
         let (begin, end) = range.split_once("..").expect("`BEGIN..END`");
         begin.parse().expect("a number")..end.parse().expect("a number")
     });
-    let runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = SHARED_RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut worked, mut ran) = (0, 0);
     let mut wrong = Vec::new();
     for seed in stated.clone().unwrap_or(usual) {
         if stated.is_some() {
             eprintln!("{seed}");
         }
-        let bytes = bytes(seed);
-        let Some(trial) = make(&mut Source::new(&bytes)) else { continue };
+        let bytes = seeded_bytes(seed);
+        let Some(trial) = make(&mut ChoiceSource::new(&bytes)) else { continue };
         ran += 1;
-        match trial.run(&runtime) {
+        match trial.run_trial(&runtime) {
             Ok(has_worked) => worked += u64::from(has_worked),
             Err(complaint) => wrong.push(format!("{seed}: {complaint}")),
         }
@@ -70,7 +70,7 @@ fn attempt(usual: Range<u64>, make: impl Fn(&mut Source<'_>) -> Option<Trial>) {
 }
 
 /// Bytes that are the same in every run.
-fn bytes(seed: u64) -> Vec<u8> {
+fn seeded_bytes(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -83,13 +83,13 @@ fn bytes(seed: u64) -> Vec<u8> {
 
 #[test]
 fn kernels_of_the_cpu_use_the_instruction_set_that_is_forced() {
-    let runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = SHARED_RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(oarlock_tests::bare_host::check_forced_isa(&runtime), Ok(()));
 }
 
 #[test]
 fn graphs_that_make_no_sense_end_with_an_error_or_with_outputs() {
-    attempt(0..3000, |source| Some(Trial::made_up(source)));
+    try_models(0..3000, |source| Some(ModelTrial::random_graph(source)));
 }
 
 #[test]
@@ -101,13 +101,13 @@ fn files_in_which_something_is_changed_end_with_an_error_or_with_outputs() {
             file.display()
         );
     }
-    let cases = case::Case::read_all(&file);
-    attempt(0..3000, |source| {
-        let case = &cases[source.below(cases.len())];
-        (case.model().len() <= 1 << 20).then(|| {
-            let (bytes, case) = (files::changed(&case.model(), source), case.clone());
-            let model = import::onnx::decode(bytes.into(), None);
-            Trial::of_file(model, source, move |host| case.inputs(0, host, host))
+    let cases = case::ModelCase::read_cases(&file);
+    try_models(0..3000, |source| {
+        let case = &cases[source.choose_below(cases.len())];
+        (case.model_bytes().len() <= 1 << 20).then(|| {
+            let (bytes, case) = (files::change_bytes(&case.model_bytes(), source), case.clone());
+            let model = import::onnx::decode_onnx(bytes.into(), None);
+            ModelTrial::from_file(model, source, move |host| case.read_inputs(0, host, host))
         })
     });
 }

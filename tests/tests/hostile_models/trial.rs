@@ -5,146 +5,148 @@ use std::sync::Arc;
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
-use oarlock_engine::export::onnx::About;
-use oarlock_engine::{Datum, Model, Precision, Session, SessionOptions, Slot, import};
-use oarlock_tests::bare_host::{CPU, host_options};
+use oarlock_engine::export::onnx::OnnxExportOptions;
+use oarlock_engine::{Model, ModelOperand, PrecisionMode, RuntimeValue, Session, SessionOptions, import};
+use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 
-use crate::door::Source;
+use crate::door::ChoiceSource;
 use crate::graphs;
 
 /// What a run may take.
-const LIMITS: [(&str, &str); 3] =
+const RUN_LIMITS: [(&str, &str); 3] =
     [("device_memory_limit", "64MiB"), ("run_steps_limit", "5000"), ("random_seed", "7")];
 
 /// A runtime whose runs are limited.
-pub(crate) fn start(flags: &[(&str, &str)]) -> Runtime {
-    let options = host_options("hostile models", "", &[CPU]);
+pub(crate) fn start_runtime(flags: &[(&str, &str)]) -> Runtime {
+    let options = host_options("hostile models", "", &[CPU_PLUGIN]);
     let mut all = Flags::from_environment(|_| None).expect("the defaults of the flags");
-    LIMITS.iter().chain(flags).for_each(|(name, value)| all.set(name, value).expect("a flag"));
+    RUN_LIMITS.iter().chain(flags).for_each(|(name, value)| all.set(name, value).expect("a flag"));
     Runtime::start(options, all).expect("a runtime")
 }
 
 /// How many bytes there are to choose the inputs of one run by.
-const CHOICES: usize = 32;
+const CHOICE_BYTES: usize = 32;
 
 /// What makes the inputs of a model for a run, of bytes that are its choices.
-type Feeds = Box<dyn Fn(&Runtime, &Session, &[u8]) -> Result<Vec<Datum>>>;
+type MakeFeeds = Box<dyn Fn(&Runtime, &Session, &[u8]) -> Result<Vec<RuntimeValue>>>;
 
 /// A model to be tried, with the choices of what it is given.
-pub(crate) struct Trial {
+pub(crate) struct ModelTrial {
     model: Result<Model>,
     about: String,
     options: SessionOptions,
     /// Of two runs, whose inputs may differ.
-    choices: [[u8; CHOICES]; 2],
-    inputs: Feeds,
+    choices: [[u8; CHOICE_BYTES]; 2],
+    inputs: MakeFeeds,
 }
 
-impl Trial {
+impl ModelTrial {
     /// A graph that nobody would make.
-    pub(crate) fn made_up(source: &mut Source<'_>) -> Self {
-        let model = graphs::model(source);
+    pub(crate) fn random_graph(source: &mut ChoiceSource<'_>) -> Self {
+        let model = graphs::random_model(source);
         let inputs = |runtime: &Runtime, session: &Session, choices: &[u8]| {
-            let (device, mut source) = (runtime.device("cpu")?, Source::new(choices));
-            let feed = |slot: &Slot| graphs::feed(&device, &slot.declared, &mut source);
+            let (device, mut source) = (runtime.device("cpu")?, ChoiceSource::new(choices));
+            let feed = |slot: &ModelOperand| graphs::make_feed(&device, &slot.declared, &mut source);
             Ok(session.inputs().iter().map(feed).collect())
         };
         Self::new(Ok(model), source, Box::new(inputs))
     }
 
     /// The model of a file, and what it is given: what is usual, and now and then something else.
-    pub(crate) fn of_file(
+    pub(crate) fn from_file(
         model: Result<Model>,
-        source: &mut Source<'_>,
-        usual: impl Fn(&Device) -> Result<Vec<Datum>> + 'static,
+        source: &mut ChoiceSource<'_>,
+        usual: impl Fn(&Device) -> Result<Vec<RuntimeValue>> + 'static,
     ) -> Self {
         let inputs = move |runtime: &Runtime, session: &Session, choices: &[u8]| {
-            let (device, mut source) = (runtime.device("cpu")?, Source::new(choices));
+            let (device, mut source) = (runtime.device("cpu")?, ChoiceSource::new(choices));
             let mut usual = usual(&device)?.into_iter();
-            let input = |slot: &Slot| match usual.next() {
+            let input = |slot: &ModelOperand| match usual.next() {
                 Some(usual) if !source.once_in(4) => usual,
-                _ => graphs::feed(&device, &slot.declared, &mut source),
+                _ => graphs::make_feed(&device, &slot.declared, &mut source),
             };
             Ok(session.inputs().iter().map(input).collect())
         };
         Self::new(model, source, Box::new(inputs))
     }
 
-    fn new(model: Result<Model>, source: &mut Source<'_>, inputs: Feeds) -> Self {
+    fn new(model: Result<Model>, source: &mut ChoiceSource<'_>, inputs: MakeFeeds) -> Self {
         let about = model.as_ref().map_or_else(Error::to_string, |model| model.graph.to_string());
         let options = SessionOptions {
             is_plain: source.once_in(8),
-            precision: if source.once_in(4) { Precision::Bf16 } else { Precision::F32 },
+            precision: if source.once_in(4) { PrecisionMode::Bf16 } else { PrecisionMode::F32 },
             ..SessionOptions::default()
         };
-        let choices = [(); 2].map(|()| [(); CHOICES].map(|()| source.below(256) as u8));
+        let choices = [(); 2].map(|()| [(); CHOICE_BYTES].map(|()| source.choose_below(256) as u8));
         Self { model, about, options, choices, inputs }
     }
 
     /// Says whether it worked, or in what way the runtime did wrong.
-    pub(crate) fn run(&self, runtime: &Arc<Runtime>) -> std::result::Result<bool, String> {
-        let before = allocated(runtime);
-        let done = catch_unwind(AssertUnwindSafe(|| self.work(runtime)));
+    pub(crate) fn run_trial(&self, runtime: &Arc<Runtime>) -> std::result::Result<bool, String> {
+        let before = allocated_bytes(runtime);
+        let done = catch_unwind(AssertUnwindSafe(|| self.run_session(runtime)));
         let complaint = match done {
-            Ok(Ok(())) => return self.left(runtime, before).map(|()| true),
-            Ok(Err(error)) if is_good(&error) => return self.left(runtime, before).map(|()| false),
+            Ok(Ok(())) => return self.check_leftovers(runtime, before).map(|()| true),
+            Ok(Err(error)) if is_informative(&error) => {
+                return self.check_leftovers(runtime, before).map(|()| false);
+            }
             Ok(Err(error)) => format!("the error is a bad one ({}): {error}", error.kind()),
             Err(_) => "it panicked".to_owned(),
         };
         Err(format!("{complaint}\n{}", self.about))
     }
 
-    fn left(&self, runtime: &Runtime, before: u64) -> std::result::Result<(), String> {
-        let after = allocated(runtime);
+    fn check_leftovers(&self, runtime: &Runtime, before: u64) -> std::result::Result<(), String> {
+        let after = allocated_bytes(runtime);
         let complaint = || format!("{before} bytes were held before, and {after} are after\n{}", self.about);
         if before == after { Ok(()) } else { Err(complaint()) }
     }
 
     /// Runs it with what it is given twice, since only the first run makes a plan, and then with something else. A run that
     /// fails must not harm the next.
-    fn work(&self, runtime: &Arc<Runtime>) -> Result<()> {
+    fn run_session(&self, runtime: &Arc<Runtime>) -> Result<()> {
         let model = self.model.as_ref().map_err(Clone::clone)?;
         let session = Session::new(runtime.clone(), model, &self.options)?;
-        is_written(&session)?;
+        check_export(&session)?;
         let run = |choices: &[u8], times| {
             let inputs = (self.inputs)(runtime, &session, choices)?;
-            (0..times).try_for_each(|_| session.run(&inputs)?.iter().try_for_each(read))
+            (0..times).try_for_each(|_| session.run(&inputs)?.iter().try_for_each(read_datum))
         };
         let [first, second] = &self.choices;
         let done = [run(first, 2), run(second, 1)];
         // A bad error is one wherever it is.
-        let bad = done.iter().find(|done| done.as_ref().is_err_and(|error| !is_good(error)));
+        let bad = done.iter().find(|done| done.as_ref().is_err_and(|error| !is_informative(error)));
         bad.unwrap_or(&done[0]).clone()
     }
 }
 
 /// What is written of a model must be one, if anything can be written.
-fn is_written(session: &Session) -> Result<()> {
-    let files = session.to_onnx(&About::default());
-    let read = files.map(|files| import::onnx::decode(files.model.into(), None));
+fn check_export(session: &Session) -> Result<()> {
+    let files = session.to_onnx(&OnnxExportOptions::default());
+    let read = files.map(|files| import::onnx::decode_onnx(files.model.into(), None));
     match read {
         Ok(Err(error)) => Err(Error::new(ErrorKind::Fatal, format!("no model was written: {error}"))),
         Ok(Ok(_)) => Ok(()),
-        Err(error) if is_good(&error) => Ok(()),
+        Err(error) if is_informative(&error) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-fn allocated(runtime: &Runtime) -> u64 {
+fn allocated_bytes(runtime: &Runtime) -> u64 {
     let device = runtime.device("cpu").expect("the CPU");
-    device.pool().expect("its pool").statistics().allocated
+    device.memory_pool().expect("its pool").statistics().allocated
 }
 
-fn read(datum: &Datum) -> Result<()> {
+fn read_datum(datum: &RuntimeValue) -> Result<()> {
     match datum {
-        Datum::Tensor(tensor) => tensor.wait(),
-        Datum::Sequence(elements) => elements.iter().try_for_each(read),
-        Datum::Nothing => Ok(()),
+        RuntimeValue::Tensor(tensor) => tensor.wait(),
+        RuntimeValue::Sequence(elements) => elements.iter().try_for_each(read_datum),
+        RuntimeValue::Nothing => Ok(()),
     }
 }
 
 /// An error says what was expected, and is not about the runtime itself.
-fn is_good(error: &Error) -> bool {
+fn is_informative(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("expected") && !text.contains("panicked") && error.kind() != ErrorKind::Fatal
 }

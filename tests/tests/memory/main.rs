@@ -15,24 +15,24 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use oarlock_core::Error;
-use oarlock_core::memory::{Allocation, Pool, PoolOptions};
+use oarlock_core::memory::{DeviceAllocation, MemoryPool, PoolOptions};
 use oarlock_core::stream::{Stream, StreamId};
-use oarlock_host::{Device, Host, Live};
-use oarlock_tests::bare_host::{SIM, host_options};
+use oarlock_host::{Host, LiveHandleCounts, PluginDevice};
+use oarlock_tests::bare_host::{SIM_PLUGIN, host_options};
 
 const MIB: u64 = 1 << 20;
 
 /// Counts what each thread asks of the system.
-struct Counting;
+struct ThreadAllocationCounter;
 
 thread_local! {
-    static ASKED: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATION_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is passed on.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for ThreadAllocationCounter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
+        ALLOCATION_COUNT.set(ALLOCATION_COUNT.get() + 1);
         // SAFETY: the caller's word is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -44,55 +44,55 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static GLOBAL_ALLOCATOR: ThreadAllocationCounter = ThreadAllocationCounter;
 
 /// A device that a script sets up, with what keeps it alive.
-struct Machine {
-    device: Device,
+struct ScriptedDevice {
+    device: PluginDevice,
     _host: Host,
 }
 
-fn machine(script: &str) -> Machine {
+fn scripted_device(script: &str) -> ScriptedDevice {
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
-    let host = Host::start(&host_options("tests 1.0", &config, &[SIM])).expect("a host");
+    let host = Host::start(&host_options("tests 1.0", &config, &[SIM_PLUGIN])).expect("a host");
     let device = host.device("sim:0").unwrap_or_else(|| panic!("no device: {:#?}", host.report()));
-    Machine { device, _host: host }
+    ScriptedDevice { device, _host: host }
 }
 
-impl Machine {
-    fn pool(&self, options: PoolOptions) -> Arc<Pool> {
-        Pool::new(self.device.clone(), options).expect("a pool")
+impl ScriptedDevice {
+    fn create_pool(&self, options: PoolOptions) -> Arc<MemoryPool> {
+        MemoryPool::new(self.device.clone(), options).expect("a pool")
     }
 
-    fn live(&self) -> Live {
-        self.device.plugin().live()
+    fn live_handles(&self) -> LiveHandleCounts {
+        self.device.plugin().live_handles()
     }
 }
 
-fn options() -> PoolOptions {
+fn pool_options() -> PoolOptions {
     PoolOptions::default()
 }
 
-fn limited(limit: u64) -> PoolOptions {
-    PoolOptions { limit: Some(limit), ..options() }
+fn limited_options(limit: u64) -> PoolOptions {
+    PoolOptions { limit: Some(limit), ..pool_options() }
 }
 
-fn place(allocation: &Allocation) -> (u64, u64) {
-    (allocation.memory().0, allocation.offset())
+fn allocation_place(allocation: &DeviceAllocation) -> (u64, u64) {
+    (allocation.block_handle().0, allocation.offset())
 }
 
-fn take(pool: &Arc<Pool>, size: u64, label: &'static str) -> Allocation {
-    pool.allocate(size, StreamId::OWN, label).expect("memory")
+fn take_memory(pool: &Arc<MemoryPool>, size: u64, label: &'static str) -> DeviceAllocation {
+    pool.allocate(size, StreamId::IMMEDIATE, label).expect("memory")
 }
 
 /// Puts a copy from the host into a stream, as an op of that name.
-fn launch(
+fn launch_copy(
     stream: &Stream,
-    target: &Allocation,
+    target: &DeviceAllocation,
     op: &'static str,
     source: &'static [u8],
 ) -> Result<(), Error> {
     let queue = stream.queue().expect("a stream of its own");
     // SAFETY: the source lives for ever, and the tests keep the memory as long as its rules say.
-    stream.launch(op, || unsafe { target.span().write_in(queue, 0, source) })
+    stream.launch(op, || unsafe { target.span().write_on_stream(queue, 0, source) })
 }

@@ -7,22 +7,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oarlock_core::{
-    Attribute, Attributes, Constant, Device, Dtype, Error, Invocation, Op, Result, Runtime, Tensor,
+    Attribute, Attributes, Constant, Device, Dtype, Error, Op, OpInvocation, Result, Runtime, Tensor,
 };
 use serde::Deserialize;
 
-use crate::compare::{Tolerance, compare_numbers};
+use crate::compare::{NumericTolerance, compare_numbers};
 
 /// One line of a file of cases.
 #[derive(Deserialize)]
-struct Line {
+struct OpCaseLine {
     name: String,
     op: String,
     domain: String,
     opset: u32,
     attributes: BTreeMap<String, WrittenAttribute>,
-    inputs: Vec<Option<Written>>,
-    outputs: Vec<Option<Written>>,
+    inputs: Vec<Option<WrittenTensor>>,
+    outputs: Vec<Option<WrittenTensor>>,
     rtol: f64,
     atol: f64,
     /// Whether the values are random, so that only dtypes and shapes are compared.
@@ -32,15 +32,15 @@ struct Line {
 /// A tensor in a file of cases.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WrittenTensor {
     Text { dims: Vec<i64>, texts: Vec<String> },
-    Number { dtype: String, dims: Vec<i64>, at: usize, size: usize, steps: Vec<Step> },
+    Number { dtype: String, dims: Vec<i64>, at: usize, size: usize, steps: Vec<WrittenView> },
 }
 
 /// A way to see a tensor as another.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Step {
+enum WrittenView {
     Transpose(Vec<usize>),
     Slice((i64, u64, u64, u64)),
     Expand(Vec<i64>),
@@ -52,27 +52,27 @@ enum WrittenAttribute {
     Int(i64),
     Float(f64),
     String(String),
-    Tensor(Written),
+    Tensor(WrittenTensor),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
     Strings(Vec<String>),
 }
 
 /// Why a case does not pass.
-pub(crate) enum Problem {
+pub(crate) enum CaseProblem {
     /// The call ended with an error.
     Refused(Error),
     /// The call gave something else.
     Wrong(String),
 }
 
-impl From<Error> for Problem {
+impl From<Error> for CaseProblem {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for CaseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(f),
@@ -82,15 +82,15 @@ impl fmt::Display for Problem {
 }
 
 /// A case with the bytes of its tensors, which all cases of a file share.
-pub(crate) struct Case {
-    line: Line,
+pub(crate) struct OpCase {
+    line: OpCaseLine,
     source: String,
     bytes: Arc<[u8]>,
 }
 
-impl Case {
+impl OpCase {
     /// The cases of a file, whose name is given without its ending.
-    pub(crate) fn read_all(file: &Path) -> Vec<Self> {
+    pub(crate) fn read_cases(file: &Path) -> Vec<Self> {
         let complain = |error: std::io::Error| panic!("`{}`: {error}", file.display());
         let bytes: Arc<[u8]> = fs::read(file.with_extension("bin")).unwrap_or_else(complain).into();
         let lines = fs::read_to_string(file.with_extension("jsonl"))
@@ -105,24 +105,29 @@ impl Case {
     }
 
     /// The op and the name of the case.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn case_name(&self) -> String {
         format!("{}/{}/{}", self.line.op, self.source, self.line.name)
     }
 
     /// Runs it on a device.
-    pub(crate) fn run(&self, runtime: &Runtime, device: &Device) -> std::result::Result<(), Problem> {
-        let Line { op, domain, opset, .. } = &self.line;
-        let op = Op::new(runtime, domain, op, *opset, self.attributes()?)?;
-        let make =
-            |input: &Option<Written>| input.as_ref().map(|input| self.tensor(input, device)).transpose();
+    pub(crate) fn run_case(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+    ) -> std::result::Result<(), CaseProblem> {
+        let OpCaseLine { op, domain, opset, .. } = &self.line;
+        let op = Op::new(runtime, domain, op, *opset, self.read_attributes()?)?;
+        let make = |input: &Option<WrittenTensor>| {
+            input.as_ref().map(|input| self.read_tensor(input, device)).transpose()
+        };
         let inputs = self.line.inputs.iter().map(make).collect::<Result<Vec<_>>>()?;
         let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
         let expected = &self.line.outputs;
         let call =
-            Invocation { inputs: &inputs, outputs: expected.len(), device: Some(device), stream: None };
+            OpInvocation { inputs: &inputs, outputs: expected.len(), device: Some(device), stream: None };
         let outputs = op.invoke(runtime, &call)?;
         if outputs.len() != expected.len() {
-            return Err(Problem::Wrong(format!(
+            return Err(CaseProblem::Wrong(format!(
                 "expected {} outputs, found {}",
                 expected.len(),
                 outputs.len()
@@ -131,17 +136,17 @@ impl Case {
         for (index, (expected, found)) in expected.iter().zip(&outputs).enumerate() {
             let Some(expected) = expected else { continue };
             let Some(found) = found else {
-                return Err(Problem::Wrong(format!("output {index}: expected a tensor, found none")));
+                return Err(CaseProblem::Wrong(format!("output {index}: expected a tensor, found none")));
             };
-            self.compare(expected, found).map_err(|problem| match problem {
-                Problem::Wrong(message) => Problem::Wrong(format!("output {index}: {message}")),
-                refused @ Problem::Refused(_) => refused,
+            self.compare_tensor(expected, found).map_err(|problem| match problem {
+                CaseProblem::Wrong(message) => CaseProblem::Wrong(format!("output {index}: {message}")),
+                refused @ CaseProblem::Refused(_) => refused,
             })?;
         }
         Ok(())
     }
 
-    fn attributes(&self) -> Result<Attributes> {
+    fn read_attributes(&self) -> Result<Attributes> {
         let make = |(name, value): (&String, &WrittenAttribute)| {
             let value = match value {
                 WrittenAttribute::Int(value) => Attribute::Int(*value),
@@ -150,10 +155,14 @@ impl Case {
                 WrittenAttribute::Ints(values) => Attribute::Ints(values.clone()),
                 WrittenAttribute::Floats(values) => Attribute::Floats(values.clone()),
                 WrittenAttribute::Strings(values) => Attribute::Strings(values.clone()),
-                WrittenAttribute::Tensor(Written::Number { dtype, dims, at, size, .. }) => {
-                    Attribute::Tensor(Constant::new(dtype.parse()?, dims, self.content(*at, *size).to_vec())?)
+                WrittenAttribute::Tensor(WrittenTensor::Number { dtype, dims, at, size, .. }) => {
+                    Attribute::Tensor(Constant::new(
+                        dtype.parse()?,
+                        dims,
+                        self.content_bytes(*at, *size).to_vec(),
+                    )?)
                 }
-                WrittenAttribute::Tensor(Written::Text { .. }) => {
+                WrittenAttribute::Tensor(WrittenTensor::Text { .. }) => {
                     return Err(Error::unimplemented(
                         "expected an attribute with numbers, found one with strings",
                     ));
@@ -164,31 +173,35 @@ impl Case {
         self.line.attributes.iter().map(make).collect()
     }
 
-    fn content(&self, at: usize, size: usize) -> &[u8] {
+    fn content_bytes(&self, at: usize, size: usize) -> &[u8] {
         &self.bytes[at..at + size]
     }
 
-    fn tensor(&self, written: &Written, device: &Device) -> Result<Tensor> {
+    fn read_tensor(&self, written: &WrittenTensor, device: &Device) -> Result<Tensor> {
         match written {
-            Written::Text { dims, texts } => Tensor::from_texts(device, dims, texts.clone()),
-            Written::Number { dtype, dims, at, size, steps } => {
-                let base = Tensor::from_bytes(device, dtype.parse()?, dims, self.content(*at, *size))?;
+            WrittenTensor::Text { dims, texts } => Tensor::from_strings(device, dims, texts.clone()),
+            WrittenTensor::Number { dtype, dims, at, size, steps } => {
+                let base = Tensor::from_bytes(device, dtype.parse()?, dims, self.content_bytes(*at, *size))?;
                 steps.iter().try_fold(base, |seen, step| match step {
-                    Step::Transpose(order) => seen.transpose(order),
-                    Step::Slice((axis, begin, end, step)) => seen.slice(*axis, *begin, *end, *step),
-                    Step::Expand(dims) => seen.expand(dims),
+                    WrittenView::Transpose(order) => seen.transpose(order),
+                    WrittenView::Slice((axis, begin, end, step)) => seen.slice(*axis, *begin, *end, *step),
+                    WrittenView::Expand(dims) => seen.expand(dims),
                 })
             }
         }
     }
 
-    fn compare(&self, expected: &Written, found: &Tensor) -> std::result::Result<(), Problem> {
+    fn compare_tensor(
+        &self,
+        expected: &WrittenTensor,
+        found: &Tensor,
+    ) -> std::result::Result<(), CaseProblem> {
         let (dtype, dims) = match expected {
-            Written::Text { dims, .. } => (Dtype::String, dims),
-            Written::Number { dtype, dims, .. } => (dtype.parse()?, dims),
+            WrittenTensor::Text { dims, .. } => (Dtype::String, dims),
+            WrittenTensor::Number { dtype, dims, .. } => (dtype.parse()?, dims),
         };
         if (dtype, dims.as_slice()) != (found.dtype(), found.dims()) {
-            return Err(Problem::Wrong(format!(
+            return Err(CaseProblem::Wrong(format!(
                 "expected {dtype} of shape {dims:?}, found {} of shape {:?}",
                 found.dtype(),
                 found.dims()
@@ -198,15 +211,15 @@ impl Case {
             return Ok(found.wait()?);
         }
         let wrong = match expected {
-            Written::Text { texts, .. } => {
-                let found = found.to_texts()?;
+            WrittenTensor::Text { texts, .. } => {
+                let found = found.to_strings()?;
                 (*texts != found).then(|| format!("expected {texts:?}, found {found:?}"))
             }
-            Written::Number { at, size, .. } => {
-                let tolerance = Tolerance { relative: self.line.rtol, absolute: self.line.atol };
-                compare_numbers(dtype, self.content(*at, *size), &found.to_bytes()?, tolerance).err()
+            WrittenTensor::Number { at, size, .. } => {
+                let tolerance = NumericTolerance { relative: self.line.rtol, absolute: self.line.atol };
+                compare_numbers(dtype, self.content_bytes(*at, *size), &found.to_bytes()?, tolerance).err()
             }
         };
-        wrong.map_or(Ok(()), |message| Err(Problem::Wrong(message)))
+        wrong.map_or(Ok(()), |message| Err(CaseProblem::Wrong(message)))
     }
 }

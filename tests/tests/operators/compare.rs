@@ -6,20 +6,20 @@ use oarlock_core::Dtype;
 
 /// How far apart numbers may be.
 #[derive(Clone, Copy)]
-pub(crate) struct Tolerance {
+pub(crate) struct NumericTolerance {
     /// As a share of the expected number.
     pub(crate) relative: f64,
     /// On top of that.
     pub(crate) absolute: f64,
 }
 
-impl Tolerance {
+impl NumericTolerance {
     /// Numbers of few bits cannot be nearer than this, whatever a case asks for.
-    fn at_least(self, relative: f64, absolute: f64) -> Self {
+    fn widen_to(self, relative: f64, absolute: f64) -> Self {
         Self { relative: self.relative.max(relative), absolute: self.absolute.max(absolute) }
     }
 
-    fn holds(self, expected: f64, found: f64) -> bool {
+    fn accepts_difference(self, expected: f64, found: f64) -> bool {
         expected == found
             || (expected.is_nan() && found.is_nan())
             || (expected - found).abs() <= self.absolute + self.relative * expected.abs()
@@ -32,16 +32,16 @@ pub(crate) fn compare_numbers(
     dtype: Dtype,
     expected: &[u8],
     found: &[u8],
-    tolerance: Tolerance,
+    tolerance: NumericTolerance,
 ) -> Result<(), String> {
     match dtype {
         Dtype::F16 => {
             let decode = |bytes| f16::from_le_bytes(bytes).to_f64();
-            compare_floats(expected, found, decode, tolerance.at_least(2e-3, 1e-4))
+            compare_floats(expected, found, decode, tolerance.widen_to(2e-3, 1e-4))
         }
         Dtype::BF16 => {
             let decode = |bytes| bf16::from_le_bytes(bytes).to_f64();
-            compare_floats(expected, found, decode, tolerance.at_least(1.6e-2, 1e-3))
+            compare_floats(expected, found, decode, tolerance.widen_to(1.6e-2, 1e-3))
         }
         Dtype::F32 | Dtype::C64 => {
             compare_floats(expected, found, |bytes| f64::from(f32::from_le_bytes(bytes)), tolerance)
@@ -50,8 +50,8 @@ pub(crate) fn compare_numbers(
         Dtype::F8E4M3 => compare_bytes(expected, found, |byte| byte & 0x7f == 0x7f),
         Dtype::F8E5M2 => compare_bytes(expected, found, |byte| byte & 0x7f > 0x7c),
         _ => {
-            let size = dtype.bytes().unwrap_or(1) as usize;
-            differences(expected.chunks(size), found.chunks(size), |expected, found| expected == found)
+            let size = dtype.byte_size().unwrap_or(1) as usize;
+            find_differences(expected.chunks(size), found.chunks(size), |expected, found| expected == found)
         }
     }
 }
@@ -60,19 +60,21 @@ fn compare_floats<const SIZE: usize>(
     expected: &[u8],
     found: &[u8],
     decode: impl Fn([u8; SIZE]) -> f64,
-    tolerance: Tolerance,
+    tolerance: NumericTolerance,
 ) -> Result<(), String> {
     let numbers = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|bytes| decode(*bytes)).collect::<Vec<f64>>();
     let (expected, found) = (numbers(expected), numbers(found));
-    differences(expected.iter(), found.iter(), |expected, found| tolerance.holds(**expected, **found))
+    find_differences(expected.iter(), found.iter(), |expected, found| {
+        tolerance.accepts_difference(**expected, **found)
+    })
 }
 
 fn compare_bytes(expected: &[u8], found: &[u8], is_nan: impl Fn(u8) -> bool) -> Result<(), String> {
     let is_same = |expected: &&u8, found: &&u8| expected == found || is_nan(**expected) && is_nan(**found);
-    differences(expected.iter(), found.iter(), is_same)
+    find_differences(expected.iter(), found.iter(), is_same)
 }
 
-fn differences<T: std::fmt::Debug>(
+fn find_differences<T: std::fmt::Debug>(
     expected: impl ExactSizeIterator<Item = T>,
     found: impl ExactSizeIterator<Item = T>,
     is_same: impl Fn(&T, &T) -> bool,
@@ -88,9 +90,9 @@ fn differences<T: std::fmt::Debug>(
 }
 
 /// Looks at the comparison itself: what differs must be found.
-pub(crate) fn trial() -> Trial {
+pub(crate) fn comparison_trial() -> Trial {
     let judge = |expected: f32, found: f32| {
-        let tolerance = Tolerance { relative: 1e-3, absolute: 1e-6 };
+        let tolerance = NumericTolerance { relative: 1e-3, absolute: 1e-6 };
         compare_numbers(Dtype::F32, &expected.to_le_bytes(), &found.to_le_bytes(), tolerance)
     };
     Trial::test("the comparison tells near numbers from others", move || {
@@ -108,7 +110,7 @@ pub(crate) fn trial() -> Trial {
             }
         }
         let integers =
-            compare_numbers(Dtype::I8, &[1, 2], &[1, 3], Tolerance { relative: 1.0, absolute: 1.0 });
+            compare_numbers(Dtype::I8, &[1, 2], &[1, 3], NumericTolerance { relative: 1.0, absolute: 1.0 });
         integers.err().map(drop).ok_or_else(|| "3 passes for 2 where elements are integers".into())
     })
 }

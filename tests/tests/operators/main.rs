@@ -7,7 +7,7 @@
 
 mod case;
 mod compare;
-mod expected;
+mod expected_failures;
 mod start;
 
 use std::collections::BTreeSet;
@@ -19,11 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libtest_mimic::{Arguments, Failed, Trial};
 use oarlock_core::{Device, ErrorKind, Runtime};
 
-use crate::case::{Case, Problem};
-use crate::expected::Expected;
+use crate::case::{CaseProblem, OpCase};
+use crate::expected_failures::ExpectedFailures;
 
 /// What stands in the place of a case in the name of the test of a device's kernels.
-const ROWS: &str = "every kernel fits its op";
+const KERNELS_TRIAL: &str = "every kernel fits its op";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -35,30 +35,38 @@ fn main() -> ExitCode {
         let ignored = Trial::test(missing, || Ok(())).with_ignored_flag(true);
         return libtest_mimic::run(&arguments, vec![ignored]).exit_code();
     }
-    let cases: Vec<Arc<Case>> = files.iter().flat_map(|file| Case::read_all(file)).map(Arc::new).collect();
-    let runtime = Arc::new(start::start());
-    let counts: Vec<Arc<Counts>> = devices(&runtime).iter().map(|name| Arc::new(Counts::new(name))).collect();
-    let mut trials = vec![compare::trial(), start::isa_trial(&runtime)];
+    let cases: Vec<Arc<OpCase>> =
+        files.iter().flat_map(|file| OpCase::read_cases(file)).map(Arc::new).collect();
+    let runtime = Arc::new(start::start_runtime());
+    let counts: Vec<Arc<OutcomeCounts>> =
+        tested_devices(&runtime).iter().map(|name| Arc::new(OutcomeCounts::new(name))).collect();
+    let mut trials = vec![compare::comparison_trial(), start::isa_trial(&runtime)];
     for counts in &counts {
         let device = runtime.device(&counts.device).unwrap_or_else(|error| panic!("{error}"));
-        let expected = Expected::read(&counts.device);
-        trials.push(expected.trial(&cases, ROWS));
-        let rows = judge(ROWS, rows_make_sense(&runtime, &device), expected.reason(ROWS), counts);
-        trials.push(Trial::test(format!("{}/{ROWS}", counts.device), move || rows));
+        let expected = ExpectedFailures::read_expected(&counts.device);
+        trials.push(expected.list_trial(&cases, KERNELS_TRIAL));
+        let rows = judge_case(
+            KERNELS_TRIAL,
+            check_kernels(&runtime, &device),
+            expected.failure_reason(KERNELS_TRIAL),
+            counts,
+        );
+        trials.push(Trial::test(format!("{}/{KERNELS_TRIAL}", counts.device), move || rows));
         for case in &cases {
             let (runtime, device, counts) = (runtime.clone(), device.clone(), counts.clone());
-            let (case, reason) = (case.clone(), expected.reason(&case.name()).map(str::to_owned));
-            trials.push(Trial::test(format!("{}/{}", counts.device, case.name()), move || {
-                judge(&case.name(), case.run(&runtime, &device), reason.as_deref(), &counts)
+            let (case, reason) =
+                (case.clone(), expected.failure_reason(&case.case_name()).map(str::to_owned));
+            trials.push(Trial::test(format!("{}/{}", counts.device, case.case_name()), move || {
+                judge_case(&case.case_name(), case.run_case(&runtime, &device), reason.as_deref(), &counts)
             }));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     for counts in &counts {
-        counts.print();
+        counts.print_counts();
         if std::env::var_os("OARLOCK_TEST_SHRINK").is_some() {
             let passed = counts.passed_unexpectedly.lock().unwrap_or_else(PoisonError::into_inner);
-            expected::remove(&counts.device, &passed);
+            expected_failures::remove_cases(&counts.device, &passed);
         }
     }
     conclusion.exit_code()
@@ -70,7 +78,7 @@ fn cases_directory() -> PathBuf {
 }
 
 /// The devices to test. One that the environment names must be there.
-fn devices(runtime: &Runtime) -> Vec<String> {
+fn tested_devices(runtime: &Runtime) -> Vec<String> {
     match std::env::var("OARLOCK_TEST_DEVICES") {
         Ok(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         Err(_) => {
@@ -81,15 +89,15 @@ fn devices(runtime: &Runtime) -> Vec<String> {
 }
 
 /// Looks at the kernels of a device. One that does not fit the op it is for is never used.
-fn rows_make_sense(runtime: &Runtime, device: &Device) -> Result<(), Problem> {
-    let problems = runtime.registry().problems();
+fn check_kernels(runtime: &Runtime, device: &Device) -> Result<(), CaseProblem> {
+    let problems = runtime.registry().find_problems();
     let own = problems.iter().filter(|problem| problem.row.info().device_type == device.device_type());
     let lines: Vec<String> = own.map(|problem| problem.error.to_string()).collect();
-    if lines.is_empty() { Ok(()) } else { Err(Problem::Wrong(lines.join("\n"))) }
+    if lines.is_empty() { Ok(()) } else { Err(CaseProblem::Wrong(lines.join("\n"))) }
 }
 
 /// How the cases ended on one device.
-struct Counts {
+struct OutcomeCounts {
     device: String,
     passed: AtomicU64,
     failed: AtomicU64,
@@ -98,7 +106,7 @@ struct Counts {
     passed_unexpectedly: Mutex<BTreeSet<String>>,
 }
 
-impl Counts {
+impl OutcomeCounts {
     fn new(device: &str) -> Self {
         Self {
             device: device.to_owned(),
@@ -110,7 +118,7 @@ impl Counts {
         }
     }
 
-    fn print(&self) {
+    fn print_counts(&self) {
         let Self { device, passed, failed, failed_as_expected, without_kernel, .. } = self;
         println!(
             "{device}: {} passed, {} failed as expected, {} have no kernel, {} failed",
@@ -123,13 +131,13 @@ impl Counts {
 }
 
 /// Compares how a case ended with what is expected of it.
-fn judge(
+fn judge_case(
     case: &str,
-    outcome: Result<(), Problem>,
+    outcome: Result<(), CaseProblem>,
     expected: Option<&str>,
-    counts: &Counts,
+    counts: &OutcomeCounts,
 ) -> Result<(), Failed> {
-    let file = expected::file(&counts.device);
+    let file = expected_failures::expected_file(&counts.device);
     let (count, verdict) = match (outcome, expected) {
         (Ok(()), None) => (&counts.passed, Ok(())),
         (Ok(()), Some(reason)) => {
@@ -146,7 +154,7 @@ fn judge(
     verdict
 }
 
-impl Problem {
+impl CaseProblem {
     /// Whether nobody does this op on this device, or not with these dtypes.
     fn is_missing_kernel(&self) -> bool {
         matches!(self, Self::Refused(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unimplemented))

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
-use oarlock_host::BuiltIn;
-use oarlock_tests::bare_host::{CPU, SIM, check_forced_isa, host_options};
+use oarlock_host::BuiltInPlugin;
+use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, check_forced_isa, host_options};
 
-const OPENCL: BuiltIn = BuiltIn { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
+const OPENCL_PLUGIN: BuiltInPlugin =
+    BuiltInPlugin { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
 
-pub(crate) fn start() -> Runtime {
+pub(crate) fn start_runtime() -> Runtime {
     let config = "[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
-    let mut options = host_options("tests 1.0", config, &[CPU, SIM, OPENCL]);
+    let mut options = host_options("tests 1.0", config, &[CPU_PLUGIN, SIM_PLUGIN, OPENCL_PLUGIN]);
     // Programs that a driver compiles are kept for the next run.
     options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");

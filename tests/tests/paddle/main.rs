@@ -20,20 +20,24 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use oarlock_engine::import::paddle;
 
-use crate::case::Case;
+use crate::case::PaddleCase;
 
 /// The ops that only older programs have. The Paddle of the tests cannot run them, and so says nothing about them.
-const OF_OLDER_PROGRAMS: [&str; 5] = ["one_hot", "pad2d", "squeeze", "sync_batch_norm", "unsqueeze"];
+const OLDER_PROGRAM_OPS: [&str; 5] = ["one_hot", "pad2d", "squeeze", "sync_batch_norm", "unsqueeze"];
 
 /// What stands around the list of ops in the book.
-const AROUND: [&str; 2] = ["<!-- ops of Paddle -->\n", "<!-- end of the ops of Paddle -->\n"];
+const OP_LIST_MARKERS: [&str; 2] = ["<!-- ops of Paddle -->\n", "<!-- end of the ops of Paddle -->\n"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let mut trials = vec![compare::trial(), Trial::test("the book lists the ops that are supported", book)];
+    let mut trials = vec![
+        compare::comparison_trial(),
+        Trial::test("the book lists the ops that are supported", check_book),
+    ];
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("paddle-models");
-    let in_json = Case::read_all(&directory.join("json"));
-    let cases: Vec<Arc<Case>> = Case::read_all(&directory).into_iter().chain(in_json).map(Arc::new).collect();
+    let in_json = PaddleCase::read_cases(&directory.join("json"));
+    let cases: Vec<Arc<PaddleCase>> =
+        PaddleCase::read_cases(&directory).into_iter().chain(in_json).map(Arc::new).collect();
     if cases.is_empty() {
         let missing = format!("`{}` is missing: run `scripts/export-paddle-models`", directory.display());
         eprintln!("No model of Paddle is tested. {missing}.");
@@ -41,35 +45,35 @@ fn main() -> ExitCode {
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
     let models = cases.clone();
-    trials.push(Trial::test("every op that is supported is in a model", move || covered(&models)));
+    trials.push(Trial::test("every op that is supported is in a model", move || check_coverage(&models)));
     let models = cases.clone();
     trials.push(Trial::test("a model with a byte changed is refused or is a graph", move || {
         Ok(models.iter().try_for_each(|case| {
-            case.survives_changes().map_err(|message| format!("{}: {message}", case.name()))
+            case.check_mutations().map_err(|message| format!("{}: {message}", case.case_name()))
         })?)
     }));
-    let runtime = Arc::new(start::start());
+    let runtime = Arc::new(start::start_runtime());
     trials.push(start::isa_trial(&runtime));
     let devices = std::env::var("OARLOCK_TEST_DEVICES").unwrap_or_else(|_| "cpu".to_owned());
     for device in devices.split(',').map(str::trim) {
         for case in &cases {
             let (runtime, case, name) = (runtime.clone(), case.clone(), device.to_owned());
-            trials.push(Trial::test(format!("{device}/{}", case.name()), move || {
+            trials.push(Trial::test(format!("{device}/{}", case.case_name()), move || {
                 let device = runtime.device(&name).map_err(|error| error.to_string())?;
-                Ok(case.run(&runtime, &device)?)
+                Ok(case.run_case(&runtime, &device)?)
             }));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn covered(cases: &[Arc<Case>]) -> Result<(), libtest_mimic::Failed> {
-    let there: BTreeSet<&str> = cases.iter().flat_map(|case| case.ops()).collect();
-    let missing: Vec<&str> = paddle::ops()
+fn check_coverage(cases: &[Arc<PaddleCase>]) -> Result<(), libtest_mimic::Failed> {
+    let there: BTreeSet<&str> = cases.iter().flat_map(|case| case.op_names()).collect();
+    let missing: Vec<&str> = paddle::supported_ops()
         .into_iter()
-        .filter(|op| !there.contains(op) && !OF_OLDER_PROGRAMS.contains(op))
+        .filter(|op| !there.contains(op) && !OLDER_PROGRAM_OPS.contains(op))
         .collect();
-    let known: Vec<&&str> = OF_OLDER_PROGRAMS.iter().filter(|op| there.contains(**op)).collect();
+    let known: Vec<&&str> = OLDER_PROGRAM_OPS.iter().filter(|op| there.contains(**op)).collect();
     if missing.is_empty() && known.is_empty() {
         return Ok(());
     }
@@ -77,14 +81,14 @@ fn covered(cases: &[Arc<Case>]) -> Result<(), libtest_mimic::Failed> {
 }
 
 /// Looks at the list of ops in the book.
-fn book() -> Result<(), libtest_mimic::Failed> {
+fn check_book() -> Result<(), libtest_mimic::Failed> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/user/models.md");
     let page = fs::read_to_string(&file).map_err(|error| error.to_string())?;
-    let [begin, end] = AROUND.map(|mark| page.find(mark));
-    let (Some(begin), Some(end)) = (begin.map(|at| at + AROUND[0].len()), end) else {
-        return Err(format!("expected {AROUND:?} in `{}`, found none", file.display()).into());
+    let [begin, end] = OP_LIST_MARKERS.map(|mark| page.find(mark));
+    let (Some(begin), Some(end)) = (begin.map(|at| at + OP_LIST_MARKERS[0].len()), end) else {
+        return Err(format!("expected {OP_LIST_MARKERS:?} in `{}`, found none", file.display()).into());
     };
-    let ops: Vec<String> = paddle::ops().into_iter().map(|op| format!("`{op}`")).collect();
+    let ops: Vec<String> = paddle::supported_ops().into_iter().map(|op| format!("`{op}`")).collect();
     let mut list = String::from("\n");
     let mut width = 0;
     for (at, op) in ops.iter().enumerate() {

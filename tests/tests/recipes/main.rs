@@ -2,43 +2,43 @@
 //! file that there is to name, and the programs on them run.
 
 mod kernel;
-mod page;
+mod recipe_page;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::page::{Page, lines_in};
+use crate::recipe_page::{RecipePage, contains_excerpt};
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The pages that begin with "Add".
-fn pages() -> Vec<Page> {
-    let directory = root().join("docs/src/contributor");
+fn recipe_pages() -> Vec<RecipePage> {
+    let directory = repository_root().join("docs/src/contributor");
     let files = fs::read_dir(&directory).expect("the book").map(|entry| entry.expect("a page").path());
     let is_recipe =
         |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("add-"));
-    files.filter(is_recipe).map(|file| Page::new(&file, &read(&file))).collect()
+    files.filter(is_recipe).map(|file| RecipePage::new(&file, &read_text(&file))).collect()
 }
 
-fn page(name: &str) -> Page {
-    pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("no page `{name}`"))
+fn find_page(name: &str) -> RecipePage {
+    recipe_pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("no page `{name}`"))
 }
 
 /// The files below a directory that are text and in which one of these words stands, from the root.
-fn files_with(directory: &str, words: &[&str]) -> BTreeSet<String> {
+fn files_containing(directory: &str, words: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for entry in fs::read_dir(root().join(directory)).expect("a directory") {
+    for entry in fs::read_dir(repository_root().join(directory)).expect("a directory") {
         let entry = entry.expect("a directory that can be read");
         let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
         if entry.path().is_dir() {
-            found.extend(files_with(&name, words));
+            found.extend(files_containing(&name, words));
         } else if fs::read_to_string(entry.path())
             .is_ok_and(|text| words.iter().any(|word| text.contains(word)))
         {
@@ -52,10 +52,10 @@ fn files_with(directory: &str, words: &[&str]) -> BTreeSet<String> {
 fn what_a_page_quotes_stands_in_the_file_that_it_names() {
     let mut wrong = Vec::new();
     let mut count = 0;
-    for page in pages() {
+    for page in recipe_pages() {
         for (file, excerpt) in &page.excerpts {
             count += 1;
-            if !lines_in(excerpt, &read(&root().join(file))) {
+            if !contains_excerpt(excerpt, &read_text(&repository_root().join(file))) {
                 wrong.push(format!("{}: not in `{file}`:\n{excerpt}", page.name));
             }
         }
@@ -66,12 +66,12 @@ fn what_a_page_quotes_stands_in_the_file_that_it_names() {
 
 #[test]
 fn every_file_and_every_test_that_a_page_names_is_there() {
-    for page in pages() {
+    for page in recipe_pages() {
         for file in &page.files {
-            assert!(root().join(file).exists(), "{}: no `{file}`", page.name);
+            assert!(repository_root().join(file).exists(), "{}: no `{file}`", page.name);
         }
         for test in &page.tests {
-            let directory = root().join("tests/tests");
+            let directory = repository_root().join("tests/tests");
             let is_there = directory.join(format!("{test}.rs")).exists() || directory.join(test).is_dir();
             assert!(is_there, "{}: no test `{test}` in tests/tests", page.name);
         }
@@ -80,10 +80,10 @@ fn every_file_and_every_test_that_a_page_names_is_there() {
 
 #[test]
 fn the_page_of_an_op_names_every_file_that_names_its_op() {
-    let page = page("add-an-op.md");
+    let page = find_page("add-an-op.md");
     let directories = ["device-sdk", "packaging", "plugins", "runtime", "tests/operators", "tests/tests"];
     let mut there: BTreeSet<String> =
-        directories.iter().flat_map(|directory| files_with(directory, &["HardSwish"])).collect();
+        directories.iter().flat_map(|directory| files_containing(directory, &["HardSwish"])).collect();
     // These tests name it because the pages do.
     there.retain(|file| !file.starts_with("tests/tests/recipes/"));
     let named: BTreeSet<String> = page.files.iter().filter(|file| there.contains(*file)).cloned().collect();
@@ -92,8 +92,8 @@ fn the_page_of_an_op_names_every_file_that_names_its_op() {
 
 #[test]
 fn the_page_of_a_pass_names_every_file_that_names_its_pass() {
-    let page = page("add-a-pass.md");
-    let there = files_with("runtime/engine/src", &["activation::PASS", "mod activation;"]);
+    let page = find_page("add-a-pass.md");
+    let there = files_containing("runtime/engine/src", &["activation::PASS", "mod activation;"]);
     let passes: BTreeSet<String> = there.into_iter().filter(|file| file.contains("/passes/")).collect();
     assert_eq!(passes, BTreeSet::from(["runtime/engine/src/passes/mod.rs".to_owned()]));
     assert!(passes.is_subset(&page.files), "{:?}", page.files);
@@ -101,8 +101,8 @@ fn the_page_of_a_pass_names_every_file_that_names_its_pass() {
 
 #[test]
 fn the_guide_of_contributors_leads_to_every_page() {
-    let guide = read(&root().join("CONTRIBUTING.md"));
-    for page in pages() {
+    let guide = read_text(&repository_root().join("CONTRIBUTING.md"));
+    for page in recipe_pages() {
         assert!(guide.contains(&format!("docs/src/contributor/{}", page.name)), "{}", page.name);
     }
 }

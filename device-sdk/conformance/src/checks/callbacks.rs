@@ -1,31 +1,42 @@
 //! Functions that are called when a stream gets there.
 
-use super::Check;
-use super::asynchronous::SIZE;
-use crate::bench::{Bench, Verdict, ensure, expect_bytes, pattern};
-use crate::callbacks::{Reached, calls, hold, new_number, reached, release, wait_for_call};
-use crate::queue::Queue;
+use super::ConformanceCheck;
+use super::streams::COPY_SIZE;
+use crate::bench::{TestBench, Verdict, ensure, expect_bytes, test_pattern};
+use crate::callbacks::{
+    CallbackInvocation, hold_callbacks, invocations_for, new_callback_number, on_stream_reached,
+    release_callbacks, wait_for_call,
+};
+use crate::stream::TestStream;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::asynchronous(
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::async_check(
         "T-2",
         "a callback is called once, on a thread of the plugin, with its device and stream",
-        once,
+        callback_runs_once,
     ),
-    Check::asynchronous("T-2", "a function that takes a callback returns without waiting for it", held),
-    Check::asynchronous("T-2", "a callback comes although nobody waits for the stream", unasked),
-    Check::asynchronous("A-1", "a callback comes after the work before it", in_order),
+    ConformanceCheck::async_check(
+        "T-2",
+        "a function that takes a callback returns without waiting for it",
+        held_callback_blocks_stream,
+    ),
+    ConformanceCheck::async_check(
+        "T-2",
+        "a callback comes although nobody waits for the stream",
+        no_callback_unasked,
+    ),
+    ConformanceCheck::async_check("A-1", "a callback comes after the work before it", callbacks_keep_order),
 ];
 
 /// The one call that came for a number; fails unless it is one, and the right one.
-fn the_call(queue: &Queue<'_>, number: usize) -> Verdict<Reached> {
+fn only_invocation(queue: &TestStream<'_>, number: usize) -> Verdict<CallbackInvocation> {
     let device = queue.device();
-    let is_called = wait_for_call(number, device.bench.patience() / 2);
+    let is_called = wait_for_call(number, device.bench.wait_limit() / 2);
     ensure!(is_called, "expected the callback to be called, found it was not");
-    let calls = calls(number);
+    let calls = invocations_for(number);
     ensure!(calls.len() == 1, "expected one call, found {}", calls.len());
     let call = calls[0].clone();
-    device.bench.read("stream_add_callback", call.failure)?;
+    device.bench.check_callback_error("stream_add_callback", call.failure)?;
     ensure!(call.device == device.id, "expected {device} in the callback, found device {}", call.device);
     ensure!(
         call.stream == queue.handle,
@@ -40,63 +51,63 @@ fn the_call(queue: &Queue<'_>, number: usize) -> Verdict<Reached> {
     Ok(call)
 }
 
-fn once(bench: &Bench) -> Verdict {
+fn callback_runs_once(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let queue = Queue::create(device)?;
-        let numbers = [new_number(), new_number(), new_number()];
+        let queue = TestStream::create_stream(device)?;
+        let numbers = [new_callback_number(), new_callback_number(), new_callback_number()];
         for number in numbers {
-            queue.add_callback(reached, number)?;
+            queue.add_callback(on_stream_reached, number)?;
         }
         queue.synchronize()?;
         for number in numbers {
-            the_call(&queue, number)?;
+            only_invocation(&queue, number)?;
         }
         queue.destroy()?;
         device.synchronize()?;
         for number in numbers {
-            let count = calls(number).len();
+            let count = invocations_for(number).len();
             ensure!(count == 1, "expected one call until the stream was destroyed, found {count}");
         }
         Ok(())
     })
 }
 
-fn held(bench: &Bench) -> Verdict {
+fn held_callback_blocks_stream(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let queue = Queue::create(device)?;
-        let number = new_number();
-        hold(number);
-        queue.add_callback(reached, number)?;
-        release(number);
-        let call = the_call(&queue, number)?;
+        let queue = TestStream::create_stream(device)?;
+        let number = new_callback_number();
+        hold_callbacks(number);
+        queue.add_callback(on_stream_reached, number)?;
+        release_callbacks(number);
+        let call = only_invocation(&queue, number)?;
         ensure!(!call.was_held_too_long, "expected `stream_add_callback` to return first, found it waiting");
         queue.synchronize()?;
         queue.destroy()
     })
 }
 
-fn unasked(bench: &Bench) -> Verdict {
+fn no_callback_unasked(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let queue = Queue::create(device)?;
-        let number = new_number();
-        queue.add_callback(reached, number)?;
-        the_call(&queue, number)?;
+        let queue = TestStream::create_stream(device)?;
+        let number = new_callback_number();
+        queue.add_callback(on_stream_reached, number)?;
+        only_invocation(&queue, number)?;
         queue.synchronize()?;
         queue.destroy()
     })
 }
 
-fn in_order(bench: &Bench) -> Verdict {
+fn callbacks_keep_order(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let block = device.block_of(&vec![0; SIZE])?;
-        let queue = Queue::create(device)?;
-        let number = new_number();
-        queue.upload(&block, 0, pattern(70, SIZE))?;
-        queue.add_callback(reached, number)?;
-        the_call(&queue, number)?;
-        expect_bytes("what stands before the callback", &pattern(70, SIZE), &block.read_all()?)?;
+        let block = device.allocate_with(&vec![0; COPY_SIZE])?;
+        let queue = TestStream::create_stream(device)?;
+        let number = new_callback_number();
+        queue.upload(&block, 0, test_pattern(70, COPY_SIZE))?;
+        queue.add_callback(on_stream_reached, number)?;
+        only_invocation(&queue, number)?;
+        expect_bytes("what stands before the callback", &test_pattern(70, COPY_SIZE), &block.read_all()?)?;
         queue.synchronize()?;
         queue.destroy()?;
-        block.give_back()
+        block.deallocate()
     })
 }

@@ -4,25 +4,33 @@
 
 use oarlock_abi as abi;
 
-use super::Check;
-use crate::bench::{Bench, Stop, Verdict, ensure, pattern, slot};
-use crate::device::Device;
+use super::ConformanceCheck;
+use crate::bench::{CheckAbort, TestBench, Verdict, ensure, slot, test_pattern};
+use crate::device::DeviceUnderTest;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::core("D-1", "the list of devices is as long as the count says, distinct and stable", the_list),
-    Check::core("S-5", "a device says what it is in UTF-8, and its flags fit together", descriptions),
-    Check::core("R-1", "versions are written when they are asked for", versions),
-    Check::core("D-3", "calls on one device leave the others alone", no_current_device),
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::core_check(
+        "D-1",
+        "the list of devices is as long as the count says, distinct and stable",
+        device_list_is_valid,
+    ),
+    ConformanceCheck::core_check(
+        "S-5",
+        "a device says what it is in UTF-8, and its flags fit together",
+        descriptions_are_valid,
+    ),
+    ConformanceCheck::core_check("R-1", "versions are written when they are asked for", versions_are_written),
+    ConformanceCheck::core_check("D-3", "calls on one device leave the others alone", no_current_device),
 ];
 
 /// The ids, asked for as a host asks: with room for as many as the count says.
-fn ids(bench: &Bench) -> Verdict<Vec<u32>> {
+fn list_device_ids(bench: &TestBench) -> Verdict<Vec<u32>> {
     const UNWRITTEN: u32 = 0xA5A5_A5A5;
     let mut count = u32::MAX;
-    slot!(bench, bench.core(), device_count(&raw mut count))?;
+    slot!(bench, bench.core_table(), device_count(&raw mut count))?;
     ensure!(count <= 1 << 16, "expected a count of devices that can be, found {count}");
     let (mut ids, mut listed) = (vec![UNWRITTEN; count as usize + 1], u64::MAX);
-    slot!(bench, bench.core(), device_list(ids.as_mut_ptr(), u64::from(count), &raw mut listed))?;
+    slot!(bench, bench.core_table(), device_list(ids.as_mut_ptr(), u64::from(count), &raw mut listed))?;
     ensure!(
         listed == u64::from(count),
         "expected `device_list` to give the {count} ids that `device_count` promised, found {listed}"
@@ -32,8 +40,8 @@ fn ids(bench: &Bench) -> Verdict<Vec<u32>> {
     Ok(ids)
 }
 
-fn the_list(bench: &Bench) -> Verdict {
-    let first = ids(bench)?;
+fn device_list_is_valid(bench: &TestBench) -> Verdict {
+    let first = list_device_ids(bench)?;
     let mut sorted = first.clone();
     sorted.sort_unstable();
     sorted.dedup();
@@ -45,10 +53,10 @@ fn the_list(bench: &Bench) -> Verdict {
         );
         device.synchronize()?;
     }
-    let second = ids(bench)?;
+    let second = list_device_ids(bench)?;
     ensure!(first == second, "expected one list each time, found {first:?} and then {second:?}");
     let mut count = u64::MAX;
-    slot!(bench, bench.core(), device_list(std::ptr::null_mut(), 0, &raw mut count))?;
+    slot!(bench, bench.core_table(), device_list(std::ptr::null_mut(), 0, &raw mut count))?;
     ensure!(
         count == first.len() as u64,
         "expected the whole count of {} although there is room for no id, found {count}",
@@ -57,9 +65,9 @@ fn the_list(bench: &Bench) -> Verdict {
     Ok(())
 }
 
-fn descriptions(bench: &Bench) -> Verdict {
+fn descriptions_are_valid(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let info = device.info()?;
+        let info = device.device_info()?;
         for (what, text) in [("name", info.name), ("vendor", info.vendor), ("bus_id", info.bus_id)] {
             // SAFETY: whoever made the subject vouches for texts of the plugin, which live until it is unloaded.
             let is_text = unsafe { text.text() }.is_some();
@@ -80,7 +88,7 @@ fn descriptions(bench: &Bench) -> Verdict {
     })
 }
 
-fn versions(bench: &Bench) -> Verdict {
+fn versions_are_written(bench: &TestBench) -> Verdict {
     const UNWRITTEN: abi::Version =
         abi::Version { major: u32::MAX, minor: u32::MAX, patch: u32::MAX, build: u32::MAX };
     let written = |slot: &str, version| {
@@ -88,35 +96,35 @@ fn versions(bench: &Bench) -> Verdict {
         Ok(())
     };
     let mut version = UNWRITTEN;
-    slot!(bench, bench.core(), runtime_version(&raw mut version))?;
+    slot!(bench, bench.core_table(), runtime_version(&raw mut version))?;
     written("runtime_version", version)?;
     version = UNWRITTEN;
-    slot!(bench, bench.core(), driver_version(&raw mut version))?;
+    slot!(bench, bench.core_table(), driver_version(&raw mut version))?;
     written("driver_version", version)?;
     bench.on_each_device(|device| {
         let mut version = UNWRITTEN;
-        slot!(bench, bench.core(), compute_capability(device.id, &raw mut version))?;
+        slot!(bench, bench.core_table(), compute_capability(device.id, &raw mut version))?;
         written("compute_capability", version)
     })
 }
 
 /// Calls on all devices take turns, so that one that is remembered from call to call is the wrong one at once.
-fn no_current_device(bench: &Bench) -> Verdict {
+fn no_current_device(bench: &TestBench) -> Verdict {
     let devices = bench.devices()?;
     if devices.len() < 2 {
-        return Err(Stop::unsupported("there is one device only"));
+        return Err(CheckAbort::unsupported("there is one device only"));
     }
-    let data = |device: &Device<'_>| pattern(u64::from(device.id) + 1, 4096);
+    let data = |device: &DeviceUnderTest<'_>| test_pattern(u64::from(device.id) + 1, 4096);
     let mut blocks = Vec::new();
     for device in &devices {
         blocks.push(device.allocate(4096)?);
     }
     for (device, block) in devices.iter().zip(&blocks) {
-        block.write(0, &data(device))?;
+        block.write_bytes(0, &data(device))?;
     }
     for (index, (device, block)) in devices.iter().zip(&blocks).enumerate().rev() {
         devices[(index + 1) % devices.len()].synchronize()?;
         crate::bench::expect_bytes(device, &data(device), &block.read_all()?)?;
     }
-    blocks.into_iter().try_for_each(crate::device::Block::give_back)
+    blocks.into_iter().try_for_each(crate::device::TestBlock::deallocate)
 }

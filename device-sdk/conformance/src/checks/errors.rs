@@ -4,21 +4,33 @@
 
 use oarlock_abi as abi;
 
-use super::Check;
-use crate::bench::{Bench, CallError, Stop, Verdict, ensure, expect_bytes, pattern, slot};
-use crate::device::Block;
+use super::ConformanceCheck;
+use crate::bench::{CallError, CheckAbort, TestBench, Verdict, ensure, expect_bytes, slot, test_pattern};
+use crate::device::TestBlock;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::core("D-2", "a device that is not in the list is an error in every slot", unknown_device),
-    Check::core("R-1", "a call that fails writes nothing", nothing_written),
-    Check::core("R-1", "blocks are written on success, and live ones are different", different_blocks),
-    Check::core("V-3", "an experimental function that does not exist is not found", unknown_function),
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::core_check(
+        "D-2",
+        "a device that is not in the list is an error in every slot",
+        unknown_device_is_refused,
+    ),
+    ConformanceCheck::core_check("R-1", "a call that fails writes nothing", nothing_is_written_on_error),
+    ConformanceCheck::core_check(
+        "R-1",
+        "blocks are written on success, and live ones are different",
+        blocks_are_distinct,
+    ),
+    ConformanceCheck::core_check(
+        "V-3",
+        "an experimental function that does not exist is not found",
+        unknown_function_is_refused,
+    ),
 ];
 
 /// A call with a device that does not exist must fail, and say what is wrong.
-pub(super) fn must_refuse(slot: &str, answer: Result<(), CallError>) -> Verdict {
+pub(super) fn expect_refusal(slot: &str, answer: Result<(), CallError>) -> Verdict {
     match answer {
-        Ok(()) => Err(Stop::failed(format!(
+        Ok(()) => Err(CheckAbort::failed(format!(
             "expected `{slot}` to refuse a device that is not there, found success"
         ))),
         Err(error) => {
@@ -32,19 +44,19 @@ pub(super) fn must_refuse(slot: &str, answer: Result<(), CallError>) -> Verdict 
 }
 
 /// The verdict about a slot that the plugin may leave out: empty is as good as right.
-fn where_offered(verdict: Verdict) -> Verdict {
+fn allow_unsupported(verdict: Verdict) -> Verdict {
     match verdict {
-        Err(Stop::Unsupported(_)) => Ok(()),
+        Err(CheckAbort::Unsupported(_)) => Ok(()),
         other => other,
     }
 }
 
-fn unknown_device(bench: &Bench) -> Verdict {
+fn unknown_device_is_refused(bench: &TestBench) -> Verdict {
     let id = bench.unknown_device();
     macro_rules! refused {
         ($($slot:ident($($argument:expr),*);)*) => {$(
-            where_offered((|| {
-                must_refuse(stringify!($slot), slot!(bench, bench.core(), $slot(id, $($argument),*)))
+            allow_unsupported((|| {
+                expect_refusal(stringify!($slot), slot!(bench, bench.core_table(), $slot(id, $($argument),*)))
             })())?;
         )*};
     }
@@ -67,8 +79,8 @@ fn unknown_device(bench: &Bench) -> Verdict {
         unified_memory_allocate(64, &raw mut address);
     }
     bench.on_each_device(|device| {
-        let data = pattern(8, 64);
-        let block = device.block_of(&data)?;
+        let data = test_pattern(8, 64);
+        let block = device.allocate_with(&data)?;
         let mut bytes = [0u8; 64];
         let (read, written) = (bytes.as_mut_ptr().cast(), data.as_ptr().cast());
         refused! {
@@ -79,17 +91,17 @@ fn unknown_device(bench: &Bench) -> Verdict {
             memory_deallocate(block.handle, 64);
         }
         expect_bytes("a block after calls for another device", &data, &block.read_all()?)?;
-        block.give_back()
+        block.deallocate()
     })
 }
 
-fn nothing_written(bench: &Bench) -> Verdict {
+fn nothing_is_written_on_error(bench: &TestBench) -> Verdict {
     const UNWRITTEN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
     let id = bench.unknown_device();
     macro_rules! untouched {
         ($($slot:ident($($argument:expr),*) leaves $value:expr, $expected:expr;)*) => {$(
-            where_offered((|| {
-                let answer = slot!(bench, bench.core(), $slot(id, $($argument),*));
+            allow_unsupported((|| {
+                let answer = slot!(bench, bench.core_table(), $slot(id, $($argument),*));
                 ensure!(answer.is_err(), "expected `{}` to fail for device {id}, found success", stringify!($slot));
                 ensure!(
                     $value == $expected,
@@ -117,7 +129,7 @@ fn nothing_written(bench: &Bench) -> Verdict {
     }
     bench.on_each_device(|device| {
         let mut refused = abi::Memory(UNWRITTEN);
-        let answer = slot!(bench, bench.core(), memory_allocate(device.id, u64::MAX, &raw mut refused));
+        let answer = slot!(bench, bench.core_table(), memory_allocate(device.id, u64::MAX, &raw mut refused));
         ensure!(
             answer.is_ok() || refused.0 == UNWRITTEN,
             "expected `memory_allocate` to leave `block` as it was when memory is short, found {:#x}",
@@ -127,13 +139,13 @@ fn nothing_written(bench: &Bench) -> Verdict {
         untouched! {
             memory_copy_d2h(bytes.as_mut_ptr().cast(), 64, block.handle, 0) leaves bytes, all;
         }
-        block.give_back()
+        block.deallocate()
     })
 }
 
-fn different_blocks(bench: &Bench) -> Verdict {
+fn blocks_are_distinct(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let blocks: Vec<Block<'_>> = (0..16).map(|_| device.allocate(1)).collect::<Verdict<_>>()?;
+        let blocks: Vec<TestBlock<'_>> = (0..16).map(|_| device.allocate(1)).collect::<Verdict<_>>()?;
         let mut handles: Vec<u64> = blocks.iter().map(|block| block.handle.0).collect();
         handles.sort_unstable();
         handles.dedup();
@@ -143,14 +155,14 @@ fn different_blocks(bench: &Bench) -> Verdict {
             blocks.len(),
             handles.len()
         );
-        blocks.into_iter().try_for_each(Block::give_back)
+        blocks.into_iter().try_for_each(TestBlock::deallocate)
     })
 }
 
-fn unknown_function(bench: &Bench) -> Verdict {
+fn unknown_function_is_refused(bench: &TestBench) -> Verdict {
     let mut function = std::ptr::null_mut();
     let name = abi::Str::new("no_such_function_since_1_0");
-    match slot!(bench, bench.core(), experimental(name, &raw mut function)) {
+    match slot!(bench, bench.core_table(), experimental(name, &raw mut function)) {
         Ok(()) => {
             ensure!(
                 function.is_null(),

@@ -4,36 +4,53 @@
 
 use oarlock_abi as abi;
 
-use super::Check;
-use super::asynchronous::{SIZE, until_done};
-use crate::bench::{Bench, Stop, Verdict, ensure, expect_bytes, pattern, slot};
-use crate::queue::{Event, Queue};
+use super::ConformanceCheck;
+use super::streams::{COPY_SIZE, poll_until_done};
+use crate::bench::{CheckAbort, TestBench, Verdict, ensure, expect_bytes, slot, test_pattern};
+use crate::stream::{TestEvent, TestStream};
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::asynchronous(
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::async_check(
         "R-1",
         "events are written on success, and live ones are different",
-        different_events,
+        events_are_distinct,
     ),
-    Check::asynchronous("A-3", "an event that was destroyed or never made is an error", dead_events),
-    Check::asynchronous("stream_wait_event", "an event that was never recorded has happened", never_recorded),
-    Check::asynchronous("event_record", "an event has happened when the work before it is done", recorded),
-    Check::asynchronous(
+    ConformanceCheck::async_check(
+        "A-3",
+        "an event that was destroyed or never made is an error",
+        dead_events_are_refused,
+    ),
+    ConformanceCheck::async_check(
+        "stream_wait_event",
+        "an event that was never recorded has happened",
+        unrecorded_event_has_happened,
+    ),
+    ConformanceCheck::async_check(
+        "event_record",
+        "an event has happened when the work before it is done",
+        recorded_event_happens,
+    ),
+    ConformanceCheck::async_check(
         "stream_wait_event",
         "a stream that waits for an event works after the other stream did",
-        across,
+        event_orders_streams,
     ),
-    Check::asynchronous(
+    ConformanceCheck::async_check(
         "event_destroy",
         "work that waits for an event goes on waiting when it is destroyed",
-        destroyed,
+        destroyed_event_still_waits,
     ),
-    Check::asynchronous("event_elapsed", "the time between two events that have happened is known", elapsed),
+    ConformanceCheck::async_check(
+        "event_elapsed",
+        "the time between two events that have happened is known",
+        elapsed_time_is_plausible,
+    ),
 ];
 
-fn different_events(bench: &Bench) -> Verdict {
+fn events_are_distinct(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let events: Vec<Event<'_>> = (0..8).map(|_| Event::create(device)).collect::<Verdict<_>>()?;
+        let events: Vec<TestEvent<'_>> =
+            (0..8).map(|_| TestEvent::create_event(device)).collect::<Verdict<_>>()?;
         let mut handles: Vec<u64> = events.iter().map(|event| event.handle.0).collect();
         handles.sort_unstable();
         handles.dedup();
@@ -43,14 +60,14 @@ fn different_events(bench: &Bench) -> Verdict {
             events.len(),
             handles.len()
         );
-        events.iter().try_for_each(Event::destroy)
+        events.iter().try_for_each(TestEvent::destroy)
     })
 }
 
-fn dead_events(bench: &Bench) -> Verdict {
-    let table = bench.asynchronous()?;
+fn dead_events_are_refused(bench: &TestBench) -> Verdict {
+    let table = bench.async_table()?;
     bench.on_each_device(|device| {
-        let (queue, event) = (Queue::create(device)?, Event::create(device)?);
+        let (queue, event) = (TestStream::create_stream(device)?, TestEvent::create_event(device)?);
         event.destroy()?;
         for (what, handle) in [("was destroyed", event.handle), ("was never made", abi::Event(u64::MAX))] {
             let answers = [
@@ -66,13 +83,13 @@ fn dead_events(bench: &Bench) -> Verdict {
     })
 }
 
-fn never_recorded(bench: &Bench) -> Verdict {
+fn unrecorded_event_has_happened(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let (queue, event) = (Queue::create(device)?, Event::create(device)?);
+        let (queue, event) = (TestStream::create_stream(device)?, TestEvent::create_event(device)?);
         event.synchronize()?;
-        queue.wait_for(&event)?;
+        queue.wait_for_event(&event)?;
         queue.synchronize()?;
-        if bench.asynchronous()?.event_query.is_some() {
+        if bench.async_table()?.event_query.is_some() {
             ensure!(
                 event.has_happened()?,
                 "expected `event_query` to say 1 of an event never recorded, found 0"
@@ -83,80 +100,98 @@ fn never_recorded(bench: &Bench) -> Verdict {
     })
 }
 
-fn recorded(bench: &Bench) -> Verdict {
+fn recorded_event_happens(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let block = device.allocate(SIZE)?;
-        let (queue, event) = (Queue::create(device)?, Event::create(device)?);
-        queue.upload(&block, 0, pattern(30, SIZE))?;
-        queue.record(&event)?;
+        let block = device.allocate(COPY_SIZE)?;
+        let (queue, event) = (TestStream::create_stream(device)?, TestEvent::create_event(device)?);
+        queue.upload(&block, 0, test_pattern(30, COPY_SIZE))?;
+        queue.record_event(&event)?;
         event.synchronize()?;
-        expect_bytes("what stands before the event", &pattern(30, SIZE), &block.read_all()?)?;
-        if bench.asynchronous()?.event_query.is_some() {
+        expect_bytes("what stands before the event", &test_pattern(30, COPY_SIZE), &block.read_all()?)?;
+        if bench.async_table()?.event_query.is_some() {
             ensure!(
                 event.has_happened()?,
                 "expected `event_query` to say 1 after `event_synchronize`, found 0"
             );
-            queue.upload(&block, 0, pattern(31, SIZE))?;
-            queue.record(&event)?;
-            until_done(device, "`event_query`", || event.has_happened())?;
-            expect_bytes("what stands before the second record", &pattern(31, SIZE), &block.read_all()?)?;
+            queue.upload(&block, 0, test_pattern(31, COPY_SIZE))?;
+            queue.record_event(&event)?;
+            poll_until_done(device, "`event_query`", || event.has_happened())?;
+            expect_bytes(
+                "what stands before the second record",
+                &test_pattern(31, COPY_SIZE),
+                &block.read_all()?,
+            )?;
         }
         event.destroy()?;
         queue.destroy()?;
-        block.give_back()
+        block.deallocate()
     })
 }
 
-fn across(bench: &Bench) -> Verdict {
+fn event_orders_streams(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let (source, target) = (device.block_of(&vec![0; SIZE])?, device.block_of(&vec![0; SIZE])?);
-        let (first, second, event) = (Queue::create(device)?, Queue::create(device)?, Event::create(device)?);
+        let (source, target) =
+            (device.allocate_with(&vec![0; COPY_SIZE])?, device.allocate_with(&vec![0; COPY_SIZE])?);
+        let (first, second, event) = (
+            TestStream::create_stream(device)?,
+            TestStream::create_stream(device)?,
+            TestEvent::create_event(device)?,
+        );
         for round in 0..4 {
-            let data = pattern(40 + round, SIZE);
+            let data = test_pattern(40 + round, COPY_SIZE);
             first.upload(&source, 0, data.clone())?;
-            first.record(&event)?;
-            second.wait_for(&event)?;
-            second.copy(&target, 0, &source, 0, SIZE as u64)?;
+            first.record_event(&event)?;
+            second.wait_for_event(&event)?;
+            second.copy_within(&target, 0, &source, 0, COPY_SIZE as u64)?;
             second.synchronize()?;
             expect_bytes(format_args!("round {round}"), &data, &target.read_all()?)?;
         }
         event.destroy()?;
         second.destroy()?;
         first.destroy()?;
-        source.give_back()?;
-        target.give_back()
+        source.deallocate()?;
+        target.deallocate()
     })
 }
 
-fn destroyed(bench: &Bench) -> Verdict {
+fn destroyed_event_still_waits(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        let (source, target) = (device.block_of(&vec![0; SIZE])?, device.block_of(&vec![0; SIZE])?);
-        let (first, second, event) = (Queue::create(device)?, Queue::create(device)?, Event::create(device)?);
-        let data = pattern(50, SIZE);
+        let (source, target) =
+            (device.allocate_with(&vec![0; COPY_SIZE])?, device.allocate_with(&vec![0; COPY_SIZE])?);
+        let (first, second, event) = (
+            TestStream::create_stream(device)?,
+            TestStream::create_stream(device)?,
+            TestEvent::create_event(device)?,
+        );
+        let data = test_pattern(50, COPY_SIZE);
         first.upload(&source, 0, data.clone())?;
-        first.record(&event)?;
-        second.wait_for(&event)?;
+        first.record_event(&event)?;
+        second.wait_for_event(&event)?;
         event.destroy()?;
-        second.copy(&target, 0, &source, 0, SIZE as u64)?;
+        second.copy_within(&target, 0, &source, 0, COPY_SIZE as u64)?;
         second.synchronize()?;
         expect_bytes("what the waiting stream copied", &data, &target.read_all()?)?;
         second.destroy()?;
         first.destroy()?;
-        source.give_back()?;
-        target.give_back()
+        source.deallocate()?;
+        target.deallocate()
     })
 }
 
-fn elapsed(bench: &Bench) -> Verdict {
+fn elapsed_time_is_plausible(bench: &TestBench) -> Verdict {
     bench.on_each_device(|device| {
-        if bench.asynchronous()?.event_elapsed.is_none() {
-            return Err(Stop::empty("event_elapsed"));
+        if bench.async_table()?.event_elapsed.is_none() {
+            return Err(CheckAbort::empty_slot("event_elapsed"));
         }
-        let block = device.allocate(SIZE)?;
-        let (queue, start, end) = (Queue::create(device)?, Event::create(device)?, Event::create(device)?);
-        queue.record(&start)?;
-        queue.upload(&block, 0, pattern(60, SIZE))?;
-        queue.record(&end)?;
+        let block = device.allocate(COPY_SIZE)?;
+        let (queue, start, end) = (
+            TestStream::create_stream(device)?,
+            TestEvent::create_event(device)?,
+            TestEvent::create_event(device)?,
+        );
+        queue.record_event(&start)?;
+        queue.upload(&block, 0, test_pattern(60, COPY_SIZE))?;
+        queue.record_event(&end)?;
         queue.synchronize()?;
         let day = 24 * 3600 * 1_000_000_000;
         let elapsed = end.nanoseconds_since(&start)?;
@@ -167,6 +202,6 @@ fn elapsed(bench: &Bench) -> Verdict {
         end.destroy()?;
         start.destroy()?;
         queue.destroy()?;
-        block.give_back()
+        block.deallocate()
     })
 }

@@ -2,35 +2,49 @@
 
 use oarlock_abi as abi;
 
-use super::Check;
-use crate::bench::{Bench, Stop, Verdict, ensure};
-use crate::kernel_call::Kernel;
+use super::ConformanceCheck;
+use crate::bench::{CheckAbort, TestBench, Verdict, ensure};
+use crate::kernel_call::KernelUnderTest;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::kernels("K-1", "every kernel names an op and demands what can be met", demands),
-    Check::kernels("K-2", "every kernel has `run`, and `release` where it has `prepare`", functions),
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::kernel_check(
+        "K-1",
+        "every kernel names an op and demands what can be met",
+        requirements_are_valid,
+    ),
+    ConformanceCheck::kernel_check(
+        "K-2",
+        "every kernel has `run`, and `release` where it has `prepare`",
+        kernel_functions_are_set,
+    ),
 ];
 
 /// A bit for each dtype that the contract has.
-const EVERY_DTYPE: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
+const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// The kernels; a plugin without any cannot be checked.
-pub(super) fn any(bench: &Bench) -> Verdict<Vec<Kernel<'_>>> {
-    let kernels: Vec<Kernel<'_>> = bench.subject().kernels.iter().map(|raw| Kernel { raw }).collect();
-    if kernels.is_empty() { Err(Stop::unsupported("the plugin brings no kernels")) } else { Ok(kernels) }
+pub(super) fn require_kernels(bench: &TestBench) -> Verdict<Vec<KernelUnderTest<'_>>> {
+    let kernels: Vec<KernelUnderTest<'_>> =
+        bench.subject().kernels.iter().map(|raw| KernelUnderTest { raw }).collect();
+    if kernels.is_empty() {
+        Err(CheckAbort::unsupported("the plugin brings no kernels"))
+    } else {
+        Ok(kernels)
+    }
 }
 
-fn demands(bench: &Bench) -> Verdict {
-    any(bench)?.into_iter().try_for_each(|kernel| {
+fn requirements_are_valid(bench: &TestBench) -> Verdict {
+    require_kernels(bench)?.into_iter().try_for_each(|kernel| {
         ensure!(
-            !kernel.op().trim().is_empty(),
+            !kernel.op_name().trim().is_empty(),
             "expected a kernel that names an op, found one without a name"
         );
-        demands_of(kernel).map_err(|stop| stop.at(format_args!("the kernel for `{}`", kernel.op())))
+        check_requirements(kernel)
+            .map_err(|stop| stop.at_location(format_args!("the kernel for `{}`", kernel.op_name())))
     })
 }
 
-fn demands_of(kernel: Kernel<'_>) -> Verdict {
+fn check_requirements(kernel: KernelUnderTest<'_>) -> Verdict {
     let (inputs, outputs) = (kernel.inputs(), kernel.outputs());
     let listed = kernel.raw.inputs_count + kernel.raw.outputs_count;
     let read = (inputs.len() + outputs.len()) as u64;
@@ -41,7 +55,7 @@ fn demands_of(kernel: Kernel<'_>) -> Verdict {
         for (index, operand) in operands.iter().enumerate() {
             let dtypes = operand.dtypes.0;
             ensure!(
-                dtypes != 0 && dtypes & !EVERY_DTYPE == 0,
+                dtypes != 0 && dtypes & !ALL_DTYPES == 0,
                 "expected dtypes that exist for {side} {index}, found the bits {dtypes:#x}"
             );
             let (least, most) = (operand.rank_min, operand.rank_max);
@@ -56,9 +70,9 @@ fn demands_of(kernel: Kernel<'_>) -> Verdict {
             );
         }
     }
-    for pair in kernel.in_place() {
+    for pair in kernel.in_place_pairs() {
         ensure!(
-            is_there(&inputs, pair.input) && is_there(&outputs, pair.output),
+            has_operand(&inputs, pair.input) && has_operand(&outputs, pair.output),
             "expected in-place pairs of operands that exist, found output {} in place of input {}",
             pair.output,
             pair.input
@@ -67,14 +81,14 @@ fn demands_of(kernel: Kernel<'_>) -> Verdict {
     Ok(())
 }
 
-fn is_there(operands: &[abi::Operand], index: u32) -> bool {
+fn has_operand(operands: &[abi::Operand], index: u32) -> bool {
     let is_variadic = operands.last().is_some_and(|last| last.bits.contains(abi::OperandFlags::VARIADIC));
     is_variadic || (index as usize) < operands.len()
 }
 
-fn functions(bench: &Bench) -> Verdict {
-    any(bench)?.into_iter().try_for_each(|kernel| {
-        let (op, raw) = (kernel.op(), kernel.raw);
+fn kernel_functions_are_set(bench: &TestBench) -> Verdict {
+    require_kernels(bench)?.into_iter().try_for_each(|kernel| {
+        let (op, raw) = (kernel.op_name(), kernel.raw);
         ensure!(raw.run.is_some(), "expected `run` in the kernel for `{op}`, found none");
         ensure!(
             raw.prepare.is_none() || raw.release.is_some(),

@@ -1,23 +1,23 @@
 //! The table of checks.
 
-mod asynchronous;
 mod callbacks;
 mod devices;
 mod errors;
 mod events;
+mod kernel_results;
 mod kernels;
 mod memory;
+mod memory_stats;
 mod process;
 mod reference;
-mod results;
-mod stats;
+mod streams;
 mod threads;
 
-use crate::bench::{Bench, Verdict};
+use crate::bench::{TestBench, Verdict};
 
 /// What a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
+pub(crate) enum CheckedProfile {
     /// Devices and their memory.
     Core,
     /// Streams and events.
@@ -26,7 +26,7 @@ pub(crate) enum Profile {
     Kernels,
 }
 
-impl Profile {
+impl CheckedProfile {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Core => "core",
@@ -37,42 +37,42 @@ impl Profile {
 }
 
 /// One check.
-pub(crate) struct Check {
+pub(crate) struct ConformanceCheck {
     /// What must hold, as a sentence.
     pub(crate) name: &'static str,
     /// The rule of the contract, or the slot whose documentation says so.
     pub(crate) rule: &'static str,
-    pub(crate) profile: Profile,
-    pub(crate) run: fn(&Bench) -> Verdict,
+    pub(crate) profile: CheckedProfile,
+    pub(crate) run: fn(&TestBench) -> Verdict,
 }
 
-impl Check {
-    const fn core(rule: &'static str, name: &'static str, run: fn(&Bench) -> Verdict) -> Self {
-        Self { name, rule, profile: Profile::Core, run }
+impl ConformanceCheck {
+    const fn core_check(rule: &'static str, name: &'static str, run: fn(&TestBench) -> Verdict) -> Self {
+        Self { name, rule, profile: CheckedProfile::Core, run }
     }
 
-    const fn asynchronous(rule: &'static str, name: &'static str, run: fn(&Bench) -> Verdict) -> Self {
-        Self { name, rule, profile: Profile::Async, run }
+    const fn async_check(rule: &'static str, name: &'static str, run: fn(&TestBench) -> Verdict) -> Self {
+        Self { name, rule, profile: CheckedProfile::Async, run }
     }
 
-    const fn kernels(rule: &'static str, name: &'static str, run: fn(&Bench) -> Verdict) -> Self {
-        Self { name, rule, profile: Profile::Kernels, run }
+    const fn kernel_check(rule: &'static str, name: &'static str, run: fn(&TestBench) -> Verdict) -> Self {
+        Self { name, rule, profile: CheckedProfile::Kernels, run }
     }
 }
 
 /// Every check, in the order of a run. Those that look back at the others come last.
-pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
+pub(crate) fn all_checks() -> impl Iterator<Item = &'static ConformanceCheck> {
     [
         devices::CHECKS,
         memory::CHECKS,
-        stats::CHECKS,
+        memory_stats::CHECKS,
         threads::CHECKS,
         errors::CHECKS,
-        asynchronous::CHECKS,
+        streams::CHECKS,
         events::CHECKS,
         callbacks::CHECKS,
         kernels::CHECKS,
-        results::CHECKS,
+        kernel_results::CHECKS,
         process::CHECKS,
     ]
     .into_iter()

@@ -1,24 +1,36 @@
 //! What the whole run left behind: looks back at every other check, so these come last.
 
-use super::Check;
-use crate::bench::{Bench, Stop, Verdict, ensure};
-use crate::snapshot::Snapshot;
+use super::ConformanceCheck;
+use crate::bench::{CheckAbort, TestBench, Verdict, ensure};
+use crate::snapshot::ProcessSnapshot;
 
-pub(super) const CHECKS: &[Check] = &[
-    Check::core("R-5", "every error of the run has a code of the contract and says what is wrong", errors),
-    Check::core("R-3", "the process catches and ignores the signals that it did before", signals),
-    Check::kernels("S-6", "the records of kernels read as they did at first", records),
+pub(super) const CHECKS: &[ConformanceCheck] = &[
+    ConformanceCheck::core_check(
+        "R-5",
+        "every error of the run has a code of the contract and says what is wrong",
+        errors_are_well_formed,
+    ),
+    ConformanceCheck::core_check(
+        "R-3",
+        "the process catches and ignores the signals that it did before",
+        signals_are_untouched,
+    ),
+    ConformanceCheck::kernel_check(
+        "S-6",
+        "the records of kernels read as they did at first",
+        records_are_unchanged,
+    ),
 ];
 
-fn errors(bench: &Bench) -> Verdict {
-    let errors = bench.errors();
+fn errors_are_well_formed(bench: &TestBench) -> Verdict {
+    let errors = bench.recorded_errors();
     if errors.is_empty() {
-        return Err(Stop::unsupported("no call of the run failed"));
+        return Err(CheckAbort::unsupported("no call of the run failed"));
     }
     for error in errors {
         let (slot, text) = (error.slot, &error.text);
         if let Some(breach) = &text.breach {
-            return Err(Stop::failed(format!("the error of `{slot}`: {breach}")));
+            return Err(CheckAbort::failed(format!("the error of `{slot}`: {breach}")));
         }
         ensure!(
             text.code.name().is_some(),
@@ -33,21 +45,23 @@ fn errors(bench: &Bench) -> Verdict {
     Ok(())
 }
 
-fn signals(bench: &Bench) -> Verdict {
-    let now = Snapshot::take(bench.subject()).signals;
+fn signals_are_untouched(bench: &TestBench) -> Verdict {
+    let now = ProcessSnapshot::capture(bench.subject()).signals;
     let (Some(before), Some(now)) = (&bench.at_first.signals, now) else {
-        return Err(Stop::unsupported("this system does not say which signals a process catches"));
+        return Err(CheckAbort::unsupported("this system does not say which signals a process catches"));
     };
     ensure!(*before == now, "expected signals {}, found {}", before.join(", "), now.join(", "));
     Ok(())
 }
 
-fn records(bench: &Bench) -> Verdict {
-    super::kernels::any(bench)?;
-    let now = Snapshot::take(bench.subject()).kernels;
+fn records_are_unchanged(bench: &TestBench) -> Verdict {
+    super::kernels::require_kernels(bench)?;
+    let now = ProcessSnapshot::capture(bench.subject()).kernels;
     let changed = bench.at_first.kernels.iter().zip(&now).find(|(before, now)| before != now);
     match changed {
-        Some((before, now)) => Err(Stop::failed(format!("expected the record `{before}`, found `{now}`"))),
+        Some((before, now)) => {
+            Err(CheckAbort::failed(format!("expected the record `{before}`, found `{now}`")))
+        }
         None => Ok(()),
     }
 }

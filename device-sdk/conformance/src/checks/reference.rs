@@ -6,32 +6,32 @@ use oarlock_abi::Dtype;
 
 /// An op that the suite can check: its name, and how many inputs it has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Op {
+pub(super) struct ReferenceOp {
     pub(super) name: &'static str,
     pub(super) inputs: usize,
     compute: fn(&[f64]) -> f64,
 }
 
 /// Every op that the suite can check.
-pub(super) const OPS: &[Op] = &[
-    Op { name: "Add", inputs: 2, compute: |x| x[0] + x[1] },
-    Op { name: "Sub", inputs: 2, compute: |x| x[0] - x[1] },
-    Op { name: "Mul", inputs: 2, compute: |x| x[0] * x[1] },
-    Op { name: "Div", inputs: 2, compute: |x| x[0] / x[1] },
-    Op { name: "Neg", inputs: 1, compute: |x| -x[0] },
-    Op { name: "Abs", inputs: 1, compute: |x| x[0].abs() },
-    Op { name: "Relu", inputs: 1, compute: |x| x[0].max(0.0) },
+pub(super) const REFERENCE_OPS: &[ReferenceOp] = &[
+    ReferenceOp { name: "Add", inputs: 2, compute: |x| x[0] + x[1] },
+    ReferenceOp { name: "Sub", inputs: 2, compute: |x| x[0] - x[1] },
+    ReferenceOp { name: "Mul", inputs: 2, compute: |x| x[0] * x[1] },
+    ReferenceOp { name: "Div", inputs: 2, compute: |x| x[0] / x[1] },
+    ReferenceOp { name: "Neg", inputs: 1, compute: |x| -x[0] },
+    ReferenceOp { name: "Abs", inputs: 1, compute: |x| x[0].abs() },
+    ReferenceOp { name: "Relu", inputs: 1, compute: |x| x[0].max(0.0) },
 ];
 
 /// The dtypes that the suite can check.
-pub(super) const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F64, Dtype::I32, Dtype::I64];
+pub(super) const REFERENCE_DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F64, Dtype::I32, Dtype::I64];
 
 fn is_integer(dtype: Dtype) -> bool {
     [Dtype::I32, Dtype::I64].contains(&dtype)
 }
 
 /// Elements of an operand: whole numbers for integers and quarters for others, never 0.
-pub(super) fn sample(dtype: Dtype, seed: usize, count: usize) -> Vec<f64> {
+pub(super) fn sample_values(dtype: Dtype, seed: usize, count: usize) -> Vec<f64> {
     let step = if is_integer(dtype) { 1.0 } else { 0.25 };
     let value = |index: usize| match (index * 7 + seed * 5) % 23 {
         11 => 12.0 * step,
@@ -41,7 +41,7 @@ pub(super) fn sample(dtype: Dtype, seed: usize, count: usize) -> Vec<f64> {
 }
 
 /// The elements as the device holds them.
-pub(super) fn encode(dtype: Dtype, values: &[f64]) -> Vec<u8> {
+pub(super) fn encode_values(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     let one = |value: &f64| match dtype {
         Dtype::F32 => (*value as f32).to_ne_bytes().to_vec(),
         Dtype::F64 => value.to_ne_bytes().to_vec(),
@@ -52,7 +52,7 @@ pub(super) fn encode(dtype: Dtype, values: &[f64]) -> Vec<u8> {
 }
 
 /// The elements that a device held.
-pub(super) fn decode(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
+pub(super) fn decode_values(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     let (quads, octets) = (bytes.as_chunks::<4>().0.iter(), bytes.as_chunks::<8>().0.iter());
     match dtype {
         Dtype::F32 => quads.map(|bytes| f32::from_ne_bytes(*bytes).into()).collect(),
@@ -63,23 +63,28 @@ pub(super) fn decode(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
 }
 
 /// How many elements a shape has.
-pub(super) fn count(dims: &[i64]) -> usize {
+pub(super) fn element_count(dims: &[i64]) -> usize {
     dims.iter().map(|dim| *dim as usize).product()
 }
 
 /// What the op makes of inputs, each with its shape, that are repeated to fit the output's.
-pub(super) fn compute(op: Op, dtype: Dtype, inputs: &[(&[i64], &[f64])], output: &[i64]) -> Vec<f64> {
+pub(super) fn compute_reference(
+    op: ReferenceOp,
+    dtype: Dtype,
+    inputs: &[(&[i64], &[f64])],
+    output: &[i64],
+) -> Vec<f64> {
     let element = |index| {
         let operands: Vec<f64> =
-            inputs.iter().map(|(dims, values)| values[place(index, dims, output)]).collect();
+            inputs.iter().map(|(dims, values)| values[broadcast_index(index, dims, output)]).collect();
         let value = (op.compute)(&operands);
         if is_integer(dtype) { value.trunc() } else { value }
     };
-    (0..count(output)).map(element).collect()
+    (0..element_count(output)).map(element).collect()
 }
 
 /// Which element of an input goes into element `index` of the output.
-fn place(mut index: usize, dims: &[i64], output: &[i64]) -> usize {
+fn broadcast_index(mut index: usize, dims: &[i64], output: &[i64]) -> usize {
     let (mut place, mut step) = (0, 1);
     for axis in 1..=output.len() {
         let size = output[output.len() - axis] as usize;
@@ -111,17 +116,25 @@ mod tests {
     #[test]
     fn an_input_is_repeated_along_dimensions_of_one_and_missing_ones() {
         let values: Vec<f64> = (0..3).map(f64::from).collect();
-        let sums = compute(OPS[0], Dtype::F32, &[(&[2, 1], &[10.0, 20.0]), (&[3], &values)], &[2, 3]);
+        let sums = compute_reference(
+            REFERENCE_OPS[0],
+            Dtype::F32,
+            &[(&[2, 1], &[10.0, 20.0]), (&[3], &values)],
+            &[2, 3],
+        );
         assert_eq!(sums, [10.0, 11.0, 12.0, 20.0, 21.0, 22.0]);
     }
 
     #[test]
     fn integers_are_cut_and_elements_survive_each_dtype() {
-        assert_eq!(compute(OPS[3], Dtype::I32, &[(&[1], &[7.0]), (&[1], &[-2.0])], &[1]), [-3.0]);
-        for dtype in DTYPES {
-            let values = sample(dtype, 3, 50);
+        assert_eq!(
+            compute_reference(REFERENCE_OPS[3], Dtype::I32, &[(&[1], &[7.0]), (&[1], &[-2.0])], &[1]),
+            [-3.0]
+        );
+        for dtype in REFERENCE_DTYPES {
+            let values = sample_values(dtype, 3, 50);
             assert!(!values.contains(&0.0));
-            assert_eq!(decode(dtype, &encode(dtype, &values)), values);
+            assert_eq!(decode_values(dtype, &encode_values(dtype, &values)), values);
         }
     }
 

@@ -10,10 +10,10 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 pub fn slots(_arguments: TokenStream, input: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = input.into_iter().collect();
     let Some(TokenTree::Group(body)) = tokens.pop() else {
-        return failure("`#[slots]` stands above an `impl` block");
+        return error_tokens("`#[slots]` stands above an `impl` block");
     };
     if body.delimiter() != Delimiter::Brace || !tokens.iter().any(|token| token.to_string() == "impl") {
-        return failure("`#[slots]` stands above an `impl` block");
+        return error_tokens("`#[slots]` stands above an `impl` block");
     }
     let names = function_names(body.stream());
     let list = names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
@@ -44,6 +44,6 @@ fn function_names(body: TokenStream) -> Vec<String> {
     names
 }
 
-fn failure(message: &str) -> TokenStream {
+fn error_tokens(message: &str) -> TokenStream {
     format!("compile_error!({message:?});").parse().expect("a call of compile_error is valid Rust")
 }

@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "rows are called through a C table")]
 
-mod rows;
+mod kernel_harness;
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use oarlock_sdk::{Element, abi};
 
-use self::rows::{Given, Rows};
+use self::kernel_harness::{KernelHarness, TestOperand};
 
 /// A check, and the sentence that holds if it passes.
-type Check = (&'static str, fn(&Rows));
+type PluginCheck = (&'static str, fn(&KernelHarness));
 
 /// Runs the checks of a plugin, with the library whose file is in an environment variable, or else the one it finds.
 pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
     let library = std::env::var(variable).ok();
-    let loaded = Rows::new(query, library.as_deref()).map(Arc::new);
+    let loaded = KernelHarness::new(query, library.as_deref()).map(Arc::new);
     // A library that was asked for and is not there is a mistake, not a reason to leave the tests out.
     if let (Err(message), None) = (&loaded, &library) {
         eprintln!("\nTHESE TESTS ARE NOT RUN: {message}; `{variable}` may name its file\n");
@@ -38,7 +38,7 @@ pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
         })
         .collect();
     trials.push(Trial::test("a_file_that_is_not_there_is_refused", move || {
-        let message = Rows::new(query, Some("/nowhere/libblas.so")).err().ok_or("it was taken")?;
+        let message = KernelHarness::new(query, Some("/nowhere/libblas.so")).err().ok_or("it was taken")?;
         let end = "in the option `library`, found `/nowhere/libblas.so`";
         if message.ends_with(end) { Ok(()) } else { Err(message.into()) }
     }));
@@ -46,38 +46,38 @@ pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
 }
 
 /// Everything that is checked of a plugin.
-const CHECKS: [Check; 9] = [
-    ("matmul_agrees_with_plain_loops_in_f32", matmul::<f32>),
-    ("matmul_agrees_with_plain_loops_in_f64", matmul::<f64>),
-    ("gemm_agrees_with_plain_loops_in_f32", gemm::<f32>),
-    ("gemm_agrees_with_plain_loops_in_f64", gemm::<f64>),
-    ("products_that_are_cut_for_several_threads_agree_too", cut),
-    ("calls_on_several_threads_do_not_disturb_each_other", at_once),
-    ("no_number_that_is_none_gets_lost", not_a_number),
-    ("shapes_that_do_not_fit_are_refused_with_what_was_found", misfits),
-    ("what_a_library_cannot_count_is_left_to_others", too_large),
+const CHECKS: [PluginCheck; 9] = [
+    ("matmul_agrees_with_plain_loops_in_f32", check_matmul::<f32>),
+    ("matmul_agrees_with_plain_loops_in_f64", check_matmul::<f64>),
+    ("gemm_agrees_with_plain_loops_in_f32", check_gemm::<f32>),
+    ("gemm_agrees_with_plain_loops_in_f64", check_gemm::<f64>),
+    ("products_that_are_cut_for_several_threads_agree_too", check_partitioned_products),
+    ("calls_on_several_threads_do_not_disturb_each_other", check_concurrent_runs),
+    ("no_number_that_is_none_gets_lost", check_nan_propagation),
+    ("shapes_that_do_not_fit_are_refused_with_what_was_found", check_shape_mismatches),
+    ("what_a_library_cannot_count_is_left_to_others", check_oversized_dimensions),
 ];
 
 /// A number of the tests.
-trait Number: Element + From<f32> + Into<f64> + PartialEq + Debug {}
-impl Number for f32 {}
-impl Number for f64 {}
+trait TestElement: Element + From<f32> + Into<f64> + PartialEq + Debug {}
+impl TestElement for f32 {}
+impl TestElement for f64 {}
 
 /// Whole numbers from -4 to 4, in no order.
-fn numbers<T: Number>(dims: &[i64], seed: usize) -> Vec<T> {
+fn sample_numbers<T: TestElement>(dims: &[i64], seed: usize) -> Vec<T> {
     let count = dims.iter().product::<i64>() as usize;
     (0..count).map(|index| T::from(((index * 7 + seed + index / 5) % 9) as f32 - 4.0)).collect()
 }
 
-fn given<'a, T>(dims: &'a [i64], elements: &'a [T]) -> Option<Given<'a, T>> {
-    Some(Given { dims, elements })
+fn test_operand<'a, T>(dims: &'a [i64], elements: &'a [T]) -> Option<TestOperand<'a, T>> {
+    Some(TestOperand { dims, elements })
 }
 
 /// One case of `MatMul`: both shapes and that of the output.
-type Case<'a> = (&'a [i64], &'a [i64], &'a [i64]);
+type MatMulCase<'a> = (&'a [i64], &'a [i64], &'a [i64]);
 
-fn matmul<T: Number>(loaded: &Rows) {
-    let cases: [Case<'_>; 16] = [
+fn check_matmul<T: TestElement>(loaded: &KernelHarness) {
+    let cases: [MatMulCase<'_>; 16] = [
         (&[1, 1], &[1, 1], &[1, 1]),
         (&[3, 5], &[5, 7], &[3, 7]),
         (&[17, 31], &[31, 1], &[17, 1]),
@@ -96,19 +96,23 @@ fn matmul<T: Number>(loaded: &Rows) {
         (&[0, 2, 3], &[3, 4], &[0, 2, 4]),
     ];
     for (a, b, y) in cases {
-        matmul_case::<T>(loaded, (a, b, y));
+        check_matmul_case::<T>(loaded, (a, b, y));
     }
 }
 
-fn matmul_case<T: Number>(loaded: &Rows, (a, b, y): Case<'_>) {
-    let (left, right) = (numbers::<T>(a, 1), numbers::<T>(b, 5));
-    let found = loaded.run("MatMul", &[], &[given(a, &left), given(b, &right)], y);
+fn check_matmul_case<T: TestElement>(loaded: &KernelHarness, (a, b, y): MatMulCase<'_>) {
+    let (left, right) = (sample_numbers::<T>(a, 1), sample_numbers::<T>(b, 5));
+    let found = loaded.run_kernel("MatMul", &[], &[test_operand(a, &left), test_operand(b, &right)], y);
     let found = found.unwrap_or_else(|message| panic!("{a:?} × {b:?}: {message}"));
-    assert_eq!(found, plain_matmul((a, &left), (b, &right), y), "{a:?} × {b:?}");
+    assert_eq!(found, reference_matmul((a, &left), (b, &right), y), "{a:?} × {b:?}");
 }
 
 /// `MatMul` by the book: each number of the output is found from its own index.
-fn plain_matmul<T: Number>((a, left): (&[i64], &[T]), (b, right): (&[i64], &[T]), y: &[i64]) -> Vec<T> {
+fn reference_matmul<T: TestElement>(
+    (a, left): (&[i64], &[T]),
+    (b, right): (&[i64], &[T]),
+    y: &[i64],
+) -> Vec<T> {
     // An operand of one dimension is a row on the left and a column on the right.
     let a_whole = if a.len() == 1 { vec![1, a[0]] } else { a.to_vec() };
     let b_whole = if b.len() == 1 { vec![b[0], 1] } else { b.to_vec() };
@@ -141,7 +145,7 @@ fn plain_matmul<T: Number>((a, left): (&[i64], &[T]), (b, right): (&[i64], &[T])
     (0..y.iter().product()).map(number).collect()
 }
 
-fn gemm<T: Number>(loaded: &Rows) {
+fn check_gemm<T: TestElement>(loaded: &KernelHarness) {
     for (rows, columns, depth) in
         [(1, 1, 1), (3, 5, 7), (64, 33, 65), (1, 40, 9), (40, 1, 9), (5, 4, 0), (0, 3, 2), (3, 0, 2)]
     {
@@ -157,15 +161,21 @@ fn gemm<T: Number>(loaded: &Rows) {
             ];
             for c in c_shapes {
                 for (alpha, beta) in [(1.0, 1.0), (0.5, 2.0), (-2.0, 0.0)] {
-                    gemm_case::<T>(loaded, (rows, columns, depth), (a_turned, b_turned), c, (alpha, beta));
+                    check_gemm_case::<T>(
+                        loaded,
+                        (rows, columns, depth),
+                        (a_turned, b_turned),
+                        c,
+                        (alpha, beta),
+                    );
                 }
             }
         }
     }
 }
 
-fn gemm_case<T: Number>(
-    loaded: &Rows,
+fn check_gemm_case<T: TestElement>(
+    loaded: &KernelHarness,
     (rows, columns, depth): (i64, i64, i64),
     (a_turned, b_turned): (bool, bool),
     c: Option<&[i64]>,
@@ -173,15 +183,18 @@ fn gemm_case<T: Number>(
 ) {
     let a = if a_turned { [depth, rows] } else { [rows, depth] };
     let b = if b_turned { [columns, depth] } else { [depth, columns] };
-    let (left, right) = (numbers::<T>(&a, 2), numbers::<T>(&b, 3));
-    let addend = c.map(|c| numbers::<T>(c, 4));
+    let (left, right) = (sample_numbers::<T>(&a, 2), sample_numbers::<T>(&b, 3));
+    let addend = c.map(|c| sample_numbers::<T>(c, 4));
     let addend = c.zip(addend.as_deref());
     let attributes =
         [("transA", a_turned.into()), ("transB", b_turned.into()), ("alpha", alpha), ("beta", beta)];
-    let inputs =
-        [given(&a, &left), given(&b, &right), addend.and_then(|(dims, elements)| given(dims, elements))];
+    let inputs = [
+        test_operand(&a, &left),
+        test_operand(&b, &right),
+        addend.and_then(|(dims, elements)| test_operand(dims, elements)),
+    ];
     let case = format!("{rows} × {columns} × {depth} {attributes:?} with C of {c:?}");
-    let found = loaded.run("Gemm", &attributes, &inputs, &[rows, columns]);
+    let found = loaded.run_kernel("Gemm", &attributes, &inputs, &[rows, columns]);
     let found = found.unwrap_or_else(|message| panic!("{case}: {message}"));
     let number = |index: i64| {
         let (row, column) = (index / columns, index % columns);
@@ -208,49 +221,51 @@ fn gemm_case<T: Number>(
     assert_eq!(found, (0..rows * columns).map(number).collect::<Vec<T>>(), "{case}");
 }
 
-fn cut(loaded: &Rows) {
-    matmul_case::<f32>(loaded, (&[301, 67], &[67, 259], &[301, 259]));
-    matmul_case::<f64>(loaded, (&[2, 96, 130], &[2, 130, 131], &[2, 96, 131]));
+fn check_partitioned_products(loaded: &KernelHarness) {
+    check_matmul_case::<f32>(loaded, (&[301, 67], &[67, 259], &[301, 259]));
+    check_matmul_case::<f64>(loaded, (&[2, 96, 130], &[2, 130, 131], &[2, 96, 131]));
     for turned in [(false, false), (true, true), (false, true), (true, false)] {
-        gemm_case::<f32>(loaded, (17, 1003, 200), turned, Some(&[17, 1]), (0.5, 2.0));
-        gemm_case::<f64>(loaded, (1003, 17, 200), turned, Some(&[17]), (2.0, 0.5));
-        gemm_case::<f32>(loaded, (1, 2050, 1025), turned, None, (1.0, 1.0));
+        check_gemm_case::<f32>(loaded, (17, 1003, 200), turned, Some(&[17, 1]), (0.5, 2.0));
+        check_gemm_case::<f64>(loaded, (1003, 17, 200), turned, Some(&[17]), (2.0, 0.5));
+        check_gemm_case::<f32>(loaded, (1, 2050, 1025), turned, None, (1.0, 1.0));
     }
 }
 
-fn at_once(loaded: &Rows) {
+fn check_concurrent_runs(loaded: &KernelHarness) {
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
                 for size in [1, 40, 130] {
-                    matmul_case::<f32>(loaded, (&[size, 70], &[70, 150], &[size, 150]));
-                    matmul_case::<f64>(loaded, (&[size, 30], &[30, 20], &[size, 20]));
+                    check_matmul_case::<f32>(loaded, (&[size, 70], &[70, 150], &[size, 150]));
+                    check_matmul_case::<f64>(loaded, (&[size, 30], &[30, 20], &[size, 20]));
                 }
             });
         }
     });
 }
 
-fn not_a_number(loaded: &Rows) {
+fn check_nan_propagation(loaded: &KernelHarness) {
     let (a, b, c) = ([f32::NAN, 1.0, 2.0, 0.0], [1.0, 0.0, f32::INFINITY, 1.0], [f32::NAN, 1.0]);
     let square = [2, 2];
-    let inputs = || [given(&square, &a), given(&square, &b), given(&[2], &c)];
-    let found = loaded.run("MatMul", &[], &inputs()[..2], &square).expect("a product");
+    let inputs = || [test_operand(&square, &a), test_operand(&square, &b), test_operand(&[2], &c)];
+    let found = loaded.run_kernel("MatMul", &[], &inputs()[..2], &square).expect("a product");
     assert!(found[..3].iter().all(|number| number.is_nan()) && found[3] == 0.0, "{found:?}");
     let finite = [1.0, 1.0, 2.0, 3.0];
-    let with_addend = [given(&square, &finite), given(&square, &finite), given(&[2], &c)];
-    let found = loaded.run("Gemm", &[("beta", 0.0)], &with_addend, &square).expect("a product");
+    let with_addend =
+        [test_operand(&square, &finite), test_operand(&square, &finite), test_operand(&[2], &c)];
+    let found = loaded.run_kernel("Gemm", &[("beta", 0.0)], &with_addend, &square).expect("a product");
     assert!(found[0].is_nan() && found[2].is_nan() && [found[1], found[3]] == [4.0, 11.0], "{found:?}");
-    let refused = loaded.supports("Gemm", &[("alpha", 0.0)], &inputs(), &square);
+    let refused = loaded.check_support("Gemm", &[("alpha", 0.0)], &inputs(), &square);
     assert_eq!(refused.expect_err("a refusal"), "expected an `alpha` that does not vanish in f32, found 0");
 }
 
-fn misfits(loaded: &Rows) {
+fn check_shape_mismatches(loaded: &KernelHarness) {
     let numbers = [1f32; 12];
     let run = |op, a: &[i64], b: &[i64], c: Option<&[i64]>, y: &[i64]| {
-        let inputs = [given(a, &numbers), given(b, &numbers), c.and_then(|c| given(c, &numbers))];
+        let inputs =
+            [test_operand(a, &numbers), test_operand(b, &numbers), c.and_then(|c| test_operand(c, &numbers))];
         let count = if op == "MatMul" { 2 } else { 3 };
-        loaded.run(op, &[], &inputs[..count], y).expect_err("a refusal")
+        loaded.run_kernel(op, &[], &inputs[..count], y).expect_err("a refusal")
     };
     for (message, found) in [
         (run("MatMul", &[2, 3], &[2, 3], None, &[2, 3]), "found [2, 3] and [2, 3]"),
@@ -264,13 +279,13 @@ fn misfits(loaded: &Rows) {
     }
 }
 
-fn too_large(loaded: &Rows) {
+fn check_oversized_dimensions(loaded: &KernelHarness) {
     let many = 1 << 31;
     let nothing: [f32; 0] = [];
     for op in ["MatMul", "Gemm"] {
         for (a, b) in [([1, many], [many, 1]), ([many, 1], [1, 1]), ([1, 1], [1, many])] {
-            let inputs = [given(&a, &nothing), given(&b, &nothing)];
-            let refused = loaded.supports(op, &[], &inputs, &[a[0], b[1]]).expect_err("a refusal");
+            let inputs = [test_operand(&a, &nothing), test_operand(&b, &nothing)];
+            let refused = loaded.check_support(op, &[], &inputs, &[a[0], b[1]]).expect_err("a refusal");
             assert_eq!(refused, "expected dimensions of at most 2147483647, found 2147483648", "{op}");
         }
     }

@@ -4,11 +4,11 @@
 
 use std::arch::x86_64::*;
 
-use crate::strips::LINE;
+use crate::row_blocks::LINE_BYTES;
 
 /// Rows of bytes of which each is put together from parts of one length: the first parts of all rows, then the second ones and
 /// so on, each where a pointer leads to and some bytes further.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredRows {
     pub(crate) sources: *const *const u8,
     pub(crate) rows: usize,
     pub(crate) parts: usize,
@@ -18,17 +18,17 @@ pub(crate) struct Gathered {
     pub(crate) turned: u8,
 }
 
-impl Gathered {
+impl GatheredRows {
     /// Copies all rows, so many bytes apart, and fills their last line up with 0.
     ///
     /// # Safety
     ///
     /// The machine has AVX-512, all parts can be read, and there is room for whole lines of all rows.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(crate) unsafe fn copy(&self, target: *mut u8, stride: usize) {
+    pub(crate) unsafe fn copy_rows(&self, target: *mut u8, stride: usize) {
         let Self { sources, rows, parts, length, skip, turned } = *self;
         let turned = _mm512_set1_epi8(turned.cast_signed());
-        let (whole, rest) = (length / LINE * LINE, first(length % LINE));
+        let (whole, rest) = (length / LINE_BYTES * LINE_BYTES, line_mask(length % LINE_BYTES));
         let end = parts * length;
         for row in 0..rows {
             // SAFETY: the caller vouches for the parts and the room; bytes that are masked out are not touched.
@@ -37,7 +37,7 @@ impl Gathered {
                 for part in 0..parts {
                     let source = (*sources.add(part * rows + row)).add(skip);
                     let target = row_target.add(part * length);
-                    for place in (0..whole).step_by(LINE) {
+                    for place in (0..whole).step_by(LINE_BYTES) {
                         let line = _mm512_loadu_si512(source.add(place).cast());
                         _mm512_storeu_si512(target.add(place).cast(), _mm512_xor_si512(line, turned));
                     }
@@ -47,10 +47,10 @@ impl Gathered {
                         _mm512_mask_storeu_epi8(target.wrapping_add(whole).cast(), rest, line);
                     }
                 }
-                let last = end / LINE * LINE;
+                let last = end / LINE_BYTES * LINE_BYTES;
                 if last < end {
                     let zeros = _mm512_setzero_si512();
-                    _mm512_mask_storeu_epi8(row_target.add(last).cast(), !first(end - last), zeros);
+                    _mm512_mask_storeu_epi8(row_target.add(last).cast(), !line_mask(end - last), zeros);
                 }
             }
         }
@@ -58,7 +58,7 @@ impl Gathered {
 }
 
 /// A mask of so many bytes of a line, of which that is not all.
-fn first(bytes: usize) -> u64 {
+fn line_mask(bytes: usize) -> u64 {
     (1 << bytes) - 1
 }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn rows_are_put_together_from_parts_and_filled_up() {
-        if Isa::best() < Isa::Avx512 {
+        if Isa::best_level() < Isa::Avx512 {
             return;
         }
         let bytes: Vec<u8> = (0..1000u32).map(|index| (index * 7 + index / 256) as u8).collect();
@@ -78,12 +78,12 @@ mod tests {
         {
             let starts: Vec<usize> = (0..rows * parts).map(|index| index * 13 % 400).collect();
             let sources: Vec<*const u8> = starts.iter().map(|start| bytes[*start..].as_ptr()).collect();
-            let whole = (parts * length).next_multiple_of(LINE);
+            let whole = (parts * length).next_multiple_of(LINE_BYTES);
             let stride = whole + 3;
             let mut target = vec![0xaa; rows * stride];
-            let gathered = Gathered { sources: sources.as_ptr(), rows, parts, length, skip, turned };
+            let gathered = GatheredRows { sources: sources.as_ptr(), rows, parts, length, skip, turned };
             // SAFETY: the machine has AVX-512, the bytes that are read follow the starts, and there is room for all rows.
-            unsafe { gathered.copy(target.as_mut_ptr(), stride) };
+            unsafe { gathered.copy_rows(target.as_mut_ptr(), stride) };
             for (row, found) in target.chunks(stride).enumerate() {
                 let part = |part: usize| &bytes[starts[part * rows + row] + skip..][..length];
                 let mut expected: Vec<u8> = (0..parts).flat_map(part).map(|byte| byte ^ turned).collect();

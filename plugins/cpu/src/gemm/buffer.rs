@@ -5,29 +5,29 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
-use oarlock_sdk::{Call, Element};
+use oarlock_sdk::{Element, KernelCall};
 
-use crate::memory::{ALIGNMENT, Kept, Zeroed};
+use crate::memory::{ALIGNMENT, SharedBlock, ZeroedBlock};
 
 /// Elements that several threads write, each a part of its own.
-pub(crate) struct Parts<'a, T> {
+pub(crate) struct DisjointSlice<'a, T> {
     pointer: *mut T,
     length: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: the elements are only reached through `part`, whose callers keep apart.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Send for Parts<'_, T> {}
+unsafe impl<T: Send> Send for DisjointSlice<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> DisjointSlice<'a, T> {
     pub(crate) fn new(slice: &'a mut [T]) -> Self {
         Self { pointer: slice.as_mut_ptr(), length: slice.len(), slice: PhantomData }
     }
 
     /// Where an element lies.
-    pub(crate) fn pointer(&self, index: usize) -> *mut T {
+    pub(crate) fn element_pointer(&self, index: usize) -> *mut T {
         assert!(index < self.length, "an element outside of its slice");
         self.pointer.wrapping_add(index)
     }
@@ -37,7 +37,7 @@ impl<'a, T> Parts<'a, T> {
     /// # Safety
     ///
     /// No other thread reaches any of them while the part lives.
-    pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [T] {
+    pub(crate) unsafe fn range_mut(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.length, "a part outside of its slice");
         // SAFETY: the range lies in the slice, and the caller keeps the parts apart.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.add(range.start), range.len()) }
@@ -45,20 +45,20 @@ impl<'a, T> Parts<'a, T> {
 }
 
 /// Elements that begin where a vector of any width may be loaded at its fastest.
-pub(crate) struct Aligned<T> {
-    block: Kept,
+pub(crate) struct AlignedBuffer<T> {
+    block: SharedBlock,
     length: usize,
     elements: PhantomData<T>,
 }
 
-impl<T: Element> Aligned<T> {
+impl<T: Element> AlignedBuffer<T> {
     pub(crate) fn zeroed(length: usize) -> Self {
         let size = length.checked_mul(size_of::<T>()).expect("elements that fit into memory");
-        Self { block: Kept::new(size), length, elements: PhantomData }
+        Self { block: SharedBlock::new(size), length, elements: PhantomData }
     }
 }
 
-impl<T: Element> Deref for Aligned<T> {
+impl<T: Element> Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -67,7 +67,7 @@ impl<T: Element> Deref for Aligned<T> {
     }
 }
 
-impl<T: Element> DerefMut for Aligned<T> {
+impl<T: Element> DerefMut for AlignedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.block.as_ptr().cast(), self.length) }
@@ -75,18 +75,18 @@ impl<T: Element> DerefMut for Aligned<T> {
 }
 
 /// Scratch memory: the workspace of a call where it is large enough, otherwise its own.
-pub(crate) struct Scratch<'a> {
+pub(crate) struct ScratchBuffer<'a> {
     workspace: &'a mut [u8],
-    own: Option<Zeroed>,
+    own: Option<ZeroedBlock>,
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> ScratchBuffer<'a> {
     /// The workspace of a call.
-    pub(crate) fn of(call: &Call<'a>) -> Self {
+    pub(crate) fn from_call(call: &KernelCall<'a>) -> Self {
         let (block, offset, size) = call.workspace();
         let address = block.0.wrapping_add(offset) as *mut u8;
         if block.0 == 0 || size == 0 {
-            return Self::none();
+            return Self::without_workspace();
         }
         // SAFETY: the host gives each call a workspace of this size that nothing else touches meanwhile.
         Self::new(unsafe { std::slice::from_raw_parts_mut(address, size as usize) })
@@ -97,19 +97,19 @@ impl<'a> Scratch<'a> {
     }
 
     /// No workspace.
-    pub(crate) fn none() -> Self {
+    pub(crate) fn without_workspace() -> Self {
         Self::new(&mut [])
     }
 
     /// Memory for so many elements, with unspecified values.
-    pub(crate) fn elements<T: super::Number>(&mut self, count: usize) -> &mut [T] {
+    pub(crate) fn allocate_elements<T: super::GemmElement>(&mut self, count: usize) -> &mut [T] {
         let start = self.workspace.as_ptr().align_offset(ALIGNMENT);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
         let room = match end.and_then(|end| self.workspace.get_mut(start..end)) {
             Some(room) => room.as_mut_ptr(),
             None => {
                 let size = count.checked_mul(size_of::<T>()).expect("elements that fit into memory");
-                self.own.insert(Zeroed::new(size)).as_ptr()
+                self.own.insert(ZeroedBlock::new(size)).as_ptr()
             }
         };
         // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every pattern of bits is a number.

@@ -1,42 +1,42 @@
 //! Products of matrices: one way of computing them, under `MatMul`, `Gemm`, `Conv` and whatever else multiplies.
 //!
 //! Operands are copied into panels in the order in which the micro-kernels in [`tile`] read them, or read where they lie when
-//! that is faster. [`plan`] decides which, and cuts the output into tasks; [`drive`] runs them. An operand can be anything
-//! that fills a panel ([`Operand`]): a matrix with strides, a window sliding over an image, eight bits with a zero point.
+//! that is faster. [`plan`] decides which, and cuts the output into tasks; [`macro_kernel`] runs them. An operand can be anything
+//! that fills a panel ([`PanelSource`]): a matrix with strides, a window sliding over an image, eight bits with a zero point.
 //! What happens to a finished tile, such as adding a bias, happens while it is in the cache.
 //!
 //! No sum is ever shared between threads, so a result does not depend on how many there are.
 
 mod buffer;
-mod drive;
+mod gemv;
+mod macro_kernel;
 mod operand;
 mod packed;
+#[cfg(x86_vectors)]
+mod panel_transpose;
 mod plan;
-mod rows;
-mod stored;
-mod tasks;
+mod small_gemm;
+mod stored_element;
+mod task_queue;
 #[cfg(test)]
 mod tests;
 mod tile;
-#[cfg(x86_vectors)]
-mod turn;
-mod vector;
 
-pub(crate) use buffer::{Aligned, Parts, Scratch};
-pub(crate) use drive::Finished;
-pub(crate) use operand::{Convert, Elements, Matrix, Operand, View};
-pub(crate) use packed::Packed;
-pub(crate) use rows::{Rows, few_rows, multiply_rows, pack_panel, tile_size};
-pub(crate) use stored::{Stored, add_bias, compute_stored, same_numbers};
-pub(crate) use tasks::Tasks;
-pub(crate) use tile::Number;
-pub(crate) use vector::FEW;
+pub(crate) use buffer::{AlignedBuffer, DisjointSlice, ScratchBuffer};
+pub(crate) use gemv::FEW_ROWS;
+pub(crate) use macro_kernel::OutputBlock;
+pub(crate) use operand::{ConvertTo, LaneView, OperandPointer, PanelSource, StridedMatrix};
+pub(crate) use packed::PackedOperand;
+pub(crate) use small_gemm::{GemmRows, multiply_few_rows, multiply_rows, pack_panel, row_tile_size};
+pub(crate) use stored_element::{StoredElement, add_bias, as_computed, compute_stored_gemm};
+pub(crate) use task_queue::TaskQueue;
+pub(crate) use tile::GemmElement;
 
 use crate::device::Cpu;
 use crate::isa::Isa;
 
 /// Who computes: the instruction set and the threads.
-pub(crate) trait Team: Sync {
+pub(crate) trait ThreadTeam: Sync {
     /// The instruction sets that may be used.
     fn isa(&self) -> Isa;
 
@@ -44,10 +44,10 @@ pub(crate) trait Team: Sync {
     fn worker_count(&self) -> usize;
 
     /// Runs `body(0)` to `body(count - 1)`, on several threads where there are.
-    fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync));
+    fn parallel_for_each(&self, count: usize, body: &(dyn Fn(usize) + Sync));
 }
 
-impl Team for Cpu {
+impl ThreadTeam for Cpu {
     fn isa(&self) -> Isa {
         Cpu::isa(self)
     }
@@ -56,22 +56,22 @@ impl Team for Cpu {
         Cpu::worker_count(self)
     }
 
-    fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
+    fn parallel_for_each(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
         self.parallel_for(count, 1, |begin, end| (begin..end).for_each(body));
     }
 }
 
 /// One operand of a product.
-pub(crate) enum Side<'a, T> {
+pub(crate) enum GemmOperand<'a, T> {
     /// Read or packed anew in each call.
-    Operand(&'a dyn Operand<T>),
+    Operand(&'a dyn PanelSource<T>),
     /// Packed once before.
-    Packed(&'a Packed<T>),
+    Packed(&'a PackedOperand<T>),
 }
 
 /// The sizes of a product, or of several that are computed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct GemmShape {
     /// How many products there are.
     pub(crate) items: usize,
     /// Rows of the left operand and of the output.
@@ -82,7 +82,7 @@ pub(crate) struct Sizes {
     pub(crate) depth: usize,
 }
 
-impl Sizes {
+impl GemmShape {
     /// Whether there is nothing to compute.
     fn is_empty(&self) -> bool {
         self.items == 0 || self.rows == 0 || self.columns == 0
@@ -90,22 +90,22 @@ impl Sizes {
 }
 
 /// Products to compute: `output = left × right`, each of them row after row, one product after the other.
-pub(crate) struct Product<'a, T> {
-    pub(crate) sizes: Sizes,
-    pub(crate) left: Side<'a, T>,
-    pub(crate) right: Side<'a, T>,
+pub(crate) struct BatchedGemm<'a, T> {
+    pub(crate) sizes: GemmShape,
+    pub(crate) left: GemmOperand<'a, T>,
+    pub(crate) right: GemmOperand<'a, T>,
     /// Where the elements go. Without it they exist only for `finish`, which puts them where they belong.
     pub(crate) output: Option<&'a mut [T]>,
     /// What is done to each part of the output once its sums are complete.
-    pub(crate) finish: Option<&'a Finish<'a, T>>,
+    pub(crate) finish: Option<&'a GemmEpilogue<'a, T>>,
 }
 
 /// What is done to each part of an output once its sums are complete.
-pub(crate) type Finish<'a, T> = dyn Fn(Finished<'_, T>) + Sync + 'a;
+pub(crate) type GemmEpilogue<'a, T> = dyn Fn(OutputBlock<'_, T>) + Sync + 'a;
 
 /// What is known of an operand before there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum OperandForm {
     /// It was packed before.
     Packed,
     /// It can be read where it lies; its lanes may lie side by side.
@@ -114,47 +114,53 @@ pub(crate) enum Form {
     Anew { items: usize },
 }
 
-impl<T> Side<'_, T> {
-    pub(crate) fn form(&self) -> Form {
+impl<T> GemmOperand<'_, T> {
+    pub(crate) fn operand_form(&self) -> OperandForm {
         match self {
-            Self::Packed(_) => Form::Packed,
-            Self::Operand(operand) => match operand.elements(0) {
-                Some(elements) => Form::InPlace { items: operand.items(), side_by_side: elements.lane == 1 },
-                None => Form::Anew { items: operand.items() },
+            Self::Packed(_) => OperandForm::Packed,
+            Self::Operand(operand) => match operand.aligned_elements(0) {
+                Some(elements) => {
+                    OperandForm::InPlace { items: operand.item_count(), side_by_side: elements.lane == 1 }
+                }
+                None => OperandForm::Anew { items: operand.item_count() },
             },
         }
     }
 }
 
-/// How many bytes of scratch memory [`Product::compute`] wants for products of these sizes, whose elements are kept in an
+/// How many bytes of scratch memory [`BatchedGemm::compute`] wants for products of these sizes, whose elements are kept in an
 /// output or, `buffered`, only until they are finished.
-pub(crate) fn scratch_size<T: Number>(
-    team: &dyn Team,
-    sizes: Sizes,
-    sides: (Form, Form),
+pub(crate) fn gemm_scratch_size<T: GemmElement>(
+    team: &dyn ThreadTeam,
+    sizes: GemmShape,
+    sides: (OperandForm, OperandForm),
     buffered: bool,
 ) -> u64 {
-    if sizes.is_empty() { 0 } else { plan::Plan::new::<T>(team, sizes, sides, buffered).scratch_size::<T>() }
+    if sizes.is_empty() {
+        0
+    } else {
+        plan::GemmPlan::new::<T>(team, sizes, sides, buffered).scratch_size::<T>()
+    }
 }
 
-impl<T: Number> Product<'_, T> {
+impl<T: GemmElement> BatchedGemm<'_, T> {
     /// Computes the products.
-    pub(crate) fn compute(mut self, team: &dyn Team, scratch: &mut Scratch) {
-        let Sizes { items, rows, columns, depth } = self.sizes;
+    pub(crate) fn compute(mut self, team: &dyn ThreadTeam, scratch: &mut ScratchBuffer) {
+        let GemmShape { items, rows, columns, depth } = self.sizes;
         if self.sizes.is_empty() {
             return;
         }
-        let fits = |side: &Side<'_, T>, lanes| match side {
-            Side::Packed(packed) => (packed.lanes(), packed.depth()) == (lanes, depth),
-            Side::Operand(_) => true,
+        let fits = |side: &GemmOperand<'_, T>, lanes| match side {
+            GemmOperand::Packed(packed) => (packed.lane_count(), packed.depth()) == (lanes, depth),
+            GemmOperand::Operand(_) => true,
         };
         let output_fits = self.output.as_ref().is_none_or(|output| output.len() == items * rows * columns);
         assert!(
             output_fits && fits(&self.left, rows) && fits(&self.right, columns),
             "operands and outputs of the sizes of the product"
         );
-        if !vector::compute(&mut self, team) {
-            drive::compute(self, team, scratch);
+        if !gemv::compute_gemv(&mut self, team) {
+            macro_kernel::compute_gemm(self, team, scratch);
         }
     }
 }

@@ -5,31 +5,38 @@ use std::ops::Range;
 
 use oarlock_sdk::{bf16, f16};
 
-use super::Number;
+use super::GemmElement;
 
 /// Fills panels with the elements of one operand.
-pub(crate) trait Operand<T>: Sync {
+pub(crate) trait PanelSource<T>: Sync {
     /// Of how many products the operand differs: all, or 1 when they share it.
-    fn items(&self) -> usize;
+    fn item_count(&self) -> usize;
 
     /// Copies a range of steps of a range of lanes into a panel: a step after the other, each of `width` lanes, of which the
     /// ones past the range are zero.
-    fn pack(&self, item: usize, depth: Range<usize>, lanes: Range<usize>, width: usize, panel: &mut [T]);
+    fn pack_panel(
+        &self,
+        item: usize,
+        depth: Range<usize>,
+        lanes: Range<usize>,
+        width: usize,
+        panel: &mut [T],
+    );
 
     /// Where the elements lie, when they lie somewhere as they are. Everything in range can be read.
-    fn elements(&self, _item: usize) -> Option<Elements<T>> {
+    fn aligned_elements(&self, _item: usize) -> Option<OperandPointer<T>> {
         None
     }
 
     /// The same for who reads elements at any address, not only at a multiple of their size.
-    fn elements_anywhere(&self, item: usize) -> Option<Elements<T>> {
-        self.elements(item)
+    fn unaligned_elements(&self, item: usize) -> Option<OperandPointer<T>> {
+        self.aligned_elements(item)
     }
 }
 
 /// Elements in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Elements<T> {
+pub(crate) struct OperandPointer<T> {
     /// The first one.
     pub(crate) pointer: *const T,
     /// From one lane to the next.
@@ -39,11 +46,11 @@ pub(crate) struct Elements<T> {
 }
 
 /// An element of an operand as a number to compute with.
-pub(crate) trait Convert<T>: Copy + Sync + 'static {
+pub(crate) trait ConvertTo<T>: Copy + Sync + 'static {
     /// Whether the two are the same type.
-    const SAME: bool = false;
+    const IS_IDENTITY: bool = false;
     /// Whether the two are the same but for where they may lie.
-    const SAME_ANYWHERE: bool = Self::SAME;
+    const IS_UNALIGNED_IDENTITY: bool = Self::IS_IDENTITY;
 
     /// The number.
     fn convert(self) -> T;
@@ -51,8 +58,8 @@ pub(crate) trait Convert<T>: Copy + Sync + 'static {
 
 macro_rules! same {
     ($($number:ty)*) => {
-        $(impl Convert<$number> for $number {
-            const SAME: bool = true;
+        $(impl ConvertTo<$number> for $number {
+            const IS_IDENTITY: bool = true;
 
             #[inline(always)]
             fn convert(self) -> $number {
@@ -64,7 +71,7 @@ macro_rules! same {
 
 macro_rules! wider {
     ($($from:ty => $to:ty),*) => {
-        $(impl Convert<$to> for $from {
+        $(impl ConvertTo<$to> for $from {
             #[inline(always)]
             fn convert(self) -> $to {
                 self.into()
@@ -74,8 +81,8 @@ macro_rules! wider {
 }
 
 /// The bytes of a number, which may lie at any address.
-impl Convert<f32> for [u8; 4] {
-    const SAME_ANYWHERE: bool = true;
+impl ConvertTo<f32> for [u8; 4] {
+    const IS_UNALIGNED_IDENTITY: bool = true;
 
     #[inline(always)]
     fn convert(self) -> f32 {
@@ -87,14 +94,14 @@ same!(f32 f64 i32 i64 u32 u64);
 wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
 /// A matrix, or several of the same sizes, with any strides.
-pub(crate) struct Matrix<'a, E> {
+pub(crate) struct StridedMatrix<'a, E> {
     elements: &'a [E],
     offsets: Vec<usize>,
     lane: usize,
     step: usize,
 }
 
-impl<'a, E> Matrix<'a, E> {
+impl<'a, E> StridedMatrix<'a, E> {
     /// Matrices of `lanes` by `depth` (counts, each with its stride) at the given places among the elements. One place stands
     /// for all products. `None` when an element would lie outside.
     pub(crate) fn new(
@@ -117,36 +124,48 @@ impl<'a, E> Matrix<'a, E> {
         Some(Self { elements, offsets, lane: lanes.1, step: depth.1 })
     }
 
-    fn offset(&self, item: usize) -> usize {
+    fn item_offset(&self, item: usize) -> usize {
         self.offsets[item % self.offsets.len()]
     }
 }
 
-impl<T: Number, E: Convert<T>> Operand<T> for Matrix<'_, E> {
-    fn items(&self) -> usize {
+impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for StridedMatrix<'_, E> {
+    fn item_count(&self) -> usize {
         self.offsets.len()
     }
 
-    fn pack(&self, item: usize, depth: Range<usize>, lanes: Range<usize>, width: usize, panel: &mut [T]) {
-        let start = self.offset(item) + lanes.start * self.lane + depth.start * self.step;
+    fn pack_panel(
+        &self,
+        item: usize,
+        depth: Range<usize>,
+        lanes: Range<usize>,
+        width: usize,
+        panel: &mut [T],
+    ) {
+        let start = self.item_offset(item) + lanes.start * self.lane + depth.start * self.step;
         let elements = self.elements.get(start..).unwrap_or(&[]);
-        View { elements, lane: self.lane, step: self.step }.pack(lanes.len(), depth.len(), width, panel);
+        LaneView { elements, lane: self.lane, step: self.step }.pack_lanes(
+            lanes.len(),
+            depth.len(),
+            width,
+            panel,
+        );
     }
 
-    fn elements(&self, item: usize) -> Option<Elements<T>> {
-        let pointer = self.elements.as_ptr().wrapping_add(self.offset(item)).cast();
-        E::SAME.then_some(Elements { pointer, lane: self.lane, step: self.step })
+    fn aligned_elements(&self, item: usize) -> Option<OperandPointer<T>> {
+        let pointer = self.elements.as_ptr().wrapping_add(self.item_offset(item)).cast();
+        E::IS_IDENTITY.then_some(OperandPointer { pointer, lane: self.lane, step: self.step })
     }
 
-    fn elements_anywhere(&self, item: usize) -> Option<Elements<T>> {
-        let pointer = self.elements.as_ptr().wrapping_add(self.offset(item)).cast();
-        E::SAME_ANYWHERE.then_some(Elements { pointer, lane: self.lane, step: self.step })
+    fn unaligned_elements(&self, item: usize) -> Option<OperandPointer<T>> {
+        let pointer = self.elements.as_ptr().wrapping_add(self.item_offset(item)).cast();
+        E::IS_UNALIGNED_IDENTITY.then_some(OperandPointer { pointer, lane: self.lane, step: self.step })
     }
 }
 
 /// Elements that lie in lanes and steps.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a, E> {
+pub(crate) struct LaneView<'a, E> {
     /// The elements from the first one on.
     pub(crate) elements: &'a [E],
     /// From one lane to the next.
@@ -156,17 +175,17 @@ pub(crate) struct View<'a, E> {
 }
 
 /// The width of the widest panels, for which copying a step is a few instructions and no call.
-const WIDE: usize = 32;
+const WIDEST_PANEL: usize = 32;
 
 /// Lanes and steps that are turned at once, in registers.
-const BLOCK: usize = 4;
+const TRANSPOSE_BLOCK: usize = 4;
 
-impl<E> View<'_, E> {
+impl<E> LaneView<'_, E> {
     /// Copies the first lanes and steps into a panel: a step after the other, each of `width` lanes, of which the ones past
     /// the first are zero.
-    pub(crate) fn pack<T: Number>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
+    pub(crate) fn pack_lanes<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
-        E: Convert<T>,
+        E: ConvertTo<T>,
     {
         if count < width {
             panel.fill(T::default());
@@ -174,9 +193,9 @@ impl<E> View<'_, E> {
         if count == 0 || steps == 0 {
             return;
         }
-        if self.lane == 1 && count == width && width == WIDE {
-            for (step, panel) in panel.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
-                let (rows, _) = self.elements[step * self.step..].as_chunks::<WIDE>();
+        if self.lane == 1 && count == width && width == WIDEST_PANEL {
+            for (step, panel) in panel.as_chunks_mut::<WIDEST_PANEL>().0.iter_mut().enumerate() {
+                let (rows, _) = self.elements[step * self.step..].as_chunks::<WIDEST_PANEL>();
                 *panel = rows[0].map(E::convert);
             }
         } else if self.lane == 1 {
@@ -186,8 +205,8 @@ impl<E> View<'_, E> {
                     *target = element.convert();
                 }
             }
-        } else if self.step == 1 && count >= BLOCK {
-            self.pack_turned(count, steps, width, panel);
+        } else if self.step == 1 && count >= TRANSPOSE_BLOCK {
+            self.pack_transposed(count, steps, width, panel);
         } else {
             for (step, panel) in panel.chunks_exact_mut(width).enumerate() {
                 for (lane, target) in panel[..count].iter_mut().enumerate() {
@@ -198,21 +217,23 @@ impl<E> View<'_, E> {
     }
 
     /// Packs lanes whose steps lie side by side, in blocks that the compiler turns with a few shuffles.
-    fn pack_turned<T: Number>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
+    fn pack_transposed<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
-        E: Convert<T>,
+        E: ConvertTo<T>,
     {
-        let whole = steps / BLOCK * BLOCK;
+        let whole = steps / TRANSPOSE_BLOCK * TRANSPOSE_BLOCK;
         // The last block of lanes may overlap the one before: what is written twice is the same.
-        for lane in (0..count).step_by(BLOCK).map(|lane| lane.min(count - BLOCK)) {
+        for lane in (0..count).step_by(TRANSPOSE_BLOCK).map(|lane| lane.min(count - TRANSPOSE_BLOCK)) {
             let row = |index: usize| &self.elements[(lane + index) * self.lane..][..steps];
             let rows = [row(0), row(1), row(2), row(3)];
-            let blocks = rows.map(|row| row.as_chunks::<BLOCK>().0);
-            for (index, panel) in panel.chunks_exact_mut(BLOCK * width).take(whole / BLOCK).enumerate() {
+            let blocks = rows.map(|row| row.as_chunks::<TRANSPOSE_BLOCK>().0);
+            for (index, panel) in
+                panel.chunks_exact_mut(TRANSPOSE_BLOCK * width).take(whole / TRANSPOSE_BLOCK).enumerate()
+            {
                 let block = blocks.map(|blocks| blocks[index].map(E::convert));
                 for (step, target) in panel.chunks_exact_mut(width).enumerate() {
                     let turned = [block[0][step], block[1][step], block[2][step], block[3][step]];
-                    target[lane..lane + BLOCK].copy_from_slice(&turned);
+                    target[lane..lane + TRANSPOSE_BLOCK].copy_from_slice(&turned);
                 }
             }
             for step in whole..steps {

@@ -2,13 +2,13 @@
 
 #![expect(unsafe_code, reason = "panels are numbers in raw memory, and threads pack one each")]
 
-use super::buffer::{Aligned, Parts};
-use super::plan::{depth_block, depth_blocks, left_width};
-use super::{Number, Operand, Team};
+use super::buffer::{AlignedBuffer, DisjointSlice};
+use super::plan::{depth_block_size, depth_blocks, left_panel_width};
+use super::{GemmElement, PanelSource, ThreadTeam};
 
 /// An operand in panels: for each product and each block of the depth, a panel after the other.
-pub(crate) struct Packed<T> {
-    elements: Aligned<T>,
+pub(crate) struct PackedOperand<T> {
+    elements: AlignedBuffer<T>,
     layout: PanelLayout,
 }
 
@@ -26,52 +26,58 @@ pub(super) struct PanelLayout {
 
 impl PanelLayout {
     /// How many elements all panels have.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn element_count(&self) -> usize {
         let lanes = self.lanes.checked_next_multiple_of(self.width).unwrap_or(usize::MAX);
         self.items.saturating_mul(lanes).saturating_mul(self.depth)
     }
 
     /// Where a panel starts.
-    pub(super) fn start(&self, item: usize, depth_start: usize, panel: usize, steps: usize) -> usize {
+    pub(super) fn panel_start(&self, item: usize, depth_start: usize, panel: usize, steps: usize) -> usize {
         let lanes = self.lanes.next_multiple_of(self.width);
         item % self.items * lanes * self.depth + depth_start * lanes + panel * steps * self.width
     }
 
     /// Packs all panels of an operand.
-    pub(super) fn pack<T: Number>(
+    pub(super) fn pack_operand<T: GemmElement>(
         &self,
-        operand: &dyn Operand<T>,
-        team: &dyn Team,
+        operand: &dyn PanelSource<T>,
+        team: &dyn ThreadTeam,
         lanes: usize,
         target: &mut [T],
     ) {
         let panels = self.lanes.div_ceil(self.width);
         let all = self.items * panels;
-        let target = Parts::new(target);
+        let target = DisjointSlice::new(target);
         let pack = |index: usize| {
             let (item, panel) = (index / panels, index % panels);
             let first = panel * self.width;
             for depth in depth_blocks(self.depth, self.depth_block) {
-                let start = self.start(item, depth.start, panel, depth.len());
+                let start = self.panel_start(item, depth.start, panel, depth.len());
                 // SAFETY: no two panels overlap.
-                let target = unsafe { target.part(start..start + depth.len() * self.width) };
-                operand.pack(item, depth, first..self.lanes.min(first + self.width), self.width, target);
+                let target = unsafe { target.range_mut(start..start + depth.len() * self.width) };
+                operand.pack_panel(
+                    item,
+                    depth,
+                    first..self.lanes.min(first + self.width),
+                    self.width,
+                    target,
+                );
             }
         };
         let share = all.div_ceil(lanes.max(1));
-        team.each(all.div_ceil(share.max(1)), &|lane| {
+        team.parallel_for_each(all.div_ceil(share.max(1)), &|lane| {
             (lane * share..all.min((lane + 1) * share)).for_each(pack);
         });
     }
 }
 
-impl<T> Packed<T> {
-    pub(super) fn layout(&self) -> PanelLayout {
+impl<T> PackedOperand<T> {
+    pub(super) fn panel_layout(&self) -> PanelLayout {
         self.layout
     }
 
     /// How many lanes the operand has.
-    pub(crate) fn lanes(&self) -> usize {
+    pub(crate) fn lane_count(&self) -> usize {
         self.layout.lanes
     }
 
@@ -81,27 +87,43 @@ impl<T> Packed<T> {
     }
 }
 
-impl<T: Number> Packed<T> {
+impl<T: GemmElement> PackedOperand<T> {
     /// Packs an operand for the left side of products of so many rows and steps in depth.
-    pub(crate) fn left(team: &dyn Team, operand: &dyn Operand<T>, rows: usize, depth: usize) -> Self {
-        Self::new(team, operand, rows, depth, left_width(rows, T::kernels(team.isa()).rows()))
+    pub(crate) fn pack_left(
+        team: &dyn ThreadTeam,
+        operand: &dyn PanelSource<T>,
+        rows: usize,
+        depth: usize,
+    ) -> Self {
+        Self::new(team, operand, rows, depth, left_panel_width(rows, T::micro_kernels(team.isa()).max_rows()))
     }
 
     /// Packs an operand for the right side of products of so many columns and steps in depth.
-    pub(crate) fn right(team: &dyn Team, operand: &dyn Operand<T>, columns: usize, depth: usize) -> Self {
-        Self::new(team, operand, columns, depth, Self::right_width(team))
+    pub(crate) fn pack_right(
+        team: &dyn ThreadTeam,
+        operand: &dyn PanelSource<T>,
+        columns: usize,
+        depth: usize,
+    ) -> Self {
+        Self::new(team, operand, columns, depth, Self::right_panel_width(team))
     }
 
     /// How many lanes a panel of a right side has, on which depends how an operand is packed.
-    pub(crate) fn right_width(team: &dyn Team) -> usize {
-        T::kernels(team.isa()).columns()
+    pub(crate) fn right_panel_width(team: &dyn ThreadTeam) -> usize {
+        T::micro_kernels(team.isa()).max_columns()
     }
 
-    fn new(team: &dyn Team, operand: &dyn Operand<T>, lanes: usize, depth: usize, width: usize) -> Self {
-        let depth_block = depth_block::<T>(depth);
-        let layout = PanelLayout { items: operand.items(), lanes, depth, width, depth_block };
-        let mut elements = Aligned::zeroed(layout.size());
-        layout.pack(operand, team, team.worker_count(), &mut elements);
+    fn new(
+        team: &dyn ThreadTeam,
+        operand: &dyn PanelSource<T>,
+        lanes: usize,
+        depth: usize,
+        width: usize,
+    ) -> Self {
+        let depth_block = depth_block_size::<T>(depth);
+        let layout = PanelLayout { items: operand.item_count(), lanes, depth, width, depth_block };
+        let mut elements = AlignedBuffer::zeroed(layout.element_count());
+        layout.pack_operand(operand, team, team.worker_count(), &mut elements);
         Self { elements, layout }
     }
 

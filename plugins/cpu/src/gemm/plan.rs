@@ -3,19 +3,19 @@
 use std::ops::Range;
 
 use super::packed::PanelLayout;
-use super::{Form, Number, Sizes, Team};
+use super::{GemmElement, GemmShape, OperandForm, ThreadTeam};
 use crate::memory::ALIGNMENT;
 
 /// Bytes of one lane of a panel: few enough that a panel of the left operand stays in the nearest cache.
-const PANEL_LANE: usize = 2048;
+const PANEL_LANE_BYTES: usize = 2048;
 /// Bytes of the right panels that a task works on at a time: they stay in the second cache.
-const RIGHT_BLOCK: usize = 512 * 1024;
+const RIGHT_BLOCK_BYTES: usize = 512 * 1024;
 /// Products of two numbers that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 /// How an operand reaches the micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum GemmOperandAccess {
     /// It is packed already.
     Packed,
     /// It is read where it lies.
@@ -27,10 +27,10 @@ pub(super) enum Way {
 }
 
 /// How a product is computed.
-pub(super) struct Plan {
-    pub(super) sizes: Sizes,
-    pub(super) left: Way,
-    pub(super) right: Way,
+pub(super) struct GemmPlan {
+    pub(super) sizes: GemmShape,
+    pub(super) left: GemmOperandAccess,
+    pub(super) right: GemmOperandAccess,
     /// Rows and columns of a tile.
     pub(super) tile: (usize, usize),
     /// Steps in depth that a panel has.
@@ -43,64 +43,73 @@ pub(super) struct Plan {
     pub(super) buffered: bool,
 }
 
-impl Plan {
-    pub(super) fn new<T: Number>(team: &dyn Team, sizes: Sizes, sides: (Form, Form), buffered: bool) -> Self {
-        let kernels = T::kernels(team.isa());
-        let tile = (left_width(sizes.rows, kernels.rows()), kernels.columns());
-        let depth_block = depth_block::<T>(sizes.depth);
+impl GemmPlan {
+    pub(super) fn new<T: GemmElement>(
+        team: &dyn ThreadTeam,
+        sizes: GemmShape,
+        sides: (OperandForm, OperandForm),
+        buffered: bool,
+    ) -> Self {
+        let kernels = T::micro_kernels(team.isa());
+        let tile = (left_panel_width(sizes.rows, kernels.max_rows()), kernels.max_columns());
+        let depth_block = depth_block_size::<T>(sizes.depth);
         let few_columns =
             sizes.columns <= 4 * tile.1 || sizes.columns <= 8 * tile.1 && sizes.depth <= depth_block;
         let left = match sides.0 {
-            Form::Packed => Way::Packed,
-            Form::InPlace { .. } if few_columns => Way::Direct,
-            Form::InPlace { items, .. } | Form::Anew { items } => Way::First(PanelLayout {
-                items,
-                lanes: sizes.rows,
-                depth: sizes.depth,
-                width: tile.0,
-                depth_block,
-            }),
+            OperandForm::Packed => GemmOperandAccess::Packed,
+            OperandForm::InPlace { .. } if few_columns => GemmOperandAccess::Direct,
+            OperandForm::InPlace { items, .. } | OperandForm::Anew { items } => {
+                GemmOperandAccess::First(PanelLayout {
+                    items,
+                    lanes: sizes.rows,
+                    depth: sizes.depth,
+                    width: tile.0,
+                    depth_block,
+                })
+            }
         };
         let few_rows =
-            sizes.rows <= 3 * kernels.rows() || sizes.depth.saturating_mul(sizes.columns) <= 1 << 14;
+            sizes.rows <= 3 * kernels.max_rows() || sizes.depth.saturating_mul(sizes.columns) <= 1 << 14;
         let right = match sides.1 {
-            Form::Packed => Way::Packed,
-            Form::InPlace { side_by_side: true, .. } if few_rows => Way::Direct,
-            _ => Way::Task,
+            OperandForm::Packed => GemmOperandAccess::Packed,
+            OperandForm::InPlace { side_by_side: true, .. } if few_rows => GemmOperandAccess::Direct,
+            _ => GemmOperandAccess::Task,
         };
         let work = [sizes.items, sizes.rows, sizes.columns, sizes.depth]
             .into_iter()
             .fold(1usize, |work, size| work.saturating_mul(size));
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
-        let task = task::<T>(&sizes, tile, depth_block, threads, buffered);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let task = task_size::<T>(&sizes, tile, depth_block, threads, buffered);
         let mut plan = Self { sizes, left, right, tile, depth_block, task, lanes: threads, buffered };
         plan.lanes = threads.min(plan.task_count());
         plan
     }
 
     /// How many tasks there are for one product, along the rows and along the columns.
-    pub(super) fn tasks_of_item(&self) -> (usize, usize) {
+    pub(super) fn tasks_per_item(&self) -> (usize, usize) {
         (self.sizes.rows.div_ceil(self.task.0), self.sizes.columns.div_ceil(self.task.1))
     }
 
     /// How many tasks there are.
     pub(super) fn task_count(&self) -> usize {
-        let (down, across) = self.tasks_of_item();
+        let (down, across) = self.tasks_per_item();
         self.sizes.items * down * across
     }
 
     /// How many elements the packed left operand has.
-    pub(super) fn left_size(&self) -> usize {
-        if let Way::First(layout) = self.left { layout.size() } else { 0 }
+    pub(super) fn packed_left_size(&self) -> usize {
+        if let GemmOperandAccess::First(layout) = self.left { layout.element_count() } else { 0 }
     }
 
     /// How many elements of right panels a task keeps.
-    pub(super) fn right_size(&self) -> usize {
+    pub(super) fn right_block_size(&self) -> usize {
         let columns = match self.right {
-            Way::Packed => 0,
+            GemmOperandAccess::Packed => 0,
             // The last panel is copied when it is not made of whole vectors, since only those can be read.
-            Way::Direct => self.tile.1,
-            Way::First(_) | Way::Task => self.task.1.next_multiple_of(self.tile.1),
+            GemmOperandAccess::Direct => self.tile.1,
+            GemmOperandAccess::First(_) | GemmOperandAccess::Task => {
+                self.task.1.next_multiple_of(self.tile.1)
+            }
         };
         columns * self.depth_block
     }
@@ -112,22 +121,22 @@ impl Plan {
 
     /// How many bytes all of it takes.
     pub(super) fn scratch_size<T>(&self) -> u64 {
-        let of_a_lane = self.right_size().saturating_add(self.buffer_size());
-        let elements = self.left_size().saturating_add(self.lanes.saturating_mul(of_a_lane));
+        let of_a_lane = self.right_block_size().saturating_add(self.buffer_size());
+        let elements = self.packed_left_size().saturating_add(self.lanes.saturating_mul(of_a_lane));
         (elements.saturating_mul(size_of::<T>()) as u64).saturating_add(ALIGNMENT as u64)
     }
 }
 
 /// Rows and columns of a task.
-fn task<T>(
-    sizes: &Sizes,
+fn task_size<T>(
+    sizes: &GemmShape,
     tile: (usize, usize),
     depth_block: usize,
     threads: usize,
     buffered: bool,
 ) -> (usize, usize) {
     let panels = (sizes.rows.div_ceil(tile.0).max(1), sizes.columns.div_ceil(tile.1).max(1));
-    let most_across = (RIGHT_BLOCK / (depth_block.max(1) * tile.1 * size_of::<T>())).max(1);
+    let most_across = (RIGHT_BLOCK_BYTES / (depth_block.max(1) * tile.1 * size_of::<T>())).max(1);
     let most_down = if buffered { 12 } else { panels.0 };
     // Two tasks for each thread even out what else the machine does, and products of their own are tasks already.
     let wanted = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
@@ -137,13 +146,13 @@ fn task<T>(
 }
 
 /// Rows of a tile: as many as the micro-kernels have, but such that no tile is left with few.
-pub(super) fn left_width(rows: usize, most: usize) -> usize {
+pub(super) fn left_panel_width(rows: usize, most: usize) -> usize {
     rows.div_ceil(rows.div_ceil(most).max(1)).max(1)
 }
 
 /// Steps of each block of the depth, but for the last.
-pub(super) fn depth_block<T>(depth: usize) -> usize {
-    let most = PANEL_LANE / size_of::<T>();
+pub(super) fn depth_block_size<T>(depth: usize) -> usize {
+    let most = PANEL_LANE_BYTES / size_of::<T>();
     depth.div_ceil(depth.div_ceil(most).max(1)).max(1)
 }
 

@@ -12,11 +12,11 @@ mod portable;
 
 use oarlock_sdk::Element;
 
-use super::Convert;
+use super::ConvertTo;
 use crate::isa::Isa;
 
 /// What a micro-kernel works on.
-pub(super) struct Tile<T> {
+pub(super) struct GemmTile<T> {
     /// How many products each sum has.
     pub(super) depth: usize,
     /// The first element of the left panel, and how far apart its rows and its steps in depth are.
@@ -45,9 +45,9 @@ pub(super) struct Tile<T> {
 ///
 /// # Safety
 ///
-/// The panels can be read and the output written as [`Tile`] says, for as many rows as the function is for, nothing else
+/// The panels can be read and the output written as [`GemmTile`] says, for as many rows as the function is for, nothing else
 /// touches the output meanwhile, and the processor has the instruction set of the table the function is from.
-pub(super) type MicroKernel<T> = unsafe fn(&Tile<T>);
+pub(super) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
 
 /// Computes the sum of the products of so many elements that lie side by side. It is told whether the right ones come from
 /// memory, where more of them lie behind.
@@ -55,78 +55,78 @@ pub(super) type MicroKernel<T> = unsafe fn(&Tile<T>);
 /// # Safety
 ///
 /// Both sides have so many elements, and the processor has the instruction set of the table the function is from.
-pub(super) type Dot<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
+pub(super) type DotKernel<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
 
 /// The micro-kernels of one type for one instruction set.
-pub(super) struct Kernels<T: 'static> {
+pub(super) struct GemmMicroKernels<T: 'static> {
     /// How many elements a vector has.
     vector: usize,
     /// The functions, by vectors and then by rows, each less one.
-    tiles: &'static [&'static [MicroKernel<T>]],
-    dot: Dot<T>,
+    tiles: &'static [&'static [GemmMicroKernel<T>]],
+    dot: DotKernel<T>,
 }
 
-impl<T> Kernels<T> {
+impl<T> GemmMicroKernels<T> {
     /// The most rows of a tile.
-    pub(super) fn rows(&self) -> usize {
+    pub(super) fn max_rows(&self) -> usize {
         self.tiles[0].len()
     }
 
     /// The most columns of a tile.
-    pub(super) fn columns(&self) -> usize {
+    pub(super) fn max_columns(&self) -> usize {
         self.tiles.len() * self.vector
     }
 
     /// How many elements a vector has: whole vectors of the right panel are read.
-    pub(super) fn vector(&self) -> usize {
+    pub(super) fn vector_lanes(&self) -> usize {
         self.vector
     }
 
     /// The function for sums of products of elements that lie side by side.
-    pub(super) fn dot(&self) -> Dot<T> {
+    pub(super) fn dot_kernel(&self) -> DotKernel<T> {
         self.dot
     }
 
     /// The function for so many rows and columns.
-    pub(super) fn tile(&self, rows: usize, columns: usize) -> MicroKernel<T> {
+    pub(super) fn micro_kernel(&self, rows: usize, columns: usize) -> GemmMicroKernel<T> {
         self.tiles[columns.div_ceil(self.vector) - 1][rows - 1]
     }
 }
 
 /// A type that products are computed in. Integers wrap around.
-pub(crate) trait Number: Element + Default + PartialEq + Convert<Self> {
+pub(crate) trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
     /// `self + left * right`, rounded once where that costs nothing.
-    fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
+    fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
 
     /// `self + other`.
-    fn plus(self, other: Self) -> Self;
+    fn add_element(self, other: Self) -> Self;
 
     /// The micro-kernels for an instruction set, which the machine must have.
     #[expect(private_interfaces, reason = "the trait is for this crate, the table for this module")]
-    fn kernels(isa: Isa) -> &'static Kernels<Self>;
+    fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
 }
 
 macro_rules! floats {
     ($($float:ident)*) => {
-        $(impl Number for $float {
+        $(impl GemmElement for $float {
             #[inline(always)]
-            fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
                 if FUSED { left.mul_add(right, self) } else { self + left * right }
             }
 
             #[inline(always)]
-            fn plus(self, other: Self) -> Self {
+            fn add_element(self, other: Self) -> Self {
                 self + other
             }
 
             #[expect(private_interfaces, reason = "as in the trait")]
-            fn kernels(isa: Isa) -> &'static Kernels<Self> {
+            fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
                     #[cfg(x86_vectors)]
-                    Isa::Avx512 | Isa::Amx => &avx512::$float::KERNELS,
+                    Isa::Avx512 | Isa::Amx => &avx512::$float::MICRO_KERNELS,
                     #[cfg(x86_vectors)]
-                    Isa::Avx2 => &avx2::$float::KERNELS,
-                    _ => portable::baseline(),
+                    Isa::Avx2 => &avx2::$float::MICRO_KERNELS,
+                    _ => portable::baseline_kernels(),
                 }
             }
         })*
@@ -135,20 +135,20 @@ macro_rules! floats {
 
 macro_rules! integers {
     ($($integer:ty)*) => {
-        $(impl Number for $integer {
+        $(impl GemmElement for $integer {
             #[inline(always)]
-            fn plus_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
                 self.wrapping_add(left.wrapping_mul(right))
             }
 
             #[inline(always)]
-            fn plus(self, other: Self) -> Self {
+            fn add_element(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
 
             #[expect(private_interfaces, reason = "as in the trait")]
-            fn kernels(isa: Isa) -> &'static Kernels<Self> {
-                portable::best(isa)
+            fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
+                portable::best_kernels(isa)
             }
         })*
     };

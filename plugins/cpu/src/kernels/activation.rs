@@ -1,14 +1,14 @@
 //! Activations that kernels apply to their results while these are in registers or in the cache, named by the attributes
 //! `activation` and `activation_parameters` of the ops of the domain `oarlock`.
 
-use oarlock_sdk::{Call, Error, Result};
+use oarlock_sdk::{KernelCall, PluginError, Result};
 
 use super::elementwise::math;
-use crate::isa::{Isa, Target, Vectorized};
+use crate::isa::{Isa, SimdTarget, SimdTask};
 
 /// A function that is applied to each element of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Activation {
+pub(crate) enum FusedActivation {
     /// Cuts off at a lower and at an upper bound, which may be infinite: no activation, `Relu` and `Clip`.
     Bounds([f32; 2]),
     /// x below 0 times this slope.
@@ -29,14 +29,14 @@ pub(crate) enum Activation {
     GeluTanh,
 }
 
-impl Activation {
+impl FusedActivation {
     /// Leaves elements as they are.
     pub(crate) const NONE: Self = Self::Bounds([f32::NEG_INFINITY, f32::INFINITY]);
 
     /// The activation that the attributes of a call name.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
-        let name = call.string("activation")?.unwrap_or("");
-        Self::new(name, call.floats("activation_parameters")?.unwrap_or(&[]))
+    pub(crate) fn from_attributes(call: &KernelCall<'_>) -> Result<Self> {
+        let name = call.string_attribute("activation")?.unwrap_or("");
+        Self::new(name, call.floats_attribute("activation_parameters")?.unwrap_or(&[]))
     }
 
     fn new(name: &str, parameters: &[f64]) -> Result<Self> {
@@ -57,7 +57,7 @@ impl Activation {
             ("Gelu", _) => (Self::Gelu, 0),
             ("GeluTanh", _) => (Self::GeluTanh, 0),
             _ => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `activation` to be empty, `Relu`, `Clip`, `LeakyRelu`, `HardSigmoid`, `HardSwish`, \
                      `Sigmoid`, `Silu`, `Tanh`, `Gelu` or `GeluTanh`, found `{name}`"
                 )));
@@ -79,58 +79,62 @@ impl Activation {
 
     /// The least and the greatest result, when to cut off there is all there is to do: first below, then above, and what is
     /// no number stays so.
-    pub(crate) fn bounds(&self) -> Option<[f32; 2]> {
+    pub(crate) fn clip_bounds(&self) -> Option<[f32; 2]> {
         if let Self::Bounds(bounds) = self { Some(*bounds) } else { None }
     }
 
     /// Applies it to elements that lie side by side.
-    pub(crate) fn apply(&self, isa: Isa, elements: &mut [f32]) {
-        isa.vectorize(Application { activation: *self, elements });
+    pub(crate) fn apply_with_isa(&self, isa: Isa, elements: &mut [f32]) {
+        isa.vectorize(ActivationTask { activation: *self, elements });
     }
 
     /// The same within code that is compiled for an instruction set.
     #[inline(always)]
-    pub(crate) fn apply_within<T: Target>(&self, elements: &mut [f32]) {
+    pub(crate) fn apply_on_target<T: SimdTarget>(&self, elements: &mut [f32]) {
         match *self {
             Self::Bounds([low, high]) => {
                 if !self.is_none() {
-                    each(elements, |x| math::bounded(x, low, high));
+                    map_in_place(elements, |x| math::clamp_keeping_nan(x, low, high));
                 }
             }
-            Self::LeakyRelu { alpha } => each(elements, |x| if x < 0.0 { alpha * x } else { x }),
+            Self::LeakyRelu { alpha } => map_in_place(elements, |x| if x < 0.0 { alpha * x } else { x }),
             Self::HardSigmoid { alpha, beta } => {
-                each(elements, |x| math::bounded(math::Float::times_plus::<T>(alpha, x, beta), 0.0, 1.0));
+                map_in_place(elements, |x| {
+                    math::clamp_keeping_nan(math::MathFloat::multiply_add::<T>(alpha, x, beta), 0.0, 1.0)
+                });
             }
-            Self::HardSwish => each(elements, |x| x * math::bounded(x / 6.0 + 0.5, 0.0, 1.0)),
-            Self::Sigmoid => each(elements, math::sigmoid::<T, f32>),
-            Self::Silu => each(elements, |x| x * math::sigmoid::<T, f32>(x)),
-            Self::Tanh => each(elements, math::tanh::<T, f32>),
-            Self::Gelu => each(elements, gelu::<T>),
-            Self::GeluTanh => each(elements, math::gelu_tanh::<T, f32>),
+            Self::HardSwish => {
+                map_in_place(elements, |x| x * math::clamp_keeping_nan(x / 6.0 + 0.5, 0.0, 1.0));
+            }
+            Self::Sigmoid => map_in_place(elements, math::sigmoid::<T, f32>),
+            Self::Silu => map_in_place(elements, |x| x * math::sigmoid::<T, f32>(x)),
+            Self::Tanh => map_in_place(elements, math::tanh::<T, f32>),
+            Self::Gelu => map_in_place(elements, fast_gelu::<T>),
+            Self::GeluTanh => map_in_place(elements, math::gelu_tanh::<T, f32>),
         }
     }
 }
 
 /// An activation and what it is applied to.
-struct Application<'a> {
-    activation: Activation,
+struct ActivationTask<'a> {
+    activation: FusedActivation,
     elements: &'a mut [f32],
 }
 
-impl Vectorized for Application<'_> {
+impl SimdTask for ActivationTask<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
-        self.activation.apply_within::<T>(self.elements);
+    fn run_on_target<T: SimdTarget>(self) {
+        self.activation.apply_on_target::<T>(self.elements);
     }
 }
 
 /// From here on the distribution function of the normal distribution differs from 1 by less than any result can show.
-const NORMAL_END: f32 = 6.36;
+const NORMAL_TAIL_END: f32 = 6.36;
 
-/// log(erfc(x / √2) · exp(x² / 2)) / x from 0 to [`NORMAL_END`].
-const NORMAL: [f32; 11] = [
+/// log(erfc(x / √2) · exp(x² / 2)) / x from 0 to [`NORMAL_TAIL_END`].
+const NORMAL_TAIL_COEFFICIENTS: [f32; 11] = [
     -0.797886,
     0.1817039,
     -0.03637933,
@@ -147,19 +151,20 @@ const NORMAL: [f32; 11] = [
 /// x · Φ(x) within 3 ULP above 0 and 1e-6 of the result below. In contrast to [`math::gelu`] the tail of Φ is one polynomial and
 /// one power, which is half the work.
 #[inline(always)]
-fn gelu<T: Target>(x: f32) -> f32 {
+fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let size = x.abs();
-    let near = if size > NORMAL_END { NORMAL_END } else { size };
-    let [others @ .., last] = NORMAL;
-    let times_plus = |sum, coefficient| math::Float::times_plus::<T>(sum, near, coefficient);
+    let near = if size > NORMAL_TAIL_END { NORMAL_TAIL_END } else { size };
+    let [others @ .., last] = NORMAL_TAIL_COEFFICIENTS;
+    let times_plus = |sum, coefficient| math::MathFloat::multiply_add::<T>(sum, near, coefficient);
     let slope = others.into_iter().rev().fold(last, times_plus);
-    let tail = 0.5 * math::exp_of_negative::<T, f32>(near * math::Float::times_plus::<T>(near, -0.5, slope));
-    let tail = if size > NORMAL_END { 0.0 } else { tail };
+    let tail =
+        0.5 * math::exp_of_negative::<T, f32>(near * math::MathFloat::multiply_add::<T>(near, -0.5, slope));
+    let tail = if size > NORMAL_TAIL_END { 0.0 } else { tail };
     x * if x > 0.0 { 1.0 - tail } else { tail }
 }
 
 #[inline(always)]
-fn each(elements: &mut [f32], function: impl Fn(f32) -> f32) {
+fn map_in_place(elements: &mut [f32], function: impl Fn(f32) -> f32) {
     for element in elements {
         *element = function(*element);
     }
@@ -169,25 +174,25 @@ fn each(elements: &mut [f32], function: impl Fn(f32) -> f32) {
 mod tests {
     use super::*;
 
-    fn applied(activation: Activation, isa: Isa) -> Vec<f32> {
+    fn apply_activation(activation: FusedActivation, isa: Isa) -> Vec<f32> {
         let mut elements: Vec<f32> = (-40..=40).map(|index| index as f32 * 0.25).collect();
-        activation.apply(isa, &mut elements);
+        activation.apply_with_isa(isa, &mut elements);
         elements
     }
 
     #[test]
     fn each_activation_is_its_function_on_every_instruction_set() {
-        type Function = fn(f64) -> f64;
+        type ReferenceFunction = fn(f64) -> f64;
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-        let normal: Function = |x| {
+        let normal: ReferenceFunction = |x| {
             // The integral of the density, in steps that are far smaller than the tolerance needs.
             let steps = 4000;
             let width = (x + 12.0) / f64::from(steps);
             let density = |t: f64| (-0.5 * t * t).exp() / (2.0 * std::f64::consts::PI).sqrt();
             (0..steps).map(|step| density((f64::from(step) + 0.5) * width - 12.0) * width).sum()
         };
-        type Case<'a> = (&'a str, &'a [f64], &'a dyn Fn(f64) -> f64);
-        let cases: [Case<'_>; 11] = [
+        type ActivationCase<'a> = (&'a str, &'a [f64], &'a dyn Fn(f64) -> f64);
+        let cases: [ActivationCase<'_>; 11] = [
             ("", &[], &|x| x),
             ("Relu", &[], &|x| x.max(0.0)),
             ("Clip", &[-1.5, 6.0], &|x| x.clamp(-1.5, 6.0)),
@@ -203,9 +208,9 @@ mod tests {
             }),
         ];
         for (name, parameters, function) in cases {
-            let activation = Activation::new(name, parameters).unwrap();
-            for isa in Isa::available() {
-                for (index, found) in applied(activation, isa).into_iter().enumerate() {
+            let activation = FusedActivation::new(name, parameters).unwrap();
+            for isa in Isa::available_levels() {
+                for (index, found) in apply_activation(activation, isa).into_iter().enumerate() {
                     let expected = function((index as f64 - 40.0) * 0.25);
                     let is_close = (f64::from(found) - expected).abs() <= 3e-6 * (1.0 + expected.abs());
                     assert!(is_close, "{name} with {isa}: expected {expected}, found {found}");
@@ -218,14 +223,14 @@ mod tests {
     fn what_is_no_number_stays_so() {
         for (name, parameters) in [("Relu", &[][..]), ("Clip", &[0.0, 6.0]), ("Gelu", &[]), ("Silu", &[])] {
             let mut elements = [f32::NAN; 3];
-            Activation::new(name, parameters).unwrap().apply(Isa::best(), &mut elements);
+            FusedActivation::new(name, parameters).unwrap().apply_with_isa(Isa::best_level(), &mut elements);
             assert!(elements.iter().all(|element| element.is_nan()), "{name}");
         }
     }
 
     #[test]
     fn only_what_cuts_off_has_bounds() {
-        let bounds = |name, parameters: &[f64]| Activation::new(name, parameters).unwrap().bounds();
+        let bounds = |name, parameters: &[f64]| FusedActivation::new(name, parameters).unwrap().clip_bounds();
         assert_eq!(bounds("", &[]), Some([f32::NEG_INFINITY, f32::INFINITY]));
         assert_eq!(bounds("Relu", &[]), Some([0.0, f32::INFINITY]));
         assert_eq!(bounds("Clip", &[0.0, 6.0]), Some([0.0, 6.0]));
@@ -235,7 +240,7 @@ mod tests {
     #[test]
     fn unknown_names_and_missing_parameters_are_refused() {
         let message =
-            |name, parameters: &[f64]| format!("{:?}", Activation::new(name, parameters).unwrap_err());
+            |name, parameters: &[f64]| format!("{:?}", FusedActivation::new(name, parameters).unwrap_err());
         assert!(message("Rleu", &[]).contains("found `Rleu`"));
         assert!(message("Clip", &[1.0]).contains("expected 2 numbers in `activation_parameters`"));
         assert!(message("Relu", &[1.0]).contains("expected 0 numbers"));

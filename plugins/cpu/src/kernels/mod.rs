@@ -4,10 +4,9 @@ mod activation;
 mod attention;
 mod attributes;
 mod channels_last;
-mod classic;
 mod conv;
 mod elementwise;
-mod linear;
+mod linear_algebra;
 mod matmul;
 mod movement;
 mod normalize;
@@ -22,6 +21,7 @@ mod rows;
 mod signal;
 mod spatial;
 mod text;
+mod traditional_ml;
 mod training;
 
 use oarlock_sdk::Kernel;
@@ -29,27 +29,27 @@ use oarlock_sdk::Kernel;
 use crate::device::Cpu;
 
 /// Every kernel of the device.
-pub(crate) fn all() -> Vec<Kernel<Cpu>> {
+pub(crate) fn all_kernels() -> Vec<Kernel<Cpu>> {
     let families: &[fn() -> Vec<Kernel<Cpu>>] = &[
-        movement::kernels,
-        elementwise::kernels,
-        reduce::kernels,
-        normalize::kernels,
-        order::kernels,
-        random::kernels,
-        recurrent::kernels,
-        signal::kernels,
-        spatial::kernels,
-        classic::kernels,
-        text::kernels,
-        training::kernels,
-        linear::kernels,
-        matmul::kernels,
-        attention::kernels,
-        conv::kernels,
-        pool::kernels,
-        channels_last::kernels,
-        quantized::kernels,
+        movement::movement_kernels,
+        elementwise::elementwise_kernels,
+        reduce::reduce_kernels,
+        normalize::normalize_kernels,
+        order::order_kernels,
+        random::random_kernels,
+        recurrent::recurrent_kernels,
+        signal::signal_kernels,
+        spatial::spatial_kernels,
+        traditional_ml::traditional_ml_kernels,
+        text::text_kernels,
+        training::training_kernels,
+        linear_algebra::linear_algebra_kernels,
+        matmul::matmul_kernels,
+        attention::attention_kernels,
+        conv::conv_kernels,
+        pool::pool_kernels,
+        channels_last::channels_last_kernels,
+        quantized::quantized_kernels,
     ];
-    families.iter().flat_map(|kernels| kernels()).collect()
+    families.iter().flat_map(|family| family()).collect()
 }

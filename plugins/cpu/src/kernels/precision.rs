@@ -1,23 +1,23 @@
 //! How precisely products are computed, as the attribute `precision` of ops of the domain `oarlock` says.
 
-use oarlock_sdk::{Call, Error, Result};
+use oarlock_sdk::{KernelCall, PluginError, Result};
 
 /// What the factors of products are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Precision {
+pub(crate) enum ProductPrecision {
     /// Numbers as they are.
     F32,
     /// Numbers rounded to bf16; sums are numbers of f32 all the same.
     Bf16,
 }
 
-impl Precision {
+impl ProductPrecision {
     /// What a call asks for.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
-        match call.string("precision")?.unwrap_or("") {
+    pub(crate) fn from_attribute(call: &KernelCall<'_>) -> Result<Self> {
+        match call.string_attribute("precision")?.unwrap_or("") {
             "" => Ok(Self::F32),
             "bf16" => Ok(Self::Bf16),
-            other => Err(Error::invalid_argument(format!(
+            other => Err(PluginError::invalid_argument(format!(
                 "expected `precision` to be empty or `bf16`, found `{other}`"
             ))),
         }

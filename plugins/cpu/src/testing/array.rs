@@ -5,22 +5,22 @@ use oarlock_sdk::{Dtype, Element, Memory, abi};
 /// Memory at the alignment of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-struct Line([u8; LINE]);
+struct GuardLine([u8; LINE_BYTES]);
 
-const LINE: usize = 64;
+const LINE_BYTES: usize = 64;
 /// What stands in guards, and in outputs until the kernel writes them.
-const GUARD: Line = Line([0xA5; LINE]);
+const GUARD: GuardLine = GuardLine([0xA5; LINE_BYTES]);
 
 /// Bytes with guards.
 #[derive(Clone, Debug)]
-pub(super) struct Storage {
-    lines: Vec<Line>,
+pub(super) struct GuardedStorage {
+    lines: Vec<GuardLine>,
     size: usize,
 }
 
-impl Storage {
+impl GuardedStorage {
     pub(super) fn new(size: usize) -> Self {
-        Self { lines: vec![GUARD; size.div_ceil(LINE) + 2], size }
+        Self { lines: vec![GUARD; size.div_ceil(LINE_BYTES) + 2], size }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -31,13 +31,13 @@ impl Storage {
         self.lines[1..].as_mut_ptr() as u64
     }
 
-    fn all(&self) -> &[u8] {
+    fn all_bytes(&self) -> &[u8] {
         // SAFETY: a line is as many bytes without gaps, each of which was written.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE) }
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE_BYTES) }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.all()[LINE..LINE + self.size]
+        &self.all_bytes()[LINE_BYTES..LINE_BYTES + self.size]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
@@ -48,34 +48,34 @@ impl Storage {
 
     /// Whether nothing was written outside of the bytes.
     pub(super) fn is_guarded(&self) -> bool {
-        let (before, rest) = self.all().split_at(LINE);
+        let (before, rest) = self.all_bytes().split_at(LINE_BYTES);
         before.iter().chain(&rest[self.size..]).all(|byte| *byte == GUARD.0[0])
     }
 }
 
 /// An operand: dtype, shape, strides in elements (none for a contiguous one) and bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Array {
+pub(crate) struct TestArray {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
     pub(crate) strides: Vec<i64>,
     /// Where the first element lies, in bytes.
     start: usize,
-    storage: Storage,
+    storage: GuardedStorage,
     /// Whether kernels are told that the bytes never change.
     is_constant: bool,
 }
 
-impl Array {
+impl TestArray {
     /// An array of these values, in the order of a contiguous tensor.
-    pub(crate) fn of<T: Element>(dims: &[i64], values: &[T]) -> Self {
+    pub(crate) fn from_values<T: Element>(dims: &[i64], values: &[T]) -> Self {
         // SAFETY: elements are plain values without gaps.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-        Self::of_bytes(T::DTYPE, dims, bytes)
+        Self::from_bytes(T::DTYPE, dims, bytes)
     }
 
     /// An array of a dtype that has no Rust type.
-    pub(crate) fn of_bytes(dtype: Dtype, dims: &[i64], bytes: &[u8]) -> Self {
+    pub(crate) fn from_bytes(dtype: Dtype, dims: &[i64], bytes: &[u8]) -> Self {
         let mut array = Self::blank(dtype, dims);
         assert_eq!(array.storage.size, bytes.len(), "as many bytes as {dims:?} needs");
         array.storage.bytes_mut().copy_from_slice(bytes);
@@ -85,25 +85,25 @@ impl Array {
     /// An array that nothing was written to yet.
     pub(crate) fn blank(dtype: Dtype, dims: &[i64]) -> Self {
         let count: i64 = dims.iter().product();
-        let bits = count as usize * bits_of(dtype);
+        let bits = count as usize * dtype_bits(dtype);
         Self {
             dtype,
             dims: dims.to_vec(),
             strides: Vec::new(),
             start: 0,
-            storage: Storage::new(bits.div_ceil(8)),
+            storage: GuardedStorage::new(bits.div_ceil(8)),
             is_constant: false,
         }
     }
 
     /// The same array as a constant.
-    pub(crate) fn constant(self) -> Self {
+    pub(crate) fn into_constant(self) -> Self {
         Self { is_constant: true, ..self }
     }
 
     /// Another view of the same values: with strides, from the element at `offset` on.
-    pub(crate) fn strided(&self, dims: &[i64], strides: &[i64], offset: usize) -> Self {
-        let start = offset * bits_of(self.dtype) / 8;
+    pub(crate) fn with_strides(&self, dims: &[i64], strides: &[i64], offset: usize) -> Self {
+        let start = offset * dtype_bits(self.dtype) / 8;
         Self { dims: dims.to_vec(), strides: strides.to_vec(), start, ..self.clone() }
     }
 
@@ -129,7 +129,7 @@ impl Array {
         self.storage.is_guarded()
     }
 
-    pub(super) fn has_bytes_of(&self, other: &Self) -> bool {
+    pub(super) fn has_same_bytes(&self, other: &Self) -> bool {
         self.storage.lines == other.storage.lines
     }
 
@@ -157,7 +157,7 @@ impl Array {
     }
 }
 
-fn bits_of(dtype: Dtype) -> usize {
+fn dtype_bits(dtype: Dtype) -> usize {
     match dtype {
         Dtype::I2 | Dtype::U2 => 2,
         Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => 4,

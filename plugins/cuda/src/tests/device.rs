@@ -2,31 +2,31 @@
 
 use std::io::Write;
 
-use oarlock_portable::Gpus;
-use oarlock_portable::testing::{check_driver, devices};
-use oarlock_sdk::{Core, Dtype, Error, Stream};
+use oarlock_portable::GpuDevices;
+use oarlock_portable::testing::{check_driver, driver_devices};
+use oarlock_sdk::{Core, Dtype, PluginError, Stream};
 
-use crate::blas::{Multiplication, Operands, WORKSPACE};
-use crate::gpu::Cuda;
-use crate::product::Product;
+use crate::cublas::{CublasMatmul, MatmulAddresses, WORKSPACE_SIZE};
+use crate::gpu::CudaGpu;
+use crate::matmul_shape::MatmulShape;
 
 /// The devices, or none.
-fn cuda(test: &str) -> Option<Gpus<Cuda>> {
+fn cuda_devices(test: &str) -> Option<GpuDevices<CudaGpu>> {
     // Written past the capture of the test harness.
-    let skip = |reason: &Error| writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
-    devices().inspect_err(skip).ok()
+    let skip = |reason: &PluginError| writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
+    driver_devices().inspect_err(skip).ok()
 }
 
 #[test]
 fn the_driver_keeps_what_the_shared_devices_count_on() {
-    if cuda("the driver").is_some() {
-        check_driver::<Cuda>().unwrap();
+    if cuda_devices("the driver").is_some() {
+        check_driver::<CudaGpu>().unwrap();
     }
 }
 
 #[test]
 fn no_context_is_left_current_on_the_thread_of_a_call() {
-    let Some(cuda) = cuda("contexts") else { return };
+    let Some(cuda) = cuda_devices("contexts") else { return };
     let block = cuda.memory_allocate(0, 1028).unwrap();
     assert_eq!(cudarc::driver::result::ctx::get_current().unwrap(), None);
     cuda.memory_deallocate(0, block, 1028).unwrap();
@@ -34,9 +34,9 @@ fn no_context_is_left_current_on_the_thread_of_a_call() {
 
 #[test]
 fn cublaslt_multiplies_as_numbers_are_written_down() {
-    let Some(cuda) = cuda("cuBLASLt") else { return };
-    let session = cuda.session(0).unwrap();
-    let blas = match session.gpu().blas() {
+    let Some(cuda) = cuda_devices("cuBLASLt") else { return };
+    let session = cuda.device_session(0).unwrap();
+    let blas = match session.driver_gpu().cublas_handle() {
         Ok(blas) => blas,
         Err(reason) => return writeln!(std::io::stderr(), "SKIPPED cuBLASLt: {reason}").unwrap(),
     };
@@ -45,19 +45,21 @@ fn cublaslt_multiplies_as_numbers_are_written_down() {
         let bytes: Vec<u8> = [0.].iter().chain(values).flat_map(|value| value.to_ne_bytes()).collect();
         let block = cuda.memory_allocate(0, bytes.len() as u64).unwrap();
         cuda.memory_copy_h2d(0, block, 0, &bytes).unwrap();
-        (block, session.block(block, 0, bytes.len() as u64).unwrap().0 + 4)
+        (block, session.block_with_size(block, 0, bytes.len() as u64).unwrap().0 + 4)
     };
     // Two matrices of 2 × 3 times one of 3 × 2.
     let (a, b) = ([1., 2., 3., 4., 5., 6., 0., 1., 0., 1., 0., 2.], [1., 2., 3., 4., 5., 6.]);
     let ((_, a), (_, b), (block, y)) = (upload(&a), upload(&b), upload(&[0.; 8]));
-    let product = Product::new(Dtype::F32, &[2, 2, 3], &[3, 2], &[2, 2, 2]).unwrap();
-    let multiplication = Multiplication::new(&product).unwrap();
-    let workspace = cuda.memory_allocate(0, WORKSPACE).unwrap();
-    let workspace = (session.block(workspace, 0, WORKSPACE).unwrap().0, WORKSPACE);
-    let operands = Operands { a, b, y, workspace };
-    let queue = session.queue(Stream(0)).unwrap();
+    let product = MatmulShape::new(Dtype::F32, &[2, 2, 3], &[3, 2], &[2, 2, 2]).unwrap();
+    let multiplication = CublasMatmul::new(&product).unwrap();
+    let workspace = cuda.memory_allocate(0, WORKSPACE_SIZE).unwrap();
+    let workspace = (session.block_with_size(workspace, 0, WORKSPACE_SIZE).unwrap().0, WORKSPACE_SIZE);
+    let operands = MatmulAddresses { a, b, y, workspace };
+    let queue = session.stream_queue(Stream(0)).unwrap();
     for _ in 0..2 {
-        queue.run(|_, stream| multiplication.enqueue(blas, &operands, stream.cast())).unwrap();
+        queue
+            .enqueue_library_work(|_, stream| multiplication.enqueue_matmul(blas, &operands, stream.cast()))
+            .unwrap();
         let mut bytes = [0; 32];
         cuda.memory_copy_d2h(0, &mut bytes, block, 4).unwrap();
         let found: Vec<f32> =

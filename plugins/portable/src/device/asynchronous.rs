@@ -6,71 +6,71 @@
 
 use oarlock_sdk::{Async, Core, Event, HostPointer, Memory, Result, Stream, StreamReached, slots};
 
-use super::Gpus;
-use crate::gpu::{Event as _, Gpu, Queue as _};
+use super::GpuDevices;
+use crate::gpu::{Gpu, GpuEvent as _, GpuQueue as _};
 
 #[slots]
-impl<G: Gpu> Async for Gpus<G> {
+impl<G: Gpu> Async for GpuDevices<G> {
     fn stream_create(&self, device: u32, priority: i32) -> Result<Stream> {
-        self.session(device)?.add_stream(self.new_handle(), priority)
+        self.device_session(device)?.add_stream(self.new_handle(), priority)
     }
 
     fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
-        self.session(device)?.end_stream(queue)
+        self.device_session(device)?.destroy_stream(queue)
     }
 
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
-        Ok(self.session(device)?.is_done(queue)?.into())
+        Ok(self.device_session(device)?.is_stream_done(queue)?.into())
     }
 
     fn stream_synchronize(&self, device: u32, queue: Stream) -> Result<()> {
-        self.session(device)?.synchronize(queue)
+        self.device_session(device)?.synchronize_stream(queue)
     }
 
     fn stream_add_callback(&self, device: u32, queue: Stream, reached: StreamReached) -> Result<()> {
-        let stream = self.session(device)?.queue(queue)?;
-        stream.call_back(self.callbacks.reached(self.host, device, queue, reached)?)
+        let stream = self.device_session(device)?.stream_queue(queue)?;
+        stream.enqueue_callback(self.callbacks.create_callback(self.host, device, queue, reached)?)
     }
 
     fn stream_wait_event(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        let session = self.session(device)?;
-        let (queue, point) = (session.queue(queue)?, session.points.get(point.0)?);
-        point.recorded().map_or(Ok(()), |event| queue.wait_for(event))
+        let session = self.device_session(device)?;
+        let (queue, point) = (session.stream_queue(queue)?, session.points.get(point.0)?);
+        point.recorded_event().map_or(Ok(()), |event| queue.wait_for_event(event))
     }
 
     fn event_create(&self, device: u32) -> Result<Event> {
-        self.session(device)?.add_event(self.new_handle())
+        self.device_session(device)?.add_event(self.new_handle())
     }
 
     fn event_destroy(&self, device: u32, point: Event) -> Result<()> {
-        self.session(device)?.points.remove(point.0).map(drop)
+        self.device_session(device)?.points.remove_entry(point.0).map(drop)
     }
 
     fn event_record(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        let session = self.session(device)?;
-        session.record(queue, &*session.points.get(point.0)?)
+        let session = self.device_session(device)?;
+        session.record_event(queue, &*session.points.get(point.0)?)
     }
 
     fn event_query(&self, device: u32, point: Event) -> Result<u32> {
-        let session = self.session(device)?;
+        let session = self.device_session(device)?;
         let point = session.points.get(point.0)?;
-        let has_happened = point.recorded().map_or(Ok(true), |event| event.has_happened())?;
+        let has_happened = point.recorded_event().map_or(Ok(true), |event| event.has_happened())?;
         if has_happened {
-            session.tell(point.seen().as_ref())?;
+            session.report_faults(point.fault_checkpoint().as_ref())?;
         }
         Ok(has_happened.into())
     }
 
     fn event_synchronize(&self, device: u32, point: Event) -> Result<()> {
-        let session = self.session(device)?;
+        let session = self.device_session(device)?;
         let point = session.points.get(point.0)?;
-        point.recorded().map_or(Ok(()), |event| event.wait())?;
-        session.tell(point.seen().as_ref())
+        point.recorded_event().map_or(Ok(()), |event| event.wait_until_happened())?;
+        session.report_faults(point.fault_checkpoint().as_ref())
     }
 
     fn event_elapsed(&self, device: u32, start: Event, end: Event) -> Result<u64> {
-        let session = self.session(device)?;
-        session.points.get(end.0)?.since(&*session.points.get(start.0)?)
+        let session = self.device_session(device)?;
+        session.points.get(end.0)?.elapsed_since(&*session.points.get(start.0)?)
     }
 
     fn memory_copy_h2d_async(
@@ -82,9 +82,9 @@ impl<G: Gpu> Async for Gpus<G> {
         source: HostPointer,
         size: u64,
     ) -> Result<()> {
-        let source = source.address().cast_const().cast();
+        let source = source.as_ptr().cast_const().cast();
         // SAFETY: the host keeps what it names until the stream is past it.
-        unsafe { self.write((device, queue), (target, target_offset), source, size) }
+        unsafe { self.write_memory((device, queue), (target, target_offset), source, size) }
     }
 
     fn memory_copy_d2h_async(
@@ -97,7 +97,7 @@ impl<G: Gpu> Async for Gpus<G> {
         size: u64,
     ) -> Result<()> {
         // SAFETY: as above.
-        unsafe { self.read((device, queue), target.address().cast(), (source, source_offset), size) }
+        unsafe { self.read_memory((device, queue), target.as_ptr().cast(), (source, source_offset), size) }
     }
 
     fn memory_copy_d2d_async(
@@ -110,7 +110,7 @@ impl<G: Gpu> Async for Gpus<G> {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        self.copy((device, queue), (target, target_offset), (source, source_offset), size)
+        self.copy_memory((device, queue), (target, target_offset), (source, source_offset), size)
     }
 
     fn memory_copy_p2p_async(
@@ -125,7 +125,7 @@ impl<G: Gpu> Async for Gpus<G> {
         size: u64,
     ) -> Result<()> {
         let target = (target_device, target, target_offset);
-        self.copy_across((source_device, queue), target, (source, source_offset), size)
+        self.copy_to_device((source_device, queue), target, (source, source_offset), size)
     }
 
     fn memory_set_async(
@@ -137,15 +137,17 @@ impl<G: Gpu> Async for Gpus<G> {
         byte: u8,
         size: u64,
     ) -> Result<()> {
-        self.fill((device, queue), (target, target_offset), byte, size)
+        self.fill_memory((device, queue), (target, target_offset), byte, size)
     }
     fn memory_allocate_async(&self, device: u32, queue: Stream, size: u64) -> Result<Memory> {
-        self.session(device)?.queue(queue)?;
+        self.device_session(device)?.stream_queue(queue)?;
         self.memory_allocate(device, size)
     }
 
     fn memory_deallocate_async(&self, device: u32, queue: Stream, block: Memory, size: u64) -> Result<()> {
-        let session = self.session(device)?;
-        session.queue(queue)?.free(session.gpu(), session.blocks.remove(block, size)?)
+        let session = self.device_session(device)?;
+        session
+            .stream_queue(queue)?
+            .free_after_work(session.driver_gpu(), session.blocks.remove_block(block, size)?)
     }
 }

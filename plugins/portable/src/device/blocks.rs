@@ -3,101 +3,101 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use oarlock_sdk::{Error, Memory, Result};
+use oarlock_sdk::{Memory, PluginError, Result};
 
 /// The blocks of one device.
-pub(super) struct Blocks<B>(RwLock<Table<B>>);
+pub(super) struct BlockTable<B>(RwLock<BlockEntries<B>>);
 
-struct Table<B> {
+struct BlockEntries<B> {
     /// Each with its size.
     blocks: HashMap<u64, (B, u64)>,
     taken: u64,
 }
 
 // Written out, since a derived one would ask for a `B` that has a default too.
-impl<B> Default for Table<B> {
+impl<B> Default for BlockEntries<B> {
     fn default() -> Self {
         Self { blocks: HashMap::new(), taken: 0 }
     }
 }
 
-impl<B: Clone> Blocks<B> {
+impl<B: Clone> BlockTable<B> {
     pub(super) fn new() -> Self {
         Self(RwLock::default())
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table<B>> {
+    fn read_entries(&self) -> RwLockReadGuard<'_, BlockEntries<B>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table<B>> {
+    fn write_entries(&self) -> RwLockWriteGuard<'_, BlockEntries<B>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many bytes are taken.
-    pub(super) fn taken(&self) -> u64 {
-        self.read().taken
+    pub(super) fn allocated_bytes(&self) -> u64 {
+        self.read_entries().taken
     }
 
-    pub(super) fn insert(&self, handle: u64, block: B, size: u64) -> Memory {
-        let mut table = self.write();
+    pub(super) fn insert_block(&self, handle: u64, block: B, size: u64) -> Memory {
+        let mut table = self.write_entries();
         table.taken += size;
         table.blocks.insert(handle, (block, size));
         Memory(handle)
     }
 
     /// Forgets a block, which the caller then gives back.
-    pub(super) fn remove(&self, handle: Memory, size: u64) -> Result<B> {
-        let mut table = self.write();
-        let (_, expected) = table.blocks.get(&handle.0).ok_or_else(|| unknown(handle))?;
+    pub(super) fn remove_block(&self, handle: Memory, size: u64) -> Result<B> {
+        let mut table = self.write_entries();
+        let (_, expected) = table.blocks.get(&handle.0).ok_or_else(|| unknown_block(handle))?;
         if *expected != size {
-            return Err(Error::invalid_argument(format!(
+            return Err(PluginError::invalid_argument(format!(
                 "expected a block to be given back with its {expected} bytes, found {size}"
             ))
-            .rule("M-1"));
+            .with_rule("M-1"));
         }
-        let (block, _) = table.blocks.remove(&handle.0).ok_or_else(|| unknown(handle))?;
+        let (block, _) = table.blocks.remove(&handle.0).ok_or_else(|| unknown_block(handle))?;
         table.taken -= size;
         Ok(block)
     }
 
     /// Forgets all blocks, which the caller then gives back.
-    pub(super) fn take(&self) -> Vec<B> {
-        let table = std::mem::take(&mut *self.write());
+    pub(super) fn take_all_blocks(&self) -> Vec<B> {
+        let table = std::mem::take(&mut *self.write_entries());
         table.blocks.into_values().map(|(block, _)| block).collect()
     }
 
     /// The block, if the bytes from `begin` to before `end` lie in it.
-    pub(super) fn range(&self, handle: Memory, begin: u64, end: u64) -> Result<B> {
-        let table = self.read();
-        let (block, size) = table.blocks.get(&handle.0).ok_or_else(|| unknown(handle))?;
+    pub(super) fn block_range(&self, handle: Memory, begin: u64, end: u64) -> Result<B> {
+        let table = self.read_entries();
+        let (block, size) = table.blocks.get(&handle.0).ok_or_else(|| unknown_block(handle))?;
         if begin > end || end > *size {
-            return Err(Error::out_of_range(format!(
+            return Err(PluginError::out_of_range(format!(
                 "expected bytes inside a block of {size}, found {begin} to {end}"
             ))
-            .rule("M-2"));
+            .with_rule("M-2"));
         }
         Ok(block.clone())
     }
 
     /// The same for a range that is given by its size.
-    pub(super) fn sized(&self, handle: Memory, offset: u64, size: u64) -> Result<B> {
+    pub(super) fn block_with_size(&self, handle: Memory, offset: u64, size: u64) -> Result<B> {
         let end = offset.checked_add(size).ok_or_else(|| {
-            Error::out_of_range(format!(
+            PluginError::out_of_range(format!(
                 "expected a range inside a block, found {size} bytes from {offset} on"
             ))
-            .rule("M-2")
+            .with_rule("M-2")
         })?;
-        self.range(handle, offset, end)
+        self.block_range(handle, offset, end)
     }
 }
 
-fn unknown(handle: Memory) -> Error {
-    Error::not_found(format!(
+fn unknown_block(handle: Memory) -> PluginError {
+    PluginError::not_found(format!(
         "expected a block of this device that is not given back, found the handle {}",
         handle.0
     ))
-    .rule("M-1")
+    .with_rule("M-1")
 }
 
 #[cfg(test)]
@@ -108,22 +108,25 @@ mod tests {
 
     #[test]
     fn what_does_not_lie_in_a_block_is_refused() {
-        let blocks = Blocks::new();
-        let block = blocks.insert(7, 'a', 100);
-        assert_eq!(blocks.sized(block, 60, 40).unwrap(), 'a');
+        let blocks = BlockTable::new();
+        let block = blocks.insert_block(7, 'a', 100);
+        assert_eq!(blocks.block_with_size(block, 60, 40).unwrap(), 'a');
         let code = |result: Result<char>| result.unwrap_err().code();
-        assert_eq!(code(blocks.sized(block, 61, 40)), Code::OUT_OF_RANGE);
-        assert_eq!(code(blocks.sized(block, u64::MAX, 2)), Code::OUT_OF_RANGE);
-        assert_eq!(code(blocks.range(block, 2, 1)), Code::OUT_OF_RANGE);
-        assert_eq!(code(blocks.sized(Memory(8), 0, 1)), Code::NOT_FOUND);
+        assert_eq!(code(blocks.block_with_size(block, 61, 40)), Code::OUT_OF_RANGE);
+        assert_eq!(code(blocks.block_with_size(block, u64::MAX, 2)), Code::OUT_OF_RANGE);
+        assert_eq!(code(blocks.block_range(block, 2, 1)), Code::OUT_OF_RANGE);
+        assert_eq!(code(blocks.block_with_size(Memory(8), 0, 1)), Code::NOT_FOUND);
     }
 
     #[test]
     fn a_block_is_given_back_once_and_with_its_size() {
-        let blocks = Blocks::new();
-        let block = blocks.insert(7, 'a', 100);
-        assert_eq!(blocks.remove(block, 99).unwrap_err().code(), Code::INVALID_ARGUMENT);
-        assert_eq!((blocks.taken(), blocks.remove(block, 100).unwrap(), blocks.taken()), (100, 'a', 0));
-        assert_eq!(blocks.remove(block, 100).unwrap_err().code(), Code::NOT_FOUND);
+        let blocks = BlockTable::new();
+        let block = blocks.insert_block(7, 'a', 100);
+        assert_eq!(blocks.remove_block(block, 99).unwrap_err().code(), Code::INVALID_ARGUMENT);
+        assert_eq!(
+            (blocks.allocated_bytes(), blocks.remove_block(block, 100).unwrap(), blocks.allocated_bytes()),
+            (100, 'a', 0)
+        );
+        assert_eq!(blocks.remove_block(block, 100).unwrap_err().code(), Code::NOT_FOUND);
     }
 }

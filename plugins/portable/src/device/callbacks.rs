@@ -5,67 +5,70 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_sdk::{Error, Host, Result, Stream, StreamReached};
+use oarlock_sdk::{HostServices, PluginError, Result, Stream, StreamReached};
 
 /// The thread that calls functions of the host, from the first one on.
 #[derive(Default)]
-pub(super) struct Callbacks(Mutex<Option<Sender<Due>>>);
+pub(super) struct CallbackThread(Mutex<Option<Sender<PendingCallback>>>);
 
 /// A function to be called, and why it is told of a failure, if it is.
-struct Due {
-    host: Host,
+struct PendingCallback {
+    host: HostServices,
     device: u32,
     stream: Stream,
     function: StreamReached,
-    failure: Option<Error>,
+    failure: Option<PluginError>,
 }
 
-impl Due {
-    fn call(self) {
+impl PendingCallback {
+    fn invoke_callback(self) {
         match self.failure {
-            None => self.function.call(self.device, self.stream),
-            Some(error) => self.function.fail(&self.host, self.device, self.stream, &error),
+            None => self.function.notify(self.device, self.stream),
+            Some(error) => self.function.notify_failure(&self.host, self.device, self.stream, &error),
         }
     }
 }
 
 /// A function of the host that waits for a stream to get there.
-pub struct Reached {
-    due: Due,
-    thread: Sender<Due>,
+pub struct StreamCallback {
+    due: PendingCallback,
+    thread: Sender<PendingCallback>,
 }
 
-impl Reached {
+impl StreamCallback {
     /// Has the function called, soon and on another thread, and told what went wrong before, if anything did.
-    pub fn hand_over(self, failure: Option<Error>) {
+    pub fn queue_callback(self, failure: Option<PluginError>) {
         // The thread lives as long as there is somebody to hand over to it.
-        let _ = self.thread.send(Due { failure, ..self.due });
+        let _ = self.thread.send(PendingCallback { failure, ..self.due });
     }
 }
 
-impl Callbacks {
+impl CallbackThread {
     /// What a driver holds until a stream gets there.
-    pub(super) fn reached(
+    pub(super) fn create_callback(
         &self,
-        host: Host,
+        host: HostServices,
         device: u32,
         stream: Stream,
         function: StreamReached,
-    ) -> Result<Reached> {
-        Ok(Reached { due: Due { host, device, stream, function, failure: None }, thread: self.thread()? })
+    ) -> Result<StreamCallback> {
+        Ok(StreamCallback {
+            due: PendingCallback { host, device, stream, function, failure: None },
+            thread: self.callback_sender()?,
+        })
     }
 
-    fn thread(&self) -> Result<Sender<Due>> {
+    fn callback_sender(&self) -> Result<Sender<PendingCallback>> {
         let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = thread.as_ref() {
             return Ok(sender.clone());
         }
-        let (sender, receiver) = channel::<Due>();
+        let (sender, receiver) = channel::<PendingCallback>();
         std::thread::Builder::new()
             .name("oarlock-reached".to_owned())
-            .spawn(move || receiver.into_iter().for_each(Due::call))
+            .spawn(move || receiver.into_iter().for_each(PendingCallback::invoke_callback))
             .map_err(|error| {
-                Error::resource_exhausted(format!("cannot start a thread for callbacks: {error}"))
+                PluginError::resource_exhausted(format!("cannot start a thread for callbacks: {error}"))
             })?;
         Ok(thread.insert(sender).clone())
     }

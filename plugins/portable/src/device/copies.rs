@@ -4,35 +4,35 @@
 
 use oarlock_sdk::{Memory, Result, Stream};
 
-use super::Gpus;
-use crate::gpu::{Gpu, Place, Queue as _};
+use super::GpuDevices;
+use crate::gpu::{BlockOffset, Gpu, GpuQueue as _};
 
 /// A device and a stream of it.
-type Where = (u32, Stream);
+type StreamLocation = (u32, Stream);
 
 /// A block, and the first byte in it.
-type Start = (Memory, u64);
+type MemoryOffset = (Memory, u64);
 
-impl<G: Gpu> Gpus<G> {
+impl<G: Gpu> GpuDevices<G> {
     /// Copies from the host to the device.
     ///
     /// # Safety
     ///
     /// `size` bytes at `source` stay readable until the stream is past this.
-    pub(super) unsafe fn write(
+    pub(super) unsafe fn write_memory(
         &self,
-        (device, stream): Where,
-        (target, offset): Start,
+        (device, stream): StreamLocation,
+        (target, offset): MemoryOffset,
         source: *const u8,
         size: u64,
     ) -> Result<()> {
-        let session = self.session(device)?;
-        let (queue, block) = (session.queue(stream)?, session.block(target, offset, size)?);
+        let session = self.device_session(device)?;
+        let (queue, block) = (session.stream_queue(stream)?, session.block_with_size(target, offset, size)?);
         if size == 0 {
             return Ok(());
         }
         // SAFETY: the caller vouches for the source.
-        unsafe { queue.write(Place { block: &block, offset }, source, size as usize) }
+        unsafe { queue.enqueue_write(BlockOffset { block: &block, offset }, source, size as usize) }
     }
 
     /// Copies from the device to the host.
@@ -40,77 +40,77 @@ impl<G: Gpu> Gpus<G> {
     /// # Safety
     ///
     /// `size` bytes at `target` stay writable, and nobody else touches them, until the stream is past this.
-    pub(super) unsafe fn read(
+    pub(super) unsafe fn read_memory(
         &self,
-        (device, stream): Where,
+        (device, stream): StreamLocation,
         target: *mut u8,
-        (source, offset): Start,
+        (source, offset): MemoryOffset,
         size: u64,
     ) -> Result<()> {
-        let session = self.session(device)?;
-        let (queue, block) = (session.queue(stream)?, session.block(source, offset, size)?);
+        let session = self.device_session(device)?;
+        let (queue, block) = (session.stream_queue(stream)?, session.block_with_size(source, offset, size)?);
         if size == 0 {
             return Ok(());
         }
         // SAFETY: the caller vouches for the target.
-        unsafe { queue.read(target, Place { block: &block, offset }, size as usize) }
+        unsafe { queue.enqueue_read(target, BlockOffset { block: &block, offset }, size as usize) }
     }
 
     /// Copies within a device.
-    pub(super) fn copy(
+    pub(super) fn copy_memory(
         &self,
-        (device, stream): Where,
-        (target, target_offset): Start,
-        (source, source_offset): Start,
+        (device, stream): StreamLocation,
+        (target, target_offset): MemoryOffset,
+        (source, source_offset): MemoryOffset,
         size: u64,
     ) -> Result<()> {
-        let session = self.session(device)?;
-        let queue = session.queue(stream)?;
-        let to = session.block(target, target_offset, size)?;
-        let from = session.block(source, source_offset, size)?;
+        let session = self.device_session(device)?;
+        let queue = session.stream_queue(stream)?;
+        let to = session.block_with_size(target, target_offset, size)?;
+        let from = session.block_with_size(source, source_offset, size)?;
         if size == 0 {
             return Ok(());
         }
-        let target = Place { block: &to, offset: target_offset };
-        queue.copy(target, Place { block: &from, offset: source_offset }, size as usize)
+        let target = BlockOffset { block: &to, offset: target_offset };
+        queue.enqueue_copy(target, BlockOffset { block: &from, offset: source_offset }, size as usize)
     }
 
     /// Copies from one device to another, in a stream of the first.
-    pub(super) fn copy_across(
+    pub(super) fn copy_to_device(
         &self,
-        (device, stream): Where,
+        (device, stream): StreamLocation,
         (target_device, target, target_offset): (u32, Memory, u64),
-        (source, source_offset): Start,
+        (source, source_offset): MemoryOffset,
         size: u64,
     ) -> Result<()> {
-        let (here, there) = (self.session(device)?, self.session(target_device)?);
-        let queue = here.queue(stream)?;
-        let to = there.block(target, target_offset, size)?;
-        let from = here.block(source, source_offset, size)?;
+        let (here, there) = (self.device_session(device)?, self.device_session(target_device)?);
+        let queue = here.stream_queue(stream)?;
+        let to = there.block_with_size(target, target_offset, size)?;
+        let from = here.block_with_size(source, source_offset, size)?;
         if size == 0 {
             return Ok(());
         }
-        let target = Place { block: &to, offset: target_offset };
-        let source = Place { block: &from, offset: source_offset };
+        let target = BlockOffset { block: &to, offset: target_offset };
+        let source = BlockOffset { block: &from, offset: source_offset };
         if device == target_device {
-            return queue.copy(target, source, size as usize);
+            return queue.enqueue_copy(target, source, size as usize);
         }
-        queue.copy_to_peer((there.gpu(), target), source, size as usize)
+        queue.enqueue_copy_to_peer((there.driver_gpu(), target), source, size as usize)
     }
 
     /// Fills device memory with one byte.
-    pub(super) fn fill(
+    pub(super) fn fill_memory(
         &self,
-        (device, stream): Where,
-        (target, offset): Start,
+        (device, stream): StreamLocation,
+        (target, offset): MemoryOffset,
         byte: u8,
         size: u64,
     ) -> Result<()> {
-        let session = self.session(device)?;
-        let (queue, block) = (session.queue(stream)?, session.block(target, offset, size)?);
+        let session = self.device_session(device)?;
+        let (queue, block) = (session.stream_queue(stream)?, session.block_with_size(target, offset, size)?);
         if size == 0 {
             return Ok(());
         }
-        queue.fill(Place { block: &block, offset }, byte, size as usize)
+        queue.enqueue_fill(BlockOffset { block: &block, offset }, byte, size as usize)
     }
 }

@@ -4,32 +4,32 @@
 
 use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, Result, Str, Stream, Version, slots};
 
-use super::Gpus;
+use super::GpuDevices;
 use crate::gpu::Gpu;
 
 /// The device's own stream.
-const OWN: Stream = Stream(0);
+const DEFAULT_STREAM: Stream = Stream(0);
 
 #[slots]
-impl<G: Gpu> Core for Gpus<G> {
+impl<G: Gpu> Core for GpuDevices<G> {
     fn initialize(&self) -> Result<()> {
-        self.open()
+        self.discover_devices()
     }
 
     fn device_init(&self, device: u32) -> Result<()> {
-        self.session(device).map(drop)
+        self.device_session(device).map(drop)
     }
 
     fn device_deinit(&self, device: u32) -> Result<()> {
-        self.device(device)?.close()
+        self.find_device(device)?.close_session()
     }
 
     fn device_synchronize(&self, device: u32) -> Result<()> {
-        self.session(device)?.finish()
+        self.device_session(device)?.finish_queues()
     }
 
     fn device_count(&self) -> Result<u32> {
-        Ok(self.found()?.devices.len() as u32)
+        Ok(self.discovered_devices()?.devices.len() as u32)
     }
 
     fn device_list(&self) -> Result<Vec<u32>> {
@@ -37,7 +37,7 @@ impl<G: Gpu> Core for Gpus<G> {
     }
 
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
-        let facts = self.facts(device)?;
+        let facts = self.device_properties(device)?;
         Ok(DeviceInfo {
             // The facts live as long as the plugin.
             name: Str::borrowed(&facts.name),
@@ -50,38 +50,38 @@ impl<G: Gpu> Core for Gpus<G> {
     }
 
     fn compute_capability(&self, device: u32) -> Result<Version> {
-        Ok(self.facts(device)?.capability)
+        Ok(self.device_properties(device)?.capability)
     }
 
     fn runtime_version(&self) -> Result<Version> {
-        Ok(self.found()?.runtime)
+        Ok(self.discovered_devices()?.runtime)
     }
 
     fn driver_version(&self) -> Result<Version> {
-        Ok(self.found()?.driver)
+        Ok(self.discovered_devices()?.driver)
     }
 
     fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
-        self.session(device)?.allocate(self.facts(device)?, self.new_handle(), size)
+        self.device_session(device)?.allocate_memory(self.device_properties(device)?, self.new_handle(), size)
     }
 
     fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
-        let session = self.session(device)?;
-        session.gpu().free(session.blocks.remove(block, size)?)
+        let session = self.device_session(device)?;
+        session.driver_gpu().free_block(session.blocks.remove_block(block, size)?)
     }
 
     fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
-        self.session(device)?.allocate_pinned(size)
+        self.device_session(device)?.allocate_pinned(size)
     }
 
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
-        self.session(device)?.free_pinned(address, size)
+        self.device_session(device)?.free_pinned(address, size)
     }
 
     fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
         let (address, size) = (source.as_ptr(), source.len() as u64);
         // SAFETY: in the device's own stream the copy is done when this returns.
-        unsafe { self.write((device, OWN), (target, target_offset), address, size) }
+        unsafe { self.write_memory((device, DEFAULT_STREAM), (target, target_offset), address, size) }
     }
 
     fn memory_copy_d2h(
@@ -93,7 +93,7 @@ impl<G: Gpu> Core for Gpus<G> {
     ) -> Result<()> {
         let (address, size) = (target.as_mut_ptr(), target.len() as u64);
         // SAFETY: as above.
-        unsafe { self.read((device, OWN), address, (source, source_offset), size) }
+        unsafe { self.read_memory((device, DEFAULT_STREAM), address, (source, source_offset), size) }
     }
 
     fn memory_copy_d2d(
@@ -105,7 +105,7 @@ impl<G: Gpu> Core for Gpus<G> {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        self.copy((device, OWN), (target, target_offset), (source, source_offset), size)
+        self.copy_memory((device, DEFAULT_STREAM), (target, target_offset), (source, source_offset), size)
     }
 
     fn memory_copy_p2p(
@@ -119,22 +119,22 @@ impl<G: Gpu> Core for Gpus<G> {
         size: u64,
     ) -> Result<()> {
         let target = (target_device, target, target_offset);
-        self.copy_across((source_device, OWN), target, (source, source_offset), size)
+        self.copy_to_device((source_device, DEFAULT_STREAM), target, (source, source_offset), size)
     }
 
     fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        self.fill((device, OWN), (target, target_offset), byte, size)
+        self.fill_memory((device, DEFAULT_STREAM), (target, target_offset), byte, size)
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
-        self.session(device)?.memory(self.facts(device)?)
+        self.device_session(device)?.memory_usage(self.device_properties(device)?)
     }
 
     fn min_chunk_size(&self, device: u32) -> Result<u64> {
-        Ok(self.facts(device)?.alignment.into())
+        Ok(self.device_properties(device)?.alignment.into())
     }
 
     fn max_alloc_size(&self, device: u32) -> Result<u64> {
-        Ok(self.facts(device)?.largest_block)
+        Ok(self.device_properties(device)?.largest_block)
     }
 }

@@ -9,25 +9,25 @@ mod callbacks;
 mod copies;
 mod core;
 mod faults;
+mod handle_table;
 mod session;
-mod table;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use oarlock_sdk::{Error, Host, Result, Version};
+use oarlock_sdk::{HostServices, PluginError, Result, Version};
 
-pub use self::callbacks::Reached;
-pub use self::session::Session;
+pub use self::callbacks::StreamCallback;
+pub use self::session::DeviceSession;
 
-use self::callbacks::Callbacks;
-use crate::gpu::{Facts, Gpu};
-use crate::store::Store;
+use self::callbacks::CallbackThread;
+use crate::gpu::{DeviceProperties, Gpu};
+use crate::program_store::ProgramStore;
 
 /// What a driver found.
-pub struct Found<G: Gpu> {
+pub struct DiscoveredGpus<G: Gpu> {
     /// The devices, at least one.
-    pub devices: Vec<Device<G>>,
+    pub devices: Vec<GpuDevice<G>>,
     /// The version of the vendor's runtime library.
     pub runtime: Version,
     /// The version of the driver.
@@ -35,20 +35,20 @@ pub struct Found<G: Gpu> {
 }
 
 /// One device: what it is, and what it has while it is in use.
-pub struct Device<G: Gpu> {
-    facts: Facts,
-    idle: G::Idle,
-    session: RwLock<Option<Arc<Session<G>>>>,
+pub struct GpuDevice<G: Gpu> {
+    facts: DeviceProperties,
+    idle: G::DetectedDevice,
+    session: RwLock<Option<Arc<DeviceSession<G>>>>,
 }
 
-impl<G: Gpu> Device<G> {
+impl<G: Gpu> GpuDevice<G> {
     /// A device that is not in use.
-    pub fn new(facts: Facts, idle: G::Idle) -> Self {
+    pub fn new(facts: DeviceProperties, idle: G::DetectedDevice) -> Self {
         Self { facts, idle, session: RwLock::default() }
     }
 
     /// What the device has while it is in use. The first call readies it, which takes memory of the device.
-    fn session(&self) -> Result<Arc<Session<G>>> {
+    fn open_session(&self) -> Result<Arc<DeviceSession<G>>> {
         if let Some(session) = &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Arc::clone(session));
         }
@@ -56,74 +56,74 @@ impl<G: Gpu> Device<G> {
         if let Some(session) = &*session {
             return Ok(Arc::clone(session));
         }
-        Ok(Arc::clone(session.insert(Arc::new(Session::open(&self.idle)?))))
+        Ok(Arc::clone(session.insert(Arc::new(DeviceSession::open_session(&self.idle)?))))
     }
 
     /// Ends the use of the device, after what is under way.
-    fn close(&self) -> Result<()> {
+    fn close_session(&self) -> Result<()> {
         let session = self.session.write().unwrap_or_else(PoisonError::into_inner).take();
-        session.map_or(Ok(()), |session| session.drain())
+        session.map_or(Ok(()), |session| session.drain_queues())
     }
 }
 
 /// All devices of a plugin: nothing until the host initialises it.
-pub struct Gpus<G: Gpu> {
-    host: Host,
-    found: OnceLock<Found<G>>,
-    store: Store,
-    callbacks: Callbacks,
+pub struct GpuDevices<G: Gpu> {
+    host: HostServices,
+    found: OnceLock<DiscoveredGpus<G>>,
+    store: ProgramStore,
+    callbacks: CallbackThread,
     last_handle: AtomicU64,
 }
 
-impl<G: Gpu> Gpus<G> {
+impl<G: Gpu> GpuDevices<G> {
     /// The devices that the driver will find, and a place on disk for their programs.
-    pub fn new(host: &Host, store: Store) -> Self {
+    pub fn new(host: &HostServices, store: ProgramStore) -> Self {
         Self {
             host: *host,
             found: OnceLock::new(),
             store,
-            callbacks: Callbacks::default(),
+            callbacks: CallbackThread::default(),
             last_handle: AtomicU64::new(0),
         }
     }
 
     /// Finds the devices. Doing so again changes nothing: drivers list the same ones as long as a process lives.
-    fn open(&self) -> Result<()> {
+    fn discover_devices(&self) -> Result<()> {
         if self.found.get().is_none() {
-            let found = G::find(&self.host)?;
+            let found = G::find_devices(&self.host)?;
             // Whoever was first has found the same.
             let _ = self.found.set(found);
         }
         Ok(())
     }
 
-    fn found(&self) -> Result<&Found<G>> {
+    fn discovered_devices(&self) -> Result<&DiscoveredGpus<G>> {
         self.found.get().ok_or_else(|| {
-            Error::precondition_not_met("expected `initialize` to come first, found it not called")
+            PluginError::precondition_not_met("expected `initialize` to come first, found it not called")
         })
     }
 
     /// A device of a call. Ids are indices of the list.
-    fn device(&self, id: u32) -> Result<&Device<G>> {
-        let devices = &self.found()?.devices;
+    fn find_device(&self, id: u32) -> Result<&GpuDevice<G>> {
+        let devices = &self.discovered_devices()?.devices;
         devices.get(id as usize).ok_or_else(|| {
             let count = devices.len();
-            Error::not_found(format!("expected one of {count} devices, counted from 0, found {id}"))
-                .rule("D-2")
+            PluginError::not_found(format!("expected one of {count} devices, counted from 0, found {id}"))
+                .with_rule("D-2")
         })
     }
 
     /// What is known of a device.
-    pub(crate) fn facts(&self, device: u32) -> Result<&Facts> {
-        Ok(&self.device(device)?.facts)
+    pub(crate) fn device_properties(&self, device: u32) -> Result<&DeviceProperties> {
+        Ok(&self.find_device(device)?.facts)
     }
 
     /// What a device of a call has while it is in use.
-    pub fn session(&self, device: u32) -> Result<Arc<Session<G>>> {
-        self.device(device)?.session()
+    pub fn device_session(&self, device: u32) -> Result<Arc<DeviceSession<G>>> {
+        self.find_device(device)?.open_session()
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn program_store(&self) -> &ProgramStore {
         &self.store
     }
 

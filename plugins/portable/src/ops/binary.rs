@@ -1,19 +1,20 @@
 //! Ops of two and more operands that are repeated to one shape.
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, OperandFlags, Result, dtype_set, ensure};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result, dtype_set, ensure};
 
-use super::elementwise::{Work, elementwise, repeated};
-use super::row::{
-    ALL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, arithmetic, can_compute, check_shape, input, output, plain,
-    row, strided,
+use super::elementwise::{ElementwiseWork, run_broadcast, run_elementwise};
+use super::registration::{
+    ALL_DTYPES, FLOAT_DTYPES, INTEGER_DTYPES, NUMERIC_DTYPES, UNSIGNED_DTYPES, arithmetic_kernel,
+    check_computable, check_output_shape, contiguous_operand, input_view, output_view, stream_kernel,
+    strided_operand,
 };
-use crate::device::Gpus;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::source::{Formula, Kind, NAMES, kind};
-use crate::view::View;
+use crate::operand_view::OperandView;
+use crate::source::{ArithmeticKind, ElementFormula, INPUT_NAMES, arithmetic_kind};
 
 /// One op: what it computes of `a` and `b`, in floating point and in integers.
-struct Binary {
+struct BinaryOp {
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
@@ -23,172 +24,214 @@ struct Binary {
     is_test: bool,
 }
 
-const BOOL: DtypeSet = dtype_set(&[Dtype::BOOL]);
+const BOOL_DTYPES: DtypeSet = dtype_set(&[Dtype::BOOL]);
 
 macro_rules! binary {
     ($($op:literal $since:literal $dtypes:ident $float:literal $integer:literal $is_test:literal;)*) => {
-        &[$(Binary {
+        &[$(BinaryOp {
             op: $op, since: $since, dtypes: $dtypes, float: $float, integer: $integer, is_test: $is_test,
         }),*]
     };
 }
 
-const TABLE: &[Binary] = binary! {
-    "Add" 7 NUMBERS "a + b" "WRAP_ADD(a, b)" false;
-    "Sub" 7 NUMBERS "a - b" "WRAP_SUB(a, b)" false;
-    "Mul" 7 NUMBERS "a * b" "WRAP_MUL(a, b)" false;
-    "And" 7 BOOL "" "a && b" true;
-    "Or" 7 BOOL "" "a || b" true;
-    "Xor" 7 BOOL "" "a != b" true;
-    "Equal" 7 ALL "a == b" "a == b" true;
-    "Greater" 7 NUMBERS "a > b" "a > b" true;
-    "GreaterOrEqual" 12 NUMBERS "a >= b" "a >= b" true;
-    "Less" 7 NUMBERS "a < b" "a < b" true;
-    "LessOrEqual" 12 NUMBERS "a <= b" "a <= b" true;
-    "BitwiseAnd" 18 INTEGERS "" "a & b" false;
-    "BitwiseOr" 18 INTEGERS "" "a | b" false;
-    "BitwiseXor" 18 INTEGERS "" "a ^ b" false;
+const BINARY_OPS: &[BinaryOp] = binary! {
+    "Add" 7 NUMERIC_DTYPES "a + b" "WRAP_ADD(a, b)" false;
+    "Sub" 7 NUMERIC_DTYPES "a - b" "WRAP_SUB(a, b)" false;
+    "Mul" 7 NUMERIC_DTYPES "a * b" "WRAP_MUL(a, b)" false;
+    "And" 7 BOOL_DTYPES "" "a && b" true;
+    "Or" 7 BOOL_DTYPES "" "a || b" true;
+    "Xor" 7 BOOL_DTYPES "" "a != b" true;
+    "Equal" 7 ALL_DTYPES "a == b" "a == b" true;
+    "Greater" 7 NUMERIC_DTYPES "a > b" "a > b" true;
+    "GreaterOrEqual" 12 NUMERIC_DTYPES "a >= b" "a >= b" true;
+    "Less" 7 NUMERIC_DTYPES "a < b" "a < b" true;
+    "LessOrEqual" 12 NUMERIC_DTYPES "a <= b" "a <= b" true;
+    "BitwiseAnd" 18 INTEGER_DTYPES "" "a & b" false;
+    "BitwiseOr" 18 INTEGER_DTYPES "" "a | b" false;
+    "BitwiseXor" 18 INTEGER_DTYPES "" "a ^ b" false;
 };
 
 /// Ops of any number of operands.
-const FOLDS: &[(&str, DtypeSet, Formula)] = &[
-    ("Max", NUMBERS, Formula::Fold("maximum")),
-    ("Min", NUMBERS, Formula::Fold("minimum")),
-    ("Sum", FLOATS, Formula::Fold("plus")),
-    ("Mean", FLOATS, Formula::Mean),
+const VARIADIC_OPS: &[(&str, DtypeSet, ElementFormula)] = &[
+    ("Max", NUMERIC_DTYPES, ElementFormula::Fold("maximum")),
+    ("Min", NUMERIC_DTYPES, ElementFormula::Fold("minimum")),
+    ("Sum", FLOAT_DTYPES, ElementFormula::Fold("plus")),
+    ("Mean", FLOAT_DTYPES, ElementFormula::Mean),
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let table = TABLE.iter().map(|binary| {
-        let operand = strided(binary.dtypes).group(1);
-        let result = if binary.is_test { plain(BOOL) } else { plain(binary.dtypes).group(1) };
-        let kernel = arithmetic(binary.op, |gpus: &Gpus<G>, call| {
-            let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
-            run(gpus, call, Formula::Plain(if is_float { binary.float } else { binary.integer }))
+pub(super) fn binary_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let table = BINARY_OPS.iter().map(|binary| {
+        let operand = strided_operand(binary.dtypes).with_dtype_group(1);
+        let result = if binary.is_test {
+            contiguous_operand(BOOL_DTYPES)
+        } else {
+            contiguous_operand(binary.dtypes).with_dtype_group(1)
+        };
+        let kernel = arithmetic_kernel(binary.op, |gpus: &GpuDevices<G>, call| {
+            let is_float = arithmetic_kind(input_view(call, 0)?.dtype) == ArithmeticKind::Float;
+            run_binary(
+                gpus,
+                call,
+                ElementFormula::Plain(if is_float { binary.float } else { binary.integer }),
+            )
         })
-        .since(binary.since)
-        .inputs([operand.named("A"), operand.named("B")])
-        .outputs([result.named("C")]);
-        if binary.is_test { kernel } else { kernel.in_place(0, 0).in_place(0, 1) }
+        .since_version(binary.since)
+        .with_inputs([operand.with_name("A"), operand.with_name("B")])
+        .with_outputs([result.with_name("C")]);
+        if binary.is_test { kernel } else { kernel.with_in_place(0, 0).with_in_place(0, 1) }
     });
-    let folds = FOLDS.iter().map(|(op, dtypes, formula)| {
-        arithmetic(op, |gpus: &Gpus<G>, call| fold(gpus, call, *formula))
-            .since(8)
-            .supports(|gpus, call| {
-                check_count(call)?;
-                can_compute(gpus, call)
+    let folds = VARIADIC_OPS.iter().map(|(op, dtypes, formula)| {
+        arithmetic_kernel(op, |gpus: &GpuDevices<G>, call| run_fold(gpus, call, *formula))
+            .since_version(8)
+            .with_support_check(|gpus, call| {
+                check_input_count(call)?;
+                check_computable(gpus, call)
             })
-            .inputs([strided(*dtypes).group(1).flags(OperandFlags::VARIADIC).named("data_0")])
-            .outputs([plain(*dtypes).group(1)])
+            .with_inputs([strided_operand(*dtypes)
+                .with_dtype_group(1)
+                .with_flags(OperandFlags::VARIADIC)
+                .with_name("data_0")])
+            .with_outputs([contiguous_operand(*dtypes).with_dtype_group(1)])
     });
-    table.chain(folds).chain(special()).collect()
+    table.chain(folds).chain(special_binary_kernels()).collect()
 }
 
-fn special<G: Gpu>() -> [Kernel<Gpus<G>>; 6] {
-    let number = |dtypes| strided(dtypes).group(1);
+fn special_binary_kernels<G: Gpu>() -> [Kernel<GpuDevices<G>>; 6] {
+    let number = |dtypes| strided_operand(dtypes).with_dtype_group(1);
     [
-        arithmetic("Div", divide::<G>)
-            .since(7)
-            .inputs([number(NUMBERS).named("A"), number(NUMBERS).named("B")])
-            .outputs([plain(NUMBERS).group(1).named("C")])
-            .in_place(0, 0)
-            .in_place(0, 1),
-        arithmetic("Mod", modulo::<G>)
-            .since(10)
-            .inputs([number(NUMBERS).named("A"), number(NUMBERS).named("B")])
-            .outputs([plain(NUMBERS).group(1).named("C")]),
-        arithmetic("Pow", power::<G>)
-            .since(7)
-            .inputs([number(NUMBERS).named("X"), strided(NUMBERS).named("Y")])
-            .outputs([plain(NUMBERS).group(1).named("Z")]),
-        arithmetic("BitShift", shift::<G>)
-            .since(11)
-            .inputs([number(UNSIGNED).named("X"), number(UNSIGNED).named("Y")])
-            .outputs([plain(UNSIGNED).group(1).named("Z")]),
-        arithmetic("PRelu", prelu::<G>)
-            .since(7)
-            .inputs([number(NUMBERS).named("X"), number(NUMBERS).named("slope")])
-            .outputs([plain(NUMBERS).group(1).named("Y")]),
+        arithmetic_kernel("Div", run_division::<G>)
+            .since_version(7)
+            .with_inputs([number(NUMERIC_DTYPES).with_name("A"), number(NUMERIC_DTYPES).with_name("B")])
+            .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("C")])
+            .with_in_place(0, 0)
+            .with_in_place(0, 1),
+        arithmetic_kernel("Mod", run_modulo::<G>)
+            .since_version(10)
+            .with_inputs([number(NUMERIC_DTYPES).with_name("A"), number(NUMERIC_DTYPES).with_name("B")])
+            .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("C")]),
+        arithmetic_kernel("Pow", run_power::<G>)
+            .since_version(7)
+            .with_inputs([
+                number(NUMERIC_DTYPES).with_name("X"),
+                strided_operand(NUMERIC_DTYPES).with_name("Y"),
+            ])
+            .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("Z")]),
+        arithmetic_kernel("BitShift", run_bit_shift::<G>)
+            .since_version(11)
+            .with_inputs([number(UNSIGNED_DTYPES).with_name("X"), number(UNSIGNED_DTYPES).with_name("Y")])
+            .with_outputs([contiguous_operand(UNSIGNED_DTYPES).with_dtype_group(1).with_name("Z")]),
+        arithmetic_kernel("PRelu", run_prelu::<G>)
+            .since_version(7)
+            .with_inputs([number(NUMERIC_DTYPES).with_name("X"), number(NUMERIC_DTYPES).with_name("slope")])
+            .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("Y")]),
         // Nothing is computed, so bits are chosen.
-        row("Where", choose::<G>)
-            .since(9)
-            .inputs([strided(BOOL).named("condition"), number(ALL).named("X"), number(ALL).named("Y")])
-            .outputs([plain(ALL).group(1).named("output")]),
+        stream_kernel("Where", run_where::<G>)
+            .since_version(9)
+            .with_inputs([
+                strided_operand(BOOL_DTYPES).with_name("condition"),
+                number(ALL_DTYPES).with_name("X"),
+                number(ALL_DTYPES).with_name("Y"),
+            ])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1).with_name("output")]),
     ]
 }
 
-fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: Formula) -> Result<()> {
-    let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    elementwise(gpus, call, Work::plain(formula, a.dtype), &[&a, &b], &y)
+fn run_binary<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, formula: ElementFormula) -> Result<()> {
+    let (a, b, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
+    run_elementwise(gpus, call, ElementwiseWork::without_parameters(formula, a.dtype), &[&a, &b], &y)
 }
 
 /// How many operands there are; a source has names for so many.
-fn check_count(call: &Call<'_>) -> Result<usize> {
-    let (count, most) = (call.input_count(), NAMES.len());
+fn check_input_count(call: &KernelCall<'_>) -> Result<usize> {
+    let (count, most) = (call.input_count(), INPUT_NAMES.len());
     ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
     Ok(count)
 }
 
-fn fold<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, formula: Formula) -> Result<()> {
-    let count = check_count(call)?;
-    let inputs: Vec<View> = (0..count).map(|index| input(call, index)).collect::<Result<_>>()?;
-    let y = output(call, 0)?;
-    elementwise(gpus, call, Work::plain(formula, y.dtype), &inputs.iter().collect::<Vec<_>>(), &y)
+fn run_fold<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, formula: ElementFormula) -> Result<()> {
+    let count = check_input_count(call)?;
+    let inputs: Vec<OperandView> = (0..count).map(|index| input_view(call, index)).collect::<Result<_>>()?;
+    let y = output_view(call, 0)?;
+    run_elementwise(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(formula, y.dtype),
+        &inputs.iter().collect::<Vec<_>>(),
+        &y,
+    )
 }
 
-fn divide<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
-    run(gpus, call, if is_float { Formula::Plain("a / b") } else { Formula::Division("divide(a, b)") })
+fn run_division<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let is_float = arithmetic_kind(input_view(call, 0)?.dtype) == ArithmeticKind::Float;
+    run_binary(
+        gpus,
+        call,
+        if is_float { ElementFormula::Plain("a / b") } else { ElementFormula::Division("divide(a, b)") },
+    )
 }
 
-fn modulo<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let is_float = kind(input(call, 0)?.dtype) == Kind::Float;
-    let formula = match (call.int("fmod")?.unwrap_or(0) != 0, is_float) {
-        (true, true) => Formula::Plain("fmod(a, b)"),
-        (true, false) => Formula::Division("remainder_like_c(a, b)"),
-        (false, true) => Formula::Plain("remainder_like_divisor(a, b)"),
-        (false, false) => Formula::Division("remainder_like_divisor(a, b)"),
+fn run_modulo<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let is_float = arithmetic_kind(input_view(call, 0)?.dtype) == ArithmeticKind::Float;
+    let formula = match (call.int_attribute("fmod")?.unwrap_or(0) != 0, is_float) {
+        (true, true) => ElementFormula::Plain("fmod(a, b)"),
+        (true, false) => ElementFormula::Division("remainder_like_c(a, b)"),
+        (false, true) => ElementFormula::Plain("remainder_like_divisor(a, b)"),
+        (false, false) => ElementFormula::Division("remainder_like_divisor(a, b)"),
     };
-    run(gpus, call, formula)
+    run_binary(gpus, call, formula)
 }
 
 /// The exponent may have a dtype of its own; whole powers of whole numbers are computed exactly.
-fn power<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let formula = match (kind(input(call, 0)?.dtype), kind(input(call, 1)?.dtype)) {
-        (Kind::Float, _) => "pow(a, (T)b)",
-        (_, Kind::Float) => "pow((f32)a, (f32)b)",
-        _ => "power(a, (T)b)",
-    };
-    run(gpus, call, Formula::Plain(formula))
+fn run_power<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let formula =
+        match (arithmetic_kind(input_view(call, 0)?.dtype), arithmetic_kind(input_view(call, 1)?.dtype)) {
+            (ArithmeticKind::Float, _) => "pow(a, (T)b)",
+            (_, ArithmeticKind::Float) => "pow((f32)a, (f32)b)",
+            _ => "power(a, (T)b)",
+        };
+    run_binary(gpus, call, ElementFormula::Plain(formula))
 }
 
-fn shift<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let direction = call.string("direction")?;
+fn run_bit_shift<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let direction = call.string_attribute("direction")?;
     let formula = match direction {
         Some("LEFT") => "SHIFT(a, b, <<)",
         Some("RIGHT") => "SHIFT(a, b, >>)",
         _ => {
             let found = direction.unwrap_or("nothing");
-            return Err(oarlock_sdk::Error::invalid_argument(format!(
+            return Err(oarlock_sdk::PluginError::invalid_argument(format!(
                 "expected the `direction` LEFT or RIGHT, found {found}"
             )));
         }
     };
-    run(gpus, call, Formula::Plain(formula))
+    run_binary(gpus, call, ElementFormula::Plain(formula))
 }
 
 /// The slope is repeated to the shape of the input, which the output has.
-fn prelu<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, slope, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    check_shape(&x.dims, &y)?;
-    let formula =
-        if kind(x.dtype) == Kind::Float { "a < 0 ? b * a : a" } else { "a < 0 ? WRAP_MUL(a, b) : a" };
-    repeated(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x, &slope], &y)
+fn run_prelu<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, slope, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
+    check_output_shape(&x.dims, &y)?;
+    let formula = if arithmetic_kind(x.dtype) == ArithmeticKind::Float {
+        "a < 0 ? b * a : a"
+    } else {
+        "a < 0 ? WRAP_MUL(a, b) : a"
+    };
+    run_broadcast(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain(formula), x.dtype),
+        &[&x, &slope],
+        &y,
+    )
 }
 
-fn choose<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let condition = input(call, 0)?;
-    let (x, y, result) = (input(call, 1)?.bits(), input(call, 2)?.bits(), output(call, 0)?.bits());
-    let work = Work::plain(Formula::Plain("a ? b : c"), result.dtype);
-    elementwise(gpus, call, work, &[&condition, &x, &y], &result)
+fn run_where<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let condition = input_view(call, 0)?;
+    let (x, y, result) = (
+        input_view(call, 1)?.reinterpret_as_bits(),
+        input_view(call, 2)?.reinterpret_as_bits(),
+        output_view(call, 0)?.reinterpret_as_bits(),
+    );
+    let work = ElementwiseWork::without_parameters(ElementFormula::Plain("a ? b : c"), result.dtype);
+    run_elementwise(gpus, call, work, &[&condition, &x, &y], &result)
 }

@@ -1,43 +1,53 @@
 //! `Clip`: the bounds are attributes in old versions of the op and operands in new ones.
 
-use oarlock_sdk::{Call, Kernel, OperandFlags, Result};
+use oarlock_sdk::{Kernel, KernelCall, OperandFlags, Result};
 
-use super::elementwise::{Work, elementwise, repeated};
-use super::row::{FLOATS, NUMBERS, arithmetic, input, optional_input, output, plain, strided};
-use crate::arguments::Number;
-use crate::device::Gpus;
+use super::elementwise::{ElementwiseWork, run_broadcast, run_elementwise};
+use super::registration::{
+    FLOAT_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, contiguous_operand, input_view, optional_input_view,
+    output_view, strided_operand,
+};
+use crate::argument_list::FormulaNumber;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::source::Formula;
+use crate::source::ElementFormula;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let bound = strided(NUMBERS).group(1).rank(0, 1).flags(OperandFlags::OPTIONAL);
+pub(super) fn clip_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let bound = strided_operand(NUMERIC_DTYPES)
+        .with_dtype_group(1)
+        .with_rank(0, 1)
+        .with_flags(OperandFlags::OPTIONAL);
     vec![
-        arithmetic("Clip", between_attributes::<G>)
-            .since(6)
-            .until(10)
-            .inputs([strided(FLOATS).group(1).named("input")])
-            .outputs([plain(FLOATS).group(1).named("output")])
-            .in_place(0, 0),
-        arithmetic("Clip", between_operands::<G>)
-            .since(11)
-            .inputs([strided(NUMBERS).group(1).named("input"), bound.named("min"), bound.named("max")])
-            .outputs([plain(NUMBERS).group(1).named("output")])
-            .in_place(0, 0),
+        arithmetic_kernel("Clip", clip_by_attributes::<G>)
+            .since_version(6)
+            .until_version(10)
+            .with_inputs([strided_operand(FLOAT_DTYPES).with_dtype_group(1).with_name("input")])
+            .with_outputs([contiguous_operand(FLOAT_DTYPES).with_dtype_group(1).with_name("output")])
+            .with_in_place(0, 0),
+        arithmetic_kernel("Clip", clip_by_operands::<G>)
+            .since_version(11)
+            .with_inputs([
+                strided_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("input"),
+                bound.with_name("min"),
+                bound.with_name("max"),
+            ])
+            .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("output")])
+            .with_in_place(0, 0),
     ]
 }
 
-fn between_attributes<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    let least = Number::Float(call.float("min")?.unwrap_or(f32::MIN.into()));
-    let greatest = Number::Float(call.float("max")?.unwrap_or(f32::MAX.into()));
-    let formula = Formula::Plain("minimum(maximum(a, p), q)");
-    let work = Work { formula, compute: x.dtype, parameters: &[least, greatest] };
-    elementwise(gpus, call, work, &[&x], &y)
+fn clip_by_attributes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    let least = FormulaNumber::Float(call.float_attribute("min")?.unwrap_or(f32::MIN.into()));
+    let greatest = FormulaNumber::Float(call.float_attribute("max")?.unwrap_or(f32::MAX.into()));
+    let formula = ElementFormula::Plain("minimum(maximum(a, p), q)");
+    let work = ElementwiseWork { formula, compute: x.dtype, parameters: &[least, greatest] };
+    run_elementwise(gpus, call, work, &[&x], &y)
 }
 
-fn between_operands<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    let (least, greatest) = (optional_input(call, 1)?, optional_input(call, 2)?);
+fn clip_by_operands<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    let (least, greatest) = (optional_input_view(call, 1)?, optional_input_view(call, 2)?);
     let formula = match (&least, &greatest) {
         (None, None) => "a",
         (Some(_), None) => "maximum(a, b)",
@@ -46,6 +56,12 @@ fn between_operands<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     };
     let mut inputs = vec![&x];
     inputs.extend(least.iter().chain(&greatest));
-    super::row::check_shape(&x.dims, &y)?;
-    repeated(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &inputs, &y)
+    super::registration::check_output_shape(&x.dims, &y)?;
+    run_broadcast(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain(formula), x.dtype),
+        &inputs,
+        &y,
+    )
 }

@@ -1,47 +1,49 @@
 //! Ops that make elements out of nothing.
 
-use oarlock_sdk::{Call, Dtype, Kernel, Result, dtype_set, ensure};
+use oarlock_sdk::{Dtype, Kernel, KernelCall, Result, dtype_set, ensure};
 
-use super::elementwise::{Stepped, Work, map};
-use super::row::{ALL, INDICES, arithmetic, on_host, output, plain, row};
-use crate::arguments::Number;
-use crate::device::Gpus;
+use super::elementwise::{ElementwiseWork, StridedOperand, run_map};
+use super::registration::{
+    ALL_DTYPES, INDEX_DTYPES, arithmetic_kernel, contiguous_operand, host_operand, output_view, stream_kernel,
+};
+use crate::argument_list::FormulaNumber;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::host::{numbers, tensor_attribute};
-use crate::source::Formula;
+use crate::host_operands::{host_numbers, tensor_attribute};
+use crate::source::ElementFormula;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
+pub(super) fn creation_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     let ranged = dtype_set(&[Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32, Dtype::F64]);
-    let bound = on_host(ranged).group(1);
+    let bound = host_operand(ranged).with_dtype_group(1);
     vec![
-        row("ConstantOfShape", constant::<G>)
-            .since(9)
-            .inputs([on_host(INDICES).named("input")])
-            .outputs([plain(ALL).named("output")]),
-        arithmetic("Range", range::<G>)
-            .since(11)
-            .inputs([bound.named("start"), bound.named("limit"), bound.named("delta")])
-            .outputs([plain(ranged).group(1).named("output")]),
+        stream_kernel("ConstantOfShape", run_constant::<G>)
+            .since_version(9)
+            .with_inputs([host_operand(INDEX_DTYPES).with_name("input")])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_name("output")]),
+        arithmetic_kernel("Range", run_range::<G>)
+            .since_version(11)
+            .with_inputs([bound.with_name("start"), bound.with_name("limit"), bound.with_name("delta")])
+            .with_outputs([contiguous_operand(ranged).with_dtype_group(1).with_name("output")]),
     ]
 }
 
 /// The element is copied as bits, so that every dtype goes one way. Without an attribute it is 0, whatever the dtype.
-fn constant<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let y = output(call, 0)?;
+fn run_constant<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let y = output_view(call, 0)?;
     let bits = tensor_attribute(call, "value", y.dtype)?.unwrap_or(0);
-    let y = y.bits();
-    let work = Work {
-        formula: Formula::Plain("p"),
+    let y = y.reinterpret_as_bits();
+    let work = ElementwiseWork {
+        formula: ElementFormula::Plain("p"),
         compute: y.dtype,
-        parameters: &[Number::Int(bits.cast_signed())],
+        parameters: &[FormulaNumber::Int(bits.cast_signed())],
     };
-    map(gpus, call, work, &y.dims, &[], Stepped { view: &y, steps: &y.steps })
+    run_map(gpus, call, work, &y.dims, &[], StridedOperand { view: &y, steps: &y.steps })
 }
 
-fn range<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let y = output(call, 0)?;
+fn run_range<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let y = output_view(call, 0)?;
     let number = |index: usize| {
-        let numbers = numbers(&call.input(index)?)?;
+        let numbers = host_numbers(&call.input(index)?)?;
         ensure!(
             numbers.len() == 1,
             invalid_argument,
@@ -52,13 +54,13 @@ fn range<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     };
     let parameters = [number(0)?, number(2)?];
     ensure!(y.dims.len() == 1, invalid_argument, "expected an output of one dimension, found {:?}", y.dims);
-    let formula = Formula::Plain("p + i * q");
-    map(
+    let formula = ElementFormula::Plain("p + i * q");
+    run_map(
         gpus,
         call,
-        Work { formula, compute: y.dtype, parameters: &parameters },
+        ElementwiseWork { formula, compute: y.dtype, parameters: &parameters },
         &y.dims,
         &[],
-        Stepped { view: &y, steps: &y.steps },
+        StridedOperand { view: &y, steps: &y.steps },
     )
 }

@@ -1,38 +1,52 @@
 //! `Gather`: parts of an operand by index. An index outside gives zeros, and an error to whoever waits.
 
-use oarlock_sdk::{Call, Kernel, Result};
+use oarlock_sdk::{Kernel, KernelCall, Result};
 
-use super::elementwise::groups;
-use super::row::{ALL, INDICES, axis, check_shape, input, output, plain, row};
-use crate::arguments::Arguments;
-use crate::device::Gpus;
+use super::elementwise::work_group_count;
+use super::registration::{
+    ALL_DTYPES, INDEX_DTYPES, check_output_shape, contiguous_operand, input_view, output_view, resolve_axis,
+    stream_kernel,
+};
+use crate::argument_list::ArgumentList;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::program::launch;
-use crate::source::{Indexed, Shaped, Variant, is_wide};
+use crate::program_cache::launch_variant;
+use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
+pub(super) fn gather_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     vec![
-        row("Gather", gather::<G>)
-            .inputs([plain(ALL).group(1).named("data"), plain(INDICES).named("indices")])
-            .outputs([plain(ALL).group(1).named("output")]),
+        stream_kernel("Gather", run_gather::<G>)
+            .with_inputs([
+                contiguous_operand(ALL_DTYPES).with_dtype_group(1).with_name("data"),
+                contiguous_operand(INDEX_DTYPES).with_name("indices"),
+            ])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1).with_name("output")]),
     ]
 }
 
-fn gather<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, indices, y) = (input(call, 0)?.bits(), input(call, 1)?, output(call, 0)?.bits());
-    let axis = axis(call.int("axis")?.unwrap_or(0), x.dims.len())?;
-    check_shape(&[&x.dims[..axis], &indices.dims, &x.dims[axis + 1..]].concat(), &y)?;
+fn run_gather<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, indices, y) = (
+        input_view(call, 0)?.reinterpret_as_bits(),
+        input_view(call, 1)?,
+        output_view(call, 0)?.reinterpret_as_bits(),
+    );
+    let axis = resolve_axis(call.int_attribute("axis")?.unwrap_or(0), x.dims.len())?;
+    check_output_shape(&[&x.dims[..axis], &indices.dims, &x.dims[axis + 1..]].concat(), &y)?;
     if y.count == 0 {
         return Ok(());
     }
-    let [_, length, inner] = x.around(axis);
-    let variant = Variant::Shaped(Shaped {
-        source: Indexed::Gather,
+    let [_, length, inner] = x.split_at_axis(axis);
+    let variant = ProgramVariant::Shaped(IndexedProgram {
+        source: IndexedSource::Gather,
         operands: vec![("a", x.dtype), ("b", indices.dtype), ("y", y.dtype)],
         is_cooperative: false,
-        is_wide: is_wide([x.last(), y.last()]),
+        is_wide: needs_wide_indices([x.last_index(), y.last_index()]),
     });
-    let arguments =
-        Arguments::default().operands([&x, &indices, &y]).integers(&[length, indices.count, inner, y.count]);
-    launch(gpus, call, &variant, groups(y.count)?, &arguments)
+    let arguments = ArgumentList::default().with_operands([&x, &indices, &y]).with_integers(&[
+        length,
+        indices.count,
+        inner,
+        y.count,
+    ]);
+    launch_variant(gpus, call, &variant, work_group_count(y.count)?, &arguments)
 }

@@ -1,51 +1,55 @@
 //! Matrix products.
 
-use oarlock_sdk::{Call, Dtype, Error, Kernel, OperandFlags, Result, dtype_set, ensure};
+use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandFlags, PluginError, Result, dtype_set, ensure};
 
-use super::elementwise::{broadcast, within_groups};
-use super::row::{FLOATS, arithmetic, check_shape, input, output, plain, strided};
-use crate::arguments::{Arguments, Number};
-use crate::device::Gpus;
+use super::elementwise::{broadcast_shapes, check_work_group_count};
+use super::registration::{
+    FLOAT_DTYPES, arithmetic_kernel, check_output_shape, contiguous_operand, input_view, output_view,
+    strided_operand,
+};
+use crate::argument_list::{ArgumentList, FormulaNumber};
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::program::launch;
-use crate::source::{Matmul, Variant, is_wide};
-use crate::view::{MOST_DIMENSIONS, View};
-use crate::walk::{Walk, product};
+use crate::operand_view::{MAX_DIMENSIONS, OperandView};
+use crate::operand_walk::{OperandWalk, element_count};
+use crate::program_cache::launch_variant;
+use crate::source::{MatmulProgram, ProgramVariant, needs_wide_indices};
 
 /// Rows and columns that one work-group computes.
-const TILE: i64 = 64;
+const TILE_SIZE: i64 = 64;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
+pub(super) fn matmul_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     let integers = dtype_set(&[Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64]);
-    let numbers = FLOATS.union(integers);
-    let most = MOST_DIMENSIONS as u32;
-    let (number, float) = (strided(numbers).group(1), strided(FLOATS).group(1));
+    let numbers = FLOAT_DTYPES.union(integers);
+    let most = MAX_DIMENSIONS as u32;
+    let (number, float) =
+        (strided_operand(numbers).with_dtype_group(1), strided_operand(FLOAT_DTYPES).with_dtype_group(1));
     vec![
-        arithmetic("MatMul", matmul::<G>)
-            .inputs([number.named("A").rank(1, most), number.named("B").rank(1, most)])
-            .outputs([plain(numbers).group(1).named("Y")]),
-        arithmetic("Gemm", gemm::<G>)
-            .since(7)
-            .inputs([
-                float.named("A").rank(2, 2),
-                float.named("B").rank(2, 2),
-                float.named("C").rank(0, 2).flags(OperandFlags::OPTIONAL),
+        arithmetic_kernel("MatMul", run_matmul::<G>)
+            .with_inputs([number.with_name("A").with_rank(1, most), number.with_name("B").with_rank(1, most)])
+            .with_outputs([contiguous_operand(numbers).with_dtype_group(1).with_name("Y")]),
+        arithmetic_kernel("Gemm", run_gemm::<G>)
+            .since_version(7)
+            .with_inputs([
+                float.with_name("A").with_rank(2, 2),
+                float.with_name("B").with_rank(2, 2),
+                float.with_name("C").with_rank(0, 2).with_flags(OperandFlags::OPTIONAL),
             ])
-            .outputs([plain(FLOATS).group(1).named("Y")]),
+            .with_outputs([contiguous_operand(FLOAT_DTYPES).with_dtype_group(1).with_name("Y")]),
     ]
 }
 
 /// A factor: the steps of its batch, its rows and its columns.
-struct Factor<'a> {
-    view: &'a View,
+struct MatrixFactor<'a> {
+    view: &'a OperandView,
     batch: Vec<i64>,
     dims: [i64; 2],
     steps: [i64; 2],
 }
 
-impl<'a> Factor<'a> {
+impl<'a> MatrixFactor<'a> {
     /// The last two dimensions are the matrix; a single one is a row on the left and a column on the right.
-    fn new(view: &'a View, is_left: bool) -> Self {
+    fn new(view: &'a OperandView, is_left: bool) -> Self {
         let (dims, steps) = (&view.dims, &view.steps);
         match (dims.len(), is_left) {
             (1, true) => Self { view, batch: vec![], dims: [1, dims[0]], steps: [0, steps[0]] },
@@ -59,13 +63,13 @@ impl<'a> Factor<'a> {
         }
     }
 
-    fn transposed(self) -> Self {
+    fn transpose(self) -> Self {
         let ([rows, columns], [down, across]) = (self.dims, self.steps);
         Self { dims: [columns, rows], steps: [across, down], ..self }
     }
 
     /// The steps from matrix to matrix when the batch is repeated to another shape.
-    fn batch_steps(&self, batch: &[i64]) -> Vec<i64> {
+    fn batch_strides(&self, batch: &[i64]) -> Vec<i64> {
         let missing = batch.len() - self.batch.len();
         let own =
             self.batch.iter().zip(&self.view.steps).map(|(dim, step)| if *dim == 1 { 0 } else { *step });
@@ -74,14 +78,14 @@ impl<'a> Factor<'a> {
 }
 
 /// What is done to a product: its scale, and an operand with another scale that is added.
-struct Scaled<'a> {
+struct GemmScaling<'a> {
     alpha: f64,
     beta: f64,
-    added: Option<(&'a View, Vec<i64>)>,
+    added: Option<(&'a OperandView, Vec<i64>)>,
 }
 
-fn matmul<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
+fn run_matmul<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (a, b, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
     ensure!(
         !a.dims.is_empty() && !b.dims.is_empty(),
         invalid_argument,
@@ -89,19 +93,19 @@ fn matmul<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
         a.dims,
         b.dims
     );
-    let (left, right) = (Factor::new(&a, true), Factor::new(&b, false));
-    let batch = broadcast([left.batch.as_slice(), right.batch.as_slice()])?;
+    let (left, right) = (MatrixFactor::new(&a, true), MatrixFactor::new(&b, false));
+    let batch = broadcast_shapes([left.batch.as_slice(), right.batch.as_slice()])?;
     let mut expected = batch.clone();
     expected.extend((a.dims.len() > 1).then_some(left.dims[0]));
     expected.extend((b.dims.len() > 1).then_some(right.dims[1]));
     check_depth(&left, &right)?;
-    check_shape(&expected, &y)?;
-    multiply(gpus, call, &left, &right, None, &batch, &y)
+    check_output_shape(&expected, &y)?;
+    launch_matmul(gpus, call, &left, &right, None, &batch, &y)
 }
 
-fn gemm<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (a, b, y) = (input(call, 0)?, input(call, 1)?, output(call, 0)?);
-    let c = call.optional_input(2)?.map(|tensor| View::new(&tensor)).transpose()?;
+fn run_gemm<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (a, b, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
+    let c = call.optional_input(2)?.map(|tensor| OperandView::new(&tensor)).transpose()?;
     ensure!(
         a.dims.len() == 2 && b.dims.len() == 2,
         invalid_argument,
@@ -109,33 +113,33 @@ fn gemm<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
         a.dims,
         b.dims
     );
-    let flag = |name| Ok(call.int(name)?.unwrap_or(0) != 0);
-    let (left, right) = (Factor::new(&a, true), Factor::new(&b, false));
-    let left = if flag("transA")? { left.transposed() } else { left };
-    let right = if flag("transB")? { right.transposed() } else { right };
+    let flag = |name| Ok(call.int_attribute(name)?.unwrap_or(0) != 0);
+    let (left, right) = (MatrixFactor::new(&a, true), MatrixFactor::new(&b, false));
+    let left = if flag("transA")? { left.transpose() } else { left };
+    let right = if flag("transB")? { right.transpose() } else { right };
     check_depth(&left, &right)?;
-    check_shape(&[left.dims[0], right.dims[1]], &y)?;
+    check_output_shape(&[left.dims[0], right.dims[1]], &y)?;
     let added = match &c {
         None => None,
         Some(c) => Some((
             c,
-            c.repeated_to(&y.dims).ok_or_else(|| {
+            c.broadcast_strides(&y.dims).ok_or_else(|| {
                 let (expected, found) = (&y.dims, &c.dims);
-                Error::invalid_argument(format!(
+                PluginError::invalid_argument(format!(
                     "expected a `C` that can be repeated to {expected:?}, found {found:?}"
                 ))
             })?,
         )),
     };
-    let scaled = Scaled {
-        alpha: call.float("alpha")?.unwrap_or(1.0),
-        beta: call.float("beta")?.unwrap_or(1.0),
+    let scaled = GemmScaling {
+        alpha: call.float_attribute("alpha")?.unwrap_or(1.0),
+        beta: call.float_attribute("beta")?.unwrap_or(1.0),
         added,
     };
-    multiply(gpus, call, &left, &right, Some(scaled), &[], &y)
+    launch_matmul(gpus, call, &left, &right, Some(scaled), &[], &y)
 }
 
-fn check_depth(left: &Factor<'_>, right: &Factor<'_>) -> Result<()> {
+fn check_depth(left: &MatrixFactor<'_>, right: &MatrixFactor<'_>) -> Result<()> {
     ensure!(
         left.dims[1] == right.dims[0],
         invalid_argument,
@@ -146,25 +150,25 @@ fn check_depth(left: &Factor<'_>, right: &Factor<'_>) -> Result<()> {
     Ok(())
 }
 
-fn multiply<G: Gpu>(
-    gpus: &Gpus<G>,
-    call: &Call<'_>,
-    left: &Factor<'_>,
-    right: &Factor<'_>,
-    scaled: Option<Scaled<'_>>,
+fn launch_matmul<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
+    left: &MatrixFactor<'_>,
+    right: &MatrixFactor<'_>,
+    scaled: Option<GemmScaling<'_>>,
     batch: &[i64],
-    y: &View,
+    y: &OperandView,
 ) -> Result<()> {
     if y.count == 0 {
         return Ok(());
     }
     let ([m, k], [_, n]) = (left.dims, right.dims);
-    let walk = Walk::new(batch, &[&left.batch_steps(batch), &right.batch_steps(batch)]);
-    let accesses = walk.accesses();
+    let walk = OperandWalk::new(batch, &[&left.batch_strides(batch), &right.batch_strides(batch)]);
+    let accesses = walk.operand_accesses();
     let added = scaled.as_ref().and_then(|scaled| scaled.added.as_ref());
-    let operands: Vec<&View> =
+    let operands: Vec<&OperandView> =
         [left.view, right.view].into_iter().chain(added.map(|(c, _)| *c)).chain([y]).collect();
-    let variant = Variant::Matmul(Matmul {
+    let variant = ProgramVariant::Matmul(MatmulProgram {
         dtype: y.dtype,
         a: accesses[0],
         b: accesses[1],
@@ -173,16 +177,17 @@ fn multiply<G: Gpu>(
         is_scaled: scaled.is_some(),
         has_c: added.is_some(),
         rank: walk.rank(),
-        is_wide: is_wide(operands.iter().map(|view| view.last())),
+        is_wide: needs_wide_indices(operands.iter().map(|view| view.last_index())),
     });
-    let groups = product(batch) * ((m + TILE - 1) / TILE) * ((n + TILE - 1) / TILE);
+    let groups = element_count(batch) * ((m + TILE_SIZE - 1) / TILE_SIZE) * ((n + TILE_SIZE - 1) / TILE_SIZE);
     let c_steps = added.map_or([0, 0], |(_, steps)| [steps[0], steps[1]]);
-    let mut arguments = Arguments::default().operands(operands).walk(&walk);
-    if let Some(Scaled { alpha, beta, .. }) = scaled {
-        arguments = arguments.numbers(y.dtype, &[Number::Float(alpha), Number::Float(beta)]);
+    let mut arguments = ArgumentList::default().with_operands(operands).with_walk(&walk);
+    if let Some(GemmScaling { alpha, beta, .. }) = scaled {
+        arguments =
+            arguments.with_numbers(y.dtype, &[FormulaNumber::Float(alpha), FormulaNumber::Float(beta)]);
     }
     let [a_steps, b_steps] = [left.steps, right.steps];
     let arguments = arguments
-        .integers(&[m, n, k, a_steps[0], a_steps[1], b_steps[0], b_steps[1], c_steps[0], c_steps[1]]);
-    launch(gpus, call, &variant, within_groups(groups)?, &arguments)
+        .with_integers(&[m, n, k, a_steps[0], a_steps[1], b_steps[0], b_steps[1], c_steps[0], c_steps[1]]);
+    launch_variant(gpus, call, &variant, check_work_group_count(groups)?, &arguments)
 }

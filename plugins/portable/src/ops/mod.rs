@@ -9,34 +9,34 @@ mod images;
 mod matmul;
 mod movement;
 mod reduce;
-mod row;
-mod rows;
-mod slice;
+mod registration;
+mod rowwise;
+mod slice_and_pad;
 mod unary;
 mod window;
 
 use oarlock_sdk::Kernel;
 
-use crate::device::Gpus;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 
 /// What makes the rows of a family.
-type Family<G> = fn() -> Vec<Kernel<Gpus<G>>>;
+type KernelFamily<G> = fn() -> Vec<Kernel<GpuDevices<G>>>;
 
 /// Every kernel of this crate, for a plugin whose device is a [`Gpu`].
-pub fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let families: [Family<G>; 11] = [
-        binary::kernels,
-        clip::kernels,
-        create::kernels,
-        gather::kernels,
-        images::kernels,
-        matmul::kernels,
-        movement::kernels,
-        reduce::kernels,
-        rows::kernels,
-        slice::kernels,
-        unary::kernels,
+pub fn all_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let families: [KernelFamily<G>; 11] = [
+        binary::binary_kernels,
+        clip::clip_kernels,
+        create::creation_kernels,
+        gather::gather_kernels,
+        images::image_kernels,
+        matmul::matmul_kernels,
+        movement::movement_kernels,
+        reduce::reduction_kernels,
+        rowwise::rowwise_kernels,
+        slice_and_pad::slice_and_pad_kernels,
+        unary::unary_kernels,
     ];
-    families.into_iter().flat_map(|kernels| kernels()).collect()
+    families.into_iter().flat_map(|family| family()).collect()
 }

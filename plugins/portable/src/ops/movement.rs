@@ -1,68 +1,102 @@
 //! Ops that move elements and compute nothing: every one is a copy with the right steps on one side.
 
-use oarlock_sdk::{Call, Kernel, OperandFlags, Result, ensure};
+use oarlock_sdk::{Kernel, KernelCall, OperandFlags, Result, ensure};
 
-use super::elementwise::{Stepped, Work, map};
-use super::row::{ALL, INDICES, axis, check_shape, input, on_host, output, plain, row, strided};
-use crate::device::Gpus;
+use super::elementwise::{ElementwiseWork, StridedOperand, run_map};
+use super::registration::{
+    ALL_DTYPES, INDEX_DTYPES, check_output_shape, contiguous_operand, host_operand, input_view, output_view,
+    resolve_axis, stream_kernel, strided_operand,
+};
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::source::Formula;
-use crate::view::View;
-use crate::walk::{contiguous, product};
+use crate::operand_view::OperandView;
+use crate::operand_walk::{contiguous_strides, element_count};
+use crate::source::ElementFormula;
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let shape = |name| on_host(INDICES).named(name);
-    let optional = |name| shape(name).flags(OperandFlags::OPTIONAL);
-    let one = |kernel: Kernel<Gpus<G>>| kernel.inputs([strided(ALL).group(1)]).outputs([plain(ALL).group(1)]);
-    let blocks =
-        |kernel: Kernel<Gpus<G>>| kernel.inputs([plain(ALL).group(1)]).outputs([plain(ALL).group(1)]);
-    let two = |kernel: Kernel<Gpus<G>>, second| {
-        kernel.inputs([strided(ALL).group(1), second]).outputs([plain(ALL).group(1)])
+pub(super) fn movement_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let shape = |name| host_operand(INDEX_DTYPES).with_name(name);
+    let optional = |name| shape(name).with_flags(OperandFlags::OPTIONAL);
+    let one = |kernel: Kernel<GpuDevices<G>>| {
+        kernel
+            .with_inputs([strided_operand(ALL_DTYPES).with_dtype_group(1)])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
+    };
+    let blocks = |kernel: Kernel<GpuDevices<G>>| {
+        kernel
+            .with_inputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
+    };
+    let two = |kernel: Kernel<GpuDevices<G>>, second| {
+        kernel
+            .with_inputs([strided_operand(ALL_DTYPES).with_dtype_group(1), second])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
     };
     vec![
-        one(row("Identity", same_elements::<G>)).in_place(0, 0),
-        one(row("Flatten", same_elements::<G>)).in_place(0, 0),
-        two(row("Reshape", same_elements::<G>).since(5), shape("shape")).in_place(0, 0),
-        one(row("Squeeze", same_elements::<G>).until(12)).in_place(0, 0),
-        two(row("Squeeze", same_elements::<G>).since(13), optional("axes")).in_place(0, 0),
-        one(row("Unsqueeze", same_elements::<G>).until(12)).in_place(0, 0),
-        two(row("Unsqueeze", same_elements::<G>).since(13), shape("axes")).in_place(0, 0),
-        one(row("Transpose", transpose::<G>)),
-        two(row("Expand", expand::<G>).since(8), shape("shape")),
-        two(row("Tile", tile::<G>).since(6), shape("repeats")),
-        blocks(row("DepthToSpace", depth_to_space::<G>)),
-        blocks(row("SpaceToDepth", space_to_depth::<G>)),
-        row("Concat", concat::<G>)
-            .since(4)
-            .inputs([strided(ALL).group(1).flags(OperandFlags::VARIADIC).named("inputs")])
-            .outputs([plain(ALL).group(1).named("concat_result")]),
-        row("Split", split::<G>)
-            .since(2)
-            .until(12)
-            .inputs([strided(ALL).group(1).named("input")])
-            .outputs([plain(ALL).group(1).flags(OperandFlags::VARIADIC).named("outputs")]),
-        row("Split", split::<G>)
-            .since(13)
-            .inputs([strided(ALL).group(1).named("input"), optional("split")])
-            .outputs([plain(ALL).group(1).flags(OperandFlags::VARIADIC).named("outputs")]),
+        one(stream_kernel("Identity", copy_reshaped::<G>)).with_in_place(0, 0),
+        one(stream_kernel("Flatten", copy_reshaped::<G>)).with_in_place(0, 0),
+        two(stream_kernel("Reshape", copy_reshaped::<G>).since_version(5), shape("shape"))
+            .with_in_place(0, 0),
+        one(stream_kernel("Squeeze", copy_reshaped::<G>).until_version(12)).with_in_place(0, 0),
+        two(stream_kernel("Squeeze", copy_reshaped::<G>).since_version(13), optional("axes"))
+            .with_in_place(0, 0),
+        one(stream_kernel("Unsqueeze", copy_reshaped::<G>).until_version(12)).with_in_place(0, 0),
+        two(stream_kernel("Unsqueeze", copy_reshaped::<G>).since_version(13), shape("axes"))
+            .with_in_place(0, 0),
+        one(stream_kernel("Transpose", run_transpose::<G>)),
+        two(stream_kernel("Expand", run_expand::<G>).since_version(8), shape("shape")),
+        two(stream_kernel("Tile", run_tile::<G>).since_version(6), shape("repeats")),
+        blocks(stream_kernel("DepthToSpace", depth_to_space::<G>)),
+        blocks(stream_kernel("SpaceToDepth", space_to_depth::<G>)),
+        stream_kernel("Concat", run_concat::<G>)
+            .since_version(4)
+            .with_inputs([strided_operand(ALL_DTYPES)
+                .with_dtype_group(1)
+                .with_flags(OperandFlags::VARIADIC)
+                .with_name("inputs")])
+            .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1).with_name("concat_result")]),
+        stream_kernel("Split", run_split::<G>)
+            .since_version(2)
+            .until_version(12)
+            .with_inputs([strided_operand(ALL_DTYPES).with_dtype_group(1).with_name("input")])
+            .with_outputs([contiguous_operand(ALL_DTYPES)
+                .with_dtype_group(1)
+                .with_flags(OperandFlags::VARIADIC)
+                .with_name("outputs")]),
+        stream_kernel("Split", run_split::<G>)
+            .since_version(13)
+            .with_inputs([
+                strided_operand(ALL_DTYPES).with_dtype_group(1).with_name("input"),
+                optional("split"),
+            ])
+            .with_outputs([contiguous_operand(ALL_DTYPES)
+                .with_dtype_group(1)
+                .with_flags(OperandFlags::VARIADIC)
+                .with_name("outputs")]),
     ]
 }
 
 /// Copies `dims` elements from where one operand has them to where the other wants them.
-pub(super) fn copy<G: Gpu>(
-    gpus: &Gpus<G>,
-    call: &Call<'_>,
+pub(super) fn copy_elements<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
     dims: &[i64],
-    from: &View,
-    to: &View,
+    from: &OperandView,
+    to: &OperandView,
 ) -> Result<()> {
     let (source, target) =
-        (Stepped { view: from, steps: &from.steps }, Stepped { view: to, steps: &to.steps });
-    map(gpus, call, Work::plain(Formula::Plain("a"), to.dtype), dims, &[source], target)
+        (StridedOperand { view: from, steps: &from.steps }, StridedOperand { view: to, steps: &to.steps });
+    run_map(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain("a"), to.dtype),
+        dims,
+        &[source],
+        target,
+    )
 }
 
-fn same_elements<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
+fn copy_reshaped<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     ensure!(
         x.count == y.count,
         invalid_argument,
@@ -74,16 +108,16 @@ fn same_elements<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     if y.count == 0 {
         return Ok(());
     }
-    let y = y.part(0, &x.dims, contiguous(&x.dims));
-    copy(gpus, call, &x.dims, &x, &y)
+    let y = y.subview(0, &x.dims, contiguous_strides(&x.dims));
+    copy_elements(gpus, call, &x.dims, &x, &y)
 }
 
-fn transpose<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
+fn run_transpose<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     let rank = x.dims.len();
-    let order: Vec<usize> = match call.ints("perm")? {
+    let order: Vec<usize> = match call.ints_attribute("perm")? {
         None => (0..rank).rev().collect(),
-        Some(order) => order.iter().map(|at| axis(*at, rank)).collect::<Result<_>>()?,
+        Some(order) => order.iter().map(|at| resolve_axis(*at, rank)).collect::<Result<_>>()?,
     };
     let mut sorted = order.clone();
     sorted.sort_unstable();
@@ -92,30 +126,42 @@ fn transpose<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
         invalid_argument,
         "expected a `perm` that names each of {rank} dimensions once, found {order:?}"
     );
-    permuted(gpus, call, &x, &order, &y)
+    copy_permuted(gpus, call, &x, &order, &y)
 }
 
 /// Copies with the dimensions in another order, into an output whose dimensions are those, or several of them in one.
-fn permuted<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, x: &View, order: &[usize], y: &View) -> Result<()> {
+fn copy_permuted<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
+    x: &OperandView,
+    order: &[usize],
+    y: &OperandView,
+) -> Result<()> {
     let dims: Vec<i64> = order.iter().map(|axis| x.dims[*axis]).collect();
     if dims.len() == y.dims.len() {
-        check_shape(&dims, y)?;
+        check_output_shape(&dims, y)?;
     }
     if y.count == 0 {
         return Ok(());
     }
-    let x = x.part(0, &dims, order.iter().map(|axis| x.steps[*axis]).collect());
-    copy(gpus, call, &dims, &x, &y.part(0, &dims, contiguous(&dims)))
+    let x = x.subview(0, &dims, order.iter().map(|axis| x.steps[*axis]).collect());
+    copy_elements(gpus, call, &dims, &x, &y.subview(0, &dims, contiguous_strides(&dims)))
 }
 
-fn expand<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
-    super::elementwise::repeated(gpus, call, Work::plain(Formula::Plain("a"), y.dtype), &[&x], &y)
+fn run_expand<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
+    super::elementwise::run_broadcast(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain("a"), y.dtype),
+        &[&x],
+        &y,
+    )
 }
 
 /// Each dimension becomes two: how often it is repeated, along which the input has no steps, and its own.
-fn tile<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
+fn run_tile<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     let fits = x.dims.len() == y.dims.len()
         && x.dims.iter().zip(&y.dims).all(|(own, dim)| *dim == 0 || (*own > 0 && dim % own == 0));
     ensure!(
@@ -130,18 +176,24 @@ fn tile<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
     }
     let dims: Vec<i64> = x.dims.iter().zip(&y.dims).flat_map(|(own, dim)| [dim / own, *own]).collect();
     let steps = x.steps.iter().flat_map(|step| [0, *step]).collect();
-    copy(gpus, call, &dims, &x.part(0, &dims, steps), &y.part(0, &dims, contiguous(&dims)))
+    copy_elements(
+        gpus,
+        call,
+        &dims,
+        &x.subview(0, &dims, steps),
+        &y.subview(0, &dims, contiguous_strides(&dims)),
+    )
 }
 
 /// The six dimensions between depth and space, in the order of an input that is contiguous.
-fn split_into_blocks<G: Gpu>(
-    gpus: &Gpus<G>,
-    call: &Call<'_>,
+fn permute_blocks<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
     dims: impl Fn(&[i64], i64) -> [i64; 6],
     order: &[usize],
 ) -> Result<()> {
-    let (x, y) = (input(call, 0)?.bits(), output(call, 0)?.bits());
-    let size = call.int("blocksize")?.unwrap_or(0);
+    let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
+    let size = call.int_attribute("blocksize")?.unwrap_or(0);
     ensure!(
         x.dims.len() == 4 && size > 0,
         invalid_argument,
@@ -150,36 +202,36 @@ fn split_into_blocks<G: Gpu>(
     );
     let dims = dims(&x.dims, size);
     ensure!(
-        product(&dims) == x.count && x.count == y.count,
+        element_count(&dims) == x.count && x.count == y.count,
         invalid_argument,
         "expected dimensions that can be divided by the `blocksize` {size}, found {:?} and {:?}",
         x.dims,
         y.dims
     );
-    let x = x.part(0, &dims, contiguous(&dims));
-    permuted(gpus, call, &x, order, &y)
+    let x = x.subview(0, &dims, contiguous_strides(&dims));
+    copy_permuted(gpus, call, &x, order, &y)
 }
 
-fn depth_to_space<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let is_column_first = call.string("mode")? == Some("CRD");
+fn depth_to_space<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let is_column_first = call.string_attribute("mode")? == Some("CRD");
     if is_column_first {
         let dims = |x: &[i64], size: i64| [x[0], x[1] / (size * size), size, size, x[2], x[3]];
-        return split_into_blocks(gpus, call, dims, &[0, 1, 4, 2, 5, 3]);
+        return permute_blocks(gpus, call, dims, &[0, 1, 4, 2, 5, 3]);
     }
     let dims = |x: &[i64], size: i64| [x[0], size, size, x[1] / (size * size), x[2], x[3]];
-    split_into_blocks(gpus, call, dims, &[0, 3, 4, 1, 5, 2])
+    permute_blocks(gpus, call, dims, &[0, 3, 4, 1, 5, 2])
 }
 
-fn space_to_depth<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
+fn space_to_depth<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let dims = |x: &[i64], size: i64| [x[0], x[1], x[2] / size, size, x[3] / size, size];
-    let is_column_first = call.string("mode")? == Some("CRD");
+    let is_column_first = call.string_attribute("mode")? == Some("CRD");
     let order = if is_column_first { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
-    split_into_blocks(gpus, call, dims, &order)
+    permute_blocks(gpus, call, dims, &order)
 }
 
 /// Checks that parts have the shape of the whole but for one axis, along which they fill it.
-fn check_parts(parts: &[View], whole: &View, axis: usize) -> Result<()> {
-    let alike = |part: &View| {
+fn check_parts(parts: &[OperandView], whole: &OperandView, axis: usize) -> Result<()> {
+    let alike = |part: &OperandView| {
         part.dims.len() == whole.dims.len()
             && part
                 .dims
@@ -200,32 +252,34 @@ fn check_parts(parts: &[View], whole: &View, axis: usize) -> Result<()> {
     Ok(())
 }
 
-fn concat<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let y = output(call, 0)?.bits();
-    let axis = axis(call.int("axis")?.unwrap_or(0), y.dims.len())?;
-    let parts: Vec<View> =
-        (0..call.input_count()).map(|index| Ok(input(call, index)?.bits())).collect::<Result<_>>()?;
+fn run_concat<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let y = output_view(call, 0)?.reinterpret_as_bits();
+    let axis = resolve_axis(call.int_attribute("axis")?.unwrap_or(0), y.dims.len())?;
+    let parts: Vec<OperandView> = (0..call.input_count())
+        .map(|index| Ok(input_view(call, index)?.reinterpret_as_bits()))
+        .collect::<Result<_>>()?;
     check_parts(&parts, &y, axis)?;
     let mut first = 0;
     for part in &parts {
-        let place = y.part(first * y.steps[axis], &part.dims, y.steps.clone());
-        copy(gpus, call, &part.dims, part, &place)?;
+        let place = y.subview(first * y.steps[axis], &part.dims, y.steps.clone());
+        copy_elements(gpus, call, &part.dims, part, &place)?;
         first += part.dims[axis];
     }
     Ok(())
 }
 
 /// How the input is divided is what the outputs' shapes say.
-fn split<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let x = input(call, 0)?.bits();
-    let axis = axis(call.int("axis")?.unwrap_or(0), x.dims.len())?;
-    let parts: Vec<View> =
-        (0..call.output_count()).map(|index| Ok(output(call, index)?.bits())).collect::<Result<_>>()?;
+fn run_split<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let x = input_view(call, 0)?.reinterpret_as_bits();
+    let axis = resolve_axis(call.int_attribute("axis")?.unwrap_or(0), x.dims.len())?;
+    let parts: Vec<OperandView> = (0..call.output_count())
+        .map(|index| Ok(output_view(call, index)?.reinterpret_as_bits()))
+        .collect::<Result<_>>()?;
     check_parts(&parts, &x, axis)?;
     let mut first = 0;
     for part in &parts {
-        let place = x.part(first * x.steps[axis], &part.dims, x.steps.clone());
-        copy(gpus, call, &part.dims, &place, part)?;
+        let place = x.subview(first * x.steps[axis], &part.dims, x.steps.clone());
+        copy_elements(gpus, call, &part.dims, &place, part)?;
         first += part.dims[axis];
     }
     Ok(())

@@ -1,65 +1,69 @@
 //! Reductions over some dimensions.
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, OperandFlags, Result};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result};
 
-use super::elementwise::{groups, within_groups};
-use super::row::{
-    ALL, FLOATS, INDICES, NUMBERS, arithmetic, axis, check_shape, input, on_host, output, plain, strided,
+use super::elementwise::{check_work_group_count, work_group_count};
+use super::registration::{
+    ALL_DTYPES, FLOAT_DTYPES, INDEX_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, check_output_shape,
+    contiguous_operand, host_operand, input_view, output_view, resolve_axis, strided_operand,
 };
-use crate::arguments::Arguments;
-use crate::device::Gpus;
-use crate::gpu::{Gpu, WORK_GROUP};
-use crate::host::optional_integers;
-use crate::program::launch;
-use crate::source::{Kind, Reduce, Reduction, Variant, is_wide, kind, size_of_element};
-use crate::view::View;
-use crate::walk::{Walk, product};
+use crate::argument_list::ArgumentList;
+use crate::device::GpuDevices;
+use crate::gpu::{Gpu, MAX_WORK_GROUP_SIZE};
+use crate::host_operands::optional_host_integers;
+use crate::operand_view::OperandView;
+use crate::operand_walk::{OperandWalk, element_count};
+use crate::program_cache::launch_variant;
+use crate::source::{
+    ArithmeticKind, ProgramVariant, ReduceProgram, ReductionKind, arithmetic_kind, element_size,
+    needs_wide_indices,
+};
 
 /// From this many elements on, work-items work together on one output.
-const TOGETHER: i64 = 64;
+const COOPERATIVE_MINIMUM: i64 = 64;
 /// The work-groups that a device should have at least, and how many elements a part of an output has at least.
-const MANY_GROUPS: i64 = 512;
-const PART: i64 = 1 << 13;
+const MIN_WORK_GROUPS: i64 = 512;
+const MIN_PART_ELEMENTS: i64 = 1 << 13;
 
-const TABLE: &[(&str, Reduction, DtypeSet, u32)] = &[
-    ("ReduceSum", Reduction::Sum, NUMBERS, 13),
-    ("ReduceMean", Reduction::Mean, NUMBERS, 18),
-    ("ReduceMax", Reduction::Max, ALL, 18),
-    ("ReduceMin", Reduction::Min, ALL, 18),
-    ("ReduceProd", Reduction::Product, NUMBERS, 18),
-    ("ReduceL1", Reduction::L1, NUMBERS, 18),
-    ("ReduceL2", Reduction::L2, NUMBERS, 18),
-    ("ReduceSumSquare", Reduction::SumSquare, NUMBERS, 18),
-    ("ReduceLogSum", Reduction::LogSum, FLOATS, 18),
-    ("ReduceLogSumExp", Reduction::LogSumExp, FLOATS, 18),
+const REDUCTION_OPS: &[(&str, ReductionKind, DtypeSet, u32)] = &[
+    ("ReduceSum", ReductionKind::Sum, NUMERIC_DTYPES, 13),
+    ("ReduceMean", ReductionKind::Mean, NUMERIC_DTYPES, 18),
+    ("ReduceMax", ReductionKind::Max, ALL_DTYPES, 18),
+    ("ReduceMin", ReductionKind::Min, ALL_DTYPES, 18),
+    ("ReduceProd", ReductionKind::Product, NUMERIC_DTYPES, 18),
+    ("ReduceL1", ReductionKind::L1, NUMERIC_DTYPES, 18),
+    ("ReduceL2", ReductionKind::L2, NUMERIC_DTYPES, 18),
+    ("ReduceSumSquare", ReductionKind::SumSquare, NUMERIC_DTYPES, 18),
+    ("ReduceLogSum", ReductionKind::LogSum, FLOAT_DTYPES, 18),
+    ("ReduceLogSumExp", ReductionKind::LogSumExp, FLOAT_DTYPES, 18),
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let rows = TABLE.iter().flat_map(|(op, reduction, dtypes, axes_are_an_operand)| {
+pub(super) fn reduction_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let rows = REDUCTION_OPS.iter().flat_map(|(op, reduction, dtypes, axes_are_an_operand)| {
         let make = || {
-            arithmetic(op, |gpus: &Gpus<G>, call| run(gpus, call, *reduction))
-                .workspace(|_, call| Ok(Plan::new(call)?.workspace()))
-                .outputs([plain(*dtypes).group(1).named("reduced")])
+            arithmetic_kernel(op, |gpus: &GpuDevices<G>, call| run_reduction(gpus, call, *reduction))
+                .with_workspace(|_, call| Ok(ReducePlan::new(call)?.workspace_size()))
+                .with_outputs([contiguous_operand(*dtypes).with_dtype_group(1).with_name("reduced")])
         };
-        let data = strided(*dtypes).group(1).named("data");
-        let axes = on_host(INDICES).flags(OperandFlags::OPTIONAL).named("axes");
+        let data = strided_operand(*dtypes).with_dtype_group(1).with_name("data");
+        let axes = host_operand(INDEX_DTYPES).with_flags(OperandFlags::OPTIONAL).with_name("axes");
         [
-            make().until(axes_are_an_operand - 1).inputs([data]),
-            make().since(*axes_are_an_operand).inputs([data, axes]),
+            make().until_version(axes_are_an_operand - 1).with_inputs([data]),
+            make().since_version(*axes_are_an_operand).with_inputs([data, axes]),
         ]
     });
     rows.collect()
 }
 
 /// How one call is done.
-struct Plan {
-    x: View,
-    y: View,
+struct ReducePlan {
+    x: OperandView,
+    y: OperandView,
     /// Elements of the output, and elements that become one of them.
     rows: i64,
     reduced: i64,
-    kept_walk: Walk,
-    reduced_walk: Walk,
+    kept_walk: OperandWalk,
+    reduced_walk: OperandWalk,
     /// In how many parts each output is computed before these are put together.
     parts: i64,
     is_cooperative: bool,
@@ -67,18 +71,18 @@ struct Plan {
     compute: Dtype,
 }
 
-impl Plan {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let (x, y) = (input(call, 0)?, output(call, 0)?);
-        let named = match optional_integers(call, 1)? {
+impl ReducePlan {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+        let named = match optional_host_integers(call, 1)? {
             Some(axes) => axes,
-            None => call.ints("axes")?.unwrap_or_default().to_vec(),
+            None => call.ints_attribute("axes")?.unwrap_or_default().to_vec(),
         };
         let rank = x.dims.len();
-        let named: Vec<usize> = named.iter().map(|at| axis(*at, rank)).collect::<Result<_>>()?;
-        let nothing_means_nothing = call.int("noop_with_empty_axes")?.unwrap_or(0) != 0;
+        let named: Vec<usize> = named.iter().map(|at| resolve_axis(*at, rank)).collect::<Result<_>>()?;
+        let nothing_means_nothing = call.int_attribute("noop_with_empty_axes")?.unwrap_or(0) != 0;
         let is_reduced = |axis: usize| named.contains(&axis) || (named.is_empty() && !nothing_means_nothing);
-        let keeps = call.int("keepdims")?.unwrap_or(1) != 0;
+        let keeps = call.int_attribute("keepdims")?.unwrap_or(1) != 0;
         let of = |list: &[i64], wanted: bool| -> Vec<i64> {
             (0..rank).filter(|axis| is_reduced(*axis) == wanted).map(|axis| list[axis]).collect()
         };
@@ -86,28 +90,28 @@ impl Plan {
             .filter(|axis| keeps || !is_reduced(*axis))
             .map(|axis| if is_reduced(axis) { 1 } else { x.dims[axis] })
             .collect();
-        check_shape(&expected, &y)?;
+        check_output_shape(&expected, &y)?;
         let (kept_dims, reduced_dims) = (of(&x.dims, false), of(&x.dims, true));
         let (kept_steps, reduced_steps) = (of(&x.steps, false), of(&x.steps, true));
-        let (rows, reduced) = (product(&kept_dims), product(&reduced_dims));
+        let (rows, reduced) = (element_count(&kept_dims), element_count(&reduced_dims));
         let is_along_memory = reduced_steps.last().is_some_and(|step| *step == 1);
-        let is_cooperative =
-            reduced >= TOGETHER && (is_along_memory || rows < MANY_GROUPS * i64::from(WORK_GROUP));
-        let parts = if is_cooperative && rows < MANY_GROUPS {
-            (reduced / PART).clamp(1, MANY_GROUPS / rows.max(1))
+        let is_cooperative = reduced >= COOPERATIVE_MINIMUM
+            && (is_along_memory || rows < MIN_WORK_GROUPS * i64::from(MAX_WORK_GROUP_SIZE));
+        let parts = if is_cooperative && rows < MIN_WORK_GROUPS {
+            (reduced / MIN_PART_ELEMENTS).clamp(1, MIN_WORK_GROUPS / rows.max(1))
         } else {
             1
         };
         // Nobody walks through an operand without elements.
         let is_empty = x.count == 0;
         let walk = |dims: &[i64], steps: &[i64]| {
-            if is_empty { Walk::new(&[], &[&[]]) } else { Walk::new(dims, &[steps]) }
+            if is_empty { OperandWalk::new(&[], &[&[]]) } else { OperandWalk::new(dims, &[steps]) }
         };
-        let compute = match kind(x.dtype) {
-            Kind::Float if x.dtype == Dtype::F64 => Dtype::F64,
-            Kind::Float => Dtype::F32,
-            Kind::Signed => Dtype::I64,
-            Kind::Unsigned | Kind::Truth => Dtype::U64,
+        let compute = match arithmetic_kind(x.dtype) {
+            ArithmeticKind::Float if x.dtype == Dtype::F64 => Dtype::F64,
+            ArithmeticKind::Float => Dtype::F32,
+            ArithmeticKind::Signed => Dtype::I64,
+            ArithmeticKind::Unsigned | ArithmeticKind::Truth => Dtype::U64,
         };
         Ok(Self {
             kept_walk: walk(&kept_dims, &kept_steps),
@@ -122,13 +126,17 @@ impl Plan {
         })
     }
 
-    fn workspace(&self) -> u64 {
-        if self.parts == 1 { 0 } else { (self.rows * self.parts) as u64 * size_of_element(self.compute) }
+    fn workspace_size(&self) -> u64 {
+        if self.parts == 1 { 0 } else { (self.rows * self.parts) as u64 * element_size(self.compute) }
     }
 }
 
-fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, reduction: Reduction) -> Result<()> {
-    let plan = Plan::new(call)?;
+fn run_reduction<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
+    reduction: ReductionKind,
+) -> Result<()> {
+    let plan = ReducePlan::new(call)?;
     let total = plan.reduced;
     if plan.rows == 0 {
         return Ok(());
@@ -136,31 +144,40 @@ fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, reduction: Reduction) -> Result<
     if plan.parts == 1 {
         let walks = (&plan.kept_walk, &plan.reduced_walk);
         let shape = [plan.rows, plan.reduced, 1, total];
-        return pass(gpus, call, &plan, reduction, (&plan.x, true), (&plan.y, true), walks, shape);
+        return launch_pass(gpus, call, &plan, reduction, (&plan.x, true), (&plan.y, true), walks, shape);
     }
     let (rows, parts) = (plan.rows, plan.parts);
-    let between = View::workspace(call, plan.compute, rows * parts)?;
+    let between = OperandView::from_workspace(call, plan.compute, rows * parts)?;
     let walks = (&plan.kept_walk, &plan.reduced_walk);
     let shape = [rows * parts, plan.reduced, parts, total];
-    pass(gpus, call, &plan, reduction, (&plan.x, true), (&between, false), walks, shape)?;
-    let walks = (&Walk::new(&[rows], &[&[parts]]), &Walk::new(&[parts], &[&[1]]));
-    pass(gpus, call, &plan, reduction, (&between, false), (&plan.y, true), walks, [rows, parts, 1, total])
+    launch_pass(gpus, call, &plan, reduction, (&plan.x, true), (&between, false), walks, shape)?;
+    let walks = (&OperandWalk::new(&[rows], &[&[parts]]), &OperandWalk::new(&[parts], &[&[1]]));
+    launch_pass(
+        gpus,
+        call,
+        &plan,
+        reduction,
+        (&between, false),
+        (&plan.y, true),
+        walks,
+        [rows, parts, 1, total],
+    )
 }
 
 /// One launch: each operand with whether it is the call's own, and the shape: rows, elements to reduce, parts, and how
 /// many elements there are for a mean.
 #[expect(clippy::too_many_arguments, reason = "each is one thing that differs between the passes")]
-fn pass<G: Gpu>(
-    gpus: &Gpus<G>,
-    call: &Call<'_>,
-    plan: &Plan,
-    reduction: Reduction,
-    (x, is_first): (&View, bool),
-    (y, is_last): (&View, bool),
-    (kept, reduced): (&Walk, &Walk),
+fn launch_pass<G: Gpu>(
+    gpus: &GpuDevices<G>,
+    call: &KernelCall<'_>,
+    plan: &ReducePlan,
+    reduction: ReductionKind,
+    (x, is_first): (&OperandView, bool),
+    (y, is_last): (&OperandView, bool),
+    (kept, reduced): (&OperandWalk, &OperandWalk),
     shape: [i64; 4],
 ) -> Result<()> {
-    let variant = Variant::Reduce(Reduce {
+    let variant = ProgramVariant::Reduce(ReduceProgram {
         reduction,
         input: x.dtype,
         compute: plan.compute,
@@ -168,11 +185,16 @@ fn pass<G: Gpu>(
         is_first,
         is_last,
         is_cooperative: plan.is_cooperative,
-        kept: (kept.rank(), kept.accesses()[0]),
-        reduced: (reduced.rank(), reduced.accesses()[0]),
-        is_wide: is_wide([x.last(), y.last(), shape[1]]),
+        kept: (kept.rank(), kept.operand_accesses()[0]),
+        reduced: (reduced.rank(), reduced.operand_accesses()[0]),
+        is_wide: needs_wide_indices([x.last_index(), y.last_index(), shape[1]]),
     });
-    let arguments = Arguments::default().operands([x, y]).walk(kept).walk(reduced).integers(&shape);
-    let groups = if plan.is_cooperative { within_groups(shape[0])? } else { groups(shape[0])? };
-    launch(gpus, call, &variant, groups, &arguments)
+    let arguments = ArgumentList::default()
+        .with_operands([x, y])
+        .with_walk(kept)
+        .with_walk(reduced)
+        .with_integers(&shape);
+    let groups =
+        if plan.is_cooperative { check_work_group_count(shape[0])? } else { work_group_count(shape[0])? };
+    launch_variant(gpus, call, &variant, groups, &arguments)
 }

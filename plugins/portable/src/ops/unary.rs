@@ -1,16 +1,19 @@
 //! Ops of one operand, element by element.
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result, dtype_set};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set};
 
-use super::elementwise::{Work, elementwise};
-use super::row::{ALL, FLOATS, INTEGERS, NUMBERS, arithmetic, input, output, strided};
-use crate::arguments::Number;
-use crate::device::Gpus;
+use super::elementwise::{ElementwiseWork, run_elementwise};
+use super::registration::{
+    ALL_DTYPES, FLOAT_DTYPES, INTEGER_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, input_view, output_view,
+    strided_operand,
+};
+use crate::argument_list::FormulaNumber;
+use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::source::{Formula, Kind, kind};
+use crate::source::{ArithmeticKind, ElementFormula, arithmetic_kind};
 
 /// One op: what it computes of `a`, in floating point and in integers.
-struct Unary {
+struct UnaryOp {
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
@@ -20,14 +23,14 @@ struct Unary {
     attributes: &'static [(&'static str, f64)],
 }
 
-const BOOL: DtypeSet = dtype_set(&[Dtype::BOOL]);
+const BOOL_DTYPES: DtypeSet = dtype_set(&[Dtype::BOOL]);
 
 macro_rules! floats {
     ($($op:literal $since:literal $formula:literal $($attributes:expr)?;)*) => {
-        [$(Unary {
+        [$(UnaryOp {
             op: $op,
             since: $since,
-            dtypes: FLOATS,
+            dtypes: FLOAT_DTYPES,
             float: $formula,
             integer: "",
             attributes: floats!(@attributes $($attributes)?),
@@ -37,7 +40,7 @@ macro_rules! floats {
     (@attributes $attributes:expr) => { &$attributes };
 }
 
-const FLOATING: &[Unary] = &floats! {
+const FLOAT_OPS: &[UnaryOp] = &floats! {
     "Acos" 7 "acos(a)";
     "Acosh" 9 "acosh(a)";
     "Asin" 7 "asin(a)";
@@ -74,78 +77,100 @@ const FLOATING: &[Unary] = &floats! {
     "ThresholdedRelu" 10 "a <= p ? 0 : a" [("alpha", 1.0)];
 };
 
-const OTHERS: &[Unary] = &[
-    Unary {
+const OTHER_UNARY_OPS: &[UnaryOp] = &[
+    UnaryOp {
         op: "Abs",
         since: 6,
-        dtypes: NUMBERS,
+        dtypes: NUMERIC_DTYPES,
         float: "fabs(a)",
         integer: "a < 0 ? WRAP_NEG(a) : a",
         attributes: &[],
     },
-    Unary { op: "Neg", since: 6, dtypes: NUMBERS, float: "-a", integer: "WRAP_NEG(a)", attributes: &[] },
-    Unary {
+    UnaryOp {
+        op: "Neg",
+        since: 6,
+        dtypes: NUMERIC_DTYPES,
+        float: "-a",
+        integer: "WRAP_NEG(a)",
+        attributes: &[],
+    },
+    UnaryOp {
         op: "Relu",
         since: 6,
-        dtypes: NUMBERS,
+        dtypes: NUMERIC_DTYPES,
         float: "a < 0 ? 0 : a",
         integer: "a < 0 ? 0 : a",
         attributes: &[],
     },
-    Unary {
+    UnaryOp {
         op: "Sign",
         since: 9,
-        dtypes: NUMBERS,
+        dtypes: NUMERIC_DTYPES,
         float: "IS_NAN(a) ? a : (T)((a > 0) - (a < 0))",
         integer: "(a > 0) - (a < 0)",
         attributes: &[],
     },
-    Unary { op: "BitwiseNot", since: 18, dtypes: INTEGERS, float: "", integer: "~a", attributes: &[] },
-    Unary { op: "Not", since: 1, dtypes: BOOL, float: "", integer: "!a", attributes: &[] },
+    UnaryOp {
+        op: "BitwiseNot",
+        since: 18,
+        dtypes: INTEGER_DTYPES,
+        float: "",
+        integer: "~a",
+        attributes: &[],
+    },
+    UnaryOp { op: "Not", since: 1, dtypes: BOOL_DTYPES, float: "", integer: "!a", attributes: &[] },
 ];
 
-pub(super) fn kernels<G: Gpu>() -> Vec<Kernel<Gpus<G>>> {
-    let table = FLOATING.iter().chain(OTHERS).map(|unary| {
-        let operand = strided(unary.dtypes).group(1);
-        arithmetic(unary.op, |gpus: &Gpus<G>, call| run(gpus, call, unary))
-            .since(unary.since)
-            .inputs([operand])
-            .outputs([super::row::plain(unary.dtypes).group(1)])
-            .in_place(0, 0)
+pub(super) fn unary_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
+    let table = FLOAT_OPS.iter().chain(OTHER_UNARY_OPS).map(|unary| {
+        let operand = strided_operand(unary.dtypes).with_dtype_group(1);
+        arithmetic_kernel(unary.op, |gpus: &GpuDevices<G>, call| run_unary(gpus, call, unary))
+            .since_version(unary.since)
+            .with_inputs([operand])
+            .with_outputs([super::registration::contiguous_operand(unary.dtypes).with_dtype_group(1)])
+            .with_in_place(0, 0)
     });
     let tests = [("IsNaN", 9), ("IsInf", 10)].into_iter().map(|(op, since)| {
-        arithmetic(op, move |gpus: &Gpus<G>, call| test(gpus, call, op == "IsNaN"))
-            .since(since)
-            .inputs([strided(FLOATS)])
-            .outputs([super::row::plain(BOOL)])
+        arithmetic_kernel(op, move |gpus: &GpuDevices<G>, call| run_float_test(gpus, call, op == "IsNaN"))
+            .since_version(since)
+            .with_inputs([strided_operand(FLOAT_DTYPES)])
+            .with_outputs([super::registration::contiguous_operand(BOOL_DTYPES)])
     });
-    let gelu = arithmetic("Gelu", gelu::<G>)
-        .since(20)
-        .inputs([strided(FLOATS).group(1).named("X")])
-        .outputs([super::row::plain(FLOATS).group(1).named("Y")])
-        .in_place(0, 0);
+    let gelu = arithmetic_kernel("Gelu", run_gelu::<G>)
+        .since_version(20)
+        .with_inputs([strided_operand(FLOAT_DTYPES).with_dtype_group(1).with_name("X")])
+        .with_outputs([super::registration::contiguous_operand(FLOAT_DTYPES)
+            .with_dtype_group(1)
+            .with_name("Y")])
+        .with_in_place(0, 0);
     let cast = ["Cast", "CastLike"].into_iter().map(|op| {
-        let target = (op == "CastLike").then(|| strided(ALL).named("target_type"));
-        arithmetic(op, cast::<G>)
-            .since(if op == "Cast" { 6 } else { 15 })
-            .inputs(std::iter::once(strided(ALL).named("input")).chain(target))
-            .outputs([super::row::plain(ALL).named("output")])
+        let target = (op == "CastLike").then(|| strided_operand(ALL_DTYPES).with_name("target_type"));
+        arithmetic_kernel(op, run_cast::<G>)
+            .since_version(if op == "Cast" { 6 } else { 15 })
+            .with_inputs(std::iter::once(strided_operand(ALL_DTYPES).with_name("input")).chain(target))
+            .with_outputs([super::registration::contiguous_operand(ALL_DTYPES).with_name("output")])
     });
     table.chain(tests).chain([gelu]).chain(cast).collect()
 }
 
-fn run<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, unary: &Unary) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    let formula = if kind(x.dtype) == Kind::Float { unary.float } else { unary.integer };
-    let parameter = |(name, default): &(&str, f64)| Ok(Number::Float(call.float(name)?.unwrap_or(*default)));
-    let parameters: Vec<Number> = unary.attributes.iter().map(parameter).collect::<Result<_>>()?;
-    let work = Work { formula: Formula::Plain(formula), compute: x.dtype, parameters: &parameters };
-    elementwise(gpus, call, work, &[&x], &y)
+fn run_unary<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, unary: &UnaryOp) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    let formula = if arithmetic_kind(x.dtype) == ArithmeticKind::Float { unary.float } else { unary.integer };
+    let parameter = |(name, default): &(&str, f64)| {
+        Ok(FormulaNumber::Float(call.float_attribute(name)?.unwrap_or(*default)))
+    };
+    let parameters: Vec<FormulaNumber> = unary.attributes.iter().map(parameter).collect::<Result<_>>()?;
+    let work = ElementwiseWork {
+        formula: ElementFormula::Plain(formula),
+        compute: x.dtype,
+        parameters: &parameters,
+    };
+    run_elementwise(gpus, call, work, &[&x], &y)
 }
 
-fn test<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_nan: bool) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    let wanted = |name| Ok(call.int(name)?.unwrap_or(1) != 0);
+fn run_float_test<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_nan: bool) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    let wanted = |name| Ok(call.int_attribute(name)?.unwrap_or(1) != 0);
     let formula = match (is_nan, wanted("detect_positive")?, wanted("detect_negative")?) {
         (true, ..) => "IS_NAN(a)",
         (false, true, true) => "fabs(a) == INFINITE",
@@ -153,21 +178,33 @@ fn test<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>, is_nan: bool) -> Result<()> {
         (false, false, true) => "a == -INFINITE",
         (false, false, false) => "0",
     };
-    elementwise(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
+    run_elementwise(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain(formula), x.dtype),
+        &[&x],
+        &y,
+    )
 }
 
-fn gelu<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    let formula = match call.string("approximate")? {
+fn run_gelu<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    let formula = match call.string_attribute("approximate")? {
         Some("tanh") => {
             "a * REAL(0.5) * (1 + tanh(REAL(0.797884560802865356) * (a + REAL(0.044715) * a * a * a)))"
         }
         _ => "a * REAL(0.5) * (1 + erf(a * REAL(0.707106781186547524)))",
     };
-    elementwise(gpus, call, Work::plain(Formula::Plain(formula), x.dtype), &[&x], &y)
+    run_elementwise(
+        gpus,
+        call,
+        ElementwiseWork::without_parameters(ElementFormula::Plain(formula), x.dtype),
+        &[&x],
+        &y,
+    )
 }
 
-fn cast<G: Gpu>(gpus: &Gpus<G>, call: &Call<'_>) -> Result<()> {
-    let (x, y) = (input(call, 0)?, output(call, 0)?);
-    elementwise(gpus, call, Work::plain(Formula::Cast, x.dtype), &[&x], &y)
+fn run_cast<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
+    let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    run_elementwise(gpus, call, ElementwiseWork::without_parameters(ElementFormula::Cast, x.dtype), &[&x], &y)
 }

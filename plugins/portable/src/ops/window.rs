@@ -1,17 +1,17 @@
 //! The windows of convolutions and pools: their attributes, and the shape that follows from them.
 
-use oarlock_sdk::{Call, Error, Result, ensure};
+use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 /// One work-item goes through a whole window, so that a larger one would keep the device busy for too long.
-const LARGEST: i64 = 1 << 24;
+const MAX_WINDOW_ELEMENTS: i64 = 1 << 24;
 
 /// Where in an image an element lies is computed in 32 bits where its size allows that, so that a window and its pads must not
 /// reach much farther.
-const FARTHEST: i64 = 1 << 30;
+const MAX_WINDOW_REACH: i64 = 1 << 30;
 
 /// A window, in height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct ImageWindow {
     size: [i64; 2],
     strides: [i64; 2],
     dilations: [i64; 2],
@@ -19,22 +19,22 @@ pub(super) struct Window {
     pads_after: [i64; 2],
 }
 
-impl Window {
+impl ImageWindow {
     /// A window over everything.
-    pub(super) fn whole(size: [i64; 2]) -> Self {
+    pub(super) fn covering_image(size: [i64; 2]) -> Self {
         Self { size, strides: [1, 1], dilations: [1, 1], pads_before: [0, 0], pads_after: [0, 0] }
     }
 
     /// What the attributes of a call say, for images of one or two dimensions. The size is that of the weights, where there
     /// are some.
     pub(super) fn new(
-        call: &Call<'_>,
+        call: &KernelCall<'_>,
         image: [i64; 2],
         weights: Option<[i64; 2]>,
         rank: usize,
     ) -> Result<Self> {
         let list = |name: &str, length: usize| -> Result<Option<Vec<i64>>> {
-            let Some(list) = call.ints(name)? else { return Ok(None) };
+            let Some(list) = call.ints_attribute(name)? else { return Ok(None) };
             ensure!(
                 list.len() == length,
                 invalid_argument,
@@ -50,7 +50,9 @@ impl Window {
         let size = match (weights, list("kernel_shape", rank)?) {
             (Some(size), _) => size,
             (None, Some(size)) => pair(Some(size), 1),
-            (None, None) => return Err(Error::invalid_argument("expected a `kernel_shape`, found none")),
+            (None, None) => {
+                return Err(PluginError::invalid_argument("expected a `kernel_shape`, found none"));
+            }
         };
         let pads = list("pads", 2 * rank)?.unwrap_or_else(|| vec![0; 2 * rank]);
         let mut window = Self {
@@ -69,28 +71,28 @@ impl Window {
         );
         let [height, width] = window.size;
         ensure!(
-            height * width <= LARGEST,
+            height * width <= MAX_WINDOW_ELEMENTS,
             unimplemented,
-            "expected a window of at most {LARGEST} elements, found {height} by {width}"
+            "expected a window of at most {MAX_WINDOW_ELEMENTS} elements, found {height} by {width}"
         );
-        window.pad_automatically(call.string("auto_pad")?.unwrap_or("NOTSET"), image)?;
-        let reach = |axis| window.extent(axis) + window.pads_before[axis] + window.pads_after[axis];
+        window.apply_auto_pad(call.string_attribute("auto_pad")?.unwrap_or("NOTSET"), image)?;
+        let reach = |axis| window.dilated_extent(axis) + window.pads_before[axis] + window.pads_after[axis];
         ensure!(
-            (0..2).all(|axis| reach(axis) <= FARTHEST),
+            (0..2).all(|axis| reach(axis) <= MAX_WINDOW_REACH),
             unimplemented,
-            "expected windows that with their pads reach over {FARTHEST} elements at most, found {window:?}"
+            "expected windows that with their pads reach over {MAX_WINDOW_REACH} elements at most, found {window:?}"
         );
         Ok(window)
     }
 
-    fn pad_automatically(&mut self, mode: &str, image: [i64; 2]) -> Result<()> {
+    fn apply_auto_pad(&mut self, mode: &str, image: [i64; 2]) -> Result<()> {
         match mode {
             "NOTSET" => {}
             "VALID" => (self.pads_before, self.pads_after) = ([0, 0], [0, 0]),
             "SAME_UPPER" | "SAME_LOWER" => {
                 for (axis, size) in image.into_iter().enumerate() {
                     let out = (size + self.strides[axis] - 1) / self.strides[axis];
-                    let needed = (out - 1) * self.strides[axis] + self.extent(axis);
+                    let needed = (out - 1) * self.strides[axis] + self.dilated_extent(axis);
                     let sum = (needed - size).max(0);
                     let (less, more) = (sum / 2, sum - sum / 2);
                     let upper = mode == "SAME_UPPER";
@@ -99,7 +101,7 @@ impl Window {
                 }
             }
             _ => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected the `auto_pad` NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {mode}"
                 )));
             }
@@ -108,16 +110,17 @@ impl Window {
     }
 
     /// How many elements the window reaches over.
-    fn extent(&self, axis: usize) -> i64 {
+    fn dilated_extent(&self, axis: usize) -> i64 {
         (self.size[axis] - 1) * self.dilations[axis] + 1
     }
 
     /// The shape of the output. Where it is rounded up, versions of the op disagree about a window that would begin in the
     /// padding, so that `found` may also be one less.
-    pub(super) fn output(&self, image: [i64; 2], found: [i64; 2], rounds_up: bool) -> Result<[i64; 2]> {
+    pub(super) fn output_shape(&self, image: [i64; 2], found: [i64; 2], rounds_up: bool) -> Result<[i64; 2]> {
         let mut out = [0; 2];
         for axis in 0..2 {
-            let room = image[axis] + self.pads_before[axis] + self.pads_after[axis] - self.extent(axis);
+            let room =
+                image[axis] + self.pads_before[axis] + self.pads_after[axis] - self.dilated_extent(axis);
             ensure!(
                 room >= 0,
                 invalid_argument,
@@ -131,12 +134,12 @@ impl Window {
     }
 
     /// The numbers in the order in which sources have them.
-    pub(super) fn numbers(&self) -> Vec<i64> {
+    pub(super) fn kernel_parameters(&self) -> Vec<i64> {
         [self.size, self.strides, self.dilations, self.pads_before].concat()
     }
 
     /// Where the image ends with its padding.
-    pub(super) fn ends(&self, image: [i64; 2]) -> [i64; 2] {
+    pub(super) fn padded_ends(&self, image: [i64; 2]) -> [i64; 2] {
         [image[0] + self.pads_after[0], image[1] + self.pads_after[1]]
     }
 }

@@ -4,7 +4,7 @@ use oarlock_sdk::Dtype;
 
 /// What kind of arithmetic a dtype has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArithmeticKind {
     Truth,
     Signed,
     Unsigned,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
 }
 
 /// A dtype that kernels of this crate know.
-struct Element {
+struct ElementType {
     dtype: Dtype,
     /// Its name, as functions for reading and writing carry it.
     name: &'static str,
@@ -21,19 +21,19 @@ struct Element {
     computed: &'static str,
     /// The unsigned type of the same size, in which integers wrap around.
     unsigned: &'static str,
-    kind: Kind,
+    kind: ArithmeticKind,
 }
 
 macro_rules! elements {
     ($($dtype:ident $name:literal $size:literal $stored:literal $computed:literal $unsigned:literal $kind:ident;)*) => {
-        const ELEMENTS: &[Element] = &[$(Element {
+        const ELEMENTS: &[ElementType] = &[$(ElementType {
             dtype: Dtype::$dtype,
             name: $name,
             size: $size,
             stored: $stored,
             computed: $computed,
             unsigned: $unsigned,
-            kind: Kind::$kind,
+            kind: ArithmeticKind::$kind,
         }),*];
     };
 }
@@ -55,45 +55,45 @@ elements! {
 }
 
 /// The facts about a dtype. Registrations admit no dtype that is not in the table; one that is not is taken for bytes.
-fn element(dtype: Dtype) -> &'static Element {
+fn element_type(dtype: Dtype) -> &'static ElementType {
     ELEMENTS.iter().find(|element| element.dtype == dtype).unwrap_or(&ELEMENTS[0])
 }
 
-pub(crate) fn size_of_element(dtype: Dtype) -> u64 {
-    element(dtype).size
+pub(crate) fn element_size(dtype: Dtype) -> u64 {
+    element_type(dtype).size
 }
 
-pub(crate) fn kind(dtype: Dtype) -> Kind {
-    element(dtype).kind
+pub(crate) fn arithmetic_kind(dtype: Dtype) -> ArithmeticKind {
+    element_type(dtype).kind
 }
 
 /// The dtype's name, as functions for reading and writing carry it.
-pub(crate) fn name(dtype: Dtype) -> &'static str {
-    element(dtype).name
+pub(crate) fn dtype_name(dtype: Dtype) -> &'static str {
+    element_type(dtype).name
 }
 
-pub(crate) fn stored(dtype: Dtype) -> &'static str {
-    element(dtype).stored
+pub(crate) fn stored_type(dtype: Dtype) -> &'static str {
+    element_type(dtype).stored
 }
 
-pub(crate) fn computed(dtype: Dtype) -> &'static str {
-    element(dtype).computed
+pub(crate) fn computed_type(dtype: Dtype) -> &'static str {
+    element_type(dtype).computed
 }
 
-pub(crate) fn unsigned(dtype: Dtype) -> &'static str {
-    element(dtype).unsigned
+pub(crate) fn unsigned_type(dtype: Dtype) -> &'static str {
+    element_type(dtype).unsigned
 }
 
 /// The floating-point type that attributes have and means are computed in beside a dtype.
-pub(crate) fn float(dtype: Dtype) -> &'static str {
+pub(crate) fn float_type(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F64 { "f64" } else { "f32" }
 }
 
 /// `T`, `U`, `F` and, for integers, `INTEGER`, and the formulas' words.
-pub(crate) fn arithmetic(dtype: Dtype) -> String {
-    let integer = if kind(dtype) == Kind::Float { "" } else { "#define INTEGER\n" };
+pub(crate) fn arithmetic_definitions(dtype: Dtype) -> String {
+    let integer = if arithmetic_kind(dtype) == ArithmeticKind::Float { "" } else { "#define INTEGER\n" };
     let math = include_str!("../../kernels/math.c");
-    let (t, u, f) = (computed(dtype), unsigned(dtype), float(dtype));
+    let (t, u, f) = (computed_type(dtype), unsigned_type(dtype), float_type(dtype));
     let wide = if f == "f64" { "#define COMPUTES_F64\n" } else { "" };
     format!("#define T {t}\n#define U {u}\n#define F {f}\n{wide}{integer}{math}")
 }

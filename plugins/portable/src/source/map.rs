@@ -4,16 +4,19 @@ use std::fmt::Write as _;
 
 use oarlock_sdk::Dtype;
 
-use super::element::{self, arithmetic, float};
-use super::template::{Named, Template, accessors, parameters, places, steps, walk};
-use crate::walk::Access;
+use super::element::{self, arithmetic_definitions, float_type};
+use super::template::{
+    NamedOperand, SourceTemplate, index_declarations, operand_accessors, operand_declarations,
+    operand_parameters, walk_struct,
+};
+use crate::operand_walk::ElementAccess;
 
 /// The names of inputs in formulas.
-pub(crate) const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+pub(crate) const INPUT_NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// What is computed from the elements `a`, `b` and so on of the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Formula {
+pub(crate) enum ElementFormula {
     /// An expression. `i` is the index of the element, `p` to `s` are parameters.
     Plain(&'static str),
     /// One that divides the integer `a` by `b`; a `b` of 0 is told to the host.
@@ -28,12 +31,12 @@ pub(crate) enum Formula {
 
 /// An element-wise program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Map {
-    pub(crate) formula: Formula,
+pub(crate) struct MapProgram {
+    pub(crate) formula: ElementFormula,
     /// The dtype that is computed in.
     pub(crate) compute: Dtype,
-    pub(crate) inputs: Vec<(Dtype, Access)>,
-    pub(crate) output: (Dtype, Access),
+    pub(crate) inputs: Vec<(Dtype, ElementAccess)>,
+    pub(crate) output: (Dtype, ElementAccess),
     /// How many parameters of the formula follow the operands: 64-bit integers beside integers, `F` beside others.
     pub(crate) parameters: u8,
     /// The rank of the walk; 0 when no operand is read by steps.
@@ -41,47 +44,51 @@ pub(crate) struct Map {
     pub(crate) is_wide: bool,
 }
 
-impl Map {
-    pub(super) fn body(&self) -> String {
-        let inputs = || self.inputs.iter().zip(NAMES);
-        let mut operands: Vec<Named<'_>> =
-            inputs().map(|((dtype, _), name)| Named { name, dtype: *dtype }).collect();
-        operands.push(Named { name: "y", dtype: self.output.0 });
-        let mut accesses: Vec<(&str, Access)> = inputs().map(|((_, access), name)| (name, *access)).collect();
+impl MapProgram {
+    pub(super) fn source_body(&self) -> String {
+        let inputs = || self.inputs.iter().zip(INPUT_NAMES);
+        let mut operands: Vec<NamedOperand<'_>> =
+            inputs().map(|((dtype, _), name)| NamedOperand { name, dtype: *dtype }).collect();
+        operands.push(NamedOperand { name: "y", dtype: self.output.0 });
+        let mut accesses: Vec<(&str, ElementAccess)> =
+            inputs().map(|((_, access), name)| (name, *access)).collect();
         accesses.push(("y", self.output.1));
-        let (walk_type, walk_parameter) = walk("walk", self.rank, &accesses);
+        let (walk_type, walk_parameter) = walk_struct("walk", self.rank, &accesses);
         let mut values = String::new();
         for ((dtype, _), name) in inputs() {
             // A formula's elements shadow the operands they are read from. Writing to a string cannot fail.
             let _ = writeln!(
                 values,
                 "    {} {name}_value = load_{}({name}, {name}_at);",
-                element::computed(*dtype),
-                element::name(*dtype)
+                element::computed_type(*dtype),
+                element::dtype_name(*dtype)
             );
         }
-        let template = Template::new(include_str!("../../kernels/map.c"))
-            .fill("walk", &walk_type)
-            .fill("parameters", &(parameters(&operands) + &walk_parameter + &self.parameter_list()))
-            .fill("places", &places(&operands))
-            .fill("steps", &steps("walk", self.rank, "i", &accesses))
-            .fill("values", &values)
-            .fill("fault", if self.can_fail() { ", GLOBAL u32 *fault" } else { "" })
-            .fill("store", &self.store());
-        arithmetic(self.compute) + &accessors(&operands) + &template.finish()
+        let template = SourceTemplate::new(include_str!("../../kernels/map.c"))
+            .fill_gap("walk", &walk_type)
+            .fill_gap(
+                "parameters",
+                &(operand_parameters(&operands) + &walk_parameter + &self.parameter_list()),
+            )
+            .fill_gap("places", &operand_declarations(&operands))
+            .fill_gap("steps", &index_declarations("walk", self.rank, "i", &accesses))
+            .fill_gap("values", &values)
+            .fill_gap("fault", if self.can_fail() { ", GLOBAL u32 *fault" } else { "" })
+            .fill_gap("store", &self.store_statement());
+        arithmetic_definitions(self.compute) + &operand_accessors(&operands) + &template.into_source()
     }
 
     /// Whether elements may be wrong in a way that the host is told.
     pub(super) fn can_fail(&self) -> bool {
-        matches!(self.formula, Formula::Division(_))
+        matches!(self.formula, ElementFormula::Division(_))
     }
 
     fn is_integer(&self) -> bool {
-        element::kind(self.compute) != element::Kind::Float
+        element::arithmetic_kind(self.compute) != element::ArithmeticKind::Float
     }
 
     fn parameter_list(&self) -> String {
-        let of = if self.is_integer() { "i64" } else { float(self.compute) };
+        let of = if self.is_integer() { "i64" } else { float_type(self.compute) };
         ["p", "q", "r", "s"]
             .iter()
             .take(self.parameters.into())
@@ -90,19 +97,19 @@ impl Map {
     }
 
     /// The statement that writes the element, in a scope in which `a` is an element and no operand any more.
-    fn store(&self) -> String {
+    fn store_statement(&self) -> String {
         let elements: String = self
             .inputs
             .iter()
-            .zip(NAMES)
-            .map(|((dtype, _), name)| format!("{} {name} = {name}_value; ", element::computed(*dtype)))
+            .zip(INPUT_NAMES)
+            .map(|((dtype, _), name)| format!("{} {name} = {name}_value; ", element::computed_type(*dtype)))
             .collect();
-        let result = element::computed(self.output.0);
+        let result = element::computed_type(self.output.0);
         let expression = match self.formula {
-            Formula::Plain(text) | Formula::Division(text) => text.to_owned(),
-            Formula::Fold(function) => self.fold(function),
-            Formula::Mean => format!("({}) / (T){}", self.fold("plus"), self.inputs.len()),
-            Formula::Cast => self.cast(),
+            ElementFormula::Plain(text) | ElementFormula::Division(text) => text.to_owned(),
+            ElementFormula::Fold(function) => self.fold_expression(function),
+            ElementFormula::Mean => format!("({}) / (T){}", self.fold_expression("plus"), self.inputs.len()),
+            ElementFormula::Cast => self.cast_expression(),
         };
         let check = if self.can_fail() { "if (b == 0) *fault = 2; " } else { "" };
         format!(
@@ -110,25 +117,25 @@ impl Map {
         )
     }
 
-    fn fold(&self, function: &str) -> String {
-        let names = &NAMES[..self.inputs.len()];
+    fn fold_expression(&self, function: &str) -> String {
+        let names = &INPUT_NAMES[..self.inputs.len()];
         names[1..].iter().fold(names[0].to_owned(), |left, name| format!("{function}({left}, {name})"))
     }
 
     /// Numbers outside the range of an integer become its limits, and a NaN 0, on every device alike.
-    fn cast(&self) -> String {
-        let from_float = element::kind(self.compute) == element::Kind::Float;
-        let bits = 8 * element::size_of_element(self.output.0) as i32;
-        let limits = match element::kind(self.output.0) {
-            element::Kind::Truth => return "a != 0".to_owned(),
-            element::Kind::Signed if from_float => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
-            element::Kind::Unsigned if from_float => (0.0, 2f64.powi(bits)),
+    fn cast_expression(&self) -> String {
+        let from_float = element::arithmetic_kind(self.compute) == element::ArithmeticKind::Float;
+        let bits = 8 * element::element_size(self.output.0) as i32;
+        let limits = match element::arithmetic_kind(self.output.0) {
+            element::ArithmeticKind::Truth => return "a != 0".to_owned(),
+            element::ArithmeticKind::Signed if from_float => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
+            element::ArithmeticKind::Unsigned if from_float => (0.0, 2f64.powi(bits)),
             _ => return "a".to_owned(),
         };
-        let result = element::computed(self.output.0);
+        let result = element::computed_type(self.output.0);
         let (low, high) = limits;
-        let (least, greatest) = match element::kind(self.output.0) {
-            element::Kind::Signed => {
+        let (least, greatest) = match element::arithmetic_kind(self.output.0) {
+            element::ArithmeticKind::Signed => {
                 let greatest = i64::MAX >> (64 - bits);
                 (format!("(-{greatest}L - 1)"), format!("{greatest}L"))
             }

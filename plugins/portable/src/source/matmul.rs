@@ -2,17 +2,20 @@
 
 use oarlock_sdk::Dtype;
 
-use super::element::{self, computed, float, unsigned};
-use super::template::{Named, Template, accessors, parameters, places, steps, walk};
-use crate::walk::Access;
+use super::element::{self, computed_type, float_type, unsigned_type};
+use super::template::{
+    NamedOperand, SourceTemplate, index_declarations, operand_accessors, operand_declarations,
+    operand_parameters, walk_struct,
+};
+use crate::operand_walk::ElementAccess;
 
 /// A matrix product, for each of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Matmul {
+pub(crate) struct MatmulProgram {
     pub(crate) dtype: Dtype,
     /// How the matrices of the batch are found.
-    pub(crate) a: Access,
-    pub(crate) b: Access,
+    pub(crate) a: ElementAccess,
+    pub(crate) b: ElementAccess,
     /// Whether the elements of a factor lie one after the other along the dimension that is summed over.
     pub(crate) a_along_depth: bool,
     pub(crate) b_along_depth: bool,
@@ -24,30 +27,34 @@ pub(crate) struct Matmul {
     pub(crate) is_wide: bool,
 }
 
-impl Matmul {
-    pub(super) fn body(&self) -> String {
+impl MatmulProgram {
+    pub(super) fn source_body(&self) -> String {
         let names = if self.has_c { &["a", "b", "c", "y"][..] } else { &["a", "b", "y"] };
-        let operands: Vec<Named<'_>> = names.iter().map(|name| Named { name, dtype: self.dtype }).collect();
+        let operands: Vec<NamedOperand<'_>> =
+            names.iter().map(|name| NamedOperand { name, dtype: self.dtype }).collect();
         let accesses = [("a", self.a), ("b", self.b)];
-        let (walk_type, walk_parameter) = walk("walk", self.rank, &accesses);
-        let float = float(self.dtype);
+        let (walk_type, walk_parameter) = walk_struct("walk", self.rank, &accesses);
+        let float = float_type(self.dtype);
         let scales = if self.is_scaled { format!("{float} alpha, {float} beta, ") } else { String::new() };
-        let template = Template::new(include_str!("../../kernels/matmul.c"))
-            .fill("walk", &walk_type)
-            .fill("parameters", &(parameters(&operands) + &walk_parameter + &scales))
-            .fill("places", &places(&operands))
-            .fill("steps", &steps("walk", self.rank, "i", &accesses));
-        let summed =
-            if element::kind(self.dtype) == element::Kind::Float { computed } else { unsigned }(self.dtype);
+        let template = SourceTemplate::new(include_str!("../../kernels/matmul.c"))
+            .fill_gap("walk", &walk_type)
+            .fill_gap("parameters", &(operand_parameters(&operands) + &walk_parameter + &scales))
+            .fill_gap("places", &operand_declarations(&operands))
+            .fill_gap("steps", &index_declarations("walk", self.rank, "i", &accesses));
+        let summed = if element::arithmetic_kind(self.dtype) == element::ArithmeticKind::Float {
+            computed_type
+        } else {
+            unsigned_type
+        }(self.dtype);
         let flag = u8::from;
         format!(
             "#define A {summed}\n#define R {}\n#define A_ALONG_DEPTH {}\n#define B_ALONG_DEPTH {}\n{}{}{}",
-            computed(self.dtype),
+            computed_type(self.dtype),
             flag(self.a_along_depth),
             flag(self.b_along_depth),
             if self.is_scaled { "#define SCALED\n" } else { "" },
-            accessors(&operands),
-            template.finish()
+            operand_accessors(&operands),
+            template.into_source()
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Sources: what one compiled program is generated from.
 //!
-//! A `Variant` says everything that is written into a source: the formula, the dtypes, how operands are read. Calls that
+//! A `ProgramVariant` says everything that is written into a source: the formula, the dtypes, how operands are read. Calls that
 //! differ in shape alone share one.
 
 mod element;
@@ -10,44 +10,44 @@ mod matmul;
 mod reduce;
 mod template;
 
-pub(crate) use element::{Kind, kind, size_of_element};
-pub(crate) use indexed::{Indexed, Outside, Shaped};
-pub(crate) use map::{Formula, Map, NAMES};
-pub(crate) use matmul::Matmul;
-pub(crate) use reduce::{Reduce, Reduction};
+pub(crate) use element::{ArithmeticKind, arithmetic_kind, element_size};
+pub(crate) use indexed::{IndexedProgram, IndexedSource, PaddingSource};
+pub(crate) use map::{ElementFormula, INPUT_NAMES, MapProgram};
+pub(crate) use matmul::MatmulProgram;
+pub(crate) use reduce::{ReduceProgram, ReductionKind};
 
-use crate::gpu::Language;
+use crate::gpu::KernelLanguage;
 
 /// One program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Variant {
+pub(crate) enum ProgramVariant {
     /// Element-wise.
-    Map(Map),
+    Map(MapProgram),
     /// Matrix products.
-    Matmul(Matmul),
+    Matmul(MatmulProgram),
     /// Reductions.
-    Reduce(Reduce),
+    Reduce(ReduceProgram),
     /// What counts through its operands by itself.
-    Shaped(Shaped),
+    Shaped(IndexedProgram),
 }
 
-impl Variant {
+impl ProgramVariant {
     /// The source of the program.
-    pub(crate) fn source(&self, language: Language, has_f64: bool) -> String {
+    pub(crate) fn generate_source(&self, language: KernelLanguage, has_f64: bool) -> String {
         let body = match self {
-            Self::Map(map) => map.body(),
-            Self::Matmul(matmul) => matmul.body(),
-            Self::Reduce(reduce) => reduce.body(),
-            Self::Shaped(shaped) => shaped.body(),
+            Self::Map(map) => map.source_body(),
+            Self::Matmul(matmul) => matmul.source_body(),
+            Self::Reduce(reduce) => reduce.source_body(),
+            Self::Shaped(shaped) => shaped.source_body(),
         };
-        head(language, self.block(), self.is_wide(), has_f64) + &body
+        source_header(language, self.work_group_shape(), self.needs_wide_indices(), has_f64) + &body
     }
 
     /// How many work-items a work-group has in each of two dimensions.
-    pub(crate) fn block(&self) -> [u32; 2] {
+    pub(crate) fn work_group_shape(&self) -> [u32; 2] {
         match self {
             Self::Matmul(_) => [16, 16],
-            _ => [crate::gpu::WORK_GROUP, 1],
+            _ => [crate::gpu::MAX_WORK_GROUP_SIZE, 1],
         }
     }
 
@@ -55,13 +55,13 @@ impl Variant {
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Self::Map(map) => map.can_fail(),
-            Self::Shaped(shaped) => shaped.source == Indexed::Gather,
+            Self::Shaped(shaped) => shaped.source == IndexedSource::Gather,
             Self::Matmul(_) | Self::Reduce(_) => false,
         }
     }
 
     /// Whether indices need 64 bits.
-    fn is_wide(&self) -> bool {
+    fn needs_wide_indices(&self) -> bool {
         match self {
             Self::Map(map) => map.is_wide,
             Self::Matmul(matmul) => matmul.is_wide,
@@ -72,19 +72,24 @@ impl Variant {
 }
 
 /// What every source starts with: the words that a language has for what the others call differently, and the dtypes.
-pub(crate) fn head(language: Language, [x, y]: [u32; 2], is_wide: bool, has_f64: bool) -> String {
+pub(crate) fn source_header(
+    language: KernelLanguage,
+    [x, y]: [u32; 2],
+    is_wide: bool,
+    has_f64: bool,
+) -> String {
     let prelude = match language {
-        Language::OpenCl => include_str!("../../kernels/prelude_opencl.c"),
-        Language::Cuda => include_str!("../../kernels/prelude_cuda.c"),
-        Language::Hip => include_str!("../../kernels/prelude_hip.c"),
+        KernelLanguage::OpenCl => include_str!("../../kernels/prelude_opencl.c"),
+        KernelLanguage::Cuda => include_str!("../../kernels/prelude_cuda.c"),
+        KernelLanguage::Hip => include_str!("../../kernels/prelude_hip.c"),
     };
     let index = if is_wide { "i64" } else { "i32" };
-    let f64 = if has_f64 || language != Language::OpenCl { "#define HAS_F64\n" } else { "" };
+    let f64 = if has_f64 || language != KernelLanguage::OpenCl { "#define HAS_F64\n" } else { "" };
     let types = include_str!("../../kernels/types.c");
     format!("#define BLOCK_X {x}\n#define BLOCK_Y {y}\n{f64}{prelude}#define INDEX {index}\n{types}")
 }
 
 /// Whether indices up to `last` need 64 bits. Work-items behind the end have indices too, so there is room for a few more.
-pub(crate) fn is_wide(last: impl IntoIterator<Item = i64>) -> bool {
+pub(crate) fn needs_wide_indices(last: impl IntoIterator<Item = i64>) -> bool {
     last.into_iter().any(|last| last > i64::from(i32::MAX - (1 << 16)))
 }

@@ -2,13 +2,16 @@
 
 use oarlock_sdk::Dtype;
 
-use super::element::{arithmetic, computed, name};
-use super::template::{Named, Template, accessors, parameters, places, steps, walk};
-use crate::walk::Access;
+use super::element::{arithmetic_definitions, computed_type, dtype_name};
+use super::template::{
+    NamedOperand, SourceTemplate, index_declarations, operand_accessors, operand_declarations,
+    operand_parameters, walk_struct,
+};
+use crate::operand_walk::ElementAccess;
 
 /// What a reduction computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reduction {
+pub(crate) enum ReductionKind {
     Sum,
     Mean,
     Max,
@@ -23,8 +26,8 @@ pub(crate) enum Reduction {
 
 /// A pass over the elements to be reduced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Reduce {
-    pub(crate) reduction: Reduction,
+pub(crate) struct ReduceProgram {
+    pub(crate) reduction: ReductionKind,
     pub(crate) input: Dtype,
     /// What is summed up in.
     pub(crate) compute: Dtype,
@@ -35,41 +38,42 @@ pub(crate) struct Reduce {
     pub(crate) is_last: bool,
     pub(crate) is_cooperative: bool,
     /// How the operand is walked through from output to output, and from element to element of one.
-    pub(crate) kept: (u8, Access),
-    pub(crate) reduced: (u8, Access),
+    pub(crate) kept: (u8, ElementAccess),
+    pub(crate) reduced: (u8, ElementAccess),
     pub(crate) is_wide: bool,
 }
 
-impl Reduce {
-    pub(super) fn body(&self) -> String {
-        let operands = [Named { name: "a", dtype: self.input }, Named { name: "y", dtype: self.output }];
+impl ReduceProgram {
+    pub(super) fn source_body(&self) -> String {
+        let operands =
+            [NamedOperand { name: "a", dtype: self.input }, NamedOperand { name: "y", dtype: self.output }];
         let (kept, reduced) = ([("a", self.kept.1)], [("x", self.reduced.1)]);
-        let (kept_type, kept_parameter) = walk("kept", self.kept.0, &kept);
-        let (reduced_type, reduced_parameter) = walk("reduced", self.reduced.0, &reduced);
-        let (initial, combine, transform, finish) = self.formulas();
-        let template = Template::new(include_str!("../../kernels/reduce.c"))
-            .fill("walks", &format!("{kept_type}\n{reduced_type}"))
-            .fill("parameters", &(parameters(&operands) + &kept_parameter + &reduced_parameter))
-            .fill("places", &places(&operands))
-            .fill("kept", &steps("kept", self.kept.0, "row", &kept))
-            .fill("reduced", &steps("reduced", self.reduced.0, "j", &reduced))
-            .fill("initial", initial)
-            .fill("combine", combine)
-            .fill("transform", if self.is_first { transform } else { "x" })
-            .fill("finish", if self.is_last { finish } else { "x" });
-        let result = computed(self.output);
+        let (kept_type, kept_parameter) = walk_struct("kept", self.kept.0, &kept);
+        let (reduced_type, reduced_parameter) = walk_struct("reduced", self.reduced.0, &reduced);
+        let (initial, combine, transform, finish) = self.reduction_formulas();
+        let template = SourceTemplate::new(include_str!("../../kernels/reduce.c"))
+            .fill_gap("walks", &format!("{kept_type}\n{reduced_type}"))
+            .fill_gap("parameters", &(operand_parameters(&operands) + &kept_parameter + &reduced_parameter))
+            .fill_gap("places", &operand_declarations(&operands))
+            .fill_gap("kept", &index_declarations("kept", self.kept.0, "row", &kept))
+            .fill_gap("reduced", &index_declarations("reduced", self.reduced.0, "j", &reduced))
+            .fill_gap("initial", initial)
+            .fill_gap("combine", combine)
+            .fill_gap("transform", if self.is_first { transform } else { "x" })
+            .fill_gap("finish", if self.is_last { finish } else { "x" });
+        let result = computed_type(self.output);
         format!(
             "{}#define R {result}\n#define COOPERATIVE {}\n{}{}{}",
-            arithmetic(self.compute),
+            arithmetic_definitions(self.compute),
             u8::from(self.is_cooperative),
             include_str!("../../kernels/tree.c"),
-            accessors(&operands),
-            template.finish()
+            operand_accessors(&operands),
+            template.into_source()
         )
     }
 
     /// What a reduction starts with, how two results become one, what is done to each element and to the last result.
-    fn formulas(&self) -> (&'static str, &'static str, &'static str, &'static str) {
+    fn reduction_formulas(&self) -> (&'static str, &'static str, &'static str, &'static str) {
         // The extremes of what comes in, since there is no other result where nothing does.
         let (least, greatest) = match self.input {
             Dtype::BOOL => ("0", "1"),
@@ -85,19 +89,19 @@ impl Reduce {
         };
         let absolute = "x < 0 ? -x : x";
         match self.reduction {
-            Reduction::Sum => ("0", "plus(x, y)", "x", "x"),
-            Reduction::Mean if matches!(name(self.compute), "i64" | "u64") => {
+            ReductionKind::Sum => ("0", "plus(x, y)", "x", "x"),
+            ReductionKind::Mean if matches!(dtype_name(self.compute), "i64" | "u64") => {
                 ("0", "plus(x, y)", "x", "divide(x, (T)shape.total)")
             }
-            Reduction::Mean => ("0", "plus(x, y)", "x", "x / (T)shape.total"),
-            Reduction::Max => (least, "maximum(x, y)", "x", "x"),
-            Reduction::Min => (greatest, "minimum(x, y)", "x", "x"),
-            Reduction::Product => ("1", "times(x, y)", "x", "x"),
-            Reduction::L1 => ("0", "plus(x, y)", absolute, "x"),
-            Reduction::L2 => ("0", "plus(x, y)", "times(x, x)", "sqrt((F)x)"),
-            Reduction::SumSquare => ("0", "plus(x, y)", "times(x, x)", "x"),
-            Reduction::LogSum => ("0", "plus(x, y)", "x", "log((F)x)"),
-            Reduction::LogSumExp => ("-INFINITE", "log_add_exp(x, y)", "x", "x"),
+            ReductionKind::Mean => ("0", "plus(x, y)", "x", "x / (T)shape.total"),
+            ReductionKind::Max => (least, "maximum(x, y)", "x", "x"),
+            ReductionKind::Min => (greatest, "minimum(x, y)", "x", "x"),
+            ReductionKind::Product => ("1", "times(x, y)", "x", "x"),
+            ReductionKind::L1 => ("0", "plus(x, y)", absolute, "x"),
+            ReductionKind::L2 => ("0", "plus(x, y)", "times(x, x)", "sqrt((F)x)"),
+            ReductionKind::SumSquare => ("0", "plus(x, y)", "times(x, x)", "x"),
+            ReductionKind::LogSum => ("0", "plus(x, y)", "x", "log((F)x)"),
+            ReductionKind::LogSumExp => ("-INFINITE", "log_add_exp(x, y)", "x", "x"),
         }
     }
 }

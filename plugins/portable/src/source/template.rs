@@ -4,38 +4,39 @@ use std::fmt::Write as _;
 
 use oarlock_sdk::Dtype;
 
-use super::element::{name, stored};
-use crate::walk::Access;
+use super::element::{dtype_name, stored_type};
+use crate::operand_walk::ElementAccess;
 
 /// A source with gaps, each written `{{name}}`.
-pub(crate) struct Template(String);
+pub(crate) struct SourceTemplate(String);
 
-impl Template {
+impl SourceTemplate {
     pub(crate) fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    pub(crate) fn fill(self, gap: &str, text: &str) -> Self {
+    pub(crate) fn fill_gap(self, gap: &str, text: &str) -> Self {
         Self(self.0.replace(&format!("{{{{{gap}}}}}"), text))
     }
 
-    pub(crate) fn finish(self) -> String {
+    pub(crate) fn into_source(self) -> String {
         self.0
     }
 }
 
 /// An operand: its name in the source and its dtype.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<'a> {
+pub(crate) struct NamedOperand<'a> {
     pub(crate) name: &'a str,
     pub(crate) dtype: Dtype,
 }
 
 /// The two parameters of each operand, of which the last is written.
-pub(crate) fn parameters(operands: &[Named<'_>]) -> String {
+pub(crate) fn operand_parameters(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
-    for (index, Named { name, dtype }) in operands.iter().enumerate() {
-        let (constant, stored) = (if index + 1 == operands.len() { "" } else { "const " }, stored(*dtype));
+    for (index, NamedOperand { name, dtype }) in operands.iter().enumerate() {
+        let (constant, stored) =
+            (if index + 1 == operands.len() { "" } else { "const " }, stored_type(*dtype));
         // Writing to a string cannot fail.
         let _ = write!(text, "GLOBAL {constant}{stored} *{name}_block, u64 {name}_offset, ");
     }
@@ -43,10 +44,11 @@ pub(crate) fn parameters(operands: &[Named<'_>]) -> String {
 }
 
 /// The declarations of the operands' first elements.
-pub(crate) fn places(operands: &[Named<'_>]) -> String {
+pub(crate) fn operand_declarations(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
-    for (index, Named { name, dtype }) in operands.iter().enumerate() {
-        let (constant, stored) = (if index + 1 == operands.len() { "" } else { "const " }, stored(*dtype));
+    for (index, NamedOperand { name, dtype }) in operands.iter().enumerate() {
+        let (constant, stored) =
+            (if index + 1 == operands.len() { "" } else { "const " }, stored_type(*dtype));
         // As above.
         let _ = writeln!(
             text,
@@ -57,10 +59,10 @@ pub(crate) fn places(operands: &[Named<'_>]) -> String {
 }
 
 /// The functions that read and write each operand, as macros that carry its name in capitals.
-pub(crate) fn accessors(operands: &[Named<'_>]) -> String {
+pub(crate) fn operand_accessors(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
     for (index, operand) in operands.iter().enumerate() {
-        let (capital, dtype) = (operand.name.to_uppercase(), name(operand.dtype));
+        let (capital, dtype) = (operand.name.to_uppercase(), dtype_name(operand.dtype));
         let (macro_name, function) =
             if index + 1 == operands.len() { ("STORE", "store") } else { ("LOAD", "load") };
         // As above.
@@ -70,23 +72,28 @@ pub(crate) fn accessors(operands: &[Named<'_>]) -> String {
 }
 
 /// The struct of a walk called `name`, and its parameter, for operands of which some are read by steps.
-pub(crate) fn walk(name: &str, rank: u8, operands: &[(&str, Access)]) -> (String, String) {
+pub(crate) fn walk_struct(name: &str, rank: u8, operands: &[(&str, ElementAccess)]) -> (String, String) {
     if rank == 0 {
         return (String::new(), String::new());
     }
-    let stepped = operands.iter().filter(|(_, access)| *access == Access::Stepped);
+    let stepped = operands.iter().filter(|(_, access)| *access == ElementAccess::Stepped);
     let fields: String = stepped.map(|(operand, _)| format!(" i64 {operand}[{rank}];")).collect();
     (format!("struct {name} {{ i64 dims[{rank}];{fields} }};"), format!("struct {name} {name}, "))
 }
 
 /// The declarations of `x_at` for each operand `x`: the index of its element that belongs to element `of`.
-pub(crate) fn steps(walk: &str, rank: u8, of: &str, operands: &[(&str, Access)]) -> String {
+pub(crate) fn index_declarations(
+    walk: &str,
+    rank: u8,
+    of: &str,
+    operands: &[(&str, ElementAccess)],
+) -> String {
     let (mut before, mut inside) = (String::new(), String::new());
     for (operand, access) in operands {
-        let start = if *access == Access::Flat { of } else { "0" };
+        let start = if *access == ElementAccess::Flat { of } else { "0" };
         // As above.
         let _ = writeln!(before, "    INDEX {operand}_at = {start};");
-        if *access == Access::Stepped {
+        if *access == ElementAccess::Stepped {
             let _ = writeln!(inside, "            {operand}_at += index * (INDEX){walk}.{operand}[axis];");
         }
     }

@@ -6,11 +6,11 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use oarlock_sdk::{Code, Dtype, abi};
-use oarlock_small_host::{Failure, Loaded};
+use oarlock_small_host::{HostedPlugin, ReportedError};
 
 /// A plugin whose first device is ready.
-pub struct Machine {
-    loaded: Loaded,
+pub struct PluginMachine {
+    loaded: HostedPlugin,
     pub(super) context: *mut c_void,
     pub(super) core: abi::CoreTable,
     kernels: Vec<abi::Kernel>,
@@ -19,46 +19,52 @@ pub struct Machine {
 }
 
 // SAFETY: every function of a plugin may be called on any thread (rule T-1).
-unsafe impl Send for Machine {}
+unsafe impl Send for PluginMachine {}
 // SAFETY: as above.
-unsafe impl Sync for Machine {}
+unsafe impl Sync for PluginMachine {}
 
 /// The first device of a plugin of this workspace that lists devices from 0 on.
 pub(super) const DEVICE: u32 = 0;
 
-impl Machine {
+impl PluginMachine {
     /// Loads a plugin and readies its devices. The error says why there is none.
-    pub fn start(query: abi::PluginQuery) -> Result<Self, String> {
+    pub fn start_plugin(query: abi::PluginQuery) -> Result<Self, String> {
         let start = || {
-            let loaded = Loaded::new(query, &[])?;
-            loaded.start()?;
+            let loaded = HostedPlugin::new(query, &[])?;
+            loaded.start_devices()?;
             Ok(loaded)
         };
-        let loaded = start().map_err(Failure::text)?;
-        let (context, core, kernels) = (loaded.plugin().context, loaded.core(), loaded.kernels());
+        let loaded = start().map_err(ReportedError::into_text)?;
+        let (context, core, kernels) =
+            (loaded.abi_plugin().context, loaded.core_table(), loaded.kernel_records());
         Ok(Self { loaded, context, core, kernels, computes: true })
     }
 
     /// What a call of the plugin said.
-    fn outcome(&self, error: abi::Error) -> Result<(), (Code, String)> {
-        self.loaded.result(error).map_err(|failure| (failure.code, failure.text()))
+    fn call_outcome(&self, error: abi::Error) -> Result<(), (Code, String)> {
+        self.loaded.result_from_error(error).map_err(|failure| (failure.code, failure.into_text()))
     }
 
     /// What an optional function of a kernel says of a call.
-    pub(super) fn ask<F>(
+    pub(super) fn call_optional<F>(
         &self,
         function: Option<F>,
         call: impl FnOnce(F) -> abi::Error,
     ) -> Result<(), (Code, String)> {
-        function.map_or(Ok(()), |function| self.outcome(call(function)))
+        function.map_or(Ok(()), |function| self.call_outcome(call(function)))
     }
 
     /// The row for an op of a version with inputs of these dtypes and ranks; `None` is one that is left out.
-    pub(super) fn kernel(&self, op: &str, version: u32, inputs: &[Option<(Dtype, usize)>]) -> &abi::Kernel {
+    pub(super) fn find_kernel(
+        &self,
+        op: &str,
+        version: u32,
+        inputs: &[Option<(Dtype, usize)>],
+    ) -> &abi::Kernel {
         let fits = |kernel: &abi::Kernel| {
             // SAFETY: the name lives as long as the plugin.
             let name = unsafe { kernel.op.text() };
-            let operands = operands(kernel);
+            let operands = input_operands(kernel);
             let of = |index: usize| operands.get(index).or(operands.last().filter(|last| is_variadic(last)));
             name == Some(op)
                 && kernel.version_min <= version
@@ -77,36 +83,39 @@ impl Machine {
     }
 
     /// Takes device memory and fills it.
-    pub(super) fn upload(&self, bytes: &[u8]) -> abi::Memory {
+    pub(super) fn upload_bytes(&self, bytes: &[u8]) -> abi::Memory {
         let mut block = abi::Memory(0);
         let (allocate, copy) = (self.core.memory_allocate, self.core.memory_copy_h2d);
         let (allocate, copy) = (allocate.expect("memory_allocate"), copy.expect("memory_copy_h2d"));
         // SAFETY: the context is the plugin's, the block is ours to write, and the bytes live through the call.
         unsafe {
-            self.outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block)).expect("memory");
+            self.call_outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block))
+                .expect("memory");
             let source = bytes.as_ptr().cast();
-            self.outcome(copy(self.context, DEVICE, block, 0, source, bytes.len() as u64)).expect("a copy");
+            self.call_outcome(copy(self.context, DEVICE, block, 0, source, bytes.len() as u64))
+                .expect("a copy");
         }
         block
     }
 
     /// Reads device memory and gives it back.
-    pub(super) fn download(&self, block: abi::Memory, size: usize) -> Vec<u8> {
+    pub(super) fn download_bytes(&self, block: abi::Memory, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
         let (copy, deallocate) = (self.core.memory_copy_d2h, self.core.memory_deallocate);
         let (copy, deallocate) = (copy.expect("memory_copy_d2h"), deallocate.expect("memory_deallocate"));
         // SAFETY: as above.
         unsafe {
             let target = bytes.as_mut_ptr().cast();
-            self.outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
-            self.outcome(deallocate(self.context, DEVICE, block, size as u64)).expect("memory given back");
+            self.call_outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
+            self.call_outcome(deallocate(self.context, DEVICE, block, size as u64))
+                .expect("memory given back");
         }
         bytes
     }
 }
 
 /// What a kernel demands of its inputs.
-pub(super) fn operands(kernel: &abi::Kernel) -> Vec<abi::Operand> {
+pub(super) fn input_operands(kernel: &abi::Kernel) -> Vec<abi::Operand> {
     let count = kernel.inputs_count as usize;
     // SAFETY: the lists of a record live as long as the plugin, and match their counts.
     (0..count).map(|index| unsafe { **kernel.inputs.add(index) }).collect()

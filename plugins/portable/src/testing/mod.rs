@@ -6,17 +6,17 @@
 mod cases;
 mod driver;
 mod machine;
-mod operand;
-mod record;
-mod run;
+mod op_trial;
+mod recording_gpu;
+mod test_data;
 mod trials;
 
 pub use cases::CASES;
-pub use driver::{check_driver, devices};
-pub use machine::Machine;
-pub use operand::Data;
-pub use record::sources;
+pub use driver::{check_driver, driver_devices};
+pub use machine::PluginMachine;
+pub use recording_gpu::record_sources;
+pub use test_data::TestData;
 pub use trials::run_trials;
 
 /// One test: its name, and what it does.
-pub type Case = (&'static str, fn(&Machine));
+pub type PluginCase = (&'static str, fn(&PluginMachine));

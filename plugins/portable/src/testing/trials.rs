@@ -5,13 +5,13 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use oarlock_sdk::abi;
 
-use super::{CASES, Machine};
+use super::{CASES, PluginMachine};
 
 /// Runs every kernel on the first device of a plugin and compares it with plain Rust. Without a device nothing is tested,
 /// which is said.
 pub fn run_trials(query: abi::PluginQuery) -> ! {
     let arguments = Arguments::from_args();
-    let machine = Machine::start(query).map(Arc::new);
+    let machine = PluginMachine::start_plugin(query).map(Arc::new);
     if let Err(reason) = &machine {
         eprintln!("SKIPPED: no kernel is tested, since there is no device: {reason}");
     }

@@ -2,83 +2,85 @@
 
 #![expect(unsafe_code, reason = "the engine takes the host's ends of copies as raw spans")]
 
-use oarlock_sdk::{Async, Error, Event, HostPointer, Memory, Result, Stream, StreamReached, slots};
+use oarlock_sdk::{Async, Event, HostPointer, Memory, PluginError, Result, Stream, StreamReached, slots};
 
-use super::{Sim, told};
+use super::{SimPlugin, contract_result};
 use crate::mapping::HostSpan;
-use crate::memory::Place;
+use crate::memory::DeviceAddress;
 use crate::stream::EventId;
 
 /// A span of the host's memory for a copy that runs later.
-fn span(address: HostPointer, size: u64) -> Result<HostSpan> {
+fn host_span(address: HostPointer, size: u64) -> Result<HostSpan> {
     let length = usize::try_from(size)
-        .map_err(|_| Error::out_of_range(format!("expected a size that fits, found {size}")))?;
+        .map_err(|_| PluginError::out_of_range(format!("expected a size that fits, found {size}")))?;
     // SAFETY: the contract has the host keep the memory of an asynchronous call until the stream is past it.
-    Ok(unsafe { HostSpan::new(address.address().cast(), length) })
+    Ok(unsafe { HostSpan::new(address.as_ptr().cast(), length) })
 }
 
 #[slots]
-impl Async for Sim {
+impl Async for SimPlugin {
     fn stream_create(&self, device: u32, _priority: i32) -> Result<Stream> {
-        told(self.engine()?.stream_create(device)).map(|stream| Stream(stream.0))
+        contract_result(self.started_engine()?.stream_create(device)).map(|stream| Stream(stream.0))
     }
 
     fn stream_destroy(&self, device: u32, queue: Stream) -> Result<()> {
-        match self.stream(device, queue)? {
-            (stream, false) => told(self.engine()?.stream_destroy(device, stream)),
+        match self.resolve_stream(device, queue)? {
+            (stream, false) => contract_result(self.started_engine()?.stream_destroy(device, stream)),
             (_, true) => {
-                Err(Error::invalid_argument("expected a stream that was made, found the device's own"))
+                Err(PluginError::invalid_argument("expected a stream that was made, found the device's own"))
             }
         }
     }
 
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
-        let (stream, _) = self.stream(device, queue)?;
-        told(self.engine()?.stream_query(device, stream)).map(u32::from)
+        let (stream, _) = self.resolve_stream(device, queue)?;
+        contract_result(self.started_engine()?.stream_query(device, stream)).map(u32::from)
     }
 
     fn stream_synchronize(&self, device: u32, queue: Stream) -> Result<()> {
-        let (stream, _) = self.stream(device, queue)?;
-        told(self.engine()?.stream_synchronize(device, stream))
+        let (stream, _) = self.resolve_stream(device, queue)?;
+        contract_result(self.started_engine()?.stream_synchronize(device, stream))
     }
 
     fn stream_add_callback(&self, device: u32, queue: Stream, reached: StreamReached) -> Result<()> {
         let host = self.host;
-        let tell = move |answer| match told(answer) {
-            Ok(()) => reached.call(device, queue),
-            Err(error) => reached.fail(&host, device, queue, &error),
+        let tell = move |answer| match contract_result(answer) {
+            Ok(()) => reached.notify(device, queue),
+            Err(error) => reached.notify_failure(&host, device, queue, &error),
         };
-        self.submit(device, queue, |engine, stream| engine.stream_add_callback(device, stream, tell))
+        self.submit_work(device, queue, |engine, stream| engine.stream_add_callback(device, stream, tell))
     }
 
     fn stream_wait_event(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        self.submit(device, queue, |engine, stream| {
+        self.submit_work(device, queue, |engine, stream| {
             engine.stream_wait_event(device, stream, EventId(point.0))
         })
     }
 
     fn event_create(&self, device: u32) -> Result<Event> {
-        told(self.engine()?.event_create(device)).map(|event| Event(event.0))
+        contract_result(self.started_engine()?.event_create(device)).map(|event| Event(event.0))
     }
 
     fn event_destroy(&self, device: u32, point: Event) -> Result<()> {
-        told(self.engine()?.event_destroy(device, EventId(point.0)))
+        contract_result(self.started_engine()?.event_destroy(device, EventId(point.0)))
     }
 
     fn event_record(&self, device: u32, queue: Stream, point: Event) -> Result<()> {
-        self.submit(device, queue, |engine, stream| engine.event_record(device, stream, EventId(point.0)))
+        self.submit_work(device, queue, |engine, stream| {
+            engine.event_record(device, stream, EventId(point.0))
+        })
     }
 
     fn event_query(&self, device: u32, point: Event) -> Result<u32> {
-        told(self.engine()?.event_query(device, EventId(point.0))).map(u32::from)
+        contract_result(self.started_engine()?.event_query(device, EventId(point.0))).map(u32::from)
     }
 
     fn event_synchronize(&self, device: u32, point: Event) -> Result<()> {
-        told(self.engine()?.event_synchronize(device, EventId(point.0)))
+        contract_result(self.started_engine()?.event_synchronize(device, EventId(point.0)))
     }
 
     fn event_elapsed(&self, device: u32, start: Event, end: Event) -> Result<u64> {
-        told(self.engine()?.event_elapsed(device, EventId(start.0), EventId(end.0)))
+        contract_result(self.started_engine()?.event_elapsed(device, EventId(start.0), EventId(end.0)))
     }
 
     fn memory_copy_h2d_async(
@@ -90,8 +92,8 @@ impl Async for Sim {
         source: HostPointer,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (Place::new(target.0, target_offset), span(source, size)?);
-        self.submit(device, queue, |engine, stream| {
+        let (target, source) = (DeviceAddress::new(target.0, target_offset), host_span(source, size)?);
+        self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_h2d_async(device, stream, target, source)
         })
     }
@@ -105,8 +107,8 @@ impl Async for Sim {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (span(target, size)?, Place::new(source.0, source_offset));
-        self.submit(device, queue, |engine, stream| {
+        let (target, source) = (host_span(target, size)?, DeviceAddress::new(source.0, source_offset));
+        self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_d2h_async(device, stream, target, source)
         })
     }
@@ -121,8 +123,9 @@ impl Async for Sim {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
-        self.submit(device, queue, |engine, stream| {
+        let (target, source) =
+            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_d2d_async(device, stream, target, source, size)
         })
     }
@@ -138,8 +141,9 @@ impl Async for Sim {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
-        self.submit(source_device, queue, |engine, stream| {
+        let (target, source) =
+            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        self.submit_work(source_device, queue, |engine, stream| {
             engine.memory_copy_p2p_async(target_device, target, source_device, stream, source, size)
         })
     }
@@ -153,21 +157,21 @@ impl Async for Sim {
         byte: u8,
         size: u64,
     ) -> Result<()> {
-        let target = Place::new(target.0, target_offset);
-        self.submit(device, queue, |engine, stream| {
+        let target = DeviceAddress::new(target.0, target_offset);
+        self.submit_work(device, queue, |engine, stream| {
             engine.memory_set_async(device, stream, target, byte, size)
         })
     }
 
     /// The memory is usable even before the stream gets here, which a program cannot tell.
     fn memory_allocate_async(&self, device: u32, queue: Stream, size: u64) -> Result<Memory> {
-        self.stream(device, queue)?;
-        told(self.engine()?.call("memory_allocate_async", Some(device)))?;
-        told(self.engine()?.memory_allocate(device, size)).map(Memory)
+        self.resolve_stream(device, queue)?;
+        contract_result(self.started_engine()?.count_call("memory_allocate_async", Some(device)))?;
+        contract_result(self.started_engine()?.memory_allocate(device, size)).map(Memory)
     }
 
     fn memory_deallocate_async(&self, device: u32, queue: Stream, block: Memory, size: u64) -> Result<()> {
-        self.submit(device, queue, |engine, stream| {
+        self.submit_work(device, queue, |engine, stream| {
             engine.memory_deallocate_async(device, stream, block.0, size)
         })
     }

@@ -5,33 +5,33 @@
 use std::sync::PoisonError;
 
 use oarlock_sdk::{
-    Core, DeviceFlags, DeviceInfo, Error, HostPointer, LogLevel, Memory, Result, Str, Version, slots,
+    Core, DeviceFlags, DeviceInfo, HostPointer, LogLevel, Memory, PluginError, Result, Str, Version, slots,
 };
 
-use super::{Sim, told};
-use crate::engine::Engine;
+use super::{SimPlugin, contract_result};
+use crate::engine::SimEngine;
 use crate::mapping::HostSpan;
-use crate::memory::{ALIGNMENT, Place};
+use crate::memory::{ALIGNMENT, DeviceAddress};
 
 /// The version of everything below a device that nothing is below of.
-const VERSION: Version = Version { major: 1, ..Version::EMPTY };
+const SIM_VERSION: Version = Version { major: 1, ..Version::EMPTY };
 
 #[slots]
-impl Core for Sim {
+impl Core for SimPlugin {
     fn initialize(&self) -> Result<()> {
-        let engine = told(Engine::new(self.script.clone()))?;
-        told(engine.call("initialize", None))?;
+        let engine = contract_result(SimEngine::new(self.script.clone()))?;
+        contract_result(engine.count_call("initialize", None))?;
         self.engine
             .set(engine)
-            .map_err(|_| Error::precondition_not_met("expected one `initialize`, found a second"))
+            .map_err(|_| PluginError::precondition_not_met("expected one `initialize`, found a second"))
     }
 
     fn finalize(&self) -> Result<()> {
-        let engine = self.engine()?;
-        let answer = told(engine.call("finalize", None));
+        let engine = self.started_engine()?;
+        let answer = contract_result(engine.count_call("finalize", None));
         if self.script.trace {
             let calls: Vec<String> =
-                engine.calls().iter().map(|(call, count)| format!("{call} {count}")).collect();
+                engine.call_counts().iter().map(|(call, count)| format!("{call} {count}")).collect();
             self.host.log(LogLevel::INFO, &format!("calls: {}", calls.join(", ")));
         }
         engine.shut_down();
@@ -39,31 +39,31 @@ impl Core for Sim {
     }
 
     fn device_init(&self, device: u32) -> Result<()> {
-        let engine = self.engine()?;
-        told(engine.call("device_init", Some(device)))?;
-        let stream = told(engine.stream_create(device))?;
+        let engine = self.started_engine()?;
+        contract_result(engine.count_call("device_init", Some(device)))?;
+        let stream = contract_result(engine.stream_create(device))?;
         self.own_streams.write().unwrap_or_else(PoisonError::into_inner).push((device, stream));
         Ok(())
     }
 
     fn device_deinit(&self, device: u32) -> Result<()> {
-        told(self.engine()?.call("device_deinit", Some(device)))
+        contract_result(self.started_engine()?.count_call("device_deinit", Some(device)))
     }
 
     fn device_synchronize(&self, device: u32) -> Result<()> {
-        told(self.engine()?.device_synchronize(device))
+        contract_result(self.started_engine()?.device_synchronize(device))
     }
 
     fn device_count(&self) -> Result<u32> {
-        told(self.engine()?.device_count())
+        contract_result(self.started_engine()?.device_count())
     }
 
     fn device_list(&self) -> Result<Vec<u32>> {
-        told(self.engine()?.device_list())
+        contract_result(self.started_engine()?.device_list())
     }
 
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
-        told(self.engine()?.call("device_info", Some(device)))?;
+        contract_result(self.started_engine()?.count_call("device_info", Some(device)))?;
         Ok(DeviceInfo {
             name: Str::new("Oarlock simulated device"),
             vendor: Str::new("Oarlock"),
@@ -75,41 +75,45 @@ impl Core for Sim {
     }
 
     fn compute_capability(&self, device: u32) -> Result<Version> {
-        told(self.engine()?.call("compute_capability", Some(device)))?;
-        Ok(VERSION)
+        contract_result(self.started_engine()?.count_call("compute_capability", Some(device)))?;
+        Ok(SIM_VERSION)
     }
 
     fn runtime_version(&self) -> Result<Version> {
-        told(self.engine()?.call("runtime_version", None))?;
-        Ok(VERSION)
+        contract_result(self.started_engine()?.count_call("runtime_version", None))?;
+        Ok(SIM_VERSION)
     }
 
     fn driver_version(&self) -> Result<Version> {
-        told(self.engine()?.call("driver_version", None))?;
-        Ok(VERSION)
+        contract_result(self.started_engine()?.count_call("driver_version", None))?;
+        Ok(SIM_VERSION)
     }
 
     fn memory_allocate(&self, device: u32, size: u64) -> Result<Memory> {
-        told(self.engine()?.memory_allocate(device, size)).map(Memory)
+        contract_result(self.started_engine()?.memory_allocate(device, size)).map(Memory)
     }
 
     fn memory_deallocate(&self, device: u32, block: Memory, size: u64) -> Result<()> {
-        told(self.engine()?.memory_deallocate(device, block.0, size))
+        contract_result(self.started_engine()?.memory_deallocate(device, block.0, size))
     }
 
     fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
-        let address = told(self.engine()?.host_memory_allocate(device, size))?;
+        let address = contract_result(self.started_engine()?.host_memory_allocate(device, size))?;
         HostPointer::new(address.cast(), "address")
     }
 
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
-        told(self.engine()?.host_memory_deallocate(device, address.address().cast(), size))
+        contract_result(self.started_engine()?.host_memory_deallocate(device, address.as_ptr().cast(), size))
     }
 
     fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
         // SAFETY: the slice is borrowed until the call returns, and the copy is done by then.
         let source = unsafe { HostSpan::new(source.as_ptr().cast_mut(), source.len()) };
-        told(self.engine()?.memory_copy_h2d(device, Place::new(target.0, target_offset), source))
+        contract_result(self.started_engine()?.memory_copy_h2d(
+            device,
+            DeviceAddress::new(target.0, target_offset),
+            source,
+        ))
     }
 
     fn memory_copy_d2h(
@@ -121,7 +125,11 @@ impl Core for Sim {
     ) -> Result<()> {
         // SAFETY: the slice is ours alone until the call returns, and the copy is done by then.
         let target = unsafe { HostSpan::new(target.as_mut_ptr(), target.len()) };
-        told(self.engine()?.memory_copy_d2h(device, target, Place::new(source.0, source_offset)))
+        contract_result(self.started_engine()?.memory_copy_d2h(
+            device,
+            target,
+            DeviceAddress::new(source.0, source_offset),
+        ))
     }
 
     fn memory_copy_d2d(
@@ -133,8 +141,9 @@ impl Core for Sim {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
-        told(self.engine()?.memory_copy_d2d(device, target, source, size))
+        let (target, source) =
+            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        contract_result(self.started_engine()?.memory_copy_d2d(device, target, source, size))
     }
 
     fn memory_copy_p2p(
@@ -147,21 +156,33 @@ impl Core for Sim {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        let (target, source) = (Place::new(target.0, target_offset), Place::new(source.0, source_offset));
-        told(self.engine()?.memory_copy_p2p(target_device, target, source_device, source, size))
+        let (target, source) =
+            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        contract_result(self.started_engine()?.memory_copy_p2p(
+            target_device,
+            target,
+            source_device,
+            source,
+            size,
+        ))
     }
 
     fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        told(self.engine()?.memory_set(device, Place::new(target.0, target_offset), byte, size))
+        contract_result(self.started_engine()?.memory_set(
+            device,
+            DeviceAddress::new(target.0, target_offset),
+            byte,
+            size,
+        ))
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {
-        let statistics = told(self.engine()?.memory_stats(device))?;
+        let statistics = contract_result(self.started_engine()?.memory_stats(device))?;
         Ok((statistics.total, statistics.free))
     }
 
     fn min_chunk_size(&self, device: u32) -> Result<u64> {
-        told(self.engine()?.call("min_chunk_size", Some(device)))?;
+        contract_result(self.started_engine()?.count_call("min_chunk_size", Some(device)))?;
         Ok(ALIGNMENT)
     }
 }

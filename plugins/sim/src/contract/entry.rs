@@ -2,10 +2,10 @@
 
 #![expect(unsafe_code, reason = "the entry of a plugin is a C function, and what it hands out is raw")]
 
-use oarlock_sdk::{abi, guard, instance_of};
+use oarlock_sdk::{abi, guard_call, instance_from_context};
 
-use super::kernels::Kernels;
-use super::{Sim, lies, plugin};
+use super::cpu_kernels::SimKernels;
+use super::{SimPlugin, faulty_tables, plugin};
 
 /// Tells a host who this plugin is.
 ///
@@ -14,9 +14,9 @@ use super::{Sim, lies, plugin};
 /// Both structs are as the contract describes them, and the host outlives the plugin.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn oarlock_plugin_query(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
-    oarlock_sdk::keep_panics_quiet();
+    oarlock_sdk::silence_caught_panics();
     // SAFETY: the host vouches for both structs.
-    unsafe { query(host, answer) }
+    unsafe { query_plugin(host, answer) }
 }
 
 /// The same for programs that link the plugin.
@@ -24,31 +24,31 @@ unsafe extern "C" fn oarlock_plugin_query(host: *const abi::Host, answer: *mut a
 /// # Safety
 ///
 /// As above.
-pub(crate) unsafe extern "C" fn query(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
+pub(crate) unsafe extern "C" fn query_plugin(host: *const abi::Host, answer: *mut abi::Plugin) -> abi::Error {
     // SAFETY: the host vouches for both structs.
-    let failure = unsafe { oarlock_sdk::answer(host, answer, plugin) };
+    let failure = unsafe { oarlock_sdk::answer_query(host, answer, plugin) };
     // SAFETY: the SDK has just filled the answer, as far as the host has room for it.
     let Some(given) = (unsafe { answer.as_mut() }).filter(|_| !failure.is_some()) else { return failure };
     if given.context.is_null() {
         return failure;
     }
     // SAFETY: the context is the one that the SDK made for this plugin.
-    let (sim, services) = unsafe { instance_of::<Sim>(given.context) };
-    let failure = guard(&services, || {
+    let (sim, services) = unsafe { instance_from_context::<SimPlugin>(given.context) };
+    let failure = guard_call(&services, || {
         // SAFETY: the host asks, and the context is that of the answer.
-        let kernels = unsafe { Kernels::new(host, given.context, sim.script.ops.as_deref()) }?;
-        given.kernels = sim.kernels.get_or_init(|| kernels).table();
-        lies::tell(&sim.script, given);
+        let kernels = unsafe { SimKernels::new(host, given.context, sim.script.ops.as_deref()) }?;
+        given.kernels = sim.kernels.get_or_init(|| kernels).kernel_table();
+        faulty_tables::falsify_tables(&sim.script, given);
         Ok(())
     });
     if failure.is_some() {
-        withdraw(given);
+        withdraw_answer(given);
     }
     failure
 }
 
 /// Takes an answer back that the host has not seen.
-fn withdraw(given: &mut abi::Plugin) {
+fn withdraw_answer(given: &mut abi::Plugin) {
     if let Some(unload) = given.unload.take() {
         // SAFETY: the context is that of the answer, of which nobody uses anything.
         _ = unsafe { unload(given.context) };

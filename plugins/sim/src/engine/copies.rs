@@ -5,24 +5,24 @@
 
 use std::sync::Arc;
 
-use super::{Admitted, Engine};
+use super::{AdmittedCall, SimEngine};
 use crate::device::SimDevice;
 use crate::error::SimError;
-use crate::machine::Machine;
+use crate::machine::SimMachine;
 use crate::mapping::HostSpan;
-use crate::memory::Place;
-use crate::stream::{StreamId, Work};
+use crate::memory::DeviceAddress;
+use crate::stream::{StreamId, StreamWork};
 
-impl Engine {
+impl SimEngine {
     /// Copies from the host to a device, at once.
     pub fn memory_copy_h2d(
         &self,
         device: u32,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         source: HostSpan,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit("memory_copy_h2d", device)?.at_once()?;
-        self.machine.host_to_device(&device, target.into(), source, corrupt)
+        let (device, corrupt) = self.admit_call("memory_copy_h2d", device)?.into_immediate()?;
+        self.machine.copy_host_to_device(&device, target.into(), source, corrupt)
     }
 
     /// Copies from a device to the host, at once.
@@ -30,50 +30,50 @@ impl Engine {
         &self,
         device: u32,
         target: HostSpan,
-        source: impl Into<Place>,
+        source: impl Into<DeviceAddress>,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit("memory_copy_d2h", device)?.at_once()?;
-        self.machine.device_to_host(&device, target, source.into(), corrupt)
+        let (device, corrupt) = self.admit_call("memory_copy_d2h", device)?.into_immediate()?;
+        self.machine.copy_device_to_host(&device, target, source.into(), corrupt)
     }
 
     /// Copies within a device, at once. The ranges must not overlap.
     pub fn memory_copy_d2d(
         &self,
         device: u32,
-        target: impl Into<Place>,
-        source: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
+        source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit("memory_copy_d2d", device)?.at_once()?;
-        self.machine.inside(&device, target.into(), source.into(), length, corrupt)
+        let (device, corrupt) = self.admit_call("memory_copy_d2d", device)?.into_immediate()?;
+        self.machine.copy_within_device(&device, target.into(), source.into(), length, corrupt)
     }
 
     /// Copies from one device to another, at once. Counts as a call on the source device.
     pub fn memory_copy_p2p(
         &self,
         target_device: u32,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         source_device: u32,
-        source: impl Into<Place>,
+        source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
-        let (source_device, corrupt) = self.admit("memory_copy_p2p", source_device)?.at_once()?;
-        let target_device = self.device(target_device)?;
-        target_device.alive()?;
+        let (source_device, corrupt) = self.admit_call("memory_copy_p2p", source_device)?.into_immediate()?;
+        let target_device = self.find_device(target_device)?;
+        target_device.check_alive()?;
         let (target, source) = ((&*target_device, target.into()), (&*source_device, source.into()));
-        self.machine.between(target, source, length, corrupt)
+        self.machine.copy_between_devices(target, source, length, corrupt)
     }
 
     /// Fills device memory with one byte, at once.
     pub fn memory_set(
         &self,
         device: u32,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         byte: u8,
         length: u64,
     ) -> Result<(), SimError> {
-        let (device, _) = self.admit("memory_set", device)?.at_once()?;
-        self.machine.set(&device, target.into(), byte, length)
+        let (device, _) = self.admit_call("memory_set", device)?.into_immediate()?;
+        self.machine.set_memory(&device, target.into(), byte, length)
     }
 
     /// Copies from the host to a device, on a stream.
@@ -81,15 +81,15 @@ impl Engine {
         &self,
         device: u32,
         stream: StreamId,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         source: HostSpan,
     ) -> Result<(), SimError> {
         let target = target.into();
-        let admitted = self.admit("memory_copy_h2d_async", device)?;
+        let admitted = self.admit_call("memory_copy_h2d_async", device)?;
         drop(self.machine.check_host(&source)?);
-        self.machine.check_device(&admitted.device, target, source.length() as u64)?;
+        self.machine.check_device(&admitted.device, target, source.byte_length() as u64)?;
         self.enqueue_copy("memory_copy_h2d_async", admitted, stream, move |machine, device, corrupt| {
-            machine.host_to_device(device, target, source, corrupt)
+            machine.copy_host_to_device(device, target, source, corrupt)
         })
     }
 
@@ -99,14 +99,14 @@ impl Engine {
         device: u32,
         stream: StreamId,
         target: HostSpan,
-        source: impl Into<Place>,
+        source: impl Into<DeviceAddress>,
     ) -> Result<(), SimError> {
         let source = source.into();
-        let admitted = self.admit("memory_copy_d2h_async", device)?;
+        let admitted = self.admit_call("memory_copy_d2h_async", device)?;
         drop(self.machine.check_host(&target)?);
-        self.machine.check_device(&admitted.device, source, target.length() as u64)?;
+        self.machine.check_device(&admitted.device, source, target.byte_length() as u64)?;
         self.enqueue_copy("memory_copy_d2h_async", admitted, stream, move |machine, device, corrupt| {
-            machine.device_to_host(device, target, source, corrupt)
+            machine.copy_device_to_host(device, target, source, corrupt)
         })
     }
 
@@ -115,16 +115,16 @@ impl Engine {
         &self,
         device: u32,
         stream: StreamId,
-        target: impl Into<Place>,
-        source: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
+        source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
         let (target, source) = (target.into(), source.into());
-        let admitted = self.admit("memory_copy_d2d_async", device)?;
+        let admitted = self.admit_call("memory_copy_d2d_async", device)?;
         self.machine.check_device(&admitted.device, target, length)?;
         self.machine.check_device(&admitted.device, source, length)?;
         self.enqueue_copy("memory_copy_d2d_async", admitted, stream, move |machine, device, corrupt| {
-            machine.inside(device, target, source, length, corrupt)
+            machine.copy_within_device(device, target, source, length, corrupt)
         })
     }
 
@@ -132,20 +132,20 @@ impl Engine {
     pub fn memory_copy_p2p_async(
         &self,
         target_device: u32,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         source_device: u32,
         stream: StreamId,
-        source: impl Into<Place>,
+        source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
         let (target, source) = (target.into(), source.into());
-        let admitted = self.admit("memory_copy_p2p_async", source_device)?;
-        let target_device = self.device(target_device)?;
-        target_device.alive()?;
+        let admitted = self.admit_call("memory_copy_p2p_async", source_device)?;
+        let target_device = self.find_device(target_device)?;
+        target_device.check_alive()?;
         self.machine.check_device(&target_device, target, length)?;
         self.machine.check_device(&admitted.device, source, length)?;
         self.enqueue_copy("memory_copy_p2p_async", admitted, stream, move |machine, device, corrupt| {
-            machine.between((&target_device, target), (device, source), length, corrupt)
+            machine.copy_between_devices((&target_device, target), (device, source), length, corrupt)
         })
     }
 
@@ -154,15 +154,15 @@ impl Engine {
         &self,
         device: u32,
         stream: StreamId,
-        target: impl Into<Place>,
+        target: impl Into<DeviceAddress>,
         byte: u8,
         length: u64,
     ) -> Result<(), SimError> {
         let target = target.into();
-        let admitted = self.admit("memory_set_async", device)?;
+        let admitted = self.admit_call("memory_set_async", device)?;
         self.machine.check_device(&admitted.device, target, length)?;
         self.enqueue_copy("memory_set_async", admitted, stream, move |machine, device, _| {
-            machine.set(device, target, byte, length)
+            machine.set_memory(device, target, byte, length)
         })
     }
 
@@ -174,23 +174,23 @@ impl Engine {
         address: u64,
         size: u64,
     ) -> Result<(), SimError> {
-        let admitted = self.admit("memory_deallocate_async", device)?;
-        self.machine.check_device(&admitted.device, Place::from(address), size)?;
+        let admitted = self.admit_call("memory_deallocate_async", device)?;
+        self.machine.check_device(&admitted.device, DeviceAddress::from(address), size)?;
         self.enqueue_copy("memory_deallocate_async", admitted, stream, move |_, device, _| {
-            device.deallocate(address, size)
+            device.deallocate_memory(address, size)
         })
     }
 
     fn enqueue_copy(
         &self,
         call: &'static str,
-        admitted: Admitted,
+        admitted: AdmittedCall,
         stream: StreamId,
-        copy: impl FnOnce(&Machine, &SimDevice, bool) -> Result<(), SimError> + Send + 'static,
+        copy: impl FnOnce(&SimMachine, &SimDevice, bool) -> Result<(), SimError> + Send + 'static,
     ) -> Result<(), SimError> {
-        let Admitted { device, corrupt, later } = admitted;
+        let AdmittedCall { device, corrupt, later } = admitted;
         let machine = Arc::clone(&self.machine);
         let task = move |device: &SimDevice| later.map_or_else(|| copy(&machine, device, corrupt), Err);
-        self.scheduler.enqueue(device.id(), stream, call, Work::Task(Box::new(task)))
+        self.scheduler.enqueue_work(device.device_id(), stream, call, StreamWork::Task(Box::new(task)))
     }
 }

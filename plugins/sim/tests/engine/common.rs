@@ -1,23 +1,23 @@
 //! What several tests need.
 #![expect(unsafe_code, reason = "promises that the buffers of tests outlive the copies")]
 
-use oarlock_plugin_sim::{Engine, HostSpan, Script};
+use oarlock_plugin_sim::{FaultScript, HostSpan, SimEngine};
 
 /// An engine with the given script.
-pub(crate) fn engine(script: &str) -> Engine {
-    Engine::new(Script::parse(script).unwrap()).unwrap()
+pub(crate) fn start_engine(script: &str) -> SimEngine {
+    SimEngine::new(FaultScript::parse_script(script).unwrap()).unwrap()
 }
 
 /// A span over a buffer that the test keeps until its engine is gone or the copy was waited for.
-pub(crate) fn span(bytes: &mut [u8]) -> HostSpan {
+pub(crate) fn buffer_span(bytes: &mut [u8]) -> HostSpan {
     // SAFETY: see above; tests read a destination only after they waited.
     unsafe { HostSpan::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
 /// Device memory of device 0 that holds the bytes.
-pub(crate) fn upload(engine: &Engine, bytes: &[u8]) -> u64 {
+pub(crate) fn upload_bytes(engine: &SimEngine, bytes: &[u8]) -> u64 {
     let address = engine.memory_allocate(0, bytes.len() as u64).unwrap();
-    engine.memory_copy_h2d(0, address, span(&mut bytes.to_vec())).unwrap();
+    engine.memory_copy_h2d(0, address, buffer_span(&mut bytes.to_vec())).unwrap();
     address
 }
 

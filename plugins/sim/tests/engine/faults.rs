@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use crate::common::{engine, pinned_span, span, upload};
-use oarlock_plugin_sim::memory::Place;
+use crate::common::{buffer_span, pinned_span, start_engine, upload_bytes};
+use oarlock_plugin_sim::memory::DeviceAddress;
 use oarlock_plugin_sim::{SimErrorKind, StreamId};
 
 #[test]
 fn the_third_allocation_fails_as_scripted_and_the_fourth_works() {
-    let engine = engine("fail memory_allocate 3 out-of-memory");
+    let engine = start_engine("fail memory_allocate 3 out-of-memory");
     let kinds: Vec<_> = (0..4).map(|_| engine.memory_allocate(0, 8).err().map(|error| error.kind)).collect();
     assert_eq!(kinds, [None, None, Some(SimErrorKind::OutOfMemory), None]);
 }
 
 #[test]
 fn a_later_failure_sticks_to_the_stream() {
-    let engine = engine("fail_later memory_set_async 1 internal; fail_later memory_set 1 internal");
+    let engine = start_engine("fail_later memory_set_async 1 internal; fail_later memory_set 1 internal");
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 1, 8).unwrap();
@@ -25,14 +25,14 @@ fn a_later_failure_sticks_to_the_stream() {
 
 #[test]
 fn a_kernel_that_runs_at_once_comes_behind_the_work_of_its_stream_and_tells_its_failure() {
-    let engine = engine("mode lazy; fail_later memory_set_async 2 internal");
+    let engine = start_engine("mode lazy; fail_later memory_set_async 2 internal");
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 7, 8).unwrap();
     let mut seen = Vec::new();
     let mut look = || {
-        engine.execute("kernel", 0, stream, |device| {
-            seen = device.read::<u8>(target, 8)?;
+        engine.execute_kernel("kernel", 0, stream, |device| {
+            seen = device.read_elements::<u8>(target, 8)?;
             Ok(())
         })
     };
@@ -41,12 +41,12 @@ fn a_kernel_that_runs_at_once_comes_behind_the_work_of_its_stream_and_tells_its_
     assert_eq!(look().unwrap_err().kind, SimErrorKind::Internal);
     look().unwrap();
     assert_eq!(seen, [7; 8]);
-    assert_eq!(engine.calls()["kernel"], 3);
+    assert_eq!(engine.call_counts()["kernel"], 3);
 }
 
 #[test]
 fn a_lost_device_fails_every_call_but_still_frees() {
-    let engine = engine("lose 1 after 3");
+    let engine = start_engine("lose 1 after 3");
     let target = engine.memory_allocate(1, 8).unwrap();
     let stream = engine.stream_create(1).unwrap();
     engine.memory_set_async(1, stream, target, 1, 8).unwrap();
@@ -54,7 +54,7 @@ fn a_lost_device_fails_every_call_but_still_frees() {
         assert_eq!(engine.stream_synchronize(1, stream).unwrap_err().kind, SimErrorKind::DeviceLost);
     }
     assert_eq!(engine.memory_allocate(1, 8).unwrap_err().kind, SimErrorKind::DeviceLost);
-    let here = upload(&engine, &[1; 8]);
+    let here = upload_bytes(&engine, &[1; 8]);
     assert_eq!(engine.memory_copy_p2p(1, target, 0, here, 8).unwrap_err().kind, SimErrorKind::DeviceLost);
     assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, SimErrorKind::DeviceLost);
     assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, SimErrorKind::NotFound);
@@ -63,32 +63,33 @@ fn a_lost_device_fails_every_call_but_still_frees() {
 
 #[test]
 fn lies_are_told() {
-    let engine = engine("lie device_count 7; lie memory_stats; lie copy 2");
+    let engine = start_engine("lie device_count 7; lie memory_stats; lie copy 2");
     assert_eq!(engine.device_count().unwrap(), 7);
     assert_eq!(engine.device_list().unwrap(), [0, 1]);
     let statistics = engine.memory_stats(0).unwrap();
     assert!(statistics.free > statistics.total);
-    let address = upload(&engine, &[8; 4]);
+    let address = upload_bytes(&engine, &[8; 4]);
     let mut seen = [0; 4];
-    engine.memory_copy_d2h(0, span(&mut seen), address).unwrap();
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), address).unwrap();
     assert_eq!(seen, [9, 8, 8, 8]);
-    engine.memory_copy_d2h(0, span(&mut seen), address).unwrap();
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), address).unwrap();
     assert_eq!(seen, [8; 4]);
 }
 
 #[test]
 fn every_sort_of_copy_can_lie() {
-    let engine = engine("lie copy");
+    let engine = start_engine("lie copy");
     let (first, second) = (engine.memory_allocate(0, 1).unwrap(), engine.memory_allocate(0, 1).unwrap());
     let far = engine.memory_allocate(1, 1).unwrap();
     let stream = engine.stream_create(0).unwrap();
     engine.memory_set(0, first, 2, 1).unwrap();
     engine.memory_copy_d2d(0, second, first, 1).unwrap();
     engine.memory_copy_p2p(1, far, 0, first, 1).unwrap();
-    let byte = |device, address| engine.device(device).unwrap().read::<u8>(address, 1).unwrap()[0];
+    let byte =
+        |device, address| engine.find_device(device).unwrap().read_elements::<u8>(address, 1).unwrap()[0];
     assert_eq!((byte(0, second), byte(1, far)), (3, 3));
     let mut source = [4];
-    engine.memory_copy_h2d_async(0, stream, second, span(&mut source)).unwrap();
+    engine.memory_copy_h2d_async(0, stream, second, buffer_span(&mut source)).unwrap();
     engine.stream_synchronize(0, stream).unwrap();
     assert_eq!(byte(0, second), 5);
 }
@@ -96,17 +97,17 @@ fn every_sort_of_copy_can_lie() {
 #[test]
 #[should_panic(expected = "`memory_set` panicked as scripted")]
 fn a_scripted_panic_panics() {
-    let engine = engine("panic memory_set 1");
+    let engine = start_engine("panic memory_set 1");
     let target = engine.memory_allocate(0, 8).unwrap();
     let _ = engine.memory_set(0, target, 1, 8);
 }
 
 #[test]
 fn a_virtual_delay_moves_the_clock_and_a_real_one_takes_time() {
-    let engine = engine("delay memory_set 1 3600s; delay memory_set 2 20ms real");
+    let engine = start_engine("delay memory_set 1 3600s; delay memory_set 2 20ms real");
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set(0, target, 1, 8).unwrap();
-    assert!(engine.device(0).unwrap().now() >= 3_600_000_000_000);
+    assert!(engine.find_device(0).unwrap().now() >= 3_600_000_000_000);
     let start = std::time::Instant::now();
     engine.memory_set(0, target, 1, 8).unwrap();
     assert!(start.elapsed() >= Duration::from_millis(20), "a sleep is never shorter than asked for");
@@ -114,7 +115,7 @@ fn a_virtual_delay_moves_the_clock_and_a_real_one_takes_time() {
 
 #[test]
 fn a_limited_hang_goes_on_and_an_endless_one_ends_with_the_engine() {
-    let engine = engine("hang device_synchronize 1 5ms; hang device_synchronize 2");
+    let engine = start_engine("hang device_synchronize 1 5ms; hang device_synchronize 2");
     engine.device_synchronize(0).unwrap();
     std::thread::scope(|scope| {
         let hanging = scope.spawn(|| engine.device_synchronize(0));
@@ -126,15 +127,15 @@ fn a_limited_hang_goes_on_and_an_endless_one_ends_with_the_engine() {
 
 #[test]
 fn any_slot_can_be_scripted() {
-    let engine = engine("fail compute_capability 1 unavailable");
-    assert_eq!(engine.call("compute_capability", Some(0)).unwrap_err().kind, SimErrorKind::Unavailable);
-    engine.call("compute_capability", Some(0)).unwrap();
-    assert_eq!(engine.call("device_init", Some(9)).unwrap_err().kind, SimErrorKind::NotFound);
+    let engine = start_engine("fail compute_capability 1 unavailable");
+    assert_eq!(engine.count_call("compute_capability", Some(0)).unwrap_err().kind, SimErrorKind::Unavailable);
+    engine.count_call("compute_capability", Some(0)).unwrap();
+    assert_eq!(engine.count_call("device_init", Some(9)).unwrap_err().kind, SimErrorKind::NotFound);
 }
 
 #[test]
 fn memory_freed_before_the_work_ran_is_found() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 1, 8).unwrap();
@@ -148,7 +149,7 @@ fn memory_freed_before_the_work_ran_is_found() {
 
 #[test]
 fn memory_freed_on_the_stream_outlives_the_work_before() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 1, 8).unwrap();
@@ -159,9 +160,9 @@ fn memory_freed_on_the_stream_outlives_the_work_before() {
 
 #[test]
 fn pinned_memory_freed_before_the_copy_ran_is_found() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
-    let source = upload(&engine, &[1; 8]);
+    let source = upload_bytes(&engine, &[1; 8]);
     let pinned = engine.host_memory_allocate(0, 8).unwrap();
     let target = pinned_span(pinned, 8);
     engine.memory_copy_d2h_async(0, stream, target, source).unwrap();
@@ -180,7 +181,7 @@ fn pinned_memory_freed_before_the_copy_ran_is_found() {
 
 #[test]
 fn addresses_of_another_device_and_of_the_host_are_told_apart() {
-    let engine = engine("ids 3,7");
+    let engine = start_engine("ids 3,7");
     let here = engine.memory_allocate(3, 8).unwrap();
     let there = engine.memory_allocate(7, 8).unwrap();
     let error = engine.memory_set(3, there, 0, 8).unwrap_err();
@@ -194,13 +195,13 @@ fn addresses_of_another_device_and_of_the_host_are_told_apart() {
     assert!(engine.memory_copy_h2d(3, here, null).unwrap_err().message.contains("null"));
     let mut host = [1; 8];
     let host_as_device = host.as_ptr().addr() as u64;
-    assert!(engine.memory_copy_h2d(3, host_as_device, span(&mut host)).is_err());
-    assert!(engine.memory_copy_h2d(3, Place::new(here, 1), span(&mut host)).is_err());
+    assert!(engine.memory_copy_h2d(3, host_as_device, buffer_span(&mut host)).is_err());
+    assert!(engine.memory_copy_h2d(3, DeviceAddress::new(here, 1), buffer_span(&mut host)).is_err());
 }
 
 #[test]
 fn the_quota_is_each_devices_own() {
-    let engine = engine("quota 4KiB");
+    let engine = start_engine("quota 4KiB");
     engine.memory_allocate(0, 4096).unwrap();
     let error = engine.memory_allocate(0, 1).unwrap_err();
     assert_eq!(error.kind, SimErrorKind::OutOfMemory);
@@ -210,13 +211,13 @@ fn the_quota_is_each_devices_own() {
 
 #[test]
 fn copies_between_devices_on_a_stream_arrive() {
-    let engine = engine("mode lazy");
-    let source = upload(&engine, &[6; 8]);
+    let engine = start_engine("mode lazy");
+    let source = upload_bytes(&engine, &[6; 8]);
     let target = engine.memory_allocate(1, 8).unwrap();
     let stream = engine.stream_create(0).unwrap();
     engine.memory_copy_p2p_async(1, target, 0, stream, source, 8).unwrap();
-    assert_eq!(engine.device(1).unwrap().read::<u8>(target, 8).unwrap(), [0xCD; 8]);
+    assert_eq!(engine.find_device(1).unwrap().read_elements::<u8>(target, 8).unwrap(), [0xCD; 8]);
     engine.device_synchronize(0).unwrap();
-    assert_eq!(engine.device(1).unwrap().read::<u8>(target, 8).unwrap(), [6; 8]);
+    assert_eq!(engine.find_device(1).unwrap().read_elements::<u8>(target, 8).unwrap(), [6; 8]);
     assert!(engine.stream_destroy(0, StreamId(0)).is_err());
 }

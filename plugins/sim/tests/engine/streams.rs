@@ -3,46 +3,46 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{engine, span, upload};
+use crate::common::{buffer_span, start_engine, upload_bytes};
 use oarlock_plugin_sim::random::SplitMix64;
-use oarlock_plugin_sim::stream::{EventId, Step, StreamId};
-use oarlock_plugin_sim::{Engine, SimError, SimErrorKind};
+use oarlock_plugin_sim::stream::{EventId, ExecutionStep, StreamId};
+use oarlock_plugin_sim::{SimEngine, SimError, SimErrorKind};
 
-const EVERY_MODE: [&str; 3] = ["mode eager", "mode lazy", "mode random"];
+const ALL_MODES: [&str; 3] = ["mode eager", "mode lazy", "mode random"];
 
-fn failing(engine: &Engine, stream: StreamId) {
+fn enqueue_failure(engine: &SimEngine, stream: StreamId) {
     let fail = |_: &_| Err(SimError::new(SimErrorKind::Internal, "the kernel failed"));
-    engine.enqueue("kernel", 0, stream, fail).unwrap();
+    engine.enqueue_kernel("kernel", 0, stream, fail).unwrap();
 }
 
 #[test]
 fn a_program_that_forgets_to_wait_reads_poison() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
-    let source = upload(&engine, &[7; 16]);
+    let source = upload_bytes(&engine, &[7; 16]);
     let target = engine.memory_allocate(0, 16).unwrap();
     engine.memory_copy_d2d_async(0, stream, target, source, 16).unwrap();
     let mut seen = [0; 16];
-    engine.memory_copy_d2h(0, span(&mut seen), target).unwrap();
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), target).unwrap();
     assert_eq!(seen, [0xCD; 16]);
     engine.stream_synchronize(0, stream).unwrap();
-    engine.memory_copy_d2h(0, span(&mut seen), target).unwrap();
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), target).unwrap();
     assert_eq!(seen, [7; 16]);
 }
 
 #[test]
 fn eager_work_is_done_when_the_call_returns() {
-    let engine = engine("mode eager");
+    let engine = start_engine("mode eager");
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 4).unwrap();
     engine.memory_set_async(0, stream, target, 9, 4).unwrap();
-    assert_eq!(engine.device(0).unwrap().read::<u8>(target, 4).unwrap(), [9; 4]);
+    assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 4).unwrap(), [9; 4]);
 }
 
 #[test]
 fn polling_a_stream_or_an_event_comes_to_an_end() {
-    for mode in EVERY_MODE {
-        let engine = engine(mode);
+    for mode in ALL_MODES {
+        let engine = start_engine(mode);
         let (stream, event) = (engine.stream_create(0).unwrap(), engine.event_create(0).unwrap());
         let target = engine.memory_allocate(0, 4).unwrap();
         for byte in 0..20 {
@@ -54,43 +54,43 @@ fn polling_a_stream_or_an_event_comes_to_an_end() {
         assert!(polls < 100, "{mode}");
         let polls = (0..100).take_while(|_| !engine.stream_query(0, stream).unwrap()).count();
         assert!(polls < 100, "{mode}");
-        assert_eq!(engine.device(0).unwrap().read::<u8>(target, 1).unwrap(), [20]);
+        assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(), [20]);
     }
 }
 
 #[test]
 fn lazy_waiting_runs_no_more_than_it_must() {
-    let engine = engine("mode lazy; trace on");
+    let engine = start_engine("mode lazy; trace on");
     let (first, second) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
     let event = engine.event_create(0).unwrap();
     for _ in 0..2 {
-        engine.enqueue("kernel", 0, first, |_| Ok(())).unwrap();
+        engine.enqueue_kernel("kernel", 0, first, |_| Ok(())).unwrap();
         engine.event_record(0, first, event).unwrap();
     }
-    engine.enqueue("never", 0, first, |_| Ok(())).unwrap();
-    engine.enqueue("never", 0, second, |_| Ok(())).unwrap();
+    engine.enqueue_kernel("never", 0, first, |_| Ok(())).unwrap();
+    engine.enqueue_kernel("never", 0, second, |_| Ok(())).unwrap();
     engine.event_synchronize(0, event).unwrap();
-    let calls: Vec<&str> = engine.log().iter().map(|step| step.call).collect();
+    let calls: Vec<&str> = engine.execution_log().iter().map(|step| step.call).collect();
     assert_eq!(calls, ["kernel", "event_record", "kernel", "event_record"]);
 }
 
-fn random_program(script: &str, program_seed: u64) -> Vec<Step> {
-    let engine = engine(script);
+fn random_program(script: &str, program_seed: u64) -> Vec<ExecutionStep> {
+    let engine = start_engine(script);
     let mut random = SplitMix64::new(program_seed);
     let streams: Vec<StreamId> = (0..4).map(|_| engine.stream_create(0).unwrap()).collect();
     let events: Vec<EventId> = (0..4).map(|_| engine.event_create(0).unwrap()).collect();
     for _ in 0..100 {
-        let (stream, event) = (streams[random.below(4)], events[random.below(4)]);
-        match random.below(6) {
+        let (stream, event) = (streams[random.next_below(4)], events[random.next_below(4)]);
+        match random.next_below(6) {
             0 => engine.event_record(0, stream, event).unwrap(),
             1 => engine.stream_wait_event(0, stream, event).unwrap(),
             2 => drop(engine.stream_query(0, stream).unwrap()),
             3 => engine.event_synchronize(0, event).unwrap(),
-            _ => engine.enqueue("kernel", 0, stream, |_| Ok(())).unwrap(),
+            _ => engine.enqueue_kernel("kernel", 0, stream, |_| Ok(())).unwrap(),
         }
     }
     engine.device_synchronize(0).unwrap();
-    engine.log()
+    engine.execution_log()
 }
 
 #[test]
@@ -105,17 +105,18 @@ fn the_same_seed_gives_the_same_interleaving_and_another_seed_another() {
 
 /// Copies between cells on random streams, ordered by events, give what the same copies give one after the other.
 fn compare_with_an_oracle(seed: u64, mode: &str) {
-    const CELLS: usize = 6;
-    let engine = engine(&format!("{mode}; seed {seed}; quota 64KiB"));
+    const CELL_COUNT: usize = 6;
+    let engine = start_engine(&format!("{mode}; seed {seed}; quota 64KiB"));
     let mut random = SplitMix64::new(seed);
-    let streams: Vec<StreamId> = (0..1 + random.below(4)).map(|_| engine.stream_create(0).unwrap()).collect();
-    let cells: Vec<u64> = (0..CELLS as u8).map(|value| upload(&engine, &[value; 8])).collect();
-    let mut oracle: Vec<u8> = (0..CELLS as u8).collect();
+    let streams: Vec<StreamId> =
+        (0..1 + random.next_below(4)).map(|_| engine.stream_create(0).unwrap()).collect();
+    let cells: Vec<u64> = (0..CELL_COUNT as u8).map(|value| upload_bytes(&engine, &[value; 8])).collect();
+    let mut oracle: Vec<u8> = (0..CELL_COUNT as u8).collect();
     // What every new operation on a cell must wait for: the last operation on it, of whatever sort.
-    let mut last: Vec<Option<EventId>> = vec![None; CELLS];
+    let mut last: Vec<Option<EventId>> = vec![None; CELL_COUNT];
     for step in 0..30_u8 {
-        let stream = streams[random.below(streams.len())];
-        let (target, source) = (random.below(CELLS), random.below(CELLS));
+        let stream = streams[random.next_below(streams.len())];
+        let (target, source) = (random.next_below(CELL_COUNT), random.next_below(CELL_COUNT));
         for event in [last[target], last[source]].into_iter().flatten() {
             engine.stream_wait_event(0, stream, event).unwrap();
         }
@@ -129,21 +130,21 @@ fn compare_with_an_oracle(seed: u64, mode: &str) {
         let event = engine.event_create(0).unwrap();
         engine.event_record(0, stream, event).unwrap();
         (last[target], last[source]) = (Some(event), Some(event));
-        if random.below(8) == 0 {
+        if random.next_below(8) == 0 {
             engine.stream_query(0, streams[0]).unwrap();
         }
     }
-    let looked_at = random.below(CELLS);
+    let looked_at = random.next_below(CELL_COUNT);
     let mut seen = [0; 8];
     match last[looked_at] {
         Some(event) => engine.event_synchronize(0, event).unwrap(),
         None => engine.device_synchronize(0).unwrap(),
     }
-    engine.memory_copy_d2h(0, span(&mut seen), cells[looked_at]).unwrap();
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), cells[looked_at]).unwrap();
     assert_eq!(seen, [oracle[looked_at]; 8], "{mode}, seed {seed}");
     engine.device_synchronize(0).unwrap();
     for (cell, expected) in cells.iter().zip(&oracle) {
-        engine.memory_copy_d2h(0, span(&mut seen), *cell).unwrap();
+        engine.memory_copy_d2h(0, buffer_span(&mut seen), *cell).unwrap();
         assert_eq!(seen, [*expected; 8], "{mode}, seed {seed}");
     }
 }
@@ -166,13 +167,13 @@ fn events_order_work_across_streams_in_the_other_modes() {
 #[test]
 fn without_the_events_some_seed_gives_a_wrong_result() {
     let is_wrong = |seed: u64| {
-        let engine = engine(&format!("mode random; seed {seed}; quota 64KiB"));
+        let engine = start_engine(&format!("mode random; seed {seed}; quota 64KiB"));
         let (writer, reader) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
-        let (from, to) = (upload(&engine, &[0]), upload(&engine, &[0]));
+        let (from, to) = (upload_bytes(&engine, &[0]), upload_bytes(&engine, &[0]));
         engine.memory_set_async(0, writer, from, 1, 1).unwrap();
         engine.memory_copy_d2d_async(0, reader, to, from, 1).unwrap();
         engine.device_synchronize(0).unwrap();
-        engine.device(0).unwrap().read::<u8>(to, 1).unwrap() == [0]
+        engine.find_device(0).unwrap().read_elements::<u8>(to, 1).unwrap() == [0]
     };
     let wrong = (0..100).filter(|&seed| is_wrong(seed)).count();
     assert!((1..100).contains(&wrong), "{wrong} of 100 schedules were wrong");
@@ -180,13 +181,13 @@ fn without_the_events_some_seed_gives_a_wrong_result() {
 
 #[test]
 fn an_error_sticks_to_its_stream_and_comes_out_once() {
-    for mode in EVERY_MODE {
-        let engine = engine(mode);
+    for mode in ALL_MODES {
+        let engine = start_engine(mode);
         let (stream, other) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
         let (before, after) = (engine.event_create(0).unwrap(), engine.event_create(0).unwrap());
-        let target = upload(&engine, &[1]);
+        let target = upload_bytes(&engine, &[1]);
         engine.event_record(0, stream, before).unwrap();
-        failing(&engine, stream);
+        enqueue_failure(&engine, stream);
         engine.memory_set_async(0, stream, target, 2, 1).unwrap();
         engine.event_record(0, stream, after).unwrap();
         engine.stream_wait_event(0, other, after).unwrap();
@@ -197,7 +198,7 @@ fn an_error_sticks_to_its_stream_and_comes_out_once() {
         assert_eq!(engine.stream_synchronize(0, other).unwrap_err().message, "the kernel failed");
         engine.stream_synchronize(0, stream).unwrap();
         assert_eq!(
-            engine.device(0).unwrap().read::<u8>(target, 1).unwrap(),
+            engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(),
             [1],
             "work behind a failure is skipped"
         );
@@ -206,36 +207,36 @@ fn an_error_sticks_to_its_stream_and_comes_out_once() {
 
 #[test]
 fn a_kernel_that_panics_is_an_error_and_its_stream_lives_on() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
-    engine.enqueue("kernel", 0, stream, |_| panic!("boom")).unwrap();
+    engine.enqueue_kernel("kernel", 0, stream, |_| panic!("boom")).unwrap();
     let error = engine.stream_synchronize(0, stream).unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
         (SimErrorKind::Internal, "the work of `kernel` panicked: boom")
     );
-    let target = upload(&engine, &[1, 0, 0, 0]);
+    let target = upload_bytes(&engine, &[1, 0, 0, 0]);
     let double = move |device: &oarlock_plugin_sim::device::SimDevice| {
-        let values: Vec<i32> = device.read(target, 1)?;
-        device.write(target, &values.iter().map(|value| value * 2).collect::<Vec<_>>())
+        let values: Vec<i32> = device.read_elements(target, 1)?;
+        device.write_elements(target, &values.iter().map(|value| value * 2).collect::<Vec<_>>())
     };
-    engine.enqueue("kernel", 0, stream, double).unwrap();
+    engine.enqueue_kernel("kernel", 0, stream, double).unwrap();
     engine.stream_synchronize(0, stream).unwrap();
-    assert_eq!(engine.device(0).unwrap().read::<i32>(target, 1).unwrap(), [2]);
+    assert_eq!(engine.find_device(0).unwrap().read_elements::<i32>(target, 1).unwrap(), [2]);
 }
 
 #[test]
 fn a_callback_runs_in_order_off_the_callers_thread_and_may_call_the_engine() {
-    for mode in EVERY_MODE {
-        let engine = Arc::new(engine(mode));
+    for mode in ALL_MODES {
+        let engine = Arc::new(start_engine(mode));
         let (stream, other) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
-        let target = upload(&engine, &[0]);
+        let target = upload_bytes(&engine, &[0]);
         let notes = Arc::new(Mutex::new(Vec::new()));
         engine.memory_set_async(0, stream, target, 5, 1).unwrap();
         let (inner, inner_notes) = (Arc::downgrade(&engine), Arc::clone(&notes));
         let callback = move |status: Result<(), SimError>| {
             let engine = inner.upgrade().unwrap();
-            let seen = engine.device(0).unwrap().read::<u8>(target, 1).unwrap()[0];
+            let seen = engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap()[0];
             engine.memory_set_async(0, other, target, 6, 1).unwrap();
             let nested = engine.stream_synchronize(0, other);
             let itself = engine.stream_synchronize(0, stream).unwrap_err();
@@ -257,13 +258,13 @@ fn a_callback_runs_in_order_off_the_callers_thread_and_may_call_the_engine() {
             (&Ok(()), 5, &Ok(()), SimErrorKind::InvalidArgument),
             "{mode}"
         );
-        assert_eq!(engine.device(0).unwrap().read::<u8>(target, 1).unwrap(), [6]);
+        assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(), [6]);
     }
 }
 
 #[test]
 fn callbacks_that_wait_for_each_other_get_an_error_and_not_a_deadlock() {
-    let engine = Arc::new(engine("mode lazy"));
+    let engine = Arc::new(start_engine("mode lazy"));
     let (first, second) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
     let (sender, results) = mpsc::channel();
     for (own, other) in [(first, second), (second, first)] {
@@ -280,14 +281,14 @@ fn callbacks_that_wait_for_each_other_get_an_error_and_not_a_deadlock() {
 
 #[test]
 fn enqueueing_never_waits_for_a_callback_and_the_callback_comes_by_itself() {
-    for mode in EVERY_MODE {
-        let engine = engine(mode);
+    for mode in ALL_MODES {
+        let engine = start_engine(mode);
         let (stream, other) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
         let event = engine.event_create(0).unwrap();
         let (sender, receiver) = mpsc::channel();
         let gate = Arc::new(Mutex::new(()));
         let held = gate.lock().unwrap();
-        engine.enqueue("kernel", 0, other, |_| Ok(())).unwrap();
+        engine.enqueue_kernel("kernel", 0, other, |_| Ok(())).unwrap();
         engine.event_record(0, other, event).unwrap();
         engine.stream_wait_event(0, stream, event).unwrap();
         let inner = Arc::clone(&gate);
@@ -297,7 +298,7 @@ fn enqueueing_never_waits_for_a_callback_and_the_callback_comes_by_itself() {
         };
         engine.stream_add_callback(0, stream, callback).unwrap();
         for _ in 0..20 {
-            engine.enqueue("kernel", 0, stream, |_| Ok(())).unwrap();
+            engine.enqueue_kernel("kernel", 0, stream, |_| Ok(())).unwrap();
             engine.stream_query(0, stream).unwrap();
         }
         drop(held);
@@ -307,10 +308,10 @@ fn enqueueing_never_waits_for_a_callback_and_the_callback_comes_by_itself() {
 
 #[test]
 fn a_callback_learns_of_the_failure_before_it() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
     let (sender, receiver) = mpsc::channel();
-    failing(&engine, stream);
+    enqueue_failure(&engine, stream);
     engine.stream_add_callback(0, stream, move |status| sender.send(status).unwrap()).unwrap();
     assert!(engine.stream_synchronize(0, stream).is_err());
     assert_eq!(receiver.recv().unwrap().unwrap_err().message, "the kernel failed");
@@ -318,48 +319,48 @@ fn a_callback_learns_of_the_failure_before_it() {
 
 #[test]
 fn a_kernel_may_not_call_streams() {
-    let engine = Arc::new(engine("mode lazy"));
+    let engine = Arc::new(start_engine("mode lazy"));
     let stream = engine.stream_create(0).unwrap();
     let inner = Arc::downgrade(&engine);
     let kernel = move |_: &_| inner.upgrade().unwrap().stream_synchronize(0, stream);
-    engine.enqueue("kernel", 0, stream, kernel).unwrap();
+    engine.enqueue_kernel("kernel", 0, stream, kernel).unwrap();
     let error = engine.stream_synchronize(0, stream).unwrap_err();
     assert!(error.message.contains("a kernel may not"), "{error}");
 }
 
 #[test]
 fn destroying_a_stream_finishes_its_work_and_tells_its_error() {
-    let engine = engine("mode lazy");
+    let engine = start_engine("mode lazy");
     let stream = engine.stream_create(0).unwrap();
-    let target = upload(&engine, &[0]);
+    let target = upload_bytes(&engine, &[0]);
     engine.memory_set_async(0, stream, target, 3, 1).unwrap();
-    failing(&engine, stream);
+    enqueue_failure(&engine, stream);
     assert!(engine.stream_destroy(0, stream).is_err());
-    assert_eq!(engine.device(0).unwrap().read::<u8>(target, 1).unwrap(), [3]);
+    assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(), [3]);
     assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::NotFound);
 }
 
 #[test]
 fn a_wait_survives_its_event_and_keeps_to_the_recording_it_saw() {
-    let engine = engine("mode lazy; trace on");
+    let engine = start_engine("mode lazy; trace on");
     let (first, second) = (engine.stream_create(0).unwrap(), engine.stream_create(0).unwrap());
     let event = engine.event_create(0).unwrap();
     engine.stream_wait_event(0, second, event).unwrap();
-    engine.enqueue("seen", 0, first, |_| Ok(())).unwrap();
+    engine.enqueue_kernel("seen", 0, first, |_| Ok(())).unwrap();
     engine.event_record(0, first, event).unwrap();
     engine.stream_wait_event(0, second, event).unwrap();
-    engine.enqueue("unseen", 0, first, |_| Ok(())).unwrap();
+    engine.enqueue_kernel("unseen", 0, first, |_| Ok(())).unwrap();
     engine.event_record(0, first, event).unwrap();
     engine.event_destroy(0, event).unwrap();
     engine.stream_synchronize(0, second).unwrap();
-    let calls: Vec<&str> = engine.log().iter().map(|step| step.call).collect();
+    let calls: Vec<&str> = engine.execution_log().iter().map(|step| step.call).collect();
     assert_eq!(calls, ["seen", "event_record", "stream_wait_event"]);
     assert_eq!(engine.event_query(0, event).unwrap_err().kind, SimErrorKind::NotFound);
 }
 
 #[test]
 fn elapsed_time_is_virtual_and_grows_with_the_work() {
-    let engine = engine("mode lazy; delay memory_set_async 1 5ms");
+    let engine = start_engine("mode lazy; delay memory_set_async 1 5ms");
     let stream = engine.stream_create(0).unwrap();
     let [start, end, never] = [(); 3].map(|()| engine.event_create(0).unwrap());
     let target = engine.memory_allocate(0, 1 << 20).unwrap();
@@ -377,7 +378,7 @@ fn elapsed_time_is_virtual_and_grows_with_the_work() {
 
 #[test]
 fn streams_and_events_belong_to_their_device() {
-    let engine = engine("ids 3,7");
+    let engine = start_engine("ids 3,7");
     let (stream, event) = (engine.stream_create(3).unwrap(), engine.event_create(7).unwrap());
     assert!(engine.stream_synchronize(7, stream).unwrap_err().message.contains("belongs to device 3"));
     assert!(engine.event_record(3, stream, event).unwrap_err().message.contains("belongs to device 7"));
@@ -388,8 +389,8 @@ fn streams_and_events_belong_to_their_device() {
 
 #[test]
 fn several_host_threads_can_drive_their_streams_at_once() {
-    for mode in EVERY_MODE {
-        let engine = engine(mode);
+    for mode in ALL_MODES {
+        let engine = start_engine(mode);
         std::thread::scope(|scope| {
             for byte in 0..4 {
                 let engine = &engine;
@@ -400,7 +401,10 @@ fn several_host_threads_can_drive_their_streams_at_once() {
                         engine.memory_set_async(0, stream, target, byte, 64).unwrap();
                         engine.stream_synchronize(0, stream).unwrap();
                     }
-                    assert_eq!(engine.device(0).unwrap().read::<u8>(target, 64).unwrap(), [byte; 64]);
+                    assert_eq!(
+                        engine.find_device(0).unwrap().read_elements::<u8>(target, 64).unwrap(),
+                        [byte; 64]
+                    );
                     engine.stream_destroy(0, stream).unwrap();
                 });
             }

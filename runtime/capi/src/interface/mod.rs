@@ -2,7 +2,7 @@
 //!
 //! `cargo test -p oarlock-capi` fails when `include/oarlock.h` or `abi.lock` say anything else, and writes them anew with
 //! `OARLOCK_WRITE=1`. What is here once stays: fields are added at the ends of structs that grow, functions and constants
-//! anywhere, and [`ABI`] goes up by one with the first addition after a release.
+//! anywhere, and [`ABI_VERSION`] goes up by one with the first addition after a release.
 
 mod functions;
 mod types;
@@ -11,4 +11,4 @@ pub use functions::*;
 pub use types::*;
 
 /// How often the interface has grown. What breaks programs changes the name of the library instead.
-pub const ABI: u32 = 1;
+pub const ABI_VERSION: u32 = 1;

@@ -39,18 +39,18 @@ opaques! {
 
 enumerations! {
     /// What kind of thing went wrong.
-    Code = "oarlock_code", codes();
+    Code = "oarlock_code", error_codes();
     /// The type of one element of a tensor. `I4` and `U4` hold two elements a byte, the first in the low half; elements of
     /// `BOOL` are bytes of 0 or 1; `F16`, `BF16` and the types of 8 bits are bit patterns. 0 stands for one that is not known.
     Dtype = "oarlock_dtype",
         CoreDtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), *dtype as u32)).collect();
     /// What a value is, or what a model says about one.
-    Kind = "oarlock_kind", slot::kinds();
+    Kind = "oarlock_kind", slot::value_kinds();
     /// How loud a message is.
-    LogLevel = "oarlock_log_level", levels();
+    LogLevel = "oarlock_log_level", log_levels();
     /// How precise products have to be. With `BF16` their factors, and images between convolutions, may be rounded to it where
     /// the device is faster so; sums, and all other values between ops, stay what they are.
-    Precision = "oarlock_precision", session::precisions();
+    Precision = "oarlock_precision", session::precision_codes();
     /// What proves that a device works. It is the claim of its plugin.
     SupportLevel = "oarlock_support_level", device::support_levels();
 }
@@ -148,7 +148,7 @@ structures! {
     }
 }
 
-fn codes() -> Vec<(String, u32)> {
+fn error_codes() -> Vec<(String, u32)> {
     let codes = [
         ("invalid_argument", ErrorKind::InvalidArgument),
         ("not_found", ErrorKind::NotFound),
@@ -166,7 +166,7 @@ fn codes() -> Vec<(String, u32)> {
     codes.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
 }
 
-fn levels() -> Vec<(String, u32)> {
+fn log_levels() -> Vec<(String, u32)> {
     let levels = [HostLevel::ERROR, HostLevel::WARNING, HostLevel::INFO, HostLevel::DEBUG];
     levels.iter().filter_map(|level| Some((level.name()?.to_owned(), level.0))).collect()
 }

@@ -9,16 +9,16 @@ use oarlock_core::{Error, Result};
 
 use super::ValueHandle;
 use crate::interface::Text;
-use crate::pointer::{held, place, put};
+use crate::pointer::{clear_output_handle, deref_required, write_output};
 
-pub(crate) unsafe fn wait(value: *const ValueHandle) -> Result<()> {
+pub(crate) unsafe fn wait_for_tensor(value: *const ValueHandle) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { held(value, "value")? }.datum.tensor()?.wait()
+    unsafe { deref_required(value, "value")? }.datum.as_tensor()?.wait()
 }
 
-pub(crate) unsafe fn read(value: *const ValueHandle, target: *mut c_void, size: u64) -> Result<()> {
+pub(crate) unsafe fn read_tensor(value: *const ValueHandle, target: *mut c_void, size: u64) -> Result<()> {
     // SAFETY: as the caller says.
-    let tensor = unsafe { held(value, "value")? }.datum.tensor()?;
+    let tensor = unsafe { deref_required(value, "value")? }.datum.as_tensor()?;
     let gathered;
     let bytes = match tensor.host_bytes()? {
         Some(bytes) => bytes,
@@ -30,7 +30,7 @@ pub(crate) unsafe fn read(value: *const ValueHandle, target: *mut c_void, size: 
     if bytes.len() as u64 != size {
         let expected = bytes.len();
         return Err(Error::invalid_argument(format!("expected room for {expected} bytes, found {size}"))
-            .hint("`oarlock_tensor_size` says how many there are"));
+            .with_advice("`oarlock_tensor_size` says how many there are"));
     }
     if target.is_null() && size > 0 {
         return Err(Error::invalid_argument("expected `target`, found NULL"));
@@ -42,27 +42,27 @@ pub(crate) unsafe fn read(value: *const ValueHandle, target: *mut c_void, size: 
     Ok(())
 }
 
-pub(crate) unsafe fn data(value: *const ValueHandle, data: *mut *const c_void) -> Result<()> {
+pub(crate) unsafe fn tensor_data(value: *const ValueHandle, data: *mut *const c_void) -> Result<()> {
     // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
-    let place = unsafe { place(data.cast::<*mut c_void>(), "data")? };
+    let place = unsafe { clear_output_handle(data.cast::<*mut c_void>(), "data")? };
     // SAFETY: as the caller says.
-    let tensor = unsafe { held(value, "value")? }.datum.tensor()?;
+    let tensor = unsafe { deref_required(value, "value")? }.datum.as_tensor()?;
     let bytes = tensor.host_bytes()?.ok_or_else(|| {
         Error::unimplemented("expected numbers in memory that the host reads, found others")
-            .on_device(tensor.device())
-            .hint("copy them with `oarlock_tensor_read`, or strings with `oarlock_tensor_text`")
+            .with_device(tensor.device())
+            .with_advice("copy them with `oarlock_tensor_read`, or strings with `oarlock_tensor_text`")
     })?;
     *place = bytes.as_ptr().cast::<c_void>().cast_mut();
     Ok(())
 }
 
-pub(crate) unsafe fn text(value: *const ValueHandle, index: u64, text: *mut Text) -> Result<()> {
+pub(crate) unsafe fn tensor_text(value: *const ValueHandle, index: u64, text: *mut Text) -> Result<()> {
     // SAFETY: as the caller says.
-    let value = unsafe { held(value, "value")? };
+    let value = unsafe { deref_required(value, "value")? };
     let texts = match value.texts.get() {
         Some(texts) => texts,
         None => {
-            let read = value.datum.tensor()?.to_texts()?;
+            let read = value.datum.as_tensor()?.to_strings()?;
             value.texts.get_or_init(|| read)
         }
     };
@@ -72,5 +72,5 @@ pub(crate) unsafe fn text(value: *const ValueHandle, index: u64, text: *mut Text
     })?;
     let found = Text { data: found.as_ptr().cast(), size: found.len() as u64 };
     // SAFETY: as the caller says.
-    unsafe { put(text, found, "text") }
+    unsafe { write_output(text, found, "text") }
 }

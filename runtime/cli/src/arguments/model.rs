@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use oarlock_engine::Precision;
+use oarlock_engine::PrecisionMode;
 
-use super::assignment;
+use super::parse_assignment;
 
 /// A model, and what it runs on.
 #[derive(Args, Debug)]
-pub(crate) struct ModelChoice {
+pub(crate) struct ModelArguments {
     /// The file of the model; `-` is the standard input
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct ModelChoice {
     #[arg(short, long = "device", value_name = "DEVICE", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
     /// The shape of an input, as in `x=1x3x224x224`, or the size of a dimension that has a name, as in `batch=8`
-    #[arg(long = "shape", value_name = "NAME=SIZES", value_parser = shape)]
+    #[arg(long = "shape", value_name = "NAME=SIZES", value_parser = parse_shape)]
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
     /// How many threads kernels on the CPU use; without it as many as the process may use at once
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
@@ -28,28 +28,28 @@ pub(crate) struct ModelChoice {
     #[arg(long)]
     pub(crate) plain: bool,
     /// A flag and its value; may be given several times
-    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = assignment)]
+    #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = parse_assignment)]
     pub(crate) flags: Vec<(String, String)>,
 }
 
 /// How exactly a model is computed.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct Exactness {
+pub(crate) struct PrecisionArguments {
     /// What products of f32 may multiply: `bf16` rounds to it where the processor is faster so, and measures what that does
-    #[arg(long, value_name = "PRECISION", default_value = Precision::default().name(), value_parser = precision())]
-    pub(crate) precision: Precision,
+    #[arg(long, value_name = "PRECISION", default_value = PrecisionMode::default().name(), value_parser = precision_parser())]
+    pub(crate) precision: PrecisionMode,
 }
 
-fn precision() -> impl TypedValueParser<Value = Precision> {
+fn precision_parser() -> impl TypedValueParser<Value = PrecisionMode> {
     let of_name = |name: String| {
-        Precision::ALL.into_iter().find(|precision| precision.name() == name).unwrap_or_default()
+        PrecisionMode::ALL.into_iter().find(|precision| precision.name() == name).unwrap_or_default()
     };
-    PossibleValuesParser::new(Precision::ALL.map(Precision::name)).map(of_name)
+    PossibleValuesParser::new(PrecisionMode::ALL.map(PrecisionMode::name)).map(of_name)
 }
 
 /// What a model is given.
 #[derive(Args, Debug)]
-pub(crate) struct Feeds {
+pub(crate) struct InputArguments {
     /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, `NAME=-` for one that is left empty, or `FILE.npz` for those in it; may be given several times
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
@@ -60,13 +60,13 @@ pub(crate) struct Feeds {
 
 /// One run of a model.
 #[derive(Args, Debug)]
-pub(crate) struct RunCall {
+pub(crate) struct RunArguments {
     #[command(flatten)]
-    pub(crate) feeds: Feeds,
+    pub(crate) feeds: InputArguments,
     #[command(flatten)]
-    pub(crate) choice: ModelChoice,
+    pub(crate) choice: ModelArguments,
     #[command(flatten)]
-    pub(crate) exactness: Exactness,
+    pub(crate) exactness: PrecisionArguments,
     /// Where the outputs go: a directory that gets a `.npy` file for each, one file that ends in `.npz`, or, of a model with one output, a file that ends in `.npy`
     #[arg(short, long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
@@ -74,13 +74,13 @@ pub(crate) struct RunCall {
 
 /// Many runs of a model.
 #[derive(Args, Debug)]
-pub(crate) struct BenchCall {
+pub(crate) struct BenchArguments {
     #[command(flatten)]
-    pub(crate) feeds: Feeds,
+    pub(crate) feeds: InputArguments,
     #[command(flatten)]
-    pub(crate) choice: ModelChoice,
+    pub(crate) choice: ModelArguments,
     #[command(flatten)]
-    pub(crate) exactness: Exactness,
+    pub(crate) exactness: PrecisionArguments,
     /// How many runs are measured; without it as many as fit into about three seconds
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
@@ -89,7 +89,7 @@ pub(crate) struct BenchCall {
     pub(crate) warmup: u32,
     /// Measure another runtime in the same minutes, turn by turn
     #[arg(long, value_name = "RUNTIME", value_enum)]
-    pub(crate) compare: Option<Peer>,
+    pub(crate) compare: Option<PeerRuntime>,
     /// The Python that has the other runtime; without it `python3` of the path
     #[arg(long, value_name = "PATH", requires = "compare", value_hint = ValueHint::ExecutablePath)]
     pub(crate) python: Option<PathBuf>,
@@ -100,11 +100,11 @@ pub(crate) struct BenchCall {
 
 /// A runtime to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub(crate) enum PeerRuntime {
     OnnxRuntime,
 }
 
-impl ValueEnum for Peer {
+impl ValueEnum for PeerRuntime {
     fn value_variants<'a>() -> &'a [Self] {
         &[Self::OnnxRuntime]
     }
@@ -116,11 +116,11 @@ impl ValueEnum for Peer {
 
 /// A question about how a model is run.
 #[derive(Args, Debug)]
-pub(crate) struct ExplainCall {
+pub(crate) struct ExplainArguments {
     #[command(flatten)]
-    pub(crate) choice: ModelChoice,
+    pub(crate) choice: ModelArguments,
     #[command(flatten)]
-    pub(crate) exactness: Exactness,
+    pub(crate) exactness: PrecisionArguments,
     /// An input whose shape is to be planned for, given as for `oarlock run`
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
@@ -137,9 +137,9 @@ pub(crate) struct ExplainCall {
 
 /// A model that is to be kept as passes leave it.
 #[derive(Args, Debug)]
-pub(crate) struct OptimiseCall {
+pub(crate) struct OptimizeArguments {
     #[command(flatten)]
-    pub(crate) choice: ModelChoice,
+    pub(crate) choice: ModelArguments,
     /// Where the model goes, as an ONNX file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -147,13 +147,13 @@ pub(crate) struct OptimiseCall {
 
 /// A run that is written down.
 #[derive(Args, Debug)]
-pub(crate) struct TraceCall {
+pub(crate) struct TraceArguments {
     #[command(flatten)]
-    pub(crate) feeds: Feeds,
+    pub(crate) feeds: InputArguments,
     #[command(flatten)]
-    pub(crate) choice: ModelChoice,
+    pub(crate) choice: ModelArguments,
     #[command(flatten)]
-    pub(crate) exactness: Exactness,
+    pub(crate) exactness: PrecisionArguments,
     /// Where the trace goes
     #[arg(short, long, value_name = "FILE", default_value = "trace.json", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
@@ -163,17 +163,17 @@ pub(crate) struct TraceCall {
 }
 
 /// Takes a name and sizes with `x` between them; a shape without sizes is that of a single number.
-fn shape(text: &str) -> Result<(String, Vec<i64>), String> {
-    let (name, sizes) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(EXPECTED)?;
+fn parse_shape(text: &str) -> Result<(String, Vec<i64>), String> {
+    let (name, sizes) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(EXPECTED_SHAPE)?;
     if sizes.is_empty() {
         return Ok((name.to_owned(), Vec::new()));
     }
     let size = |text: &str| text.parse().ok().filter(|size: &i64| *size >= 0);
     let sizes: Option<Vec<i64>> = sizes.split(['x', ',']).map(size).collect();
-    Ok((name.to_owned(), sizes.ok_or(EXPECTED)?))
+    Ok((name.to_owned(), sizes.ok_or(EXPECTED_SHAPE)?))
 }
 
-const EXPECTED: &str = "expected a name, `=` and sizes such as `1x3x224x224`";
+const EXPECTED_SHAPE: &str = "expected a name, `=` and sizes such as `1x3x224x224`";
 
 #[cfg(test)]
 mod tests {
@@ -181,11 +181,11 @@ mod tests {
 
     #[test]
     fn a_shape_is_a_name_and_sizes() {
-        assert_eq!(shape("x=1x3x224"), Ok(("x".to_owned(), vec![1, 3, 224])));
-        assert_eq!(shape("a=b=2,0"), Ok(("a=b".to_owned(), vec![2, 0])));
-        assert_eq!(shape("x="), Ok(("x".to_owned(), Vec::new())));
+        assert_eq!(parse_shape("x=1x3x224"), Ok(("x".to_owned(), vec![1, 3, 224])));
+        assert_eq!(parse_shape("a=b=2,0"), Ok(("a=b".to_owned(), vec![2, 0])));
+        assert_eq!(parse_shape("x="), Ok(("x".to_owned(), Vec::new())));
         for wrong in ["x", "=1", "x=1x", "x=-1", "x=axb"] {
-            assert_eq!(shape(wrong), Err(EXPECTED.to_owned()), "{wrong}");
+            assert_eq!(parse_shape(wrong), Err(EXPECTED_SHAPE.to_owned()), "{wrong}");
         }
     }
 }

@@ -5,35 +5,35 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 
-use oarlock_conformance::{PATIENCE, Report};
+use oarlock_conformance::{ConformanceReport, DEFAULT_TIMEOUT};
 use oarlock_host::Host;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Global;
-use crate::messages::Messages;
+use crate::arguments::GlobalOptions;
+use crate::messages::PluginMessages;
 use crate::output::take_standard_output;
-use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::session::{THIS_PROGRAM, Task, options};
+use crate::problem::CommandError;
+use crate::progress::ProgressLine;
+use crate::session::{ChildTask, THIS_PROGRAM, host_options};
 
 /// The most that is kept of what a plugin prints.
-const LONGEST_PRINT: u64 = 4096;
+const MAX_CAPTURED_BYTES: u64 = 4096;
 
 /// A line that the child writes.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum News {
+enum SuiteEvent {
     /// A check begins.
     Begins(String),
     /// The suite is done.
-    Ends(Box<Report>),
+    Ends(Box<ConformanceReport>),
     /// The suite could not be run.
     Fails(String),
 }
 
 /// What became of the suite.
-pub(crate) enum Finding {
-    Report(Box<Report>),
+pub(crate) enum SuiteOutcome {
+    Report(Box<ConformanceReport>),
     /// The plugin brings nothing that the suite has checks for.
     NothingToCheck,
     /// There is no report, for this reason.
@@ -41,32 +41,36 @@ pub(crate) enum Finding {
 }
 
 /// Has a child run the suite.
-pub(crate) fn run(file: &Path, global: &Global, notes: &mut Vec<String>) -> Result<Finding, Problem> {
+pub(crate) fn run_suite(
+    file: &Path,
+    global: &GlobalOptions,
+    notes: &mut Vec<String>,
+) -> Result<SuiteOutcome, CommandError> {
     let mut command = Command::new(THIS_PROGRAM);
-    command.arg(Task::Conform.argument()).arg(file).stdin(Stdio::null());
+    command.arg(ChildTask::Conform.task_argument()).arg(file).stdin(Stdio::null());
     if let Some(config) = &global.config {
-        command.env("OARLOCK_CONFIG", std::path::absolute(config).map_err(Problem::new)?);
+        command.env("OARLOCK_CONFIG", std::path::absolute(config).map_err(CommandError::new)?);
     }
     let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child =
-        started.map_err(|error| Problem::new(format!("the suite could not be started: {error}")))?;
-    let printed = child.stderr.take().map(|stream| thread::spawn(move || beginning_of(stream)));
+        started.map_err(|error| CommandError::new(format!("the suite could not be started: {error}")))?;
+    let printed = child.stderr.take().map(|stream| thread::spawn(move || read_beginning(stream)));
     let news = child.stdout.take().map(BufReader::new);
     let (mut last, mut finding) = (String::new(), None);
-    let mut progress = Progress::default();
+    let mut progress = ProgressLine::default();
     for line in news.into_iter().flat_map(BufReader::lines).map_while(Result::ok) {
         match serde_json::from_str(&line) {
-            Ok(News::Begins(check)) => {
-                progress.show(&format!("conformance: {check} …"));
+            Ok(SuiteEvent::Begins(check)) => {
+                progress.show_text(&format!("conformance: {check} …"));
                 last = check;
             }
-            Ok(News::Ends(report)) => finding = Some(Finding::Report(report)),
-            Ok(News::Fails(reason)) => finding = Some(Finding::Broken(reason)),
+            Ok(SuiteEvent::Ends(report)) => finding = Some(SuiteOutcome::Report(report)),
+            Ok(SuiteEvent::Fails(reason)) => finding = Some(SuiteOutcome::Broken(reason)),
             Err(_) => {}
         }
     }
-    progress.clear();
-    let status = child.wait().map_err(Problem::new)?;
+    progress.clear_line();
+    let status = child.wait().map_err(CommandError::new)?;
     let printed = printed.and_then(|thread| thread.join().ok()).unwrap_or_default();
     if !printed.is_empty() {
         notes.push(format!(
@@ -76,45 +80,50 @@ pub(crate) fn run(file: &Path, global: &Global, notes: &mut Vec<String>) -> Resu
     }
     Ok(match finding {
         Some(finding) => finding,
-        None if status.success() => Finding::NothingToCheck,
-        None => {
-            Finding::Broken(format!("the plugin ended the process during \"{last}\": {status} (rule R-3)"))
-        }
+        None if status.success() => SuiteOutcome::NothingToCheck,
+        None => SuiteOutcome::Broken(format!(
+            "the plugin ended the process during \"{last}\": {status} (rule R-3)"
+        )),
     })
 }
 
 /// The first of what a stream brings; the rest is read, so that nobody waits, and dropped.
-fn beginning_of(mut stream: impl Read) -> String {
+fn read_beginning(mut stream: impl Read) -> String {
     let mut beginning = Vec::new();
     // What cannot be read was not printed.
-    _ = stream.by_ref().take(LONGEST_PRINT).read_to_end(&mut beginning);
+    _ = stream.by_ref().take(MAX_CAPTURED_BYTES).read_to_end(&mut beginning);
     _ = io::copy(&mut stream, &mut io::sink());
     String::from_utf8_lossy(&beginning).into_owned()
 }
 
 /// The child: loads the plugin alone, runs the suite, and tells what it finds.
-pub(crate) fn child_main(file: &Path) -> ExitCode {
+pub(crate) fn run_child(file: &Path) -> ExitCode {
     let told = take_standard_output().and_then(|mut answers| {
-        let mut tell = |news: &News| {
+        let mut tell = |news: &SuiteEvent| {
             let line = serde_json::to_string(news).map_err(io::Error::other)?;
             writeln!(answers, "{line}")
         };
-        match report(file, &mut tell) {
-            Ok(Some(report)) => tell(&News::Ends(Box::new(report))),
+        match collect_report(file, &mut tell) {
+            Ok(Some(report)) => tell(&SuiteEvent::Ends(Box::new(report))),
             Ok(None) => Ok(()),
-            Err(problem) => tell(&News::Fails(problem.message)),
+            Err(problem) => tell(&SuiteEvent::Fails(problem.message)),
         }
     });
     if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn report(file: &Path, tell: &mut dyn FnMut(&News) -> io::Result<()>) -> Result<Option<Report>, Problem> {
-    let global = Global::default();
-    let mut options = options(&global, &Messages::silent())?;
+fn collect_report(
+    file: &Path,
+    tell: &mut dyn FnMut(&SuiteEvent) -> io::Result<()>,
+) -> Result<Option<ConformanceReport>, CommandError> {
+    let global = GlobalOptions::default();
+    let mut options = host_options(&global, &PluginMessages::new_silent())?;
     options.paths = vec![file.to_path_buf()];
     let host = Host::start(&options)?;
     let plugin = host.plugins().iter().find(|plugin| plugin.file() == file);
-    let plugin = plugin.ok_or_else(|| Problem::new("the host does not load it in a process of its own"))?;
+    let plugin =
+        plugin.ok_or_else(|| CommandError::new("the host does not load it in a process of its own"))?;
     // Somebody who does not listen to progress still gets the report.
-    Ok(plugin.check_conformance(PATIENCE, &mut |check| _ = tell(&News::Begins(check.to_owned()))))
+    Ok(plugin
+        .check_conformance(DEFAULT_TIMEOUT, &mut |check| _ = tell(&SuiteEvent::Begins(check.to_owned()))))
 }

@@ -2,49 +2,51 @@
 
 use oarlock_host::DeviceReport;
 
-use crate::Verdict;
-use crate::arguments::Global;
-use crate::output::{self, BAD, NAME, NOTABLE, Output, PLAIN, QUIET};
-use crate::render::{Cell, Table, bytes};
-use crate::session::Session;
+use crate::CommandVerdict;
+use crate::arguments::GlobalOptions;
+use crate::output::{self, BAD_STYLE, CommandOutput, NAME_STYLE, NOTABLE_STYLE, PLAIN_STYLE, QUIET_STYLE};
+use crate::render::{TableCell, TextTable, format_bytes};
+use crate::session::HostSession;
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
-    let session = Session::start(global)?;
+pub(crate) fn list_devices(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
+    let session = HostSession::start_host(global)?;
     let devices = session.host.device_reports();
     if global.json {
         super::print_json(output, &devices)?;
     } else {
-        let mut table = Table::new(1);
-        devices.iter().for_each(|device| table.row(row(device)));
-        table.print(output);
+        let mut table = TextTable::new(1);
+        devices.iter().for_each(|device| table.add_row(device_row(device)));
+        table.print_table(output);
     }
     output.flush();
     for device in &devices {
         for problem in &device.problems {
-            output::say(global.color, "warning", &format!("`{}`: {problem}", device.device), None);
+            output::print_message(global.color, "warning", &format!("`{}`: {problem}", device.device), None);
         }
     }
     if devices.is_empty() {
-        output::say(global.color, "warning", "there are no devices", None);
+        output::print_message(global.color, "warning", "there are no devices", None);
     }
-    Ok(session.mention_what_is_missing(global, true))
+    Ok(session.warn_about_missing(global, true))
 }
 
-fn row(device: &DeviceReport) -> [Cell; 5] {
+fn device_row(device: &DeviceReport) -> [TableCell; 5] {
     let memory = match &device.memory {
-        Some(memory) => Cell::new(format!("{} free of {}", bytes(memory.free), bytes(memory.total))),
-        None => Cell::styled("memory unknown", BAD),
+        Some(memory) => {
+            TableCell::new(format!("{} free of {}", format_bytes(memory.free), format_bytes(memory.total)))
+        }
+        None => TableCell::with_style("memory unknown", BAD_STYLE),
     };
     let support = match device.simulated {
-        true => Cell::styled(format!("simulated, {}", device.support_level), NOTABLE),
-        false => Cell::styled(device.support_level.to_string(), PLAIN),
+        true => TableCell::with_style(format!("simulated, {}", device.support_level), NOTABLE_STYLE),
+        false => TableCell::with_style(device.support_level.to_string(), PLAIN_STYLE),
     };
     let plugin = format!("{} {}", device.plugin, device.plugin_version);
     [
-        Cell::styled(&device.device, NAME),
-        Cell::new(&device.name),
+        TableCell::with_style(&device.device, NAME_STYLE),
+        TableCell::new(&device.name),
         memory,
         support,
-        Cell::styled(plugin, QUIET),
+        TableCell::with_style(plugin, QUIET_STYLE),
     ]
 }

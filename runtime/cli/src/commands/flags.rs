@@ -1,26 +1,31 @@
 //! `oarlock flags`: what can be set, to what it is set, and by whom.
 
-use oarlock_core::flags::{Flag, Source, Value};
+use oarlock_core::flags::{FlagDefinition, FlagSource, FlagValue};
 use serde::Serialize;
 
-use crate::Verdict;
-use crate::arguments::Global;
-use crate::output::{NAME, NOTABLE, Output, PLAIN, QUIET};
-use crate::render::labelled;
-use crate::variables;
+use crate::CommandVerdict;
+use crate::arguments::GlobalOptions;
+use crate::environment_flags;
+use crate::output::{CommandOutput, NAME_STYLE, NOTABLE_STYLE, PLAIN_STYLE, QUIET_STYLE};
+use crate::render::print_labeled;
 
 /// How far facts stand from the left.
-const INDENT: usize = 19;
+const FACT_INDENT: usize = 19;
 
-pub(crate) fn run(global: &Global, name: Option<&str>, is_paddle: bool, output: &mut Output) -> Verdict {
-    variables::mention_ignored(global.color);
-    let flags = variables::flags()?;
+pub(crate) fn list_flags(
+    global: &GlobalOptions,
+    name: Option<&str>,
+    is_paddle: bool,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    environment_flags::warn_about_ignored(global.color);
+    let flags = environment_flags::flags_from_environment()?;
     if is_paddle {
-        return super::paddle_variables::run(global, &flags, name, output);
+        return super::paddle_variables::list_paddle_variables(global, &flags, name, output);
     }
-    let mut reports: Vec<Report> = flags.all().into_iter().map(Report::new).collect();
+    let mut reports: Vec<FlagReport> = flags.list_flags().into_iter().map(FlagReport::new).collect();
     if let Some(name) = name {
-        reports.retain(|report| report.answers_to(name));
+        reports.retain(|report| report.matches_name(name));
         if reports.is_empty() {
             // It knows which name is the nearest.
             flags.get(name)?;
@@ -32,16 +37,16 @@ pub(crate) fn run(global: &Global, name: Option<&str>, is_paddle: bool, output: 
     }
     for (index, report) in reports.iter().enumerate() {
         if index > 0 {
-            output.line("");
+            output.write_line("");
         }
-        report.print(output);
+        report.print_flag(output);
     }
     Ok(true)
 }
 
 /// All there is to say about one flag.
 #[derive(Serialize)]
-struct Report {
+struct FlagReport {
     name: &'static str,
     value: serde_json::Value,
     /// `default`, `program`, or the variable of the environment.
@@ -55,43 +60,44 @@ struct Report {
     text: String,
 }
 
-impl Report {
-    fn new((flag, value, source): (&'static Flag, Value, Source)) -> Self {
+impl FlagReport {
+    fn new((flag, value, source): (&'static FlagDefinition, FlagValue, FlagSource)) -> Self {
         Self {
             name: flag.name,
             text: value.to_string(),
             value: match value {
-                Value::Bool(value) => value.into(),
-                Value::Count(value) => value.into(),
-                Value::Fraction(value) => value.into(),
-                Value::Choice(value) => value.into(),
-                Value::Word(value) => value.into(),
-                Value::List(value) => value.into(),
+                FlagValue::Bool(value) => value.into(),
+                FlagValue::Count(value) => value.into(),
+                FlagValue::Fraction(value) => value.into(),
+                FlagValue::Choice(value) => value.into(),
+                FlagValue::Word(value) => value.into(),
+                FlagValue::List(value) => value.into(),
             },
             source: match source {
-                Source::Default => "default".to_owned(),
-                Source::Environment(variable) => variable,
-                Source::Program => "program".to_owned(),
+                FlagSource::Default => "default".to_owned(),
+                FlagSource::Environment(variable) => variable,
+                FlagSource::Program => "program".to_owned(),
             },
             default: flag.default,
             meaning: flag.meaning,
             expected: flag.kind.to_string(),
-            variable: flag.variable(),
+            variable: flag.variable_name(),
             aliases: flag.aliases,
         }
     }
 
     /// Whether a user means this flag by a name.
-    fn answers_to(&self, name: &str) -> bool {
+    fn matches_name(&self, name: &str) -> bool {
         let is_alias = |alias: &&str| *alias == name || alias.strip_prefix("FLAGS_") == Some(name);
         self.name == name || self.variable == name || self.aliases.iter().any(is_alias)
     }
 
-    fn print(&self, output: &mut Output) {
+    fn print_flag(&self, output: &mut CommandOutput) {
         let is_default = self.source == "default";
-        let value = output.paint(if is_default { PLAIN } else { NOTABLE }, or_nothing(&self.text));
-        let name = output.paint(NAME, self.name);
-        output.line(&format!("{name} = {value}"));
+        let value =
+            output.paint_text(if is_default { PLAIN_STYLE } else { NOTABLE_STYLE }, or_nothing(&self.text));
+        let name = output.paint_text(NAME_STYLE, self.name);
+        output.write_line(&format!("{name} = {value}"));
         let facts = [
             ("meaning", self.meaning.to_owned()),
             ("expected", self.expected.clone()),
@@ -101,8 +107,8 @@ impl Report {
             ("aliases", self.aliases.join(", ")),
         ];
         for (what, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
-            let what = output.paint(QUIET, &format!("{what:<13}"));
-            labelled(output, &format!("    {what}  "), INDENT, fact);
+            let what = output.paint_text(QUIET_STYLE, &format!("{what:<13}"));
+            print_labeled(output, &format!("    {what}  "), FACT_INDENT, fact);
         }
     }
 }

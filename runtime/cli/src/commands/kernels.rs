@@ -4,21 +4,21 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use oarlock_abi::Layout;
-use oarlock_core::registry::{Row, RowProblem};
+use oarlock_core::registry::{KernelEntry, KernelProblem};
 use oarlock_core::{Device, Dtype, DtypeSet, KNOWN_DEVICES, Runtime, schema};
-use oarlock_host::{KernelInfo, OperandInfo, clean_text, did_you_mean};
+use oarlock_host::{KernelInfo, OperandInfo, did_you_mean, sanitize_text};
 use serde::Serialize;
 
-use crate::Verdict;
-use crate::arguments::{Global, KernelFilter};
-use crate::output::{self, BAD, NAME, Output, QUIET};
-use crate::problem::Problem;
-use crate::render::{Cell, Table, sentence};
-use crate::session::Core;
-use crate::variables;
+use crate::CommandVerdict;
+use crate::arguments::{GlobalOptions, KernelFilter};
+use crate::environment_flags;
+use crate::output::{self, BAD_STYLE, CommandOutput, NAME_STYLE, QUIET_STYLE};
+use crate::problem::CommandError;
+use crate::render::{TableCell, TextTable, print_sentence};
+use crate::session::CoreSession;
 
 /// Dtypes that often come together, under a name.
-const FAMILIES: [(&str, &[Dtype]); 5] = [
+const DTYPE_FAMILIES: [(&str, &[Dtype]); 5] = [
     ("ints", &[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]),
     ("uints", &[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]),
     ("f8", &[Dtype::F8E4M3, Dtype::F8E4M3Fnuz, Dtype::F8E5M2, Dtype::F8E5M2Fnuz, Dtype::F8E8M0]),
@@ -26,14 +26,19 @@ const FAMILIES: [(&str, &[Dtype]); 5] = [
     ("complex", &[Dtype::C64, Dtype::C128]),
 ];
 
-pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -> Verdict {
-    let core = Core::start(global, variables::flags()?)?;
+pub(crate) fn list_kernels(
+    global: &GlobalOptions,
+    filter: &KernelFilter,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    let core = CoreSession::start_core(global, environment_flags::flags_from_environment()?)?;
     let registry = core.runtime.registry();
-    check_names(filter, &core.runtime)?;
-    check_op(filter, registry.rows())?;
-    let problems = registry.problems();
-    let mut kernels: Vec<Kernel<'_>> = registry.rows().iter().map(|row| Kernel::of(row, &problems)).collect();
-    kernels.retain(|kernel| kernel.passes(filter));
+    check_filter_names(filter, &core.runtime)?;
+    check_filter_op(filter, registry.entries())?;
+    let problems = registry.find_problems();
+    let mut kernels: Vec<KernelReport<'_>> =
+        registry.entries().iter().map(|row| KernelReport::from_row(row, &problems)).collect();
+    kernels.retain(|kernel| kernel.matches_filter(filter));
     // Rows of equal score stay in the order of loading, which decides between them.
     kernels.sort_by_key(|kernel| {
         (kernel.domain, kernel.op, kernel.device_type, kernel.version_min, Reverse(kernel.score))
@@ -41,25 +46,25 @@ pub(crate) fn run(global: &Global, filter: &KernelFilter, output: &mut Output) -
     if global.json {
         super::print_json(output, &kernels)?;
     } else {
-        print_all(&kernels, output);
+        print_kernels(&kernels, output);
     }
     output.flush();
     if kernels.is_empty() {
-        output::say(global.color, "warning", "no kernel is like that", None);
+        output::print_message(global.color, "warning", "no kernel is like that", None);
     }
     let is_well = kernels.iter().all(|kernel| kernel.problem.is_none());
-    Ok(core.mention_what_is_missing(global, true) && is_well)
+    Ok(core.warn_about_missing(global, true) && is_well)
 }
 
 /// A domain or a type of devices that nobody has was probably not meant.
-fn check_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Problem> {
+fn check_filter_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), CommandError> {
     let registry = runtime.registry();
-    let rows = || registry.rows().iter().map(|row| row.info());
+    let rows = || registry.entries().iter().map(|row| row.info());
     if let Some(domain) = &filter.domain
-        && schema::newest_opset(domain).is_err()
+        && schema::latest_opset(domain).is_err()
     {
-        let with_kernels = rows().map(domain_of).collect();
-        check_name("a domain of which there are kernels", domain, &with_kernels)?;
+        let with_kernels = rows().map(domain_name).collect();
+        check_filter_name("a domain of which there are kernels", domain, &with_kernels)?;
     }
     let Some(device) = &filter.device else { return Ok(()) };
     let with_kernels = rows().map(|info| info.device_type.as_str());
@@ -69,47 +74,47 @@ fn check_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Problem> 
         // It says why there is none.
         runtime.device(device)?;
     }
-    check_name("a type of devices", device, &types)
+    check_filter_name("a type of devices", device, &types)
 }
 
-fn check_name(expected: &str, wanted: &str, known: &BTreeSet<&str>) -> Result<(), Problem> {
+fn check_filter_name(expected: &str, wanted: &str, known: &BTreeSet<&str>) -> Result<(), CommandError> {
     if known.contains(wanted) {
         return Ok(());
     }
     let nearest = did_you_mean(wanted, known.iter().copied());
     let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let message = clean_text(&format!("expected {expected} ({known}), found `{wanted}`{nearest}"));
-    Err(Problem::new(message).hint("`oarlock kernels` lists all kernels"))
+    let message = sanitize_text(&format!("expected {expected} ({known}), found `{wanted}`{nearest}"));
+    Err(CommandError::new(message).with_hint("`oarlock kernels` lists all kernels"))
 }
 
 /// The domain as users name it.
-fn domain_of(info: &KernelInfo) -> &str {
-    if info.domain.is_empty() { schema::ONNX } else { &info.domain }
+fn domain_name(info: &KernelInfo) -> &str {
+    if info.domain.is_empty() { schema::ONNX_DOMAIN } else { &info.domain }
 }
 
 /// An op for which there is no kernel at all was probably not meant.
-fn check_op(filter: &KernelFilter, rows: &[Row]) -> Result<(), Problem> {
+fn check_filter_op(filter: &KernelFilter, rows: &[KernelEntry]) -> Result<(), CommandError> {
     let Some(op) = &filter.op else { return Ok(()) };
     if rows.iter().any(|row| row.info().op == *op) {
         return Ok(());
     }
     // An op that does not even exist is one whose nearest name the schemas know.
-    schema::latest(filter.domain.as_deref().unwrap_or(schema::ONNX), op)?;
+    schema::latest_schema(filter.domain.as_deref().unwrap_or(schema::ONNX_DOMAIN), op)?;
     let problem =
-        Problem::new(format!("expected an op with kernels, found `{op}`, for which no plugin has one"));
-    Err(problem.hint("`oarlock kernels` without `--op` lists all kernels"))
+        CommandError::new(format!("expected an op with kernels, found `{op}`, for which no plugin has one"));
+    Err(problem.with_hint("`oarlock kernels` without `--op` lists all kernels"))
 }
 
 /// One kernel.
 #[derive(Serialize)]
-struct Kernel<'a> {
+struct KernelReport<'a> {
     op: &'a str,
     domain: &'a str,
     version_min: u32,
     version_max: Option<u32>,
     device_type: &'a str,
-    inputs: Vec<Operand<'a>>,
-    outputs: Vec<Operand<'a>>,
+    inputs: Vec<OperandReport<'a>>,
+    outputs: Vec<OperandReport<'a>>,
     score: i32,
     plugin: &'a str,
     deterministic: bool,
@@ -123,7 +128,7 @@ struct Kernel<'a> {
 }
 
 #[derive(Serialize)]
-struct Operand<'a> {
+struct OperandReport<'a> {
     name: &'a str,
     dtypes: Vec<&'static str>,
     dtype_group: u32,
@@ -136,21 +141,21 @@ struct Operand<'a> {
     strided: bool,
 }
 
-impl<'a> Kernel<'a> {
-    fn of(row: &'a Row, problems: &[RowProblem]) -> Self {
+impl<'a> KernelReport<'a> {
+    fn from_row(row: &'a KernelEntry, problems: &[KernelProblem]) -> Self {
         let info = row.info();
         // A row is the same one where its description is in the same place.
         let problem = problems.iter().find(|problem| std::ptr::eq(problem.row.info(), info));
         Self {
             op: &info.op,
-            domain: domain_of(info),
+            domain: domain_name(info),
             version_min: info.version_min,
             version_max: info.version_max,
             device_type: &info.device_type,
-            inputs: info.inputs.iter().map(Operand::of).collect(),
-            outputs: info.outputs.iter().map(Operand::of).collect(),
+            inputs: info.inputs.iter().map(OperandReport::from_operand).collect(),
+            outputs: info.outputs.iter().map(OperandReport::from_operand).collect(),
             score: info.score,
-            plugin: row.plugin(),
+            plugin: row.plugin_name(),
             deterministic: info.deterministic,
             asynchronous: info.asynchronous,
             allocates_outputs: info.allocates_outputs,
@@ -160,39 +165,44 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    fn passes(&self, filter: &KernelFilter) -> bool {
+    fn matches_filter(&self, filter: &KernelFilter) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
-        let takes = |dtype: Dtype| typed(self.info).iter().any(|operand| operand.takes(dtype.to_contract()));
+        let takes = |dtype: Dtype| {
+            typed_operands(self.info).iter().any(|operand| operand.accepts_dtype(dtype.to_abi()))
+        };
         is(&filter.op, self.op)
             && filter.domain.as_ref().is_none_or(|wanted| {
-                self.domain == wanted || wanted.is_empty() && self.domain == schema::ONNX
+                self.domain == wanted || wanted.is_empty() && self.domain == schema::ONNX_DOMAIN
             })
             && is(&filter.device, self.device_type)
             && is(&filter.plugin_name, self.plugin)
             && filter.dtype.is_none_or(takes)
     }
 
-    fn row(&self) -> [Cell; 9] {
-        let layouts = distinct(self.info.inputs.iter().map(|operand| layout(operand).unwrap_or("unknown")));
+    fn table_row(&self) -> [TableCell; 9] {
+        let layouts =
+            join_distinct(self.info.inputs.iter().map(|operand| layout_name(operand).unwrap_or("unknown")));
         let flags = [(self.deterministic, "deterministic"), (self.asynchronous, "asynchronous")];
         let flags: Vec<&str> = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
-        let plugin_style = if self.problem.is_some() { BAD } else { QUIET };
+        let plugin_style = if self.problem.is_some() { BAD_STYLE } else { QUIET_STYLE };
         [
-            Cell::styled(self.op, NAME),
-            Cell::new(self.domain),
-            Cell::new(self.info.versions()),
-            Cell::new(self.device_type),
-            Cell::new(distinct(typed(self.info).iter().map(|operand| family_names(operand.dtypes)))),
-            Cell::new(layouts),
-            Cell::new(self.score.to_string()),
-            Cell::styled(self.plugin, plugin_style),
-            Cell::styled(flags.join(", "), QUIET),
+            TableCell::with_style(self.op, NAME_STYLE),
+            TableCell::new(self.domain),
+            TableCell::new(self.info.version_range()),
+            TableCell::new(self.device_type),
+            TableCell::new(join_distinct(
+                typed_operands(self.info).iter().map(|operand| family_names(operand.dtypes)),
+            )),
+            TableCell::new(layouts),
+            TableCell::new(self.score.to_string()),
+            TableCell::with_style(self.plugin, plugin_style),
+            TableCell::with_style(flags.join(", "), QUIET_STYLE),
         ]
     }
 }
 
-impl<'a> Operand<'a> {
-    fn of(info: &'a OperandInfo) -> Self {
+impl<'a> OperandReport<'a> {
+    fn from_operand(info: &'a OperandInfo) -> Self {
         let set = DtypeSet(info.dtypes);
         let dtypes = Dtype::ALL.iter().filter(|dtype| dtype.is_in(set)).map(|dtype| dtype.name());
         Self {
@@ -201,7 +211,7 @@ impl<'a> Operand<'a> {
             dtype_group: info.dtype_group,
             rank_min: info.rank_min,
             rank_max: (info.rank_max != u32::MAX).then_some(info.rank_max),
-            layout: layout(info),
+            layout: layout_name(info),
             optional: info.optional,
             variadic: info.variadic,
             strided: info.strided,
@@ -209,38 +219,38 @@ impl<'a> Operand<'a> {
     }
 }
 
-fn print_all(kernels: &[Kernel<'_>], output: &mut Output) {
+fn print_kernels(kernels: &[KernelReport<'_>], output: &mut CommandOutput) {
     /// The dtypes, the only column that may be long.
-    const SHRINKS: usize = 4;
-    let mut table = Table::new(SHRINKS);
+    const SHRINKING_COLUMN: usize = 4;
+    let mut table = TextTable::new(SHRINKING_COLUMN);
     if !kernels.is_empty() {
         let heads = ["op", "domain", "versions", "device", "dtypes", "layout", "score", "plugin", "flags"];
-        table.row(heads.map(|head| Cell::styled(head, QUIET)));
+        table.add_row(heads.map(|head| TableCell::with_style(head, QUIET_STYLE)));
     }
     let (wrong, right): (Vec<_>, Vec<_>) = kernels.iter().partition(|kernel| kernel.problem.is_some());
-    right.iter().chain(&wrong).for_each(|kernel| table.row(kernel.row()));
-    table.print(output);
+    right.iter().chain(&wrong).for_each(|kernel| table.add_row(kernel.table_row()));
+    table.print_table(output);
     if !wrong.is_empty() {
-        let heading = output.paint(NAME, "Never used");
-        output.line(&format!("\n{heading}"));
+        let heading = output.paint_text(NAME_STYLE, "Never used");
+        output.write_line(&format!("\n{heading}"));
     }
     for kernel in wrong {
         let problem = kernel.problem.as_deref().unwrap_or_default();
-        sentence(output, 2, &format!("`{}`: {problem}", kernel.plugin));
+        print_sentence(output, 2, &format!("`{}`: {problem}", kernel.plugin));
     }
 }
 
 /// The operands whose dtypes say what a kernel is for.
-fn typed(info: &KernelInfo) -> &[OperandInfo] {
+fn typed_operands(info: &KernelInfo) -> &[OperandInfo] {
     if info.inputs.is_empty() { &info.outputs } else { &info.inputs }
 }
 
-fn layout(operand: &OperandInfo) -> Option<&'static str> {
+fn layout_name(operand: &OperandInfo) -> Option<&'static str> {
     Layout(operand.layout).name()
 }
 
 /// What differs, in order.
-fn distinct<T: AsRef<str> + PartialEq>(texts: impl Iterator<Item = T>) -> String {
+fn join_distinct<T: AsRef<str> + PartialEq>(texts: impl Iterator<Item = T>) -> String {
     let mut all: Vec<T> = Vec::new();
     for text in texts {
         if !all.contains(&text) {
@@ -258,7 +268,8 @@ fn family_names(set: u64) -> String {
     }
     let mut names = Vec::new();
     for dtype in Dtype::ALL.iter().filter(|dtype| has(dtype)) {
-        let family = FAMILIES.iter().find(|(_, members)| members.contains(dtype) && members.iter().all(has));
+        let family =
+            DTYPE_FAMILIES.iter().find(|(_, members)| members.contains(dtype) && members.iter().all(has));
         let name = family.map_or(dtype.name(), |(name, _)| *name);
         if !names.contains(&name) {
             names.push(name);
@@ -276,7 +287,7 @@ mod tests {
         let set = |dtypes: &[Dtype]| dtypes.iter().fold(0, |set, dtype| set | dtype.to_set().0);
         assert_eq!(family_names(set(Dtype::ALL)), "any");
         assert_eq!(
-            family_names(set(&FAMILIES.map(|(_, members)| members).concat())),
+            family_names(set(&DTYPE_FAMILIES.map(|(_, members)| members).concat())),
             "ints uints f8 floats complex"
         );
         assert_eq!(family_names(set(&[Dtype::Bool, Dtype::F32, Dtype::F64, Dtype::I8])), "bool i8 f32 f64");
@@ -285,6 +296,6 @@ mod tests {
 
     #[test]
     fn what_is_the_same_is_said_once() {
-        assert_eq!(distinct(["a", "b", "a"].into_iter()), "a; b");
+        assert_eq!(join_distinct(["a", "b", "a"].into_iter()), "a; b");
     }
 }

@@ -15,12 +15,12 @@ pub(crate) mod shell;
 
 use serde::Serialize;
 
-use crate::output::Output;
-use crate::problem::Problem;
+use crate::output::CommandOutput;
+use crate::problem::CommandError;
 
 /// Prints a value for programs to read.
-pub(crate) fn print_json(output: &mut Output, value: &impl Serialize) -> Result<(), Problem> {
-    let text = serde_json::to_string_pretty(value).map_err(Problem::new)?;
-    output.line(&text);
+pub(crate) fn print_json(output: &mut CommandOutput, value: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(value).map_err(CommandError::new)?;
+    output.write_line(&text);
     Ok(())
 }

@@ -3,26 +3,32 @@
 use oarlock_core::flags::{Flags, PaddleEffect, paddle_variables};
 use serde::Serialize;
 
-use crate::Verdict;
-use crate::arguments::Global;
-use crate::output::{NAME, NOTABLE, Output, QUIET};
-use crate::problem::Problem;
-use crate::render::labelled;
+use crate::CommandVerdict;
+use crate::arguments::GlobalOptions;
+use crate::output::{CommandOutput, NAME_STYLE, NOTABLE_STYLE, QUIET_STYLE};
+use crate::problem::CommandError;
+use crate::render::print_labeled;
 
 /// How far facts stand from the left.
-const INDENT: usize = 15;
+const FACT_INDENT: usize = 15;
 
 /// Lists all, or the one of this name, with `FLAGS_` or without. `flags` knows what to say where there is none.
-pub(crate) fn run(global: &Global, flags: &Flags, name: Option<&str>, output: &mut Output) -> Verdict {
-    let mut rows: Vec<Row> = paddle_variables().into_iter().map(Row::new).collect();
+pub(crate) fn list_paddle_variables(
+    global: &GlobalOptions,
+    flags: &Flags,
+    name: Option<&str>,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    let mut rows: Vec<PaddleVariableReport> =
+        paddle_variables().into_iter().map(PaddleVariableReport::new).collect();
     if let Some(name) = name {
         rows.retain(|row| row.name == name || row.name.strip_prefix("FLAGS_") == Some(name));
         if rows.is_empty() {
             flags.get(name)?;
-            return Err(Problem::new(format!(
+            return Err(CommandError::new(format!(
                 "expected a variable of PaddlePaddle, found `{name}`, which is a flag of Oarlock alone"
             ))
-            .hint(format!("`oarlock flags {name}` says what it is")));
+            .with_hint(format!("`oarlock flags {name}` says what it is")));
         }
     }
     if global.json {
@@ -31,16 +37,16 @@ pub(crate) fn run(global: &Global, flags: &Flags, name: Option<&str>, output: &m
     }
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
-            output.line("");
+            output.write_line("");
         }
-        row.print(output);
+        row.print_variable(output);
     }
     Ok(true)
 }
 
 /// All there is to say about one variable.
 #[derive(Serialize)]
-struct Row {
+struct PaddleVariableReport {
     name: &'static str,
     meaning: &'static str,
     /// The flag that it is an alias of.
@@ -51,7 +57,7 @@ struct Row {
     value: Option<String>,
 }
 
-impl Row {
+impl PaddleVariableReport {
     fn new((name, effect): (&'static str, PaddleEffect)) -> Self {
         let (meaning, sets, instead) = match effect {
             PaddleEffect::Sets(flag) => (flag.meaning, Some(flag.name), None),
@@ -61,9 +67,10 @@ impl Row {
         Self { name, meaning, sets, instead, value: value.map(|value| value.to_string_lossy().into_owned()) }
     }
 
-    fn print(&self, output: &mut Output) {
-        let name = output.paint(if self.value.is_some() { NOTABLE } else { NAME }, self.name);
-        output.line(&name);
+    fn print_variable(&self, output: &mut CommandOutput) {
+        let name =
+            output.paint_text(if self.value.is_some() { NOTABLE_STYLE } else { NAME_STYLE }, self.name);
+        output.write_line(&name);
         let facts = [
             ("meaning", Some(self.meaning)),
             ("sets", self.sets),
@@ -71,8 +78,8 @@ impl Row {
             ("set to", self.value.as_deref()),
         ];
         for (what, fact) in facts.iter().filter_map(|(what, fact)| Some((what, (*fact)?))) {
-            let what = output.paint(QUIET, &format!("{what:<9}"));
-            labelled(output, &format!("    {what}  "), INDENT, fact);
+            let what = output.paint_text(QUIET_STYLE, &format!("{what:<9}"));
+            print_labeled(output, &format!("    {what}  "), FACT_INDENT, fact);
         }
     }
 }

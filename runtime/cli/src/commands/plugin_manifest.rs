@@ -5,57 +5,64 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use oarlock_host::{Digest, Elf, HostOptions, Manifest, PROBE_TIMEOUT, PluginInfo, check_symbols, probe};
+use oarlock_host::{
+    Digest, HostOptions, PROBE_TIMEOUT, PluginInfo, PluginManifest, SharedObject, check_symbols, probe_file,
+};
 
-use crate::Verdict;
-use crate::arguments::Global;
-use crate::messages::Messages;
-use crate::output::{self, Output};
-use crate::problem::Problem;
-use crate::session::{options, probe_command, unusable};
+use crate::CommandVerdict;
+use crate::arguments::GlobalOptions;
+use crate::messages::PluginMessages;
+use crate::output::{self, CommandOutput};
+use crate::problem::CommandError;
+use crate::session::{host_options, probe_command, unusable_file};
 
-pub(crate) fn run(global: &Global, file: &Path, write: bool, output: &mut Output) -> Verdict {
-    let options = options(global, &Messages::new(global))?;
-    let file = std::path::absolute(file).map_err(|error| unusable(file, &error))?;
-    let path = Manifest::path_beside(&file);
-    let manifest = manifest_of(&file, &path, &options, global)?;
-    let text = manifest.to_toml().map_err(Problem::new)?;
+pub(crate) fn generate_manifest(
+    global: &GlobalOptions,
+    file: &Path,
+    write: bool,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    let options = host_options(global, &PluginMessages::new(global))?;
+    let file = std::path::absolute(file).map_err(|error| unusable_file(file, &error))?;
+    let path = PluginManifest::path_beside(&file);
+    let manifest = probe_manifest(&file, &path, &options, global)?;
+    let text = manifest.to_toml().map_err(CommandError::new)?;
     if write {
-        replace(&path, &text).map_err(|error| {
-            Problem::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
-                .hint("make the directory writable for you, or print the manifest without `--write`")
+        replace_file(&path, &text).map_err(|error| {
+            CommandError::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
+                .with_hint("make the directory writable for you, or print the manifest without `--write`")
         })?;
-        output::say(global.color, "note", &format!("wrote `{}`", path.display()), None);
+        output::print_message(global.color, "note", &format!("wrote `{}`", path.display()), None);
     } else if global.json {
         super::print_json(output, &manifest)?;
     } else {
-        output.write(&text);
+        output.write_text(&text);
     }
     Ok(true)
 }
 
 /// Asks the plugin. A manifest that is there already is not asked: it may be the one to correct.
-fn manifest_of(
+fn probe_manifest(
     file: &Path,
     path: &Path,
     options: &HostOptions,
-    global: &Global,
-) -> Result<Manifest, Problem> {
+    global: &GlobalOptions,
+) -> Result<PluginManifest, CommandError> {
     let real = options.environment.identity.check_file(file)?;
-    let bytes = fs::read(&real).map_err(|error| unusable(file, &error))?;
-    check_symbols(file, &Elf::read(file, &bytes)?)?;
+    let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
+    check_symbols(file, &SharedObject::parse_bytes(file, &bytes)?)?;
     let timeout =
         options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
-    let probed = probe(&probe_command(), &real, &options.config.options, timeout);
+    let probed = probe_file(&probe_command(), &real, &options.config.options, timeout);
     for note in &probed.notes {
-        output::say(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
+        output::print_message(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }
-    let before = Manifest::read(path).ok().flatten();
-    Ok(manifest(probed.verdict?, Digest::of(&bytes), before))
+    let before = PluginManifest::read_manifest(path).ok().flatten();
+    Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), before))
 }
 
 /// The manifest of a plugin. What no probe can find out is kept from the one there was before.
-fn manifest(info: PluginInfo, sha256: Digest, before: Option<Manifest>) -> Manifest {
+fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
     let (variant, isa, requires, conformance) = match before {
         // A run of the conformance suite is about the very file it was run on.
         Some(old) => {
@@ -63,7 +70,7 @@ fn manifest(info: PluginInfo, sha256: Digest, before: Option<Manifest>) -> Manif
         }
         None => (None, None, Vec::new(), None),
     };
-    Manifest {
+    PluginManifest {
         name: info.name,
         version: info.version,
         kind: info.kind,
@@ -83,7 +90,7 @@ fn manifest(info: PluginInfo, sha256: Digest, before: Option<Manifest>) -> Manif
 }
 
 /// Puts a file in the place of another at once, so that no half-written one is ever read.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("toml.new");
     // The host refuses files that others can write to, whatever the user's mask says.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;

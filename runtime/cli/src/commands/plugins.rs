@@ -1,52 +1,52 @@
 //! `oarlock plugins`: what became of every plugin that was found.
 
-use oarlock_host::{LoadReport, LoadedPlugin, PluginReport, Refusal};
+use oarlock_host::{LoadReport, LoadedPluginReport, PluginReport, Refusal};
 
-use crate::Verdict;
-use crate::arguments::Global;
-use crate::output::{NAME, NOTABLE, Output, QUIET};
-use crate::render::{draft_list, labelled, name_of, origin, sentence};
-use crate::session::Session;
+use crate::CommandVerdict;
+use crate::arguments::GlobalOptions;
+use crate::output::{CommandOutput, NAME_STYLE, NOTABLE_STYLE, QUIET_STYLE};
+use crate::render::{draft_list, json_name, origin_text, print_labeled, print_sentence};
+use crate::session::HostSession;
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Verdict {
-    let session = Session::start(global)?;
+pub(crate) fn list_plugins(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
+    let session = HostSession::start_host(global)?;
     let report = session.host.report();
     if global.json {
         super::print_json(output, report)?;
     } else {
-        print_all(report, output);
+        print_plugins(report, output);
     }
     output.flush();
-    Ok(session.mention_what_is_missing(global, false))
+    Ok(session.warn_about_missing(global, false))
 }
 
-fn print_all(report: &LoadReport, output: &mut Output) {
-    for (index, (plugin, loaded)) in report.loaded().enumerate() {
+fn print_plugins(report: &LoadReport, output: &mut CommandOutput) {
+    for (index, (plugin, loaded)) in report.loaded_plugins().enumerate() {
         if index > 0 {
-            output.line("");
+            output.write_line("");
         }
         print_loaded(plugin, loaded, output);
     }
     let refused: Vec<&PluginReport> =
-        report.plugins.iter().filter(|plugin| refusal_of(plugin).is_some()).collect();
+        report.plugins.iter().filter(|plugin| plugin_refusal(plugin).is_some()).collect();
     if !refused.is_empty() {
-        let heading = output.paint(NAME, "Not used");
-        output.line(&format!("\n{heading}"));
+        let heading = output.paint_text(NAME_STYLE, "Not used");
+        output.write_line(&format!("\n{heading}"));
         refused.into_iter().for_each(|plugin| print_refused(plugin, output));
     }
 }
 
-fn refusal_of(plugin: &PluginReport) -> Option<&Refusal> {
+fn plugin_refusal(plugin: &PluginReport) -> Option<&Refusal> {
     match &plugin.outcome {
-        oarlock_host::Outcome::Refused(refusal) => Some(refusal),
-        oarlock_host::Outcome::Loaded(_) => None,
+        oarlock_host::PluginOutcome::Refused(refusal) => Some(refusal),
+        oarlock_host::PluginOutcome::Loaded(_) => None,
     }
 }
 
-fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Output) {
+fn print_loaded(plugin: &PluginReport, loaded: &LoadedPluginReport, output: &mut CommandOutput) {
     let info = &loaded.info;
-    let name = output.paint(NAME, &format!("{} {}", info.name, info.version));
-    output.line(&format!("{name}  {}", name_of(&info.kind)));
+    let name = output.paint_text(NAME_STYLE, &format!("{} {}", info.name, info.version));
+    output.write_line(&format!("{name}  {}", json_name(&info.kind)));
     let support = match info.support_note.as_str() {
         "" => info.support_level.to_string(),
         note => format!("{}, says the plugin: {note}", info.support_level),
@@ -56,7 +56,7 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Outpu
         None => "not in a manifest; `oarlock plugin check` runs the suite".to_owned(),
     };
     let file = match plugin.origin {
-        Some(from) => format!("{} ({})", plugin.file.display(), origin(from)),
+        Some(from) => format!("{} ({})", plugin.file.display(), origin_text(from)),
         None => "built in".to_owned(),
     };
     let is_device = info.device_type.is_some();
@@ -74,23 +74,23 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPlugin, output: &mut Outpu
     ];
     for (what, fact) in facts {
         if let Some(fact) = fact {
-            let what = output.paint(QUIET, &format!("{what:<11}"));
-            labelled(output, &format!("    {what}  "), 17, &fact);
+            let what = output.paint_text(QUIET_STYLE, &format!("{what:<11}"));
+            print_labeled(output, &format!("    {what}  "), 17, &fact);
         }
     }
     print_notes(plugin, output);
 }
 
-fn print_refused(plugin: &PluginReport, output: &mut Output) {
-    let Some(refusal) = refusal_of(plugin) else { return };
-    let reason = output.paint(NOTABLE, &name_of(&refusal.reason));
-    output.line(&format!("  {reason}"));
-    sentence(output, 4, &refusal.to_string());
+fn print_refused(plugin: &PluginReport, output: &mut CommandOutput) {
+    let Some(refusal) = plugin_refusal(plugin) else { return };
+    let reason = output.paint_text(NOTABLE_STYLE, &json_name(&refusal.reason));
+    output.write_line(&format!("  {reason}"));
+    print_sentence(output, 4, &refusal.to_string());
     print_notes(plugin, output);
 }
 
-fn print_notes(plugin: &PluginReport, output: &mut Output) {
+fn print_notes(plugin: &PluginReport, output: &mut CommandOutput) {
     for note in &plugin.notes {
-        sentence(output, 4, &format!("note: {note}"));
+        print_sentence(output, 4, &format!("note: {note}"));
     }
 }

@@ -1,10 +1,10 @@
 //! `oarlock doctor`.
 
-use crate::user::{Outcome, User};
+use crate::user::{TestOutcome, TestUser};
 use serde_json::{Value, json};
 
 /// A plugin of two devices, `Npu:0` and `Npu:1`, with a kernel that adds numbers of the dtype f32; then this happens.
-fn npu(then: &str) -> String {
+fn npu_plugin(then: &str) -> String {
     format!(
         "#define MINIMAL_DEVICES 2\n\
          #include <threads.h>\n\
@@ -31,16 +31,17 @@ fn npu(then: &str) -> String {
 }
 
 /// What the doctor says of that plugin, as text and for programs.
-fn examined(then: &str) -> (Outcome, Value) {
-    let user = User::new();
-    user.plugin("libnpu.so", &npu(then));
-    let run = |arguments: &[&str]| user.run(&[&["--plugin", "libnpu.so", "doctor"], arguments].concat());
-    (run(&[]), run(&["--json"]).json())
+fn run_doctor(then: &str) -> (TestOutcome, Value) {
+    let user = TestUser::new();
+    user.compile_plugin("libnpu.so", &npu_plugin(then));
+    let run =
+        |arguments: &[&str]| user.run_command(&[&["--plugin", "libnpu.so", "doctor"], arguments].concat());
+    (run(&[]), run(&["--json"]).parse_json())
 }
 
 #[test]
 fn a_machine_with_the_cpu_alone_is_well() {
-    let outcome = User::new().run(&["doctor"]);
+    let outcome = TestUser::new().run_command(&["doctor"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""), "{}", outcome.out);
     let verdict =
         "\n\nOarlock works well on 1 cpu device\nAll is well: Oarlock is installed, and 1 device works\n";
@@ -49,9 +50,9 @@ fn a_machine_with_the_cpu_alone_is_well() {
 
 #[test]
 fn every_device_is_tried_with_every_step_and_with_the_ops_it_has() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let report = user.run(&["--plugin", "libcustom_cpu.so", "doctor", "--json"]).json();
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let report = user.run_command(&["--plugin", "libcustom_cpu.so", "doctor", "--json"]).parse_json();
     assert_eq!(report["well"], true);
     let devices = report["devices"].as_array().unwrap();
     let names: Vec<&str> = devices.iter().filter_map(|device| device["device"].as_str()).collect();
@@ -70,7 +71,7 @@ fn every_device_is_tried_with_every_step_and_with_the_ops_it_has() {
 
 #[test]
 fn several_devices_of_a_type_are_tried_alone_and_at_the_same_time() {
-    let (outcome, report) = examined("");
+    let (outcome, report) = run_doctor("");
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""), "{}", outcome.out);
     assert!(
         outcome.out.contains("\n  works  2 Npu devices at the same time  Npu:0, Npu:1\n"),
@@ -95,7 +96,7 @@ fn several_devices_of_a_type_are_tried_alone_and_at_the_same_time() {
 
 #[test]
 fn a_wrong_number_is_found_and_blamed_on_the_plugin_of_the_kernel() {
-    let (outcome, report) = examined("if (call->device == 1) { sum[30] += 1; }");
+    let (outcome, report) = run_doctor("if (call->device == 1) { sum[30] += 1; }");
     assert_eq!(outcome.status, 1);
     let step = &report["devices"][2]["steps"][5];
     let found = step["found"].as_str().unwrap();
@@ -110,7 +111,7 @@ fn a_wrong_number_is_found_and_blamed_on_the_plugin_of_the_kernel() {
 #[test]
 fn devices_that_disturb_each_other_are_found_at_the_same_time_only() {
     // After its first call alone, each device waits for the other to be there too.
-    let (outcome, report) = examined(
+    let (outcome, report) = run_doctor(
         "static int calls[2], present;\n\
          if (calls[call->device]++ > 0) {\n\
              __atomic_fetch_add(&present, 1, __ATOMIC_SEQ_CST);\n\
@@ -135,7 +136,7 @@ fn devices_that_disturb_each_other_are_found_at_the_same_time_only() {
 
 #[test]
 fn what_a_plugin_says_to_do_is_the_hint() {
-    let (outcome, _) = examined(
+    let (outcome, _) = run_doctor(
         "return OARLOCK_FAIL(OARLOCK_CODE_UNAVAILABLE, \"expected the compiler, found none; install `npu-cc`\");",
     );
     assert_eq!(outcome.status, 1);
@@ -146,12 +147,12 @@ fn what_a_plugin_says_to_do_is_the_hint() {
 
 #[test]
 fn a_device_without_kernels_is_tried_with_copies() {
-    let user = User::new();
+    let user = TestUser::new();
     let source = "#include \"minimal.h\"\n\
         static oarlock_error describe(oarlock_plugin *plugin) { return minimal_describe(plugin, \"Store\"); }\n\
         OARLOCK_PLUGIN(describe);\n";
-    user.plugin("libstore.so", source);
-    let outcome = user.run(&["--plugin", "libstore.so", "doctor"]);
+    user.compile_plugin("libstore.so", source);
+    let outcome = user.run_command(&["--plugin", "libstore.so", "doctor"]);
     assert_eq!(outcome.status, 0, "{}", outcome.out);
     let line = "\n         computation: only copies, since the device has no kernel for `MatMul`, `Add`, `Relu` or `ReduceSum` \
                 that takes f32, i32, i64, f64 or f16\n";
@@ -160,9 +161,9 @@ fn a_device_without_kernels_is_tried_with_copies() {
 
 #[test]
 fn a_plugin_that_is_not_used_makes_it_unwell() {
-    let user = User::new();
-    user.file("libbad.so", b"");
-    let outcome = user.run(&["--plugin", "libbad.so", "doctor"]);
+    let user = TestUser::new();
+    user.write_file("libbad.so", b"");
+    let outcome = user.run_command(&["--plugin", "libbad.so", "doctor"]);
     assert_eq!(outcome.status, 1);
     let lines = "\nPlugins not used\n  empty\n    `[HOME]/libbad.so`: expected";
     assert!(outcome.out.contains(lines) && outcome.out.contains("\n    hint: "), "{}", outcome.out);
@@ -171,19 +172,19 @@ fn a_plugin_that_is_not_used_makes_it_unwell() {
 
 #[test]
 fn a_plugin_that_was_disabled_is_nothing_wrong() {
-    let user = User::new();
-    user.file("libbad.so", b"");
-    user.file("config.toml", b"[plugins]\ndisable = ['libbad.so']");
-    let outcome = user.run(&["--config", "config.toml", "--plugin", "libbad.so", "doctor"]);
+    let user = TestUser::new();
+    user.write_file("libbad.so", b"");
+    user.write_file("config.toml", b"[plugins]\ndisable = ['libbad.so']");
+    let outcome = user.run_command(&["--config", "config.toml", "--plugin", "libbad.so", "doctor"]);
     assert_eq!(outcome.status, 0, "{}", outcome.out);
     assert!(outcome.out.contains("\n  disabled\n"), "{}", outcome.out);
 }
 
 #[test]
 fn a_machine_without_devices_is_not_well() {
-    let user = User::new();
-    user.file("config.toml", b"[plugins]\ndisable = ['oarlock-cpu']");
-    let outcome = user.run(&["--config", "config.toml", "doctor"]);
+    let user = TestUser::new();
+    user.write_file("config.toml", b"[plugins]\ndisable = ['oarlock-cpu']");
+    let outcome = user.run_command(&["--config", "config.toml", "doctor"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.out.contains("\nDevices\n  none\n"), "{}", outcome.out);
     assert!(outcome.out.ends_with("\n\nSomething is wrong: there are no devices\n"), "{}", outcome.out);
@@ -191,8 +192,8 @@ fn a_machine_without_devices_is_not_well() {
 
 #[test]
 fn variables_are_shown_and_unknown_ones_pointed_out() {
-    let user = User::new();
-    let mut command = user.command(&["doctor"]);
+    let user = TestUser::new();
+    let mut command = user.oarlock_command(&["doctor"]);
     command.env("OARLOCK_PLUGIN_PTAH", "/x").env("OARLOCK_THREADS", "1").env("FLAGS_check_nan_inf", "1");
     command.env("ACME_VISIBLE_DEVICES", "none").env("FLAGS_unheard", "1").env("FLAGS_use_ngraph", "1");
     let output = command.output().unwrap();
@@ -216,7 +217,7 @@ fn variables_are_shown_and_unknown_ones_pointed_out() {
 
 #[test]
 fn a_chosen_device_that_is_not_there_is_told_and_the_others_are_tried() {
-    let output = User::new().command(&["doctor"]).env("OARLOCK_DEVICE", "npu").output().unwrap();
+    let output = TestUser::new().oarlock_command(&["doctor"]).env("OARLOCK_DEVICE", "npu").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -231,16 +232,16 @@ fn a_chosen_device_that_is_not_there_is_told_and_the_others_are_tried() {
 
 #[test]
 fn a_plugin_that_ends_the_process_is_named() {
-    let user = User::new();
+    let user = TestUser::new();
     let source = "#include \"minimal.h\"\n\
         static oarlock_error end(void *context, uint32_t device, void *target, uint64_t size, oarlock_memory source,\n\
             uint64_t from) { (void)context; (void)device; (void)target; (void)size; (void)source; (void)from; abort(); }\n\
         static oarlock_error describe(oarlock_plugin *plugin) {\n\
             minimal_core.memory_copy_d2h = end; return minimal_describe(plugin, \"Fatal\"); }\n\
         OARLOCK_PLUGIN(describe);\n";
-    user.plugin("libfatal.so", source);
-    let outcome = user.run(&["--plugin", "libfatal.so", "doctor"]);
-    assert_eq!(outcome.status, 1, "{}", outcome.all());
+    user.compile_plugin("libfatal.so", source);
+    let outcome = user.run_command(&["--plugin", "libfatal.so", "doctor"]);
+    assert_eq!(outcome.status, 1, "{}", outcome.to_snapshot());
     assert!(outcome.out.contains("works  cpu:0"), "{}", outcome.out);
     let ended =
         "the process was ended while `Fatal:0` of `Fatal` (`[HOME]/libfatal.so`) was tried: signal: 6";

@@ -1,10 +1,10 @@
 //! `oarlock devices` and `oarlock plugins`.
 
-use crate::user::User;
+use crate::user::TestUser;
 use serde_json::Value;
 
 /// Replaces what differs from machine to machine with the name of its type.
-fn without_the_machine(value: &mut Value) {
+fn redact_machine(value: &mut Value) {
     let variable = [
         "name",
         "memory",
@@ -25,17 +25,17 @@ fn without_the_machine(value: &mut Value) {
 
 #[test]
 fn the_cpu_is_listed_with_every_field() {
-    let outcome = User::new().run(&["devices", "--json"]);
-    let mut devices = outcome.json();
+    let outcome = TestUser::new().run_command(&["devices", "--json"]);
+    let mut devices = outcome.parse_json();
     let memory = &devices[0]["memory"];
     assert!(memory["free"].as_u64() <= memory["total"].as_u64(), "{memory}");
-    without_the_machine(&mut devices);
+    redact_machine(&mut devices);
     insta::assert_snapshot!("devices_json", serde_json::to_string_pretty(&devices).unwrap());
 }
 
 #[test]
 fn a_device_is_one_line() {
-    let outcome = User::new().run(&["devices"]);
+    let outcome = TestUser::new().run_command(&["devices"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     let line = outcome.out.strip_suffix('\n').unwrap();
     assert!(!line.contains('\n') && line.starts_with("cpu:0  "), "{line}");
@@ -46,16 +46,16 @@ fn a_device_is_one_line() {
 
 #[test]
 fn colours_are_for_terminals_or_when_asked_for() {
-    let user = User::new();
-    assert!(!user.run(&["devices"]).out.contains('\u{1b}'));
-    assert!(user.run(&["devices", "--color", "always"]).out.contains('\u{1b}'));
-    assert!(user.run(&["--color=always", "--help"]).out.contains('\u{1b}'));
-    assert!(!user.run(&["--help"]).out.contains('\u{1b}'));
+    let user = TestUser::new();
+    assert!(!user.run_command(&["devices"]).out.contains('\u{1b}'));
+    assert!(user.run_command(&["devices", "--color", "always"]).out.contains('\u{1b}'));
+    assert!(user.run_command(&["--color=always", "--help"]).out.contains('\u{1b}'));
+    assert!(!user.run_command(&["--help"]).out.contains('\u{1b}'));
 }
 
 #[test]
 fn plugins_lists_what_is_built_in() {
-    let shown = User::new().run(&["plugins"]).all();
+    let shown = TestUser::new().run_command(&["plugins"]).to_snapshot();
     let is_count =
         |line: &&str| line.starts_with("    kernels ") && line.ends_with(|c: char| c.is_ascii_digit());
     let count = shown.lines().find(is_count).expect("the CPU has kernels");
@@ -68,10 +68,10 @@ fn plugins_lists_what_is_built_in() {
 
 #[test]
 fn how_far_the_cpu_is_tested_is_about_its_family_and_the_instructions_that_it_uses() {
-    let user = User::new();
-    user.file("scalar.toml", b"[plugin.oarlock-cpu]\nisa = 'scalar'");
+    let user = TestUser::new();
+    user.write_file("scalar.toml", b"[plugin.oarlock-cpu]\nisa = 'scalar'");
     let cpu = |arguments: &[&str]| {
-        let devices = user.run(&[arguments, &["devices", "--json"]].concat()).json();
+        let devices = user.run_command(&[arguments, &["devices", "--json"]].concat()).parse_json();
         ["support_level", "support_note"].map(|field| devices[0][field].as_str().unwrap().to_owned())
     };
     let [level, note] = cpu(&["--config", "scalar.toml"]);
@@ -83,12 +83,12 @@ fn how_far_the_cpu_is_tested_is_about_its_family_and_the_instructions_that_it_us
 
 #[test]
 fn a_plugin_that_was_named_and_is_not_used_is_an_error_and_does_no_harm() {
-    let user = User::new();
-    user.file("libbad.so", b"no plugin");
-    let plugins = user.run(&["--plugin", "libbad.so", "plugins"]);
+    let user = TestUser::new();
+    user.write_file("libbad.so", b"no plugin");
+    let plugins = user.run_command(&["--plugin", "libbad.so", "plugins"]);
     let (_, refused) = plugins.out.split_once("\nNot used\n").unwrap();
     insta::assert_snapshot!("refused_plugin", refused);
-    let devices = user.run(&["--plugin", "libbad.so", "devices"]);
+    let devices = user.run_command(&["--plugin", "libbad.so", "devices"]);
     assert_eq!((plugins.status, devices.status), (1, 1));
     assert!(devices.out.starts_with("cpu:0 "), "{}", devices.out);
     assert!(
@@ -101,52 +101,52 @@ fn a_plugin_that_was_named_and_is_not_used_is_an_error_and_does_no_harm() {
 
 #[test]
 fn a_plugin_that_was_found_and_is_not_used_is_a_note() {
-    let user = User::new();
+    let user = TestUser::new();
     std::fs::create_dir(user.home.path().join("plugins")).unwrap();
-    user.file("plugins/libbad.so", b"no plugin");
-    let devices = user.run(&["--plugin", "plugins", "devices"]);
+    user.write_file("plugins/libbad.so", b"no plugin");
+    let devices = user.run_command(&["--plugin", "plugins", "devices"]);
     assert_eq!(devices.status, 0);
     assert_eq!(devices.err, "note: 1 plugin is not used; `oarlock plugins` says why\n");
 }
 
 #[test]
 fn a_plugin_that_was_named_and_is_not_there_is_an_error() {
-    let outcome = User::new().run(&["--plugin", "libnowhere.so", "plugins", "--json"]);
+    let outcome = TestUser::new().run_command(&["--plugin", "libnowhere.so", "plugins", "--json"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.starts_with("error: `[HOME]/libnowhere.so`: expected"), "{}", outcome.err);
-    assert_eq!(outcome.json()["plugins"][2]["outcome"], "refused");
+    assert_eq!(outcome.parse_json()["plugins"][2]["outcome"], "refused");
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_plugin_for_another_processor_is_wrong_unless_there_is_a_variant_for_this_one() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let made = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
-    user.file("libcustom_cpu.oarlock.toml", format!("isa = \"avx2\"\n{made}").as_bytes());
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let made = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+    user.write_file("libcustom_cpu.oarlock.toml", format!("isa = \"avx2\"\n{made}").as_bytes());
     let run = |more: &[&str]| {
         let arguments = [&["--plugin", "libcustom_cpu.so"][..], more, &["devices"]].concat();
-        user.command(&arguments).env("OARLOCK_ISA_MASK", "sse3").output().unwrap().status.code()
+        user.oarlock_command(&arguments).env("OARLOCK_ISA_MASK", "sse3").output().unwrap().status.code()
     };
     assert_eq!(run(&[]), Some(1));
-    user.template("libplain.so");
-    user.file("libplain.oarlock.toml", made.as_bytes());
+    user.compile_template("libplain.so");
+    user.write_file("libplain.oarlock.toml", made.as_bytes());
     assert_eq!(run(&["--plugin", "libplain.so"]), Some(0));
 }
 
 #[test]
 fn what_a_plugin_prints_does_not_get_into_the_output() {
-    let user = User::new();
+    let user = TestUser::new();
     let source = "#include \"minimal.h\"\n\
         static oarlock_error start(void *context, uint32_t device) {\n\
             (void)context; (void)device; printf(\"started\"); fflush(stdout); return 0; }\n\
         static oarlock_error describe(oarlock_plugin *plugin) {\n\
             printf(\"asked\"); minimal_core.device_init = start; return minimal_describe(plugin, \"Loud\"); }\n\
         OARLOCK_PLUGIN(describe);\n";
-    user.plugin("libloud.so", source);
+    user.compile_plugin("libloud.so", source);
     for command in ["devices", "plugins", "doctor"] {
-        let outcome = user.run(&["--plugin", "libloud.so", command, "--json"]);
-        let shown = outcome.json().to_string();
+        let outcome = user.run_command(&["--plugin", "libloud.so", command, "--json"]);
+        let shown = outcome.parse_json().to_string();
         assert!(shown.contains("Loud:0") && outcome.err.contains("started"), "{shown} {}", outcome.err);
     }
 }
@@ -154,12 +154,12 @@ fn what_a_plugin_prints_does_not_get_into_the_output() {
 #[test]
 fn a_file_whose_name_is_not_utf8_is_shown_all_the_same() {
     use std::os::unix::ffi::OsStrExt as _;
-    let user = User::new();
+    let user = TestUser::new();
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.so");
-    std::fs::rename(user.file("bad.so", b"no plugin"), user.home.path().join(name)).unwrap();
+    std::fs::rename(user.write_file("bad.so", b"no plugin"), user.home.path().join(name)).unwrap();
     for more in [&[][..], &["--json"]] {
         for command in [&["devices"][..], &["plugins"], &["doctor"], &["plugin", "check"]] {
-            let mut process = user.command(&[command, more].concat());
+            let mut process = user.oarlock_command(&[command, more].concat());
             let is_check = command.len() > 1;
             let output = if is_check { process.arg(name) } else { process.arg("--plugin").arg(name) }
                 .output()
@@ -180,7 +180,7 @@ fn a_file_whose_name_is_not_utf8_is_shown_all_the_same() {
 
 #[test]
 fn a_plugin_that_says_too_much_is_cut_short() {
-    let user = User::new();
+    let user = TestUser::new();
     let source = "#include \"minimal.h\"\n\
         static oarlock_error start(void *context, uint32_t device) {\n\
             (void)context; (void)device;\n\
@@ -188,17 +188,17 @@ fn a_plugin_that_says_too_much_is_cut_short() {
         static oarlock_error describe(oarlock_plugin *plugin) {\n\
             minimal_core.device_init = start; return minimal_describe(plugin, \"Loud\"); }\n\
         OARLOCK_PLUGIN(describe);\n";
-    user.plugin("libloud.so", source);
-    let outcome = user.run(&["--plugin", "libloud.so", "devices"]);
+    user.compile_plugin("libloud.so", source);
+    let outcome = user.run_command(&["--plugin", "libloud.so", "devices"]);
     assert_eq!(outcome.err.matches("again").count(), 100, "{}", outcome.err);
     assert!(outcome.err.ends_with(": … and 900 more\n"), "{}", outcome.err);
 }
 
 #[test]
 fn the_report_of_all_plugins_is_there_for_programs() {
-    let user = User::new();
-    user.file("libbad.so", b"no plugin");
-    let report = user.run(&["--plugin", "libbad.so", "plugins", "--json"]).json();
+    let user = TestUser::new();
+    user.write_file("libbad.so", b"no plugin");
+    let report = user.run_command(&["--plugin", "libbad.so", "plugins", "--json"]).parse_json();
     let plugins = report["plugins"].as_array().unwrap();
     let outcomes: Vec<&str> = plugins.iter().filter_map(|plugin| plugin["outcome"].as_str()).collect();
     assert_eq!(outcomes, ["loaded", "loaded", "refused"]);
@@ -207,8 +207,8 @@ fn the_report_of_all_plugins_is_there_for_programs() {
 
 #[test]
 fn the_trace_layer_writes_down_what_was_called() {
-    let user = User::new();
-    let outcome = user.run(&["--layer", "trace", "devices"]);
+    let user = TestUser::new();
+    let outcome = user.run_command(&["--layer", "trace", "devices"]);
     let file = user.home.path().join("oarlock-trace.json");
     let trace = std::fs::read_to_string(&file).unwrap();
     let calls: Value = serde_json::from_str(&trace).unwrap();
@@ -222,17 +222,17 @@ fn the_trace_layer_writes_down_what_was_called() {
 
 #[test]
 fn the_configuration_chooses_the_file_of_the_trace() {
-    let user = User::new();
+    let user = TestUser::new();
     let trace = user.home.path().join("calls.json");
     let text = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{}'", trace.display());
-    user.file("config.toml", text.as_bytes());
-    assert_eq!(user.run(&["--config", "config.toml", "devices"]).status, 0);
+    user.write_file("config.toml", text.as_bytes());
+    assert_eq!(user.run_command(&["--config", "config.toml", "devices"]).status, 0);
     assert!(trace.exists());
 }
 
 #[test]
 fn a_layer_that_cannot_write_is_told_and_the_command_goes_on() {
-    let user = User::new();
+    let user = TestUser::new();
     for (file, status, word, found) in [
         (
             "/nonexistent/calls.json",
@@ -242,8 +242,8 @@ fn a_layer_that_cannot_write_is_told_and_the_command_goes_on() {
         ),
         ("/dev/full", 0, "warning: `trace`: expected to write the trace to", "No space left on device"),
     ] {
-        user.file("config.toml", format!("[plugin.trace]\nfile = '{file}'").as_bytes());
-        let outcome = user.run(&["--config", "config.toml", "--layer", "trace", "devices"]);
+        user.write_file("config.toml", format!("[plugin.trace]\nfile = '{file}'").as_bytes());
+        let outcome = user.run_command(&["--config", "config.toml", "--layer", "trace", "devices"]);
         assert_eq!(outcome.status, status, "{}", outcome.err);
         assert!(outcome.out.starts_with("cpu:0"), "{}", outcome.out);
         assert!(outcome.err.starts_with(word) && outcome.err.contains(found), "{}", outcome.err);

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::user::User;
+use crate::user::TestUser;
 
 /// A file as NumPy writes it.
-fn npy(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
+fn npy_file(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
     let order = if is_fortran { "True" } else { "False" };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
     header += &" ".repeat((10 + header.len() + 1).next_multiple_of(64) - 11 - header.len());
@@ -14,21 +14,24 @@ fn npy(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
 }
 
-fn floats(numbers: &[f32]) -> Vec<u8> {
+fn float_bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 #[test]
 fn an_op_runs_on_files_and_writes_one() {
-    let user = User::new();
-    user.file("a.npy", &npy("<f4", false, "(2, 3)", &floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])));
-    user.file("b.npy", &npy("<f4", false, "(3,)", &floats(&[10.0, 20.0, 30.0])));
-    let outcome = user.run(&["op", "Add", "a.npy", "b.npy", "-d", "cpu", "-o", "c.npy"]);
+    let user = TestUser::new();
+    user.write_file(
+        "a.npy",
+        &npy_file("<f4", false, "(2, 3)", &float_bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+    );
+    user.write_file("b.npy", &npy_file("<f4", false, "(3,)", &float_bytes(&[10.0, 20.0, 30.0])));
+    let outcome = user.run_command(&["op", "Add", "a.npy", "b.npy", "-d", "cpu", "-o", "c.npy"]);
     assert_eq!(
-        outcome.all(),
+        outcome.to_snapshot(),
         "status: 0\n----- out -----\noutput 0 (C): f32 [2, 3]\nwritten to `c.npy`\n----- err -----\n"
     );
-    let expected = npy("<f4", false, "(2, 3)", &floats(&[11.0, 22.0, 33.0, 14.0, 25.0, 36.0]));
+    let expected = npy_file("<f4", false, "(2, 3)", &float_bytes(&[11.0, 22.0, 33.0, 14.0, 25.0, 36.0]));
     assert_eq!(fs::read(user.home.path().join("c.npy")).unwrap(), expected);
     let names = fs::read_dir(user.home.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.count(), 3, "a file was left behind");
@@ -36,9 +39,9 @@ fn an_op_runs_on_files_and_writes_one() {
 
 #[test]
 fn an_array_in_the_order_of_fortran_has_its_shape() {
-    let user = User::new();
-    user.file("a.npy", &npy("<f4", true, "(2, 3)", &floats(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])));
-    let outcome = user.run(&["op", "Add", "a.npy", "f32:0"]);
+    let user = TestUser::new();
+    user.write_file("a.npy", &npy_file("<f4", true, "(2, 3)", &float_bytes(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])));
+    let outcome = user.run_command(&["op", "Add", "a.npy", "f32:0"]);
     assert_eq!(
         outcome.out, "output 0 (C): f32 [2, 3]\n[[1.0, 2.0, 3.0],\n [4.0, 5.0, 6.0]]\n",
         "{}",
@@ -48,8 +51,9 @@ fn an_array_in_the_order_of_fortran_has_its_shape() {
 
 #[test]
 fn an_output_is_there_for_programs() {
-    let outcome = User::new().run(&["op", "Div", "f32:[1,0,-3]", "f32:[2,0,0]", "--explain", "--json"]);
-    let report = outcome.json();
+    let outcome =
+        TestUser::new().run_command(&["op", "Div", "f32:[1,0,-3]", "f32:[2,0,0]", "--explain", "--json"]);
+    let report = outcome.parse_json();
     assert_eq!(report["device"], "cpu:0");
     assert_eq!(report["outputs"][0]["elements"], serde_json::json!([0.5, "nan", "-inf"]));
     let considered = report["explanation"].as_array().unwrap();
@@ -63,9 +67,9 @@ fn an_output_is_there_for_programs() {
 
 #[test]
 fn attributes_are_what_the_schema_says() {
-    let user = User::new();
+    let user = TestUser::new();
     let shown = |arguments: &[&str]| {
-        let outcome = user.run(&[&["op"], arguments].concat());
+        let outcome = user.run_command(&[&["op"], arguments].concat());
         assert_eq!(outcome.status, 0, "{}", outcome.err);
         outcome.out.split_once('\n').unwrap().1.to_owned()
     };
@@ -81,32 +85,43 @@ fn attributes_are_what_the_schema_says() {
 
 #[test]
 fn an_optional_input_is_left_out() {
-    let outcome = User::new().run(&["op", "Clip", "f32:[-1,3,9]", "-", "f32:5"]);
+    let outcome = TestUser::new().run_command(&["op", "Clip", "f32:[-1,3,9]", "-", "f32:5"]);
     assert_eq!(outcome.out, "output 0 (output): f32 [3]\n[-1.0,  3.0,  5.0]\n", "{}", outcome.err);
 }
 
 #[test]
 fn of_several_outputs_some_are_printed_and_some_written() {
-    let user = User::new();
-    let outcome =
-        user.run(&["op", "TopK", "f32:[1,3,2]", "i64:[2]", "--outputs", "2", "-o", "-", "-o", "at.npy"]);
+    let user = TestUser::new();
+    let outcome = user.run_command(&[
+        "op",
+        "TopK",
+        "f32:[1,3,2]",
+        "i64:[2]",
+        "--outputs",
+        "2",
+        "-o",
+        "-",
+        "-o",
+        "at.npy",
+    ]);
     let expected =
         "output 0 (Values): f32 [2]\n[3.0, 2.0]\n\noutput 1 (Indices): i64 [2]\nwritten to `at.npy`\n";
     assert_eq!(outcome.out, expected, "{}", outcome.err);
     let elements = [1i64, 2].map(i64::to_le_bytes).concat();
-    assert_eq!(fs::read(user.home.path().join("at.npy")).unwrap(), npy("<i8", false, "(2,)", &elements));
+    assert_eq!(fs::read(user.home.path().join("at.npy")).unwrap(), npy_file("<i8", false, "(2,)", &elements));
 }
 
 #[test]
 fn an_older_version_of_an_op_can_be_called() {
-    let outcome = User::new().run(&["op", "Squeeze", "i64:[[1]]", "--opset", "11", "--attr", "axes=0"]);
+    let outcome =
+        TestUser::new().run_command(&["op", "Squeeze", "i64:[[1]]", "--opset", "11", "--attr", "axes=0"]);
     assert_eq!(outcome.out, "output 0 (squeezed): i64 [1]\n[1]\n", "{}", outcome.err);
 }
 
 #[test]
 fn a_call_is_explained_without_running_it() {
-    let user = User::new();
-    let outcome = user.run(&["op", "Relu", "f32:1", "--explain", "--dry-run"]);
+    let user = TestUser::new();
+    let outcome = user.run_command(&["op", "Relu", "f32:1", "--explain", "--dry-run"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     assert!(
         outcome.out.starts_with("`Relu` (version 14) on `cpu:0` is run by `oarlock-cpu`\n"),
@@ -118,9 +133,10 @@ fn a_call_is_explained_without_running_it() {
 
 #[test]
 fn a_device_without_a_kernel_says_so_unless_the_cpu_may_do_it() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let run = |arguments: &[&str]| user.run(&[&["--plugin", "libcustom_cpu.so", "op"], arguments].concat());
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let run =
+        |arguments: &[&str]| user.run_command(&[&["--plugin", "libcustom_cpu.so", "op"], arguments].concat());
     let own = run(&["Add", "f32:[1,2]", "f32:1", "-d", "CustomCPU"]);
     assert_eq!(own.out, "output 0 (C): f32 [2]\n[2.0, 3.0]\n", "{}", own.err);
     let call = ["Mul", "f32:[1,2]", "f32:2", "-d", "CustomCPU"];
@@ -136,12 +152,12 @@ fn a_device_without_a_kernel_says_so_unless_the_cpu_may_do_it() {
 
 #[test]
 fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
-    let user = User::new();
-    user.file("text.npy", b"no array");
-    user.file("object.npy", &npy("|O", false, "(1,)", &[0; 8]));
-    user.file("cut.npy", &npy("<f8", false, "(2,)", &[0; 15]));
-    user.file("huge.npy", &npy("<f8", false, "(4611686018427387904, 4)", &[0; 8]));
-    user.file("truth.npy", &npy("|b1", false, "(3,)", &[1, 0, 7]));
+    let user = TestUser::new();
+    user.write_file("text.npy", b"no array");
+    user.write_file("object.npy", &npy_file("|O", false, "(1,)", &[0; 8]));
+    user.write_file("cut.npy", &npy_file("<f8", false, "(2,)", &[0; 15]));
+    user.write_file("huge.npy", &npy_file("<f8", false, "(4611686018427387904, 4)", &[0; 8]));
+    user.write_file("truth.npy", &npy_file("|b1", false, "(3,)", &[1, 0, 7]));
     let cases: [&[&str]; 26] = [
         &["Ad", "f32:1", "f32:1"],
         &["Add", "f32:1"],
@@ -172,7 +188,7 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
     ];
     let mut errors = String::new();
     for call in cases {
-        let outcome = user.run(&[&["op"], call].concat());
+        let outcome = user.run_command(&[&["op"], call].concat());
         assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{call:?}");
         errors += &format!("$ oarlock op {}\n{}\n", call.join(" "), outcome.err);
     }
@@ -182,7 +198,7 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
 
 #[test]
 fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
-    let outcome = User::new().run(&["op", "ConstantOfShape", "i64:[1000000000000000]"]);
+    let outcome = TestUser::new().run_command(&["op", "ConstantOfShape", "i64:[1000000000000000]"]);
     assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
     let lines: Vec<&str> = outcome.err.lines().collect();
     assert!(lines[0].starts_with("error: `ConstantOfShape` on `cpu:0`: expected "), "{lines:?}");
@@ -190,7 +206,7 @@ fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
 }
 
 /// A plugin whose kernel for `Identity` does this.
-fn kernel_that(action: &str) -> String {
+fn plugin_with_kernel(action: &str) -> String {
     format!(
         "#include \"minimal_kernel.h\"\n\
          static oarlock_error act(void *context, void *state, const oarlock_call *call) {{\n\
@@ -211,9 +227,10 @@ fn a_kernel_that_ends_the_process_is_named_however_it_does_it() {
         ("_Exit(3)", "exit status: 3"),
     ];
     for (action, status) in ways {
-        let user = User::new();
-        user.plugin("libfatal.so", &kernel_that(action));
-        let outcome = user.run(&["--plugin", "libfatal.so", "op", "Identity", "f32:1", "-d", "Fatal"]);
+        let user = TestUser::new();
+        user.compile_plugin("libfatal.so", &plugin_with_kernel(action));
+        let outcome =
+            user.run_command(&["--plugin", "libfatal.so", "op", "Identity", "f32:1", "-d", "Fatal"]);
         assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{action}: {}", outcome.err);
         let ended = "error: the process was ended while the kernel for `Identity` of `Fatal` (`[HOME]/libfatal.so`) ran on \
                      `Fatal:0`: ";
@@ -223,10 +240,11 @@ fn a_kernel_that_ends_the_process_is_named_however_it_does_it() {
 
 #[test]
 fn the_standard_input_stays_that_of_the_user_where_there_are_plugins() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let file = user.file("a.npy", &npy("<f4", false, "(2,)", &floats(&[1.0, 2.0])));
-    let mut command = user.command(&["--plugin", "libcustom_cpu.so", "op", "Add", "/dev/stdin", "f32:1"]);
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let file = user.write_file("a.npy", &npy_file("<f4", false, "(2,)", &float_bytes(&[1.0, 2.0])));
+    let mut command =
+        user.oarlock_command(&["--plugin", "libcustom_cpu.so", "op", "Add", "/dev/stdin", "f32:1"]);
     let output = command.stdin(fs::File::open(file).unwrap()).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "output 0 (C): f32 [2]\n[2.0, 3.0]\n");
 }
@@ -241,17 +259,17 @@ fn arguments_that_say_nothing_are_not_understood() {
         &["Relu", "--outputs", "0"],
     ];
     for arguments in wrong {
-        assert_eq!(User::new().run(&[&["op"], arguments].concat()).status, 2, "{arguments:?}");
+        assert_eq!(TestUser::new().run_command(&[&["op"], arguments].concat()).status, 2, "{arguments:?}");
     }
 }
 
 #[test]
 fn one_file_is_not_for_two_outputs_however_it_is_named() {
-    let user = User::new();
+    let user = TestUser::new();
     std::os::unix::fs::symlink("same.npy", user.home.path().join("link.npy")).unwrap();
     let run = |files: [&str; 2]| {
         let call = ["op", "TopK", "f32:[1,3]", "i64:[1]", "-o", files[0], "-o", files[1]];
-        user.run(&call)
+        user.run_command(&call)
     };
     for second in ["same.npy", "./same.npy"] {
         let outcome = run(["same.npy", second]);
@@ -260,7 +278,7 @@ fn one_file_is_not_for_two_outputs_however_it_is_named() {
         assert!(outcome.err.starts_with(&expected), "{}", outcome.err);
         assert!(!user.home.path().join("same.npy").exists());
     }
-    user.file("same.npy", b"before");
+    user.write_file("same.npy", b"before");
     assert_eq!(run(["same.npy", "link.npy"]).status, 1);
     assert_eq!(fs::read(user.home.path().join("same.npy")).unwrap(), b"before");
     assert_eq!(run(["/dev/null", "/dev/null"]).status, 0);
@@ -268,10 +286,10 @@ fn one_file_is_not_for_two_outputs_however_it_is_named() {
 
 #[test]
 fn a_file_that_is_read_only_is_not_replaced() {
-    let user = User::new();
-    let file = user.file("kept.npy", b"before");
+    let user = TestUser::new();
+    let file = user.write_file("kept.npy", b"before");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).unwrap();
-    let outcome = user.run(&["op", "Relu", "f32:1", "-o", "kept.npy"]);
+    let outcome = user.run_command(&["op", "Relu", "f32:1", "-o", "kept.npy"]);
     assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
     let expected = "error: `kept.npy`: expected a file that may be written, found one that is read-only";
     assert!(outcome.err.starts_with(expected), "{}", outcome.err);
@@ -280,21 +298,21 @@ fn a_file_that_is_read_only_is_not_replaced() {
 
 #[test]
 fn a_file_that_cannot_be_written_leaves_what_was_there() {
-    let user = User::new();
-    user.file("out.npy", b"before");
-    let outcome = user.run(&["op", "Cast", "f32:1", "--attr", "to=bf16", "-o", "out.npy"]);
+    let user = TestUser::new();
+    user.write_file("out.npy", b"before");
+    let outcome = user.run_command(&["op", "Cast", "f32:1", "--attr", "to=bf16", "-o", "out.npy"]);
     assert_eq!(outcome.status, 1);
     assert_eq!(fs::read(user.home.path().join("out.npy")).unwrap(), b"before");
-    let outcome = user.run(&["op", "Relu", "f32:1", "-o", "nowhere/out.npy"]);
+    let outcome = user.run_command(&["op", "Relu", "f32:1", "-o", "nowhere/out.npy"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.starts_with("error: `nowhere/out.npy`: expected to write"), "{}", outcome.err);
 }
 
 #[test]
 fn new_text_is_made_as_in_a_model() {
-    let user = User::new();
+    let user = TestUser::new();
     let run = |arguments: &[&str]| {
-        let outcome = user.run(&[&["op"], arguments].concat());
+        let outcome = user.run_command(&[&["op"], arguments].concat());
         format!("{}{}", outcome.out, outcome.err)
     };
     assert_eq!(
@@ -303,7 +321,8 @@ fn new_text_is_made_as_in_a_model() {
     );
     let joined = run(&["StringConcat", "string:[\"a\",\"b\"]", "string:\"c\""]);
     assert_eq!(joined, "output 0 (Z): string [2]\n[\"ac\", \"bc\"]\n");
-    let explained = user.run(&["op", "Cast", "i8:7", "--attr", "to=string", "--explain", "--dry-run"]);
+    let explained =
+        user.run_command(&["op", "Cast", "i8:7", "--attr", "to=string", "--explain", "--dry-run"]);
     assert!(explained.out.contains("new text is made on the CPU without one\n"), "{}", explained.out);
     assert_eq!(explained.status, 0);
     let refused = run(&["Cast", "c64:1+2j", "--attr", "to=string"]);

@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::user::User;
+use crate::user::TestUser;
 
 #[test]
 fn a_good_plugin_passes_every_step() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let outcome = user.run(&["plugin", "check", "libcustom_cpu.so"]);
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let outcome = user.run_command(&["plugin", "check", "libcustom_cpu.so"]);
     assert_eq!(outcome.status, 0, "{}", outcome.out);
     let steps = outcome.out.lines().take_while(|line| !line.is_empty());
     assert!(
@@ -22,7 +22,7 @@ fn a_good_plugin_passes_every_step() {
 }
 
 /// A plugin whose copies within the device do this instead.
-fn copies_that(action: &str) -> String {
+fn plugin_with_copy(action: &str) -> String {
     format!(
         "#include \"minimal.h\"\n\
          static oarlock_error copy(void *context, uint32_t device, oarlock_memory target, uint64_t to, oarlock_memory source,\n\
@@ -37,32 +37,32 @@ fn copies_that(action: &str) -> String {
 
 #[test]
 fn the_conformance_suite_finds_a_device_that_copies_nothing_and_one_that_ends_the_process() {
-    let user = User::new();
-    user.plugin("libidle.so", &copies_that(""));
-    let idle = user.run(&["plugin", "check", "libidle.so", "--html", "report.html"]);
+    let user = TestUser::new();
+    user.compile_plugin("libidle.so", &plugin_with_copy(""));
+    let idle = user.run_command(&["plugin", "check", "libidle.so", "--html", "report.html"]);
     assert_eq!(idle.status, 1, "{}", idle.out);
     assert!(idle.out.contains("\n      M-5 "), "{}", idle.out);
     assert!(idle.out.ends_with("\nThe plugin can be used here, and does not conform to the contract\n"));
     let page = fs::read_to_string(user.home.path().join("report.html")).unwrap();
     assert!(page.starts_with("<!") && page.contains("M-5"), "{page}");
 
-    user.plugin("libdead.so", &copies_that("abort();"));
-    let dead = user.run(&["plugin", "check", "libdead.so"]);
+    user.compile_plugin("libdead.so", &plugin_with_copy("abort();"));
+    let dead = user.run_command(&["plugin", "check", "libdead.so"]);
     assert_eq!(dead.status, 1);
     assert!(dead.out.contains("SIGABRT") && dead.out.contains("R-3"), "{}", dead.out);
-    let quick = user.run(&["plugin", "check", "--quick", "libdead.so", "--json"]).json();
+    let quick = user.run_command(&["plugin", "check", "--quick", "libdead.so", "--json"]).parse_json();
     assert!(quick["usable"] == true && quick["conformance"].is_null(), "{quick}");
 
-    user.plugin("libloud.so", &copies_that("puts(\"here I am\");"));
-    let loud = user.run(&["plugin", "check", "libloud.so"]);
+    user.compile_plugin("libloud.so", &plugin_with_copy("puts(\"here I am\");"));
+    let loud = user.run_command(&["plugin", "check", "libloud.so"]);
     assert!(loud.out.contains("note: it prints while the suite runs"), "{}", loud.out);
 }
 
 #[test]
 fn drafts_of_profiles_are_shown_apart_from_profiles_and_with_why_they_are_not_used() {
-    let user = User::new();
-    user.plugin("libdraft.so", include_str!("../../../../tests/plugins/draft.c"));
-    let check = user.run(&["plugin", "check", "--quick", "libdraft.so"]);
+    let user = TestUser::new();
+    user.compile_plugin("libdraft.so", include_str!("../../../../tests/plugins/draft.c"));
+    let check = user.run_command(&["plugin", "check", "--quick", "libdraft.so"]);
     assert_eq!(check.status, 0, "{}", check.out);
     assert!(
         check.out.contains("\npass  tables         core; drafts: profile 1 (not used); 0 kernels\n"),
@@ -71,28 +71,31 @@ fn drafts_of_profiles_are_shown_apart_from_profiles_and_with_why_they_are_not_us
     );
     let note = "note: draft 1 of the profile `profile` is not used: nothing in this host calls it yet";
     assert!(check.out.contains(note), "{}", check.out);
-    user.run(&["plugin", "manifest", "--write", "libdraft.so"]);
+    user.run_command(&["plugin", "manifest", "--write", "libdraft.so"]);
     let manifest = fs::read_to_string(user.home.path().join("libdraft.oarlock.toml")).unwrap();
     assert!(manifest.contains("profiles = [\"core\"]") && !manifest.contains("draft\""), "{manifest}");
-    let check = user.run(&["plugin", "check", "--quick", "libdraft.so"]);
+    let check = user.run_command(&["plugin", "check", "--quick", "libdraft.so"]);
     assert_eq!(check.status, 0, "a manifest does not name drafts: {}", check.out);
 }
 
 #[test]
 fn the_first_step_that_fails_says_why_and_ends_the_check() {
-    let user = User::new();
-    let library = user.template("libcustom_cpu.so");
+    let user = TestUser::new();
+    let library = user.compile_template("libcustom_cpu.so");
     let bytes = fs::read(&library).unwrap();
-    user.file("libcut.so", &bytes[..5000]);
-    insta::assert_snapshot!("check_of_a_cut_file", user.run(&["plugin", "check", "libcut.so"]).all());
+    user.write_file("libcut.so", &bytes[..5000]);
+    insta::assert_snapshot!(
+        "check_of_a_cut_file",
+        user.run_command(&["plugin", "check", "libcut.so"]).to_snapshot()
+    );
 }
 
 #[test]
 fn a_file_that_others_can_write_to_is_refused_first() {
-    let user = User::new();
-    let library = user.template("libcustom_cpu.so");
+    let user = TestUser::new();
+    let library = user.compile_template("libcustom_cpu.so");
     fs::set_permissions(&library, fs::Permissions::from_mode(0o777)).unwrap();
-    let report = user.run(&["plugin", "check", "libcustom_cpu.so", "--json"]).json();
+    let report = user.run_command(&["plugin", "check", "libcustom_cpu.so", "--json"]).parse_json();
     assert_eq!(report["usable"], false);
     assert_eq!(report["steps"][0]["state"], "fail");
     assert_eq!(report["refusal"]["reason"], "writable-by-others");
@@ -100,38 +103,41 @@ fn a_file_that_others_can_write_to_is_refused_first() {
 
 #[test]
 fn a_manifest_is_made_that_the_host_accepts() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
-    let printed = user.run(&["plugin", "manifest", "libcustom_cpu.so"]);
-    let written = user.run(&["plugin", "manifest", "libcustom_cpu.so", "--write"]);
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let printed = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]);
+    let written = user.run_command(&["plugin", "manifest", "libcustom_cpu.so", "--write"]);
     assert_eq!((printed.status, written.status), (0, 0));
     let manifest = user.home.path().join("libcustom_cpu.oarlock.toml");
     assert_eq!(fs::read_to_string(&manifest).unwrap(), printed.out);
     assert_eq!(fs::metadata(&manifest).unwrap().permissions().mode() & 0o022, 0);
-    let check = user.run(&["plugin", "check", "libcustom_cpu.so"]);
+    let check = user.run_command(&["plugin", "check", "libcustom_cpu.so"]);
     assert!(check.out.contains("pass  promises       the hash is that of the manifest"), "{}", check.out);
     assert_eq!(check.status, 0);
 }
 
 #[test]
 fn a_new_manifest_keeps_what_only_its_author_knows() {
-    let user = User::new();
-    user.template("libcustom_cpu.so");
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
     let isa = "isa = \"sse3\"\n";
-    let first = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+    let first = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]).out;
     if cfg!(target_arch = "x86_64") {
-        user.file(
+        user.write_file(
             "libcustom_cpu.oarlock.toml",
             format!("{isa}{}", first.replace("0.1.0", "0.0.9")).as_bytes(),
         );
-        let second = user.run(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+        let second = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]).out;
         assert!(second.contains(isa) && second.contains("version = \"0.1.0\""), "{second}");
     }
 }
 
 #[test]
 fn no_manifest_is_made_of_what_is_no_plugin() {
-    let user = User::new();
-    user.file("libbad.so", b"no plugin");
-    insta::assert_snapshot!("manifest_of_no_plugin", user.run(&["plugin", "manifest", "libbad.so"]).all());
+    let user = TestUser::new();
+    user.write_file("libbad.so", b"no plugin");
+    insta::assert_snapshot!(
+        "manifest_of_no_plugin",
+        user.run_command(&["plugin", "manifest", "libbad.so"]).to_snapshot()
+    );
 }

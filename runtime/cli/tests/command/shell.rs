@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::user::User;
+use crate::user::TestUser;
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMAND_PATHS: [&[&str]; 18] = [
     &[],
     &["devices"],
     &["plugins"],
@@ -32,7 +32,7 @@ fn completions_know_the_commands() {
     for (shell, sign) in
         [("bash", "complete -F"), ("zsh", "#compdef oarlock"), ("fish", "complete -c oarlock")]
     {
-        let outcome = User::new().run(&["completions", shell]);
+        let outcome = TestUser::new().run_command(&["completions", shell]);
         assert_eq!(outcome.status, 0);
         assert!(outcome.out.contains(sign), "{shell}");
         assert!(outcome.out.contains("doctor") && !outcome.out.contains("__probe"), "{shell}");
@@ -41,16 +41,17 @@ fn completions_know_the_commands() {
 
 #[test]
 fn bash_accepts_its_completions() {
-    let user = User::new();
-    let script = user.file("completions.bash", user.run(&["completions", "bash"]).out.as_bytes());
+    let user = TestUser::new();
+    let script =
+        user.write_file("completions.bash", user.run_command(&["completions", "bash"]).out.as_bytes());
     assert!(Command::new("bash").arg("-n").arg(script).status().unwrap().success());
 }
 
 #[test]
 fn there_is_a_manual_page_for_every_command() {
-    let user = User::new();
-    assert_eq!(user.run(&["man", "pages"]).status, 0);
-    for command in COMMANDS {
+    let user = TestUser::new();
+    assert_eq!(user.run_command(&["man", "pages"]).status, 0);
+    for command in COMMAND_PATHS {
         let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
         let page = user.home.path().join("pages").join(format!("{}.1", name.join("-")));
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
@@ -63,7 +64,7 @@ fn there_is_a_manual_page_for_every_command() {
 }
 
 /// The page of the book as it has to be.
-fn reference() -> String {
+fn render_reference() -> String {
     let mut page = String::from(
         "# The command `oarlock`\n\n\
          <!-- Made of `--help`; write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
@@ -76,9 +77,9 @@ fn reference() -> String {
          | 1 | something is wrong; the output says what |\n\
          | 2 | the command was called in a way it does not understand |\n",
     );
-    for command in COMMANDS {
+    for command in COMMAND_PATHS {
         let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
-        let help = User::new().run(&[command, &["--help"]].concat());
+        let help = TestUser::new().run_command(&[command, &["--help"]].concat());
         assert_eq!(help.status, 0);
         page += &format!("\n## `{}`\n\n```text\n{}\n```\n", name.join(" "), help.out.trim_end());
     }
@@ -88,7 +89,7 @@ fn reference() -> String {
 #[test]
 fn the_reference_in_the_book_is_the_help_of_every_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/command.md");
-    let expected = reference();
+    let expected = render_reference();
     if std::env::var_os("WRITE_REFERENCE").is_some() {
         fs::write(&path, &expected).unwrap();
     }

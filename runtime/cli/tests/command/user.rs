@@ -8,24 +8,24 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A user with an empty home.
-pub(crate) struct User {
+pub(crate) struct TestUser {
     pub(crate) home: TempDir,
 }
 
 /// How the command ended and what it wrote.
-pub(crate) struct Outcome {
+pub(crate) struct TestOutcome {
     pub(crate) status: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl User {
+impl TestUser {
     pub(crate) fn new() -> Self {
         Self { home: tempfile::tempdir().expect("a temporary directory") }
     }
 
     /// The command with these arguments.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn oarlock_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
         command.args(arguments).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
         command.current_dir(self.home.path()).stdin(Stdio::null());
@@ -33,18 +33,18 @@ impl User {
     }
 
     /// Runs the command.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Outcome {
-        let output = self.command(arguments).output().expect("the command starts");
+    pub(crate) fn run_command(&self, arguments: &[&str]) -> TestOutcome {
+        let output = self.oarlock_command(arguments).output().expect("the command starts");
         let text = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).expect("the command writes UTF-8");
             text.replace(&self.home.path().display().to_string(), "[HOME]")
         };
         let status = output.status.code().expect("the command ends of itself");
-        Outcome { status, out: text(output.stdout), err: text(output.stderr) }
+        TestOutcome { status, out: text(output.stdout), err: text(output.stderr) }
     }
 
     /// A file in the home, which others cannot write to.
-    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.home.path().join(name);
         fs::write(&path, bytes).expect("a file in a temporary directory");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("the file is ours");
@@ -52,7 +52,7 @@ impl User {
     }
 
     /// The C template, compiled the way its users are told to.
-    pub(crate) fn template(&self, name: &str) -> PathBuf {
+    pub(crate) fn compile_template(&self, name: &str) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let library = self.home.path().join(name);
         let script =
@@ -69,7 +69,7 @@ impl User {
     }
 
     /// A plugin of this C source, which may build on those under `tests/plugins`.
-    pub(crate) fn plugin(&self, name: &str, source: &str) -> PathBuf {
+    pub(crate) fn compile_plugin(&self, name: &str, source: &str) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (library, text) = (self.home.path().join(name), self.home.path().join("plugin.c"));
         fs::write(&text, source).expect("a file in a temporary directory");
@@ -82,14 +82,14 @@ impl User {
     }
 }
 
-impl Outcome {
+impl TestOutcome {
     /// What was written, as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn parse_json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).expect("the output is JSON")
     }
 
     /// Everything at once, for a snapshot.
-    pub(crate) fn all(&self) -> String {
+    pub(crate) fn to_snapshot(&self) -> String {
         format!("status: {}\n----- out -----\n{}----- err -----\n{}", self.status, self.out, self.err)
     }
 }

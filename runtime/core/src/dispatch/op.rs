@@ -10,59 +10,59 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
+use super::descriptors::AbiAttributes;
 use super::fallback::{self, CpuFallback};
-use super::launch::Launch;
-use super::raw::RawAttributes;
-use super::resolve::{Attempt, Given, Request, Resolution};
-use super::signature::Values;
-use super::site::{Site, Way};
-use crate::registry::{Explanation, domain_name};
+use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome, ResolveRequest};
+use super::resolved_call::{CallExecutor, ResolvedCall};
+use super::reusable_call::ReusableCall;
+use super::signature::InputValues;
+use crate::registry::{DispatchExplanation, domain_name};
 use crate::runtime::Runtime;
-use crate::schema::{self, Schema};
-use crate::stream::{Label, Stream};
+use crate::schema::{self, OpSchema};
+use crate::stream::{InternedLabel, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
 /// What is read where no input's values are wanted.
-const NO_VALUES: &Values = &Values::new();
+const NO_VALUES: &InputValues = &InputValues::new();
 /// How many signatures are found without a lock.
-const SITES: usize = 8;
+const LOCK_FREE_CALLS: usize = 8;
 /// How many further ones are kept.
-const MORE_SITES: usize = 56;
+const LOCKED_CALLS: usize = 56;
 
 /// The outputs of a call; one that was not asked for is `None`.
-pub type Outputs = SmallVec<[Option<Tensor>; 1]>;
+pub type OpOutputs = SmallVec<[Option<Tensor>; 1]>;
 
 /// A place from which an operator is called, with its attributes.
 ///
 /// It remembers how it was called before, so a program keeps one for each place that calls often.
 pub struct Op {
-    pub(crate) node: Node,
+    pub(crate) node: OpDefinition,
     /// The inputs whose values must be known on the host, as bits.
     values: AtomicU64,
-    sites: [OnceLock<Arc<Site>>; SITES],
-    more: Mutex<Vec<Arc<Site>>>,
+    sites: [OnceLock<Arc<ResolvedCall>>; LOCK_FREE_CALLS],
+    more: Mutex<Vec<Arc<ResolvedCall>>>,
 }
 
 /// What an op is.
-pub(crate) struct Node {
+pub(crate) struct OpDefinition {
     pub(crate) domain: String,
     pub(crate) name: &'static str,
     /// The version, as its since-version; the opset itself for an op without a schema.
     pub(crate) version: u32,
     /// None for ops that only a plugin knows.
-    pub(crate) schema: Option<&'static Schema>,
+    pub(crate) schema: Option<&'static OpSchema>,
     pub(crate) attributes: Attributes,
     /// How its outputs are inferred, where there is a rule for this version.
-    pub(crate) rule: Option<&'static infer::Rule>,
+    pub(crate) rule: Option<&'static infer::InferenceRule>,
     /// The attributes as they hold, once they were asked for.
-    pub(crate) bound: OnceLock<Result<Arc<RawAttributes>>>,
+    pub(crate) bound: OnceLock<Result<Arc<AbiAttributes>>>,
     /// Whether the CPU makes calls that no kernel of their device takes; without it the flag `kernel_fallback` says so.
     pub(crate) cpu_fallback: Option<CpuFallback>,
 }
 
 /// One call.
 #[derive(Clone, Copy, Debug)]
-pub struct Invocation<'a> {
+pub struct OpInvocation<'a> {
     /// The inputs; one that is left out is `None`.
     pub inputs: &'a [Option<&'a Tensor>],
     /// How many outputs are wanted.
@@ -83,11 +83,13 @@ impl Op {
         attributes: Attributes,
     ) -> Result<Self> {
         let domain = domain_name(domain);
-        let (schema, name, version) = match schema::find(domain, name, opset) {
+        let (schema, name, version) = match schema::find_schema(domain, name, opset) {
             Ok(schema) => (Some(schema), schema.name, schema.since_version),
             // An op of a plugin's own, which says its shapes itself.
-            Err(error) => match runtime.registry().rows_of(domain, name).next() {
-                Some(_) if schema::newest_opset(domain).is_err() => (None, Label::named(name).text(), opset),
+            Err(error) => match runtime.registry().entries_for_op(domain, name).next() {
+                Some(_) if schema::latest_opset(domain).is_err() => {
+                    (None, InternedLabel::intern_label(name).as_str(), opset)
+                }
                 _ => return Err(error),
             },
         };
@@ -95,7 +97,7 @@ impl Op {
         let known = rule.map_or(&[][..], |rule| rule.values);
         let values = known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
         Ok(Self {
-            node: Node {
+            node: OpDefinition {
                 domain: domain.to_owned(),
                 name,
                 version,
@@ -106,14 +108,14 @@ impl Op {
                 cpu_fallback: None,
             },
             values: AtomicU64::new(values),
-            sites: [const { OnceLock::new() }; SITES],
+            sites: [const { OnceLock::new() }; LOCK_FREE_CALLS],
             more: Mutex::default(),
         })
     }
 
     /// An op of ONNX in its newest version, without attributes.
     pub fn latest(runtime: &Runtime, name: &str) -> Result<Self> {
-        Self::new(runtime, "", name, schema::newest_opset("")?, Attributes::new())
+        Self::new(runtime, "", name, schema::latest_opset("")?, Attributes::new())
     }
 
     /// The op with a say of its own in whether the CPU makes calls that no kernel of their device takes, whatever the flag
@@ -151,118 +153,138 @@ impl Op {
         // of such options, for as long as it is borrowed here.
         let inputs =
             unsafe { std::slice::from_raw_parts(inputs.as_ptr().cast::<Option<&Tensor>>(), inputs.len()) };
-        let mut outputs = Outputs::new();
-        self.call(runtime, &Invocation { inputs, outputs: 1, device: None, stream: None }, &mut outputs)?;
-        let missing = || Error::fatal("expected an output, found none").of_op(self.node.name);
+        let mut outputs = OpOutputs::new();
+        self.dispatch_call(
+            runtime,
+            &OpInvocation { inputs, outputs: 1, device: None, stream: None },
+            &mut outputs,
+        )?;
+        let missing = || Error::fatal("expected an output, found none").with_op(self.node.name);
         outputs.pop().flatten().ok_or_else(missing)
     }
 
     /// Calls the op.
-    pub fn invoke(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Outputs> {
-        let mut outputs = Outputs::new();
-        self.call(runtime, call, &mut outputs)?;
+    pub fn invoke(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<OpOutputs> {
+        let mut outputs = OpOutputs::new();
+        self.dispatch_call(runtime, call, &mut outputs)?;
         Ok(outputs)
     }
 
     /// Calls the op, and puts its outputs into an empty list.
     #[inline]
-    fn call(&self, runtime: &Runtime, call: &Invocation<'_>, outputs: &mut Outputs) -> Result<()> {
+    fn dispatch_call(
+        &self,
+        runtime: &Runtime,
+        call: &OpInvocation<'_>,
+        outputs: &mut OpOutputs,
+    ) -> Result<()> {
         let bits = self.values.load(Ordering::Relaxed);
         let read;
         let values = match bits {
             0 => NO_VALUES,
             bits => {
-                read = self.read_values(call, bits)?;
+                read = self.read_input_values(call, bits)?;
                 &read
             }
         };
         // Where the first input decides the device, whatever matches a site lies on its device, which need not be asked for.
         let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
-        let device = if is_decided { call.device } else { Some(self.device(runtime, call)?) };
+        let device = if is_decided { call.device } else { Some(self.call_device(runtime, call)?) };
         let later;
-        let site = match self.first(device, call, values) {
+        let site = match self.find_cached(device, call, values) {
             Some(site) => site,
             None => {
-                later = self.find(runtime, call, values)?;
+                later = self.find_or_resolve(runtime, call, values)?;
                 &later
             }
         };
         let device = &site.signature.device;
-        let stream = self.stream(device, call)?;
+        let stream = self.call_stream(device, call)?;
         match &site.way {
-            Way::Kernel(kernel) => kernel.run(runtime, stream, call.inputs, outputs),
-            Way::Fallback => fallback::run(self, runtime, device, call, outputs),
+            CallExecutor::Kernel(kernel) => kernel.run_call(runtime, stream, call.inputs, outputs),
+            CallExecutor::Fallback => fallback::run_on_cpu(self, runtime, device, call, outputs),
         }
     }
 
     /// Says which kernel runs a call, and why others do not.
-    pub fn explain(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Explanation> {
-        let device = self.device(runtime, call)?;
-        let stream = device.stream()?;
+    pub fn explain_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<DispatchExplanation> {
+        let device = self.call_device(runtime, call)?;
+        let stream = device.default_stream()?;
         let mut values = self.values.load(Ordering::Relaxed);
         loop {
-            let read = self.read_values(call, values)?;
-            let inputs = given(call);
-            let request = self.request(runtime, device, stream, &inputs, call.outputs, &read);
-            match Attempt::new(request)?.consider()? {
-                Resolution::Done(explanation) => return Ok(explanation),
-                Resolution::NeedsValues(more) => values |= more,
+            let read = self.read_input_values(call, values)?;
+            let inputs = input_descriptors(call);
+            let request = self.resolve_request(runtime, device, stream, &inputs, call.outputs, &read);
+            match CallResolver::new(request)?.explain_candidates()? {
+                ResolveOutcome::Done(explanation) => return Ok(explanation),
+                ResolveOutcome::NeedsValues(more) => values |= more,
             }
         }
     }
 
     /// Packs a call for running it again and again on the same inputs, which is as fast as a call can be.
-    pub fn pack(&self, runtime: &Runtime, call: &Invocation<'_>) -> Result<Launch> {
-        let device = self.device(runtime, call)?;
-        let stream = self.stream(device, call)?;
-        let values = self.read_values(call, self.values.load(Ordering::Relaxed))?;
-        let site = match self.first(Some(device), call, &values) {
+    pub fn bind_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<ReusableCall> {
+        let device = self.call_device(runtime, call)?;
+        let stream = self.call_stream(device, call)?;
+        let values = self.read_input_values(call, self.values.load(Ordering::Relaxed))?;
+        let site = match self.find_cached(Some(device), call, &values) {
             Some(site) => site.clone(),
-            None => self.find(runtime, call, &values)?,
+            None => self.find_or_resolve(runtime, call, &values)?,
         };
-        Launch::new(&site, runtime, stream, call.inputs)
+        ReusableCall::new(&site, runtime, stream, call.inputs)
     }
 
     /// The site of a call, if it is one of the first.
     #[inline]
-    fn first(&self, device: Option<&Device>, call: &Invocation<'_>, values: &Values) -> Option<&Arc<Site>> {
+    fn find_cached(
+        &self,
+        device: Option<&Device>,
+        call: &OpInvocation<'_>,
+        values: &InputValues,
+    ) -> Option<&Arc<ResolvedCall>> {
         let known = self.sites.iter().map_while(OnceLock::get);
-        known.into_iter().find(|site| site.signature.matches(device, call.inputs, values, call.outputs))
+        known.into_iter().find(|site| site.signature.matches_call(device, call.inputs, values, call.outputs))
     }
 
     /// The site of a call that is not one of the first: one of the later ones, or a new one.
     #[cold]
-    fn find(&self, runtime: &Runtime, call: &Invocation<'_>, values: &Values) -> Result<Arc<Site>> {
-        let device = self.device(runtime, call)?;
+    fn find_or_resolve(
+        &self,
+        runtime: &Runtime,
+        call: &OpInvocation<'_>,
+        values: &InputValues,
+    ) -> Result<Arc<ResolvedCall>> {
+        let device = self.call_device(runtime, call)?;
         let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-        let matches =
-            |site: &&Arc<Site>| site.signature.matches(Some(device), call.inputs, values, call.outputs);
+        let matches = |site: &&Arc<ResolvedCall>| {
+            site.signature.matches_call(Some(device), call.inputs, values, call.outputs)
+        };
         if let Some(site) = more.iter().find(matches) {
             return Ok(site.clone());
         }
         drop(more);
-        let stream = self.stream(device, call)?;
-        self.resolve(runtime, device, stream, call, values.clone())
+        let stream = self.call_stream(device, call)?;
+        self.resolve_call(runtime, device, stream, call, values.clone())
     }
 
     #[cold]
-    fn resolve(
+    fn resolve_call(
         &self,
         runtime: &Runtime,
         device: &Device,
         stream: &Stream,
-        call: &Invocation<'_>,
-        mut values: Values,
-    ) -> Result<Arc<Site>> {
+        call: &OpInvocation<'_>,
+        mut values: InputValues,
+    ) -> Result<Arc<ResolvedCall>> {
         let site = loop {
-            let inputs = given(call);
-            let request = self.request(runtime, device, stream, &inputs, call.outputs, &values);
-            let resolved = super::resolve::site(request, call);
-            match resolved.map_err(|error| error.of_op(self.node.name).on_device(device))? {
-                Resolution::Done(site) => break Arc::new(site),
-                Resolution::NeedsValues(more) => {
+            let inputs = input_descriptors(call);
+            let request = self.resolve_request(runtime, device, stream, &inputs, call.outputs, &values);
+            let resolved = super::resolve::resolve_call(request, call);
+            match resolved.map_err(|error| error.with_op(self.node.name).with_device(device))? {
+                ResolveOutcome::Done(site) => break Arc::new(site),
+                ResolveOutcome::NeedsValues(more) => {
                     let bits = self.values.fetch_or(more, Ordering::Relaxed) | more;
-                    values = self.read_values(call, bits)?;
+                    values = self.read_input_values(call, bits)?;
                 }
             }
         };
@@ -271,7 +293,7 @@ impl Op {
             _ = free.set(site.clone());
         } else {
             let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-            if more.len() == MORE_SITES {
+            if more.len() == LOCKED_CALLS {
                 more.remove(0);
             }
             more.push(site.clone());
@@ -280,49 +302,49 @@ impl Op {
     }
 
     /// What is asked for in a call.
-    pub(crate) fn request<'a>(
+    pub(crate) fn resolve_request<'a>(
         &'a self,
         runtime: &'a Runtime,
         device: &'a Device,
         stream: &'a Stream,
-        inputs: &'a [Option<Given<'a>>],
+        inputs: &'a [Option<InputDescriptor<'a>>],
         outputs: usize,
-        values: &'a Values,
-    ) -> Request<'a> {
-        Request { node: &self.node, runtime, device, stream, inputs, outputs, values }
+        values: &'a InputValues,
+    ) -> ResolveRequest<'a> {
+        ResolveRequest { node: &self.node, runtime, device, stream, inputs, outputs, values }
     }
 
     /// The stream of a call: the one it names, or the device's own. A stream means something to its own device alone, so one
     /// of another must not get to the kernel.
     #[inline]
-    fn stream<'a>(&self, device: &'a Device, call: &Invocation<'a>) -> Result<&'a Stream> {
+    fn call_stream<'a>(&self, device: &'a Device, call: &OpInvocation<'a>) -> Result<&'a Stream> {
         match call.stream {
-            None => device.stream(),
-            Some(stream) if device.pool()?.streams().has(stream) => Ok(stream),
-            Some(stream) => Err(self.wrong_stream(device, stream)),
+            None => device.default_stream(),
+            Some(stream) if device.memory_pool()?.streams().contains_stream(stream) => Ok(stream),
+            Some(stream) => Err(self.wrong_stream_error(device, stream)),
         }
     }
 
     #[cold]
-    fn wrong_stream(&self, device: &Device, stream: &Stream) -> Error {
+    fn wrong_stream_error(&self, device: &Device, stream: &Stream) -> Error {
         let found = stream.device();
         Error::invalid_argument(format!("expected a stream of `{device}`, found one of `{found}`"))
-            .of_op(self.node.name)
-            .on_device(device)
-            .hint("make one with `Device::create_stream` of the device that the inputs are on")
+            .with_op(self.node.name)
+            .with_device(device)
+            .with_advice("make one with `Device::create_stream` of the device that the inputs are on")
     }
 
     /// The device of a call: the one it names, that of its inputs, or the default.
     #[inline]
-    fn device<'a>(&self, runtime: &'a Runtime, call: &Invocation<'a>) -> Result<&'a Device> {
+    fn call_device<'a>(&self, runtime: &'a Runtime, call: &OpInvocation<'a>) -> Result<&'a Device> {
         let values = self.values.load(Ordering::Relaxed);
         let mut device = call.device;
         for (index, input) in call.inputs.iter().enumerate() {
             let Some(input) = input.filter(|_| index >= 64 || values >> index & 1 == 0) else { continue };
             match device {
                 None => device = Some(input.device()),
-                Some(device) if device.is(input.device()) => {}
-                Some(device) => return Err(self.wrong_device(index, device, input)),
+                Some(device) if device.is_same_device(input.device()) => {}
+                Some(device) => return Err(self.wrong_device_error(index, device, input)),
             }
         }
         match device {
@@ -335,26 +357,26 @@ impl Op {
     }
 
     #[cold]
-    fn wrong_device(&self, index: usize, device: &Device, input: &Tensor) -> Error {
+    fn wrong_device_error(&self, index: usize, device: &Device, input: &Tensor) -> Error {
         Error::invalid_argument(format!("expected a tensor on `{device}`, found one on `{}`", input.device()))
-            .of_operand(self.node.input_name(index))
-            .of_op(self.node.name)
-            .on_device(device)
-            .hint("copy it there with `Tensor::to`")
+            .with_operand(self.node.input_name(index))
+            .with_op(self.node.name)
+            .with_device(device)
+            .with_advice("copy it there with `Tensor::to`")
     }
 
     /// Reads the inputs whose values must be known.
     #[inline]
-    fn read_values(&self, call: &Invocation<'_>, bits: u64) -> Result<Values> {
+    fn read_input_values(&self, call: &OpInvocation<'_>, bits: u64) -> Result<InputValues> {
         if bits == 0 {
-            return Ok(Values::new());
+            return Ok(InputValues::new());
         }
         let read = |(index, input): (usize, &Option<&Tensor>)| match input {
             Some(tensor) if index < 64 && bits >> index & 1 == 1 => {
                 let value = tensor.to_constant();
                 let name = || self.node.input_name(index);
                 value.map(Some).map_err(|error: Error| {
-                    error.of_operand(name()).of_op(self.node.name).on_device(tensor.device())
+                    error.with_operand(name()).with_op(self.node.name).with_device(tensor.device())
                 })
             }
             _ => Ok(None),
@@ -363,8 +385,8 @@ impl Op {
     }
 }
 
-fn given<'a>(call: &Invocation<'a>) -> SmallVec<[Option<Given<'a>>; 4]> {
-    call.inputs.iter().map(|input| input.map(Given::from)).collect()
+fn input_descriptors<'a>(call: &OpInvocation<'a>) -> SmallVec<[Option<InputDescriptor<'a>>; 4]> {
+    call.inputs.iter().map(|input| input.map(InputDescriptor::from)).collect()
 }
 
 impl Tensor {
@@ -374,7 +396,7 @@ impl Tensor {
     }
 }
 
-impl Node {
+impl OpDefinition {
     /// What messages call an input.
     pub(crate) fn input_name(&self, index: usize) -> String {
         match self.schema {

@@ -4,22 +4,27 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::tensor::Form;
+use crate::tensor::TensorLayout;
 use crate::{Constant, Device, Tensor};
 
 /// Inputs whose values shapes depend on, as they were read for one call; empty where the op has none.
-pub(crate) type Values = Vec<Option<Constant>>;
+pub(crate) type InputValues = Vec<Option<Constant>>;
 
 /// Device, dtypes, shapes and strides, and the values that shapes depend on.
-pub(crate) struct Signature {
+pub(crate) struct CallSignature {
     pub(crate) device: Device,
-    inputs: SmallVec<[Option<Arc<Form>>; 3]>,
-    values: Values,
+    inputs: SmallVec<[Option<Arc<TensorLayout>>; 3]>,
+    values: InputValues,
     outputs: usize,
 }
 
-impl Signature {
-    pub(crate) fn new(device: &Device, inputs: &[Option<&Tensor>], values: &Values, outputs: usize) -> Self {
+impl CallSignature {
+    pub(crate) fn new(
+        device: &Device,
+        inputs: &[Option<&Tensor>],
+        values: &InputValues,
+        outputs: usize,
+    ) -> Self {
         Self {
             device: device.clone(),
             inputs: inputs.iter().map(|input| input.map(|tensor| tensor.form().clone())).collect(),
@@ -30,18 +35,18 @@ impl Signature {
 
     /// Whether a call is alike; one without a device runs on that of its inputs.
     #[inline]
-    pub(crate) fn matches(
+    pub(crate) fn matches_call(
         &self,
         device: Option<&Device>,
         inputs: &[Option<&Tensor>],
-        values: &Values,
+        values: &InputValues,
         outputs: usize,
     ) -> bool {
-        device.is_none_or(|device| self.device.is(device))
+        device.is_none_or(|device| self.device.is_same_device(device))
             && self.outputs == outputs
             && self.inputs.len() == inputs.len()
             && self.inputs.iter().zip(inputs).all(|(known, input)| match (known, input) {
-                (Some(known), Some(input)) => known.is(input.form()),
+                (Some(known), Some(input)) => known.is_same_layout(input.form()),
                 (None, None) => true,
                 _ => false,
             })

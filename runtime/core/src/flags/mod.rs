@@ -9,23 +9,25 @@
 //! Flags are set before a runtime starts with them and are fixed from then on: what was made of them, such as pools, the
 //! random generator and the kernels of call sites, would not follow a change, so there is no way to make one.
 
-mod ignored;
+mod ignored_variables;
 mod paddle;
 mod table;
 mod value;
 
 use std::ffi::OsString;
 
-pub use ignored::{IgnoredVariable, concerns_oarlock, has_effect, ignored_variable, take_ignored_variables};
+pub use ignored_variables::{
+    IgnoredVariable, concerns_oarlock, has_effect, ignored_variable, take_ignored_variables,
+};
 pub use paddle::{PaddleEffect, PaddleVariable, paddle_variables};
-pub use table::{AllocatorStrategy, Fallback, TABLE};
-pub use value::{FlagKind, Value};
+pub use table::{AllocatorStrategy, FLAG_TABLE, FallbackScope};
+pub use value::{FlagKind, FlagValue};
 
 use crate::{Error, Result};
 
 /// One row of the table.
 #[derive(Debug)]
-pub struct Flag {
+pub struct FlagDefinition {
     /// The name, as in `Flags::set` and the documentation.
     pub name: &'static str,
     /// What values it takes.
@@ -38,16 +40,16 @@ pub struct Flag {
     pub aliases: &'static [&'static str],
 }
 
-impl Flag {
+impl FlagDefinition {
     /// The variable of the environment that sets it.
-    pub fn variable(&self) -> String {
+    pub fn variable_name(&self) -> String {
         format!("OARLOCK_{}", self.name.to_uppercase())
     }
 }
 
 /// Where the value of a flag came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum FlagSource {
     /// Nobody set it.
     Default,
     /// This variable of the environment.
@@ -59,14 +61,14 @@ pub enum Source {
 /// The values of all flags. Reading one looks it up by name, so hot paths keep what they need.
 #[derive(Debug)]
 pub struct Flags {
-    values: Vec<(Value, Source)>,
+    values: Vec<(FlagValue, FlagSource)>,
 }
 
 impl Flags {
     /// The defaults, under what the environment says. `variable` looks one up; an empty one counts as unset.
     pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let read = |flag: &'static Flag| -> Result<(Value, Source)> {
-            let own = flag.variable();
+        let read = |flag: &'static FlagDefinition| -> Result<(FlagValue, FlagSource)> {
+            let own = flag.variable_name();
             let names = std::iter::once(own.as_str()).chain(flag.aliases.iter().copied());
             for name in names {
                 let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
@@ -75,12 +77,12 @@ impl Flags {
                 };
                 let text =
                     text.into_string().map_err(|text| wrong("text in UTF-8", &text.to_string_lossy()))?;
-                let value = parse(flag, name, &text).map_err(|expected| wrong(&expected, &text))?;
-                return Ok((value, Source::Environment(name.to_owned())));
+                let value = parse_flag(flag, name, &text).map_err(|expected| wrong(&expected, &text))?;
+                return Ok((value, FlagSource::Environment(name.to_owned())));
             }
-            Ok((default_of(flag)?, Source::Default))
+            Ok((default_value(flag)?, FlagSource::Default))
         };
-        let values: Result<Vec<_>> = TABLE.iter().map(read).collect();
+        let values: Result<Vec<_>> = FLAG_TABLE.iter().map(read).collect();
         Ok(Self { values: values? })
     }
 
@@ -92,69 +94,71 @@ impl Flags {
     /// }
     /// ```
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
-        let at = index(name)?;
-        let flag = &TABLE[at];
-        let value = parse(flag, name, text).map_err(|expected| {
+        let at = flag_index(name)?;
+        let flag = &FLAG_TABLE[at];
+        let value = parse_flag(flag, name, text).map_err(|expected| {
             Error::invalid_argument(format!("expected the flag `{name}` to be {expected}, found `{text}`"))
         })?;
-        self.values[at] = (value, Source::Program);
+        self.values[at] = (value, FlagSource::Program);
         Ok(())
     }
 
     /// The value of a flag, and where it came from.
-    pub fn get(&self, name: &str) -> Result<(Value, Source)> {
-        let at = index(name)?;
+    pub fn get(&self, name: &str) -> Result<(FlagValue, FlagSource)> {
+        let at = flag_index(name)?;
         Ok(self.values[at].clone())
     }
 
     /// Every flag with its value and where that came from, in the order of the table.
-    pub fn all(&self) -> Vec<(&'static Flag, Value, Source)> {
-        TABLE
+    pub fn list_flags(&self) -> Vec<(&'static FlagDefinition, FlagValue, FlagSource)> {
+        FLAG_TABLE
             .iter()
             .zip(&self.values)
             .map(|(flag, (value, source))| (flag, value.clone(), source.clone()))
             .collect()
     }
 
-    fn value(&self, name: &str) -> Value {
+    fn flag_value(&self, name: &str) -> FlagValue {
         // The accessors of the table name flags that are in it, which a test checks.
-        self.get(name).map_or(Value::Bool(false), |(value, _)| value)
+        self.get(name).map_or(FlagValue::Bool(false), |(value, _)| value)
     }
 }
 
 /// Reads what a user wrote under one of the names of a flag. A name that ends in `_mb` counts mebibytes.
-fn parse(flag: &Flag, name: &str, text: &str) -> std::result::Result<Value, String> {
+fn parse_flag(flag: &FlagDefinition, name: &str, text: &str) -> std::result::Result<FlagValue, String> {
     let is_number = text.trim().bytes().all(|byte| byte.is_ascii_digit());
     if name.ends_with("_mb") && is_number {
-        return flag.kind.parse(&format!("{} MiB", text.trim()));
+        return flag.kind.parse_value(&format!("{} MiB", text.trim()));
     }
-    flag.kind.parse(text)
+    flag.kind.parse_value(text)
 }
 
-fn default_of(flag: &Flag) -> Result<Value> {
-    flag.kind.parse(flag.default).map_err(|expected| {
+fn default_value(flag: &FlagDefinition) -> Result<FlagValue> {
+    flag.kind.parse_value(flag.default).map_err(|expected| {
         Error::fatal(format!("expected the default of the flag `{}` to be {expected}", flag.name))
     })
 }
 
 /// The place of a flag in the table. An alias is as good as the name.
-fn index(name: &str) -> Result<usize> {
-    let is_named = |flag: &Flag| {
+fn flag_index(name: &str) -> Result<usize> {
+    let is_named = |flag: &FlagDefinition| {
         flag.name == name
             || flag.aliases.iter().any(|alias| *alias == name || alias.strip_prefix("FLAGS_") == Some(name))
     };
-    TABLE.iter().position(is_named).ok_or_else(|| {
+    FLAG_TABLE.iter().position(is_named).ok_or_else(|| {
         let error = Error::not_found(format!("expected the name of a flag, found `{name}`"));
         // Users of PaddlePaddle write its flags with `FLAGS_` and without.
-        let without_prefix = || ignored::without_effect(&format!("FLAGS_{name}"));
-        let advice = ignored::advice_on_paddle(name)
+        let without_prefix = || ignored_variables::find_ineffective(&format!("FLAGS_{name}"));
+        let advice = ignored_variables::advice_for_paddle(name)
             .or_else(|| without_prefix().map(|variable| variable.instead.to_owned()));
         if let Some(advice) = advice {
-            return error.hint(format!("it has no effect here; {advice}"));
+            return error.with_advice(format!("it has no effect here; {advice}"));
         }
-        match oarlock_host::nearest(name, TABLE.iter().map(|flag| flag.name)) {
-            Some(nearest) => error.hint(format!("did you mean `{nearest}`? `oarlock flags` lists them")),
-            None => error.hint("`oarlock flags` lists them"),
+        match oarlock_host::nearest_name(name, FLAG_TABLE.iter().map(|flag| flag.name)) {
+            Some(nearest) => {
+                error.with_advice(format!("did you mean `{nearest}`? `oarlock flags` lists them"))
+            }
+            None => error.with_advice("`oarlock flags` lists them"),
         }
     })
 }
@@ -163,16 +167,20 @@ fn index(name: &str) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn none(_: &str) -> Option<OsString> {
+    fn no_variable(_: &str) -> Option<OsString> {
         None
     }
 
     #[test]
     fn every_default_is_a_value_of_its_flag_and_every_name_is_one_flags() {
-        let flags = Flags::from_environment(none).unwrap();
-        for (flag, _, source) in flags.all() {
-            assert_eq!(source, Source::Default, "{}", flag.name);
-            assert!(std::ptr::eq(&TABLE[index(flag.name).unwrap()], flag), "{} is there twice", flag.name);
+        let flags = Flags::from_environment(no_variable).unwrap();
+        for (flag, _, source) in flags.list_flags() {
+            assert_eq!(source, FlagSource::Default, "{}", flag.name);
+            assert!(
+                std::ptr::eq(&FLAG_TABLE[flag_index(flag.name).unwrap()], flag),
+                "{} is there twice",
+                flag.name
+            );
         }
     }
 
@@ -185,22 +193,22 @@ mod tests {
             _ => None,
         };
         let mut flags = Flags::from_environment(variable).unwrap();
-        assert_eq!(flags.get("check_nan_inf").unwrap().0, Value::Bool(true));
-        assert!(flags.deterministic());
+        assert_eq!(flags.get("check_nan_inf").unwrap().0, FlagValue::Bool(true));
+        assert!(flags.is_deterministic());
         flags.set("FLAGS_check_nan_inf", "off").unwrap();
-        assert_eq!(flags.get("check_nan_inf").unwrap(), (Value::Bool(false), Source::Program));
+        assert_eq!(flags.get("check_nan_inf").unwrap(), (FlagValue::Bool(false), FlagSource::Program));
     }
 
     #[test]
     fn an_unknown_flag_is_an_error_with_the_nearest_name() {
-        let mut flags = Flags::from_environment(none).unwrap();
+        let mut flags = Flags::from_environment(no_variable).unwrap();
         let error = flags.set("determinstic", "1").unwrap_err();
         assert!(error.advice().unwrap().contains("`deterministic`"), "{error:?}");
     }
 
     #[test]
     fn a_flag_of_paddle_without_effect_is_an_error_that_says_what_to_use() {
-        let mut flags = Flags::from_environment(none).unwrap();
+        let mut flags = Flags::from_environment(no_variable).unwrap();
         let advice = |error: &Error| error.advice().unwrap().to_owned();
         for name in ["FLAGS_selected_gpus", "selected_gpus"] {
             let errors = [flags.set(name, "0").unwrap_err(), flags.get(name).unwrap_err()];
@@ -218,7 +226,7 @@ mod tests {
     fn an_alias_counts_in_its_own_unit() {
         let variable = |name: &str| (name == "FLAGS_initial_gpu_memory_in_mb").then(|| "500".into());
         let flags = Flags::from_environment(variable).unwrap();
-        assert_eq!(flags.count("device_memory_initial"), Some(500 << 20));
+        assert_eq!(flags.nonzero_count("device_memory_initial"), Some(500 << 20));
     }
 
     #[test]
@@ -229,8 +237,8 @@ mod tests {
             _ => None,
         };
         let flags = Flags::from_environment(variable).unwrap();
-        assert_eq!(flags.get("deterministic").unwrap(), (Value::Bool(false), Source::Default));
-        assert!(flags.is_on("check_nan_inf"), "an alias counts where the own name is empty");
+        assert_eq!(flags.get("deterministic").unwrap(), (FlagValue::Bool(false), FlagSource::Default));
+        assert!(flags.is_enabled("check_nan_inf"), "an alias counts where the own name is empty");
     }
 
     #[test]

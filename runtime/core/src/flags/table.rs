@@ -1,6 +1,6 @@
 //! The flags there are, and typed access to them.
 
-use super::{Flag, FlagKind, Flags, Value};
+use super::{FlagDefinition, FlagKind, FlagValue, Flags};
 use crate::{Error, Result};
 
 /// How the pool takes memory of a device.
@@ -14,7 +14,7 @@ pub enum AllocatorStrategy {
 
 /// What happens where a device has no kernel: for which work the CPU stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fallback {
+pub enum FallbackScope {
     /// For none: a call of an op fails, and so does a model that has such nodes.
     Error,
     /// For nodes of models, which the user is told of. A call of an op by itself fails.
@@ -23,13 +23,13 @@ pub enum Fallback {
     Cpu,
 }
 
-impl Fallback {
+impl FallbackScope {
     /// Every value, with the name that users give it.
     const ALL: [(Self, &'static str); 3] =
         [(Self::Error, "error"), (Self::Models, "models"), (Self::Cpu, "cpu")];
 
     /// The value of a name.
-    pub fn of_name(name: &str) -> Result<Self> {
+    pub fn from_name(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
         found.map(|(fallback, _)| fallback).ok_or_else(|| {
             Error::invalid_argument(format!(
@@ -44,134 +44,134 @@ impl Fallback {
     }
 }
 
-const fn flag(
+const fn define_flag(
     name: &'static str,
     kind: FlagKind,
     default: &'static str,
     meaning: &'static str,
     aliases: &'static [&'static str],
-) -> Flag {
-    Flag { name, kind, default, meaning, aliases }
+) -> FlagDefinition {
+    FlagDefinition { name, kind, default, meaning, aliases }
 }
 
 use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Pairs, Word};
 
 /// Every flag.
-pub static TABLE: &[Flag] = &[
-    flag(
+pub static FLAG_TABLE: &[FlagDefinition] = &[
+    define_flag(
         "allocator_strategy",
         Choice(&["auto_growth", "best_fit", "naive_best_fit"]),
         "auto_growth",
         "How memory of a device is taken: as needed, or a large part at once, which is then cut to measure",
         &["FLAGS_allocator_strategy"],
     ),
-    flag(
+    define_flag(
         "attribute_async_errors",
         Bool,
         "true",
         "Put an event behind every asynchronous kernel, so that its failure names the op; otherwise the ops since the last wait are named",
         &[],
     ),
-    flag(
+    define_flag(
         "benchmark",
         Bool,
         "false",
         "Wait for every kernel before the next is launched, so that times are those of the op they stand at",
         &["FLAGS_benchmark"],
     ),
-    flag(
+    define_flag(
         "check_nan_inf",
         Bool,
         "false",
         "Look for NaN and infinity in every output, and fail where one is found",
         &["FLAGS_check_nan_inf"],
     ),
-    flag(
+    define_flag(
         "check_nan_inf_skip_ops",
         List,
         "",
         "Ops whose outputs are not looked through, by their exact names",
         &["PADDLE_INF_NAN_SKIP_OP"],
     ),
-    flag(
+    define_flag(
         "check_nan_inf_skip_outputs",
         Pairs,
         "",
         "Outputs that are not looked through, as `op:output`; the op's name is exact, the output's may be a part of the name that its schema has, or its place, such as `output 0`",
         &["PADDLE_INF_NAN_SKIP_VAR"],
     ),
-    flag(
+    define_flag(
         "deterministic",
         Bool,
         "false",
         "Use only kernels that give the same bits each time",
         &["FLAGS_cpu_deterministic", "FLAGS_cudnn_deterministic"],
     ),
-    flag("device", Word, "", "The device that is used when none is named, such as `cuda:0`", &[]),
-    flag(
+    define_flag("device", Word, "", "The device that is used when none is named, such as `cuda:0`", &[]),
+    define_flag(
         "device_memory_fraction",
         Fraction,
         "0.92",
         "With `best_fit`: how much of a device's free memory is taken at first, where the memory is its own",
         &["FLAGS_fraction_of_gpu_memory_to_use"],
     ),
-    flag(
+    define_flag(
         "device_memory_initial",
         Bytes,
         "0",
         "With `best_fit`: how much is taken at first; 0 leaves it to the fraction",
         &["FLAGS_initial_gpu_memory_in_mb"],
     ),
-    flag(
+    define_flag(
         "device_memory_limit",
         Bytes,
         "0",
         "The most memory that is taken of one device; 0 is no limit",
         &["FLAGS_gpu_memory_limit_mb"],
     ),
-    flag(
+    define_flag(
         "device_memory_refill",
         Bytes,
         "0",
         "With `best_fit`: how much is taken each time after the first; 0 leaves it to the device",
         &["FLAGS_reallocate_gpu_memory_in_mb"],
     ),
-    flag(
+    define_flag(
         "kernel_fallback",
         Choice(&["error", "models", "cpu"]),
         "models",
         "What happens where a device has no kernel: `error` fails; with `models` the CPU runs such nodes of a model, which is told, and a call of an op fails; with `cpu` it runs both, and the copies of calls are counted",
         &[],
     ),
-    flag(
+    define_flag(
         "kernel_preference",
         List,
         "",
         "Plugins whose kernels come before all others, the best first; `op=plugin` is for one op alone",
         &[],
     ),
-    flag(
+    define_flag(
         "poison_memory",
         Bool,
         "false",
         "Fill memory with bytes that are not 0 when it is taken and when it is given back, to expose who reads what nobody wrote",
         &["FLAGS_init_allocated_mem"],
     ),
-    flag(
+    define_flag(
         "random_seed",
         Count,
         "0",
         "The seed of the random generator; 0 takes one from the system",
         &["FLAGS_random_seed"],
     ),
-    flag(
+    define_flag(
         "run_steps_limit",
         Count,
         "0",
         "The most steps that one run of a model takes, where each round of a loop counts anew; 0 is no limit",
         &[],
     ),
-    flag(
+    define_flag(
         "threads",
         Count,
         "0",
@@ -183,44 +183,44 @@ pub static TABLE: &[Flag] = &[
 impl Flags {
     /// See the table.
     pub fn allocator_strategy(&self) -> AllocatorStrategy {
-        match self.value("allocator_strategy") {
-            Value::Choice("auto_growth") => AllocatorStrategy::AutoGrowth,
+        match self.flag_value("allocator_strategy") {
+            FlagValue::Choice("auto_growth") => AllocatorStrategy::AutoGrowth,
             _ => AllocatorStrategy::BestFit,
         }
     }
 
     /// See the table.
-    pub fn kernel_fallback(&self) -> Fallback {
-        match self.value("kernel_fallback") {
-            Value::Choice("cpu") => Fallback::Cpu,
-            Value::Choice("models") => Fallback::Models,
-            _ => Fallback::Error,
+    pub fn kernel_fallback(&self) -> FallbackScope {
+        match self.flag_value("kernel_fallback") {
+            FlagValue::Choice("cpu") => FallbackScope::Cpu,
+            FlagValue::Choice("models") => FallbackScope::Models,
+            _ => FallbackScope::Error,
         }
     }
 
     /// See the table.
-    pub fn deterministic(&self) -> bool {
-        self.is_on("deterministic")
+    pub fn is_deterministic(&self) -> bool {
+        self.is_enabled("deterministic")
     }
 
     /// See the table.
     pub fn random_seed(&self) -> Option<u64> {
-        self.count("random_seed")
+        self.nonzero_count("random_seed")
     }
 
     /// See the table.
     pub fn run_steps_limit(&self) -> Option<u64> {
-        self.count("run_steps_limit")
+        self.nonzero_count("run_steps_limit")
     }
 
     /// Whether a flag of the kind [`FlagKind::Bool`] is on.
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.value(name) == Value::Bool(true)
+    pub(crate) fn is_enabled(&self, name: &str) -> bool {
+        self.flag_value(name) == FlagValue::Bool(true)
     }
 
     /// The device that is used when none is named, if the user chose one.
-    pub fn device(&self) -> Option<String> {
-        if let Value::Word(device) = self.value("device") {
+    pub fn default_device(&self) -> Option<String> {
+        if let FlagValue::Word(device) = self.flag_value("device") {
             Some(device).filter(|name| !name.is_empty())
         } else {
             None
@@ -228,8 +228,8 @@ impl Flags {
     }
 
     /// A number, unless it is 0.
-    pub(crate) fn count(&self, name: &str) -> Option<u64> {
-        if let Value::Count(count) = self.value(name) {
+    pub(crate) fn nonzero_count(&self, name: &str) -> Option<u64> {
+        if let FlagValue::Count(count) = self.flag_value(name) {
             Some(count).filter(|count| *count != 0)
         } else {
             None
@@ -237,12 +237,12 @@ impl Flags {
     }
 
     /// A number from 0 to 1.
-    pub(crate) fn fraction(&self, name: &str) -> f64 {
-        if let Value::Fraction(fraction) = self.value(name) { fraction } else { 0.0 }
+    pub(crate) fn fraction_value(&self, name: &str) -> f64 {
+        if let FlagValue::Fraction(fraction) = self.flag_value(name) { fraction } else { 0.0 }
     }
 
     /// Words.
-    pub(crate) fn list(&self, name: &str) -> Vec<String> {
-        if let Value::List(words) = self.value(name) { words } else { Vec::new() }
+    pub(crate) fn word_list(&self, name: &str) -> Vec<String> {
+        if let FlagValue::List(words) = self.flag_value(name) { words } else { Vec::new() }
     }
 }

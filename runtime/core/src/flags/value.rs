@@ -25,7 +25,7 @@ pub enum FlagKind {
 
 /// The value of a flag.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum FlagValue {
     /// Of a [`FlagKind::Bool`].
     Bool(bool),
     /// Of a [`FlagKind::Count`] or a [`FlagKind::Bytes`].
@@ -42,44 +42,46 @@ pub enum Value {
 
 impl FlagKind {
     /// Reads a value; otherwise says what was expected.
-    pub(super) fn parse(self, text: &str) -> Result<Value, String> {
+    pub(super) fn parse_value(self, text: &str) -> Result<FlagValue, String> {
         let text = text.trim();
         let value = match self {
             Self::Bool => match text.to_ascii_lowercase().as_str() {
-                "1" | "true" | "on" | "yes" => Some(Value::Bool(true)),
-                "0" | "false" | "off" | "no" => Some(Value::Bool(false)),
+                "1" | "true" | "on" | "yes" => Some(FlagValue::Bool(true)),
+                "0" | "false" | "off" | "no" => Some(FlagValue::Bool(false)),
                 _ => None,
             },
-            Self::Count => text.parse().ok().map(Value::Count),
-            Self::Bytes => bytes(text).map(Value::Count),
+            Self::Count => text.parse().ok().map(FlagValue::Count),
+            Self::Bytes => parse_bytes(text).map(FlagValue::Count),
             Self::Fraction => {
-                text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction)).map(Value::Fraction)
+                text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction)).map(FlagValue::Fraction)
             }
             Self::Choice(choices) => {
-                choices.iter().find(|choice| **choice == text).map(|choice| Value::Choice(choice))
+                choices.iter().find(|choice| **choice == text).map(|choice| FlagValue::Choice(choice))
             }
-            Self::Word => {
-                Some(text).filter(|text| !text.contains([' ', ','])).map(|text| Value::Word(text.to_owned()))
+            Self::Word => Some(text)
+                .filter(|text| !text.contains([' ', ',']))
+                .map(|text| FlagValue::Word(text.to_owned())),
+            Self::List => Some(FlagValue::List(split_words(text).map(str::to_owned).collect())),
+            Self::Pairs => {
+                split_words(text).map(parse_pair).collect::<Option<Vec<String>>>().map(FlagValue::List)
             }
-            Self::List => Some(Value::List(words(text).map(str::to_owned).collect())),
-            Self::Pairs => words(text).map(pair).collect::<Option<Vec<String>>>().map(Value::List),
         };
         value.ok_or_else(|| self.to_string())
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
 /// A pair such as `Div:C`, without spaces around its parts.
-fn pair(text: &str) -> Option<String> {
+fn parse_pair(text: &str) -> Option<String> {
     let (op, output) = text.split_once(':').map(|(op, output)| (op.trim(), output.trim()))?;
     (!op.is_empty() && !output.is_empty()).then(|| format!("{op}:{output}"))
 }
 
 /// A number of bytes such as `512`, `512MiB` or `2 GiB`.
-fn bytes(text: &str) -> Option<u64> {
+fn parse_bytes(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
@@ -114,7 +116,7 @@ impl fmt::Display for FlagKind {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for FlagValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
@@ -133,27 +135,29 @@ mod tests {
 
     #[test]
     fn bytes_may_have_a_unit() {
-        let parse = |text| FlagKind::Bytes.parse(text);
-        assert_eq!(parse("512"), Ok(Value::Count(512)));
-        assert_eq!(parse("2 GiB"), Ok(Value::Count(2 << 30)));
-        assert_eq!(parse("500mib"), Ok(Value::Count(500 << 20)));
+        let parse = |text| FlagKind::Bytes.parse_value(text);
+        assert_eq!(parse("512"), Ok(FlagValue::Count(512)));
+        assert_eq!(parse("2 GiB"), Ok(FlagValue::Count(2 << 30)));
+        assert_eq!(parse("500mib"), Ok(FlagValue::Count(500 << 20)));
         assert!(parse("12 parsecs").is_err() && parse("-1").is_err() && parse("99999999999 TiB").is_err());
     }
 
     #[test]
     fn a_pair_has_two_parts() {
-        let parse = |text| FlagKind::Pairs.parse(text);
+        let parse = |text| FlagKind::Pairs.parse_value(text);
         assert_eq!(
             parse(" Div : C,TopK:Values "),
-            Ok(Value::List(vec!["Div:C".into(), "TopK:Values".into()]))
+            Ok(FlagValue::List(vec!["Div:C".into(), "TopK:Values".into()]))
         );
-        assert_eq!(parse(""), Ok(Value::List(Vec::new())));
+        assert_eq!(parse(""), Ok(FlagValue::List(Vec::new())));
         assert!(parse("Div").is_err() && parse("Div:").is_err() && parse(":C").is_err());
     }
 
     #[test]
     fn a_fraction_lies_between_nothing_and_all() {
-        assert_eq!(FlagKind::Fraction.parse("0.92"), Ok(Value::Fraction(0.92)));
-        assert!(FlagKind::Fraction.parse("1.5").is_err() && FlagKind::Fraction.parse("nan").is_err());
+        assert_eq!(FlagKind::Fraction.parse_value("0.92"), Ok(FlagValue::Fraction(0.92)));
+        assert!(
+            FlagKind::Fraction.parse_value("1.5").is_err() && FlagKind::Fraction.parse_value("nan").is_err()
+        );
     }
 }

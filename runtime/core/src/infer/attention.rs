@@ -1,67 +1,69 @@
 //! Attention, and the embedding of positions that goes before it.
 
-use super::call::{Call, wrong_attribute};
-use super::elementwise::same;
-use super::fact::{Dim, Listed};
-use super::output::{Output, one};
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::elementwise::infer_same_shape;
+use super::fact::{DisplayDims, PartialDim};
+use super::output::{InferredOutput, single_output};
+use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
-pub(super) const RULES: &[Rule] = &[
-    rule("Attention", 23, LATEST, &[], attention),
-    rule("FlexAttention", 1, LATEST, &[], flexible).of_domain("ai.onnx.preview"),
-    rule("LinearAttention", 27, LATEST, &[], linear),
-    rule("RotaryEmbedding", 23, LATEST, &[], rotate),
+pub(super) const RULES: &[InferenceRule] = &[
+    rule("Attention", 23, LATEST, &[], infer_attention),
+    rule("FlexAttention", 1, LATEST, &[], infer_flex_attention).in_domain("ai.onnx.preview"),
+    rule("LinearAttention", 27, LATEST, &[], infer_linear_attention),
+    rule("RotaryEmbedding", 23, LATEST, &[], infer_rotary_embedding),
 ];
 
 /// Batches, heads, the length of the sequence, and the size of a head.
-type Heads = [Dim; 4];
+type HeadDims = [PartialDim; 4];
 
 /// Reads an operand whose heads have a dimension of their own, or lie one behind the other in the last one.
-fn heads(call: &Call<'_>, input: usize, count: &str) -> Result<Option<Heads>> {
-    match call.dims(input)? {
+fn head_dims(call: &InferenceContext<'_>, input: usize, count: &str) -> Result<Option<HeadDims>> {
+    match call.input_dims(input)? {
         None => Ok(None),
         Some([batches, heads, length, size]) => Ok(Some([*batches, *heads, *length, *size])),
         Some([batches, length, together]) => {
-            let heads = call.positive(count)?;
+            let heads = call.positive_attribute(count)?;
             if !together.may_divide_by(heads) {
-                return Err(call.wrong(
+                return Err(call.input_error(
                     input,
                     format!("a last dimension that {heads} heads divide"),
                     together,
                 ));
             }
-            Ok(Some([*batches, Dim::Known(heads), *length, together.over(heads)?]))
+            Ok(Some([*batches, PartialDim::Known(heads), *length, together.try_div(heads)?]))
         }
-        Some(dims) => Err(call.wrong(input, "3 or 4 dimensions", Listed(dims))),
+        Some(dims) => Err(call.input_error(input, "3 or 4 dimensions", DisplayDims(dims))),
     }
 }
 
 /// Checks that sizes of an operand are those of another.
-fn expect<const COUNT: usize>(
-    call: &Call<'_>,
+fn expect_sizes<const COUNT: usize>(
+    call: &InferenceContext<'_>,
     input: usize,
     what: &str,
-    pairs: [(Dim, Dim); COUNT],
+    pairs: [(PartialDim, PartialDim); COUNT],
 ) -> Result<()> {
-    match pairs.into_iter().find(|(expected, found)| !expected.agrees(*found)) {
-        Some((expected, found)) => Err(call.wrong(input, format!("{what} to agree with {expected}"), found)),
+    match pairs.into_iter().find(|(expected, found)| !expected.may_equal(*found)) {
+        Some((expected, found)) => {
+            Err(call.input_error(input, format!("{what} to agree with {expected}"), found))
+        }
         None => Ok(()),
     }
 }
 
 /// The query, the key and the value.
-fn operands(call: &Call<'_>) -> Result<[Heads; 3]> {
-    let unknown = [Dim::Unknown; 4];
-    let q = heads(call, 0, "q_num_heads")?.unwrap_or(unknown);
-    let k = heads(call, 1, "kv_num_heads")?.unwrap_or(unknown);
-    let v = heads(call, 2, "kv_num_heads")?.unwrap_or(unknown);
-    expect(call, 1, "the batch and the size of a head", [(q[0], k[0]), (q[3], k[3])])?;
-    expect(call, 2, "the batch, the heads and the length", [(k[0], v[0]), (k[1], v[1]), (k[2], v[2])])?;
-    expect(call, 2, "the batch", [(q[0], v[0])])?;
-    let shared = k[1].or(v[1]);
+fn query_key_value(call: &InferenceContext<'_>) -> Result<[HeadDims; 3]> {
+    let unknown = [PartialDim::Unknown; 4];
+    let q = head_dims(call, 0, "q_num_heads")?.unwrap_or(unknown);
+    let k = head_dims(call, 1, "kv_num_heads")?.unwrap_or(unknown);
+    let v = head_dims(call, 2, "kv_num_heads")?.unwrap_or(unknown);
+    expect_sizes(call, 1, "the batch and the size of a head", [(q[0], k[0]), (q[3], k[3])])?;
+    expect_sizes(call, 2, "the batch, the heads and the length", [(k[0], v[0]), (k[1], v[1]), (k[2], v[2])])?;
+    expect_sizes(call, 2, "the batch", [(q[0], v[0])])?;
+    let shared = k[1].refine_with(v[1]);
     if !q[1].may_divide_by(shared) {
-        return Err(call.wrong(
+        return Err(call.input_error(
             1,
             format!("a number of heads that divides the {} of the query", q[1]),
             shared,
@@ -70,33 +72,34 @@ fn operands(call: &Call<'_>) -> Result<[Heads; 3]> {
     Ok([q, k, v])
 }
 
-fn attention(call: &Call<'_>) -> Result<Vec<Output>> {
-    let [q, k, v] = operands(call)?;
-    let shared = [q[0].or(k[0]).or(v[0]), k[1].or(v[1])];
-    let past = match call.given(4) {
-        Some(_) => call.dims_of_rank::<4>(4)?.map_or(Dim::Unknown, |past| past[2]),
-        None => Dim::Known(0),
+fn infer_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let [q, k, v] = query_key_value(call)?;
+    let shared = [q[0].refine_with(k[0]).refine_with(v[0]), k[1].refine_with(v[1])];
+    let past = match call.optional_input(4) {
+        Some(_) => call.dims_of_rank::<4>(4)?.map_or(PartialDim::Unknown, |past| past[2]),
+        None => PartialDim::Known(0),
     };
-    call.expect_dims(4, &[shared[0], shared[1], Dim::Unknown, k[3]])?;
+    call.expect_dims(4, &[shared[0], shared[1], PartialDim::Unknown, k[3]])?;
     call.expect_dims(5, &[shared[0], shared[1], past, v[3]])?;
     call.expect_dims(6, &[shared[0]])?;
-    let total = k[2].or(v[2]).plus(past)?;
+    let total = k[2].refine_with(v[2]).try_add(past)?;
     check_mask(call, [shared[0], q[1], q[2], total])?;
-    let output = match call.dims(0)?.map(<[_]>::len) {
-        Some(3) => Output::from([shared[0], q[2], q[1].times(v[3])?].as_slice()),
-        Some(_) => Output::from([shared[0], q[1], q[2], v[3]].as_slice()),
+    let output = match call.input_dims(0)?.map(<[_]>::len) {
+        Some(3) => InferredOutput::from([shared[0], q[2], q[1].try_mul(v[3])?].as_slice()),
+        Some(_) => InferredOutput::from([shared[0], q[1], q[2], v[3]].as_slice()),
         None => None.into(),
     };
-    let cache = |size| Output::from([shared[0], shared[1], total, size].as_slice());
-    let scores = Output::from([shared[0], q[1], q[2], total].as_slice()).of_dtype(call.input(0)?.dtype);
+    let cache = |size| InferredOutput::from([shared[0], shared[1], total, size].as_slice());
+    let scores =
+        InferredOutput::from([shared[0], q[1], q[2], total].as_slice()).with_dtype(call.input(0)?.dtype);
     Ok(vec![output, cache(k[3]), cache(v[3]), scores])
 }
 
 /// The mask repeats to the scores, and may be too short for the last positions.
-fn check_mask(call: &Call<'_>, scores: Heads) -> Result<()> {
-    let Some(mask) = call.given(3).and_then(|fact| fact.dims.as_deref()) else { return Ok(()) };
-    let fits = |(at, (found, expected)): (usize, (&Dim, &Dim))| match (found, expected) {
-        (Dim::Known(found), Dim::Known(expected)) => {
+fn check_mask(call: &InferenceContext<'_>, scores: HeadDims) -> Result<()> {
+    let Some(mask) = call.optional_input(3).and_then(|fact| fact.dims.as_deref()) else { return Ok(()) };
+    let fits = |(at, (found, expected)): (usize, (&PartialDim, &PartialDim))| match (found, expected) {
+        (PartialDim::Known(found), PartialDim::Known(expected)) => {
             *found == 1 || found == expected || at == 0 && found < expected
         }
         _ => true,
@@ -105,39 +108,43 @@ fn check_mask(call: &Call<'_>, scores: Heads) -> Result<()> {
     if mask.len() <= scores.len() && { pairs }.all(fits) {
         return Ok(());
     }
-    Err(call.wrong(3, format!("a shape that repeats to {}", Listed(&scores)), Listed(mask)))
+    Err(call.input_error(3, format!("a shape that repeats to {}", DisplayDims(&scores)), DisplayDims(mask)))
 }
 
-fn flexible(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_flex_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     (0..3).try_for_each(|input| call.dims_of_rank::<4>(input).map(|_| ()))?;
-    let [q, k, v] = operands(call)?;
-    one([q[0].or(k[0]).or(v[0]), q[1], q[2], v[3]].as_slice())
+    let [q, k, v] = query_key_value(call)?;
+    single_output([q[0].refine_with(k[0]).refine_with(v[0]), q[1], q[2], v[3]].as_slice())
 }
 
 /// Keeps a state of fixed size instead of all keys and values.
-fn linear(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_linear_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     (0..3).try_for_each(|input| call.dims_of_rank::<3>(input).map(|_| ()))?;
-    let [q, k, v] = operands(call)?;
-    let (batches, length) = (q[0].or(k[0]).or(v[0]), q[2].or(k[2]).or(v[2]));
-    expect(call, 1, "the length", [(q[2], k[2])])?;
-    expect(call, 2, "the length", [(q[2], v[2])])?;
-    let state = [batches, Dim::Known(call.positive("kv_num_heads")?), q[3].or(k[3]), v[3]];
+    let [q, k, v] = query_key_value(call)?;
+    let (batches, length) =
+        (q[0].refine_with(k[0]).refine_with(v[0]), q[2].refine_with(k[2]).refine_with(v[2]));
+    expect_sizes(call, 1, "the length", [(q[2], k[2])])?;
+    expect_sizes(call, 2, "the length", [(q[2], v[2])])?;
+    let state =
+        [batches, PartialDim::Known(call.positive_attribute("kv_num_heads")?), q[3].refine_with(k[3]), v[3]];
     call.expect_dims(3, &state)?;
     for gate in 4..6 {
-        call.expect_dims(gate, &[batches, length, Dim::Unknown])?;
+        call.expect_dims(gate, &[batches, length, PartialDim::Unknown])?;
     }
-    let output = [batches, length, v[3].times(call.positive("q_num_heads")?)?];
-    let dtype = call.given(3).map_or(call.input(0)?.dtype, |state| state.dtype);
-    Ok(vec![output.as_slice().into(), Output::from(state.as_slice()).of_dtype(dtype)])
+    let output = [batches, length, v[3].try_mul(call.positive_attribute("q_num_heads")?)?];
+    let dtype = call.optional_input(3).map_or(call.input(0)?.dtype, |state| state.dtype);
+    Ok(vec![output.as_slice().into(), InferredOutput::from(state.as_slice()).with_dtype(dtype)])
 }
 
-fn rotate(call: &Call<'_>) -> Result<Vec<Output>> {
-    let [batches, _, length, size] = heads(call, 0, "num_heads")?.unwrap_or([Dim::Unknown; 4]);
-    let rotated = match call.int_or("rotary_embedding_dim", 0)? {
+fn infer_rotary_embedding(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let [batches, _, length, size] = head_dims(call, 0, "num_heads")?.unwrap_or([PartialDim::Unknown; 4]);
+    let rotated = match call.int_attribute_or("rotary_embedding_dim", 0)? {
         0 => size,
-        stated if stated > 0 && size.known().is_none_or(|size| stated <= size) => Dim::Known(stated),
+        stated if stated > 0 && size.known_size().is_none_or(|size| stated <= size) => {
+            PartialDim::Known(stated)
+        }
         stated => {
-            return Err(wrong_attribute(
+            return Err(attribute_error(
                 "rotary_embedding_dim",
                 format!("0 to {size}, the size of a head"),
                 stated,
@@ -145,16 +152,16 @@ fn rotate(call: &Call<'_>) -> Result<Vec<Output>> {
         }
     };
     if !rotated.may_divide_by(2) {
-        return Err(call.wrong(0, "heads of which an even part is rotated", rotated));
+        return Err(call.input_error(0, "heads of which an even part is rotated", rotated));
     }
-    let half = rotated.over(2)?;
+    let half = rotated.try_div(2)?;
     for cache in 1..3 {
         call.input(cache)?;
-        match call.given(3) {
-            Some(_) => call.expect_dims(cache, &[Dim::Unknown, half])?,
+        match call.optional_input(3) {
+            Some(_) => call.expect_dims(cache, &[PartialDim::Unknown, half])?,
             None => call.expect_dims(cache, &[batches, length, half])?,
         }
     }
     call.expect_dims(3, &[batches, length])?;
-    same(call)
+    infer_same_shape(call)
 }

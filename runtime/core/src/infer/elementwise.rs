@@ -1,180 +1,205 @@
 //! Ops that work element by element: each output has the shape of the input, or of all inputs repeated to one another.
 
-use super::call::{Call, wrong_attribute};
-use super::fact::{Dim, Listed, PartialDims};
-use super::output::{Output, Shape, broadcast, one};
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::{DisplayDims, PartialDim, PartialDims};
+use super::output::{InferredOutput, PartialShape, broadcast_shapes, single_output};
+use super::table::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
-pub(super) const RULES: &[Rule] = &[
+pub(super) const RULES: &[InferenceRule] = &[
     rule(
         "Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Cos Cosh Erf Exp Floor Neg Not",
         1,
         LATEST,
         &[],
-        same,
+        infer_same_shape,
     ),
-    rule("Reciprocal Round Sign Sin Sinh Sqrt Tan Tanh Log IsNaN IsInf Identity", 1, LATEST, &[], same),
-    rule("Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Shrink Sigmoid", 1, LATEST, &[], same),
-    rule("Softplus Softsign Swish ThresholdedRelu RegexFullMatch", 1, LATEST, &[], same),
-    rule("Softmax LogSoftmax Hardmax LpNormalization", 1, LATEST, &[], along_axis),
-    rule("CumSum CumProd", 11, LATEST, &[], cumulative),
-    rule("OptionalGetElement", 15, LATEST, &[], element),
-    rule("OptionalHasElement", 15, LATEST, &[], |_| one(PartialDims::new())),
-    rule("Clip", 1, LATEST, &[], clip),
-    rule("Dropout", 1, LATEST, &[], dropout),
-    rule("Trilu", 14, LATEST, &[], trilu),
-    rule("Add Sub Mul Div And Or Xor Equal Greater Less Pow", 1, 6, &[], repeated_from_axis),
-    rule("Add Sub Mul Div And Or Xor Equal Greater Less Pow", 7, LATEST, &[], repeated),
-    rule("GreaterOrEqual LessOrEqual Mod BitwiseAnd BitwiseOr BitwiseXor", 10, LATEST, &[], repeated),
-    rule("BitShift StringConcat", 11, LATEST, &[], repeated),
-    rule("Where", 9, LATEST, &[], repeated),
-    rule("SwiGLU", 28, LATEST, &[], equal),
-    rule("Max Min Mean Sum", 1, 7, &[], equal),
-    rule("Max Min Mean Sum", 8, LATEST, &[], repeated),
+    rule(
+        "Reciprocal Round Sign Sin Sinh Sqrt Tan Tanh Log IsNaN IsInf Identity",
+        1,
+        LATEST,
+        &[],
+        infer_same_shape,
+    ),
+    rule(
+        "Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Shrink Sigmoid",
+        1,
+        LATEST,
+        &[],
+        infer_same_shape,
+    ),
+    rule("Softplus Softsign Swish ThresholdedRelu RegexFullMatch", 1, LATEST, &[], infer_same_shape),
+    rule("Softmax LogSoftmax Hardmax LpNormalization", 1, LATEST, &[], infer_along_axis),
+    rule("CumSum CumProd", 11, LATEST, &[], infer_cumulative),
+    rule("OptionalGetElement", 15, LATEST, &[], infer_optional_element),
+    rule("OptionalHasElement", 15, LATEST, &[], |_| single_output(PartialDims::new())),
+    rule("Clip", 1, LATEST, &[], infer_clip),
+    rule("Dropout", 1, LATEST, &[], infer_dropout),
+    rule("Trilu", 14, LATEST, &[], infer_trilu),
+    rule("Add Sub Mul Div And Or Xor Equal Greater Less Pow", 1, 6, &[], infer_broadcast_from_axis),
+    rule("Add Sub Mul Div And Or Xor Equal Greater Less Pow", 7, LATEST, &[], infer_broadcast),
+    rule("GreaterOrEqual LessOrEqual Mod BitwiseAnd BitwiseOr BitwiseXor", 10, LATEST, &[], infer_broadcast),
+    rule("BitShift StringConcat", 11, LATEST, &[], infer_broadcast),
+    rule("Where", 9, LATEST, &[], infer_broadcast),
+    rule("SwiGLU", 28, LATEST, &[], infer_equal_shapes),
+    rule("Max Min Mean Sum", 1, 7, &[], infer_equal_shapes),
+    rule("Max Min Mean Sum", 8, LATEST, &[], infer_broadcast),
     rule(
         "Neg Conj Reciprocal Sign Sqrt Exp Log Sin Cos Tan Sinh Cosh Tanh IsInf IsNaN",
         1,
         LATEST,
         &[],
-        same,
+        infer_same_shape,
     )
-    .of_domain("oarlock"),
-    rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], same).of_domain("oarlock"),
-    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], repeated).of_domain("oarlock"),
-    rule("Abs Real Imag", 1, LATEST, &[], part).of_domain("oarlock"),
-    rule("Complex", 1, LATEST, &[], whole).of_domain("oarlock"),
-    rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], same).of_domain("oarlock"),
-    rule("Atan2 CopySign FloorDivide Hypot LogAddExp NextAfter Remainder", 1, LATEST, &[], repeated)
-        .of_domain("oarlock"),
-    rule("ShiftLeft ShiftRight", 1, LATEST, &[], repeated).of_domain("oarlock"),
-    rule("PRelu", 1, 6, &[], same),
-    rule("PRelu", 7, LATEST, &[], repeated_to_first),
+    .in_domain("oarlock"),
+    rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], infer_same_shape).in_domain("oarlock"),
+    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], infer_broadcast).in_domain("oarlock"),
+    rule("Abs Real Imag", 1, LATEST, &[], infer_complex_part).in_domain("oarlock"),
+    rule("Complex", 1, LATEST, &[], infer_complex).in_domain("oarlock"),
+    rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], infer_same_shape)
+        .in_domain("oarlock"),
+    rule("Atan2 CopySign FloorDivide Hypot LogAddExp NextAfter Remainder", 1, LATEST, &[], infer_broadcast)
+        .in_domain("oarlock"),
+    rule("ShiftLeft ShiftRight", 1, LATEST, &[], infer_broadcast).in_domain("oarlock"),
+    rule("PRelu", 1, 6, &[], infer_same_shape),
+    rule("PRelu", 7, LATEST, &[], infer_broadcast_to_first),
 ];
 
 /// The shape of the input.
-pub(super) fn same(call: &Call<'_>) -> Result<Vec<Output>> {
-    one(call.shape(0)?)
+pub(super) fn infer_same_shape(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    single_output(call.input_shape(0)?)
 }
 
 /// A part of complex numbers.
-fn part(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_complex_part(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = if call.input(0)?.dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 };
-    one(Output::from(call.shape(0)?).of_dtype(dtype))
+    single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))
 }
 
 /// Complex numbers of their parts.
-fn whole(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_complex(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = if call.input(0)?.dtype == Dtype::F32 { Dtype::C64 } else { Dtype::C128 };
-    Ok(repeated(call)?.into_iter().map(|output| output.of_dtype(dtype)).collect())
+    Ok(infer_broadcast(call)?.into_iter().map(|output| output.with_dtype(dtype)).collect())
 }
 
 /// What may be there is a tensor that is.
-fn element(call: &Call<'_>) -> Result<Vec<Output>> {
-    one(Output::from(call.shape(0)?).of_dtype(call.input(0)?.dtype))
+fn infer_optional_element(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(call.input(0)?.dtype))
 }
 
 /// The shape of the input, which has the axis that the attribute names.
-fn along_axis(call: &Call<'_>) -> Result<Vec<Output>> {
-    if let Some(dims) = call.dims(0)? {
+fn infer_along_axis(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    if let Some(dims) = call.input_dims(0)? {
         // Before version 11 the axis was where to flatten, and that may be behind the last dimension.
         let places = if call.version() < 11 { dims.len() + 1 } else { dims.len().max(1) };
-        call.axis("axis", -1, places)?;
+        call.axis_attribute("axis", -1, places)?;
     }
-    same(call)
+    infer_same_shape(call)
 }
 
-fn cumulative(call: &Call<'_>) -> Result<Vec<Output>> {
-    if let (Some(dims), Dim::Known(axis)) = (call.dims(0)?, call.int_value(1)?) {
-        crate::shape::axis(axis, dims.len()).map_err(call.blame(1))?;
+fn infer_cumulative(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    if let (Some(dims), PartialDim::Known(axis)) = (call.input_dims(0)?, call.input_int(1)?) {
+        crate::shape::resolve_axis(axis, dims.len()).map_err(call.blame_input(1))?;
     }
-    same(call)
+    infer_same_shape(call)
 }
 
-fn clip(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_clip(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     call.expect_one_element(1)?;
     call.expect_one_element(2)?;
-    same(call)
+    infer_same_shape(call)
 }
 
-fn dropout(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_dropout(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     call.expect_one_element(1)?;
     call.expect_one_element(2)?;
-    Ok(vec![call.shape(0)?.into(), call.shape(0)?.into()])
+    Ok(vec![call.input_shape(0)?.into(), call.input_shape(0)?.into()])
 }
 
-fn trilu(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_trilu(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     call.dims_of_at_least(0, 2)?;
     call.expect_one_element(1)?;
-    same(call)
+    infer_same_shape(call)
 }
 
 /// The shape that all inputs are repeated to.
-fn repeated(call: &Call<'_>) -> Result<Vec<Output>> {
-    let mut all: Shape = call.shape(0)?;
+fn infer_broadcast(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let mut all: PartialShape = call.input_shape(0)?;
     for input in 1..call.input_count() {
-        all = broadcast(&all, &call.shape(input)?).map_err(call.blame(input))?;
+        all = broadcast_shapes(&all, &call.input_shape(input)?).map_err(call.blame_input(input))?;
     }
-    one(all)
+    single_output(all)
 }
 
 /// The shape of the first input, which the others have too.
-fn equal(call: &Call<'_>) -> Result<Vec<Output>> {
-    let mut all: Shape = call.shape(0)?;
+fn infer_equal_shapes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let mut all: PartialShape = call.input_shape(0)?;
     for input in 1..call.input_count() {
-        let next = call.shape(input)?;
+        let next = call.input_shape(input)?;
         all = match all {
             Some(dims) => {
                 call.expect_dims(input, &dims)?;
                 let next = next.unwrap_or_else(|| dims.clone());
-                Some(dims.into_iter().zip(next).map(|(a, b)| a.or(b)).collect())
+                Some(dims.into_iter().zip(next).map(|(a, b)| a.refine_with(b)).collect())
             }
             None => next,
         };
     }
-    one(all)
+    single_output(all)
 }
 
 /// The shape of the first input, which the second one is repeated to.
-fn repeated_to_first(call: &Call<'_>) -> Result<Vec<Output>> {
-    expect_repeats_to(call, 1, &call.shape(0)?)?;
-    same(call)
+fn infer_broadcast_to_first(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    expect_broadcasts_to(call, 1, &call.input_shape(0)?)?;
+    infer_same_shape(call)
 }
 
 /// Checks that an input, where it is given, can be repeated to a shape.
-pub(super) fn expect_repeats_to(call: &Call<'_>, input: usize, target: &Shape) -> Result<()> {
-    let (Some(fact), Some(target)) = (call.given(input), target) else { return Ok(()) };
+pub(super) fn expect_broadcasts_to(
+    call: &InferenceContext<'_>,
+    input: usize,
+    target: &PartialShape,
+) -> Result<()> {
+    let (Some(fact), Some(target)) = (call.optional_input(input), target) else { return Ok(()) };
     let Some(dims) = &fact.dims else { return Ok(()) };
-    let fits = |(dim, target): (&Dim, &Dim)| *dim == Dim::Known(1) || dim.agrees(*target);
+    let fits =
+        |(dim, target): (&PartialDim, &PartialDim)| *dim == PartialDim::Known(1) || dim.may_equal(*target);
     if dims.len() <= target.len() && dims.iter().rev().zip(target.iter().rev()).all(fits) {
         return Ok(());
     }
-    Err(call.wrong(input, format!("a shape that repeats to {}", Listed(target)), Listed(dims)))
+    Err(call.input_error(
+        input,
+        format!("a shape that repeats to {}", DisplayDims(target)),
+        DisplayDims(dims),
+    ))
 }
 
 /// The shape of the first input. The second one's dimensions are some of its, from `axis` on or the last ones, and it
 /// is repeated only where `broadcast` says so.
-fn repeated_from_axis(call: &Call<'_>) -> Result<Vec<Output>> {
-    let (Some(left), Some(right)) = (call.dims(0)?, call.dims(1)?) else { return same(call) };
-    if !call.flag("broadcast", false)? {
-        return equal(call);
+fn infer_broadcast_from_axis(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let (Some(left), Some(right)) = (call.input_dims(0)?, call.input_dims(1)?) else {
+        return infer_same_shape(call);
+    };
+    if !call.flag_attribute("broadcast", false)? {
+        return infer_equal_shapes(call);
     }
     if right.len() > left.len() {
-        return Err(call.wrong(1, format!("at most {} dimensions", left.len()), Listed(right)));
+        return Err(call.input_error(1, format!("at most {} dimensions", left.len()), DisplayDims(right)));
     }
     let last_start = left.len() - right.len();
-    let start = match call.int("axis")? {
+    let start = match call.int_attribute("axis")? {
         None => last_start,
         Some(axis) => {
             // The same count from the end that the axis has from the start.
             let from_start = if axis < 0 { axis.saturating_add_unsigned(left.len() as u64) } else { axis };
             let start = usize::try_from(from_start).ok().filter(|start| *start <= last_start);
-            start.ok_or_else(|| wrong_attribute("axis", format!("at most {last_start}"), axis))?
+            start.ok_or_else(|| attribute_error("axis", format!("at most {last_start}"), axis))?
         }
     };
     let expected = &left[start..start + right.len()];
-    if right.iter().zip(expected).all(|(dim, target)| *dim == Dim::Known(1) || dim.agrees(*target)) {
-        return same(call);
+    if right.iter().zip(expected).all(|(dim, target)| *dim == PartialDim::Known(1) || dim.may_equal(*target))
+    {
+        return infer_same_shape(call);
     }
-    Err(call.wrong(1, format!("the shape {}", Listed(expected)), Listed(right)))
+    Err(call.input_error(1, format!("the shape {}", DisplayDims(expected)), DisplayDims(right)))
 }

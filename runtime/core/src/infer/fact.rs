@@ -8,7 +8,7 @@ use crate::{Constant, Dims, Dtype, Error, Result};
 
 /// The size of one dimension, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dim {
+pub enum PartialDim {
     /// This size.
     Known(i64),
     /// Some size. What is computed from it is unknown too, and checks pass it by.
@@ -16,39 +16,39 @@ pub enum Dim {
 }
 
 /// The sizes of the dimensions of a tensor of known rank.
-pub type PartialDims = SmallVec<[Dim; 6]>;
+pub type PartialDims = SmallVec<[PartialDim; 6]>;
 
-impl Dim {
+impl PartialDim {
     /// The size, if it is known.
-    pub fn known(self) -> Option<i64> {
+    pub fn known_size(self) -> Option<i64> {
         if let Self::Known(size) = self { Some(size) } else { None }
     }
 
     /// Whether both may be the same size.
-    pub fn agrees(self, other: Self) -> bool {
+    pub fn may_equal(self, other: Self) -> bool {
         self == other || self == Self::Unknown || other == Self::Unknown
     }
 
     /// The same size, known if one of them is.
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(super) fn refine_with(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }
     }
 
-    pub(super) fn plus(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_add, "+", Error::resource_exhausted)
+    pub(super) fn try_add(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine_sizes(other.into(), i64::checked_add, "+", Error::resource_exhausted)
     }
 
-    pub(super) fn minus(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_sub, "-", Error::resource_exhausted)
+    pub(super) fn try_sub(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine_sizes(other.into(), i64::checked_sub, "-", Error::resource_exhausted)
     }
 
-    pub(super) fn times(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_mul, "×", Error::resource_exhausted)
+    pub(super) fn try_mul(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine_sizes(other.into(), i64::checked_mul, "×", Error::resource_exhausted)
     }
 
     /// Rounded down.
-    pub(super) fn over(self, other: impl Into<Self>) -> Result<Self> {
-        self.combine(other.into(), i64::checked_div_euclid, "/", Error::invalid_argument)
+    pub(super) fn try_div(self, other: impl Into<Self>) -> Result<Self> {
+        self.combine_sizes(other.into(), i64::checked_div_euclid, "/", Error::invalid_argument)
     }
 
     /// Whether it can be cut into this many equal parts, or whether nobody knows.
@@ -59,7 +59,7 @@ impl Dim {
         }
     }
 
-    fn combine(
+    fn combine_sizes(
         self,
         other: Self,
         compute: fn(i64, i64) -> Option<i64>,
@@ -73,25 +73,25 @@ impl Dim {
     }
 }
 
-impl From<i64> for Dim {
+impl From<i64> for PartialDim {
     fn from(size: i64) -> Self {
         Self::Known(size)
     }
 }
 
-impl From<i32> for Dim {
+impl From<i32> for PartialDim {
     fn from(size: i32) -> Self {
         Self::Known(size.into())
     }
 }
 
-impl From<usize> for Dim {
+impl From<usize> for PartialDim {
     fn from(size: usize) -> Self {
         i64::try_from(size).map_or(Self::Unknown, Self::Known)
     }
 }
 
-impl fmt::Display for Dim {
+impl fmt::Display for PartialDim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(size) => size.fmt(f),
@@ -101,9 +101,9 @@ impl fmt::Display for Dim {
 }
 
 /// Dimensions in a message, such as `[2, ?, 3]`.
-pub(super) struct Listed<'a>(pub(super) &'a [Dim]);
+pub(super) struct DisplayDims<'a>(pub(super) &'a [PartialDim]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for DisplayDims<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
         for (at, dim) in self.0.iter().enumerate() {
@@ -115,16 +115,16 @@ impl fmt::Display for Listed<'_> {
 }
 
 /// The product of sizes. A 0 makes it 0 even where other sizes are unknown.
-pub(super) fn product(dims: &[Dim]) -> Result<Dim> {
-    if dims.contains(&Dim::Known(0)) {
-        return Ok(Dim::Known(0));
+pub(super) fn dim_product(dims: &[PartialDim]) -> Result<PartialDim> {
+    if dims.contains(&PartialDim::Known(0)) {
+        return Ok(PartialDim::Known(0));
     }
-    dims.iter().try_fold(Dim::Known(1), |product, dim| product.times(*dim))
+    dims.iter().try_fold(PartialDim::Known(1), |product, dim| product.try_mul(*dim))
 }
 
 /// What is known about one tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fact {
+pub struct TensorFact {
     /// The type of its elements.
     pub dtype: Dtype,
     /// The sizes of its dimensions; none where not even their number is known.
@@ -133,24 +133,24 @@ pub struct Fact {
     pub value: Option<Constant>,
 }
 
-impl Fact {
+impl TensorFact {
     /// A tensor of which only the dtype is known.
-    pub fn of_dtype(dtype: Dtype) -> Self {
+    pub fn from_dtype(dtype: Dtype) -> Self {
         Self { dtype, dims: None, value: None }
     }
 
     /// A tensor of a known shape.
-    pub fn of_shape(dtype: Dtype, dims: &[i64]) -> Self {
-        Self { dims: Some(dims.iter().copied().map(Dim::Known).collect()), ..Self::of_dtype(dtype) }
+    pub fn from_shape(dtype: Dtype, dims: &[i64]) -> Self {
+        Self { dims: Some(dims.iter().copied().map(PartialDim::Known).collect()), ..Self::from_dtype(dtype) }
     }
 
     /// A tensor whose elements are known.
-    pub fn of_value(value: Constant) -> Self {
-        Self { value: Some(value.clone()), ..Self::of_shape(value.dtype(), value.dims()) }
+    pub fn from_value(value: Constant) -> Self {
+        Self { value: Some(value.clone()), ..Self::from_shape(value.dtype(), value.dims()) }
     }
 
     /// The shape, where all of it is known.
     pub fn known_dims(&self) -> Option<Dims> {
-        self.dims.as_ref()?.iter().map(|dim| dim.known()).collect()
+        self.dims.as_ref()?.iter().map(|dim| dim.known_size()).collect()
     }
 }

@@ -1,34 +1,40 @@
 //! Losses: how far what was predicted is from what was right.
 
-use super::call::{Call, wrong_attribute};
-use super::fact::{Dim, PartialDims};
-use super::output::Shape;
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::{PartialDim, PartialDims};
+use super::output::PartialShape;
+use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
-pub(super) const RULES: &[Rule] = &[
-    rule("NegativeLogLikelihoodLoss", 12, LATEST, &[], |call| Ok(vec![loss(call)?.into()])),
+pub(super) const RULES: &[InferenceRule] = &[
+    rule("NegativeLogLikelihoodLoss", 12, LATEST, &[], |call| Ok(vec![loss_shape(call)?.into()])),
     rule("SoftmaxCrossEntropyLoss", 12, LATEST, &[], |call| {
-        Ok(vec![loss(call)?.into(), call.shape(0)?.into()])
+        Ok(vec![loss_shape(call)?.into(), call.input_shape(0)?.into()])
     }),
 ];
 
 /// Scores have the classes as their second dimension, labels have not.
-fn loss(call: &Call<'_>) -> Result<Shape> {
+fn loss_shape(call: &InferenceContext<'_>) -> Result<PartialShape> {
     let labels = match call.dims_of_at_least(0, 2)? {
         Some([batches, classes, rest @ ..]) => {
             let labels: PartialDims = [batches].into_iter().chain(rest).copied().collect();
             call.expect_dims(1, &labels)?;
             call.expect_dims(2, &[*classes])?;
-            let found = call.dims(1)?.unwrap_or(&labels);
-            Some(labels.iter().zip(found).map(|(a, b): (&Dim, &Dim)| a.or(*b)).collect())
+            let found = call.input_dims(1)?.unwrap_or(&labels);
+            Some(
+                labels
+                    .iter()
+                    .zip(found)
+                    .map(|(a, b): (&PartialDim, &PartialDim)| a.refine_with(*b))
+                    .collect(),
+            )
         }
-        _ => call.shape(1)?,
+        _ => call.input_shape(1)?,
     };
     call.input(1)?;
-    match call.text("reduction", "mean")? {
+    match call.string_attribute("reduction", "mean")? {
         "none" => Ok(labels),
         "mean" | "sum" => Ok(Some(PartialDims::new())),
-        other => Err(wrong_attribute("reduction", "none, mean or sum", format!("`{other}`"))),
+        other => Err(attribute_error("reduction", "none, mean or sum", format!("`{other}`"))),
     }
 }

@@ -1,108 +1,109 @@
 //! Ops on numbers of eight bits that are multiples of a scale, with sums that are exact.
 
-use super::call::{Call, wrong_attribute};
 use super::channels_last;
-use super::fact::{Dim, Listed, PartialDims};
-use super::output::{Output, Shape, one};
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::{DisplayDims, PartialDim, PartialDims};
+use super::output::{InferredOutput, PartialShape, single_output};
+use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
-pub(super) const RULES: &[Rule] = &[
-    rule("BlockMatMul", 1, LATEST, &[], block_product).of_domain("oarlock"),
-    rule("DequantizedConv", 1, LATEST, &[], dequantized_conv).of_domain("oarlock"),
-    rule("DequantizedMatMul", 1, LATEST, &[], dequantized_product).of_domain("oarlock"),
-    rule("QuantizedConv", 1, LATEST, &[], conv).of_domain("oarlock"),
-    rule("QuantizedMatMul", 1, LATEST, &[], product).of_domain("oarlock"),
+pub(super) const RULES: &[InferenceRule] = &[
+    rule("BlockMatMul", 1, LATEST, &[], infer_block_matmul).in_domain("oarlock"),
+    rule("DequantizedConv", 1, LATEST, &[], infer_dequantized_conv).in_domain("oarlock"),
+    rule("DequantizedMatMul", 1, LATEST, &[], infer_dequantized_matmul).in_domain("oarlock"),
+    rule("QuantizedConv", 1, LATEST, &[], infer_quantized_conv).in_domain("oarlock"),
+    rule("QuantizedMatMul", 1, LATEST, &[], infer_quantized_matmul).in_domain("oarlock"),
 ];
 
 /// The places of operands.
-const SCALE: usize = 2;
-const BIAS: usize = 3;
-const ZERO: usize = 3;
-const RESIDUAL: usize = 4;
+const SCALE_INPUT: usize = 2;
+const BIAS_INPUT: usize = 3;
+const ZERO_POINT_INPUT: usize = 3;
+const RESIDUAL_INPUT: usize = 4;
 
-fn conv(call: &Call<'_>) -> Result<Vec<Output>> {
-    let outputs = call.dims_of_at_least(1, 3)?.map_or(Dim::Unknown, |dims| dims[0]);
-    expect_of_outputs(call, SCALE, outputs)?;
-    channels_last::conv(call, BIAS, RESIDUAL)
+fn infer_quantized_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let outputs = call.dims_of_at_least(1, 3)?.map_or(PartialDim::Unknown, |dims| dims[0]);
+    expect_per_output(call, SCALE_INPUT, outputs)?;
+    channels_last::infer_biased_conv(call, BIAS_INPUT, RESIDUAL_INPUT)
 }
 
-fn product(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_quantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let (a, w) = (call.dims_of_at_least(0, 1)?, call.dims_of_rank::<2>(1)?);
-    let [depth, outputs] = w.unwrap_or([Dim::Unknown; 2]);
-    let (depth, outputs) = if call.flag("transB", false)? { (outputs, depth) } else { (depth, outputs) };
-    expect_of_outputs(call, SCALE, outputs)?;
-    call.expect_dims(BIAS, &[outputs])?;
-    rows_with(call, (a, depth), outputs, RESIDUAL)
+    let [depth, outputs] = w.unwrap_or([PartialDim::Unknown; 2]);
+    let (depth, outputs) =
+        if call.flag_attribute("transB", false)? { (outputs, depth) } else { (depth, outputs) };
+    expect_per_output(call, SCALE_INPUT, outputs)?;
+    call.expect_dims(BIAS_INPUT, &[outputs])?;
+    matmul_rows(call, (a, depth), outputs, RESIDUAL_INPUT)
 }
 
 /// The places of what `DequantizedConv` and `DequantizedMatMul` have for all images or rows, for all outputs or each of them,
 /// and for each output, and of what is added in the end.
-const OF_IMAGES: [usize; 2] = [2, 4];
-const OF_OUTPUTS: [usize; 2] = [3, 5];
-const BIASES: [usize; 2] = [6, 7];
-const ADDEND: usize = 8;
+const PER_IMAGE_INPUTS: [usize; 2] = [2, 4];
+const PER_OUTPUT_INPUTS: [usize; 2] = [3, 5];
+const BIAS_INPUTS: [usize; 2] = [6, 7];
+const ADDEND_INPUT: usize = 8;
 
-fn dequantized_conv(call: &Call<'_>) -> Result<Vec<Output>> {
-    let outputs = call.dims_of_at_least(1, 3)?.map_or(Dim::Unknown, |dims| dims[0]);
+fn infer_dequantized_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let outputs = call.dims_of_at_least(1, 3)?.map_or(PartialDim::Unknown, |dims| dims[0]);
     expect_dequantized(call, outputs)?;
-    channels_last::conv(call, BIASES[0], ADDEND)
+    channels_last::infer_biased_conv(call, BIAS_INPUTS[0], ADDEND_INPUT)
 }
 
-fn dequantized_product(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_dequantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let (a, w) = (call.dims_of_at_least(0, 1)?, call.dims_of_rank::<2>(1)?);
-    let [depth, outputs] = w.unwrap_or([Dim::Unknown; 2]);
+    let [depth, outputs] = w.unwrap_or([PartialDim::Unknown; 2]);
     expect_dequantized(call, outputs)?;
-    rows_with(call, (a, depth), outputs, ADDEND)
+    matmul_rows(call, (a, depth), outputs, ADDEND_INPUT)
 }
 
 /// Checks what there is for all outputs, or for each of them.
-fn expect_dequantized(call: &Call<'_>, outputs: Dim) -> Result<()> {
-    OF_IMAGES.into_iter().try_for_each(|input| call.expect_one_element(input))?;
-    OF_OUTPUTS.into_iter().try_for_each(|input| expect_of_outputs(call, input, outputs))?;
-    BIASES.into_iter().try_for_each(|input| call.expect_dims(input, &[outputs]))
+fn expect_dequantized(call: &InferenceContext<'_>, outputs: PartialDim) -> Result<()> {
+    PER_IMAGE_INPUTS.into_iter().try_for_each(|input| call.expect_one_element(input))?;
+    PER_OUTPUT_INPUTS.into_iter().try_for_each(|input| expect_per_output(call, input, outputs))?;
+    BIAS_INPUTS.into_iter().try_for_each(|input| call.expect_dims(input, &[outputs]))
 }
 
 /// The shape of a product of rows with a matrix of so many rows and outputs.
-fn rows_with(
-    call: &Call<'_>,
-    (a, depth): (Option<&[Dim]>, Dim),
-    outputs: Dim,
+fn matmul_rows(
+    call: &InferenceContext<'_>,
+    (a, depth): (Option<&[PartialDim]>, PartialDim),
+    outputs: PartialDim,
     residual: usize,
-) -> Result<Vec<Output>> {
-    let Some([rows @ .., columns]) = a else { return one(None) };
-    if !columns.agrees(depth) {
-        return Err(call.wrong(1, format!("{columns} rows, as many as A has columns"), depth));
+) -> Result<Vec<InferredOutput>> {
+    let Some([rows @ .., columns]) = a else { return single_output(None) };
+    if !columns.may_equal(depth) {
+        return Err(call.input_error(1, format!("{columns} rows, as many as A has columns"), depth));
     }
-    let dims: Shape = Some(rows.iter().copied().chain([outputs]).collect());
+    let dims: PartialShape = Some(rows.iter().copied().chain([outputs]).collect());
     if let Some(dims) = &dims {
         call.expect_dims(residual, dims)?;
     }
-    one(dims)
+    single_output(dims)
 }
 
-fn block_product(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_block_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let (a, w) = (call.dims_of_at_least(0, 1)?, call.dims_of_rank::<2>(1)?);
-    let [outputs, depth] = w.unwrap_or([Dim::Unknown; 2]);
-    let block = call.int_or("block_size", 0)?;
+    let [outputs, depth] = w.unwrap_or([PartialDim::Unknown; 2]);
+    let block = call.int_attribute_or("block_size", 0)?;
     if block < 1 {
-        return Err(wrong_attribute("block_size", "at least 1", block));
+        return Err(attribute_error("block_size", "at least 1", block));
     }
-    let blocks = depth.plus(block - 1)?.over(block)?;
-    call.expect_dims(SCALE, &[outputs, blocks])?;
-    call.expect_dims(ZERO, &[outputs, blocks])?;
-    let Some([rows @ .., columns]) = a else { return one(None) };
-    if !columns.agrees(depth) {
-        return Err(call.wrong(1, format!("rows of {columns}, as A has"), depth));
+    let blocks = depth.try_add(block - 1)?.try_div(block)?;
+    call.expect_dims(SCALE_INPUT, &[outputs, blocks])?;
+    call.expect_dims(ZERO_POINT_INPUT, &[outputs, blocks])?;
+    let Some([rows @ .., columns]) = a else { return single_output(None) };
+    if !columns.may_equal(depth) {
+        return Err(call.input_error(1, format!("rows of {columns}, as A has"), depth));
     }
-    one(rows.iter().copied().chain([outputs]).collect::<PartialDims>())
+    single_output(rows.iter().copied().chain([outputs]).collect::<PartialDims>())
 }
 
 /// Checks that an operand has one element, or one for each output.
-fn expect_of_outputs(call: &Call<'_>, input: usize, outputs: Dim) -> Result<()> {
-    match call.given(input).and_then(|fact| fact.dims.as_deref()) {
+fn expect_per_output(call: &InferenceContext<'_>, input: usize, outputs: PartialDim) -> Result<()> {
+    match call.optional_input(input).and_then(|fact| fact.dims.as_deref()) {
         None | Some([]) => Ok(()),
-        Some([count]) if count.agrees(Dim::Known(1)) || count.agrees(outputs) => Ok(()),
-        Some(found) => Err(call.wrong(input, format!("one element, or {outputs}"), Listed(found))),
+        Some([count]) if count.may_equal(PartialDim::Known(1)) || count.may_equal(outputs) => Ok(()),
+        Some(found) => Err(call.input_error(input, format!("one element, or {outputs}"), DisplayDims(found))),
     }
 }

@@ -1,24 +1,24 @@
 //! Networks that step through a sequence.
 
-use super::call::{Call, wrong_attribute};
-use super::fact::Dim;
-use super::output::Output;
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::PartialDim;
+use super::output::InferredOutput;
+use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
-pub(super) const RULES: &[Rule] = &[
-    rule("RNN", 1, LATEST, &[], |call| recurrent(call, 1)),
-    rule("GRU", 1, LATEST, &[], |call| recurrent(call, 3)),
-    rule("LSTM", 1, LATEST, &[], |call| recurrent(call, 4)),
-    rule("DynamicQuantizedLSTM", 1, LATEST, &[], of_bytes).of_domain("oarlock"),
+pub(super) const RULES: &[InferenceRule] = &[
+    rule("RNN", 1, LATEST, &[], |call| infer_recurrent(call, 1)),
+    rule("GRU", 1, LATEST, &[], |call| infer_recurrent(call, 3)),
+    rule("LSTM", 1, LATEST, &[], |call| infer_recurrent(call, 4)),
+    rule("DynamicQuantizedLSTM", 1, LATEST, &[], infer_quantized_lstm).in_domain("oarlock"),
 ];
 
 /// The weights are turned, and have scales and zero points for each direction, or for each element that products give.
-fn of_bytes(call: &Call<'_>) -> Result<Vec<Output>> {
+fn infer_quantized_lstm(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     for (weights, lists) in [(1, [8, 9]), (2, [10, 11])] {
         let Some([directions, _, rows]) = call.dims_of_rank::<3>(weights)? else { continue };
         for list in lists {
-            let found = call.dims(list)?;
+            let found = call.input_dims(list)?;
             if found.is_some_and(|found| found.len() != 1) {
                 call.expect_dims(list, &[directions, rows])?;
             } else {
@@ -26,19 +26,19 @@ fn of_bytes(call: &Call<'_>) -> Result<Vec<Output>> {
             }
         }
     }
-    recurrent(call, 4)
+    infer_recurrent(call, 4)
 }
 
 /// The weights of all gates lie one behind the other. Only `LSTM` has states of cells and weights to peep through.
-fn recurrent(call: &Call<'_>, gates: i64) -> Result<Vec<Output>> {
-    let is_batch_first = call.flag("layout", false)?;
-    let [first, second, features] = call.dims_of_rank(0)?.unwrap_or([Dim::Unknown; 3]);
+fn infer_recurrent(call: &InferenceContext<'_>, gates: i64) -> Result<Vec<InferredOutput>> {
+    let is_batch_first = call.flag_attribute("layout", false)?;
+    let [first, second, features] = call.dims_of_rank(0)?.unwrap_or([PartialDim::Unknown; 3]);
     let [steps, batches] = if is_batch_first { [second, first] } else { [first, second] };
-    let directions = Dim::Known(match call.text("direction", "forward")? {
+    let directions = PartialDim::Known(match call.string_attribute("direction", "forward")? {
         "forward" | "reverse" => 1,
         "bidirectional" => 2,
         other => {
-            return Err(wrong_attribute(
+            return Err(attribute_error(
                 "direction",
                 "forward, reverse or bidirectional",
                 format!("`{other}`"),
@@ -47,17 +47,17 @@ fn recurrent(call: &Call<'_>, gates: i64) -> Result<Vec<Output>> {
     });
     let is_turned = call.op() == "DynamicQuantizedLSTM";
     let hidden = hidden_size(call, is_turned)?;
-    let rows = hidden.times(gates)?;
+    let rows = hidden.try_mul(gates)?;
     call.input(1)?;
     let weights = |depth| if is_turned { [directions, depth, rows] } else { [directions, rows, depth] };
     call.expect_dims(1, &weights(features))?;
     call.expect_dims(2, &weights(hidden))?;
-    call.expect_dims(3, &[directions, rows.times(2)?])?;
+    call.expect_dims(3, &[directions, rows.try_mul(2)?])?;
     call.expect_dims(4, &[batches])?;
     let state = if is_batch_first { [batches, directions, hidden] } else { [directions, batches, hidden] };
     call.expect_dims(5, &state)?;
     call.expect_dims(6, &state)?;
-    call.expect_dims(7, &[directions, hidden.times(3)?])?;
+    call.expect_dims(7, &[directions, hidden.try_mul(3)?])?;
     let all = match is_batch_first {
         true => [batches, steps, directions, hidden],
         false => [steps, directions, batches, hidden],
@@ -69,16 +69,16 @@ fn recurrent(call: &Call<'_>, gates: i64) -> Result<Vec<Output>> {
     Ok(outputs)
 }
 
-fn hidden_size(call: &Call<'_>, is_turned: bool) -> Result<Dim> {
-    let [_, turned, found] = call.dims_of_rank(2)?.unwrap_or([Dim::Unknown; 3]);
+fn hidden_size(call: &InferenceContext<'_>, is_turned: bool) -> Result<PartialDim> {
+    let [_, turned, found] = call.dims_of_rank(2)?.unwrap_or([PartialDim::Unknown; 3]);
     let found = if is_turned { turned } else { found };
-    match call.int("hidden_size")? {
-        Some(stated) if stated < 1 => Err(wrong_attribute("hidden_size", "at least 1", stated)),
-        Some(stated) if !found.agrees(Dim::Known(stated)) => {
+    match call.int_attribute("hidden_size")? {
+        Some(stated) if stated < 1 => Err(attribute_error("hidden_size", "at least 1", stated)),
+        Some(stated) if !found.may_equal(PartialDim::Known(stated)) => {
             let what = if is_turned { "rows" } else { "columns" };
-            Err(call.wrong(2, format!("{stated} {what}, as `hidden_size` says"), found))
+            Err(call.input_error(2, format!("{stated} {what}, as `hidden_size` says"), found))
         }
-        Some(stated) => Ok(Dim::Known(stated)),
+        Some(stated) => Ok(PartialDim::Known(stated)),
         None => Ok(found),
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::call::Call;
-use super::output::Output;
+use super::context::InferenceContext;
+use super::output::InferredOutput;
 use crate::Result;
 
 /// The last version of rules that still hold.
 pub(super) const LATEST: u32 = u32::MAX;
 
 /// One line of a table: how the outputs of some ops are inferred in some versions.
-pub(crate) struct Rule {
+pub(crate) struct InferenceRule {
     domain: &'static str,
     /// Their names, with spaces between them.
     ops: &'static str,
@@ -19,11 +19,11 @@ pub(crate) struct Rule {
     last: u32,
     /// The inputs whose elements the shapes depend on.
     pub(crate) values: &'static [usize],
-    pub(super) infer: Infer,
+    pub(super) infer: InferFunction,
 }
 
 /// What a rule does.
-pub(super) type Infer = fn(&Call<'_>) -> Result<Vec<Output>>;
+pub(super) type InferFunction = fn(&InferenceContext<'_>) -> Result<Vec<InferredOutput>>;
 
 /// A line of a table for ops of ONNX, in the versions from `first` to `last`.
 pub(super) const fn rule(
@@ -31,31 +31,31 @@ pub(super) const fn rule(
     first: u32,
     last: u32,
     values: &'static [usize],
-    infer: Infer,
-) -> Rule {
-    Rule { domain: "", ops, first, last, values, infer }
+    infer: InferFunction,
+) -> InferenceRule {
+    InferenceRule { domain: "", ops, first, last, values, infer }
 }
 
-impl Rule {
+impl InferenceRule {
     /// The same line for ops of another domain.
-    pub(super) const fn of_domain(self, domain: &'static str) -> Self {
+    pub(super) const fn in_domain(self, domain: &'static str) -> Self {
         Self { domain, ..self }
     }
 }
 
 /// Every table there is.
-const TABLES: &[&[Rule]] = &[
+const RULE_TABLES: &[&[InferenceRule]] = &[
     super::elementwise::RULES,
     super::convert::RULES,
     super::create::RULES,
-    super::decompose::RULES,
+    super::linear_algebra::RULES,
     super::reduce::RULES,
-    super::matrix::RULES,
+    super::matmul::RULES,
     super::einsum::RULES,
     super::reshape::RULES,
     super::rearrange::RULES,
     super::slice::RULES,
-    super::index::RULES,
+    super::indexing::RULES,
     super::conv::RULES,
     super::channels_last::RULES,
     super::pool::RULES,
@@ -68,16 +68,16 @@ const TABLES: &[&[Rule]] = &[
     super::attention::RULES,
     super::fused::RULES,
     super::loss::RULES,
-    super::training::RULES,
+    super::optimizers::RULES,
     super::text::RULES,
-    super::classic::RULES,
+    super::traditional_ml::RULES,
 ];
 
-type ByOp = HashMap<(&'static str, &'static str), Vec<&'static Rule>>;
+type RulesByOp = HashMap<(&'static str, &'static str), Vec<&'static InferenceRule>>;
 
-static BY_OP: LazyLock<ByOp> = LazyLock::new(|| {
-    let mut by_op = ByOp::new();
-    for rule in TABLES.iter().copied().flatten() {
+static RULES_BY_OP: LazyLock<RulesByOp> = LazyLock::new(|| {
+    let mut by_op = RulesByOp::new();
+    for rule in RULE_TABLES.iter().copied().flatten() {
         for op in rule.ops.split(' ') {
             by_op.entry((rule.domain, op)).or_default().push(rule);
         }
@@ -85,17 +85,17 @@ static BY_OP: LazyLock<ByOp> = LazyLock::new(|| {
     by_op
 });
 
-pub(crate) fn find(domain: &str, op: &str, version: u32) -> Option<&'static Rule> {
-    let rules = BY_OP.get(&(plain(domain), op))?;
+pub(crate) fn find_rule(domain: &str, op: &str, version: u32) -> Option<&'static InferenceRule> {
+    let rules = RULES_BY_OP.get(&(canonical_domain(domain), op))?;
     rules.iter().copied().find(|rule| (rule.first..=rule.last).contains(&version))
 }
 
-pub(super) fn is_known(domain: &str, op: &str) -> bool {
-    BY_OP.contains_key(&(plain(domain), op))
+pub(super) fn has_rule(domain: &str, op: &str) -> bool {
+    RULES_BY_OP.contains_key(&(canonical_domain(domain), op))
 }
 
 /// ONNX's own domain has two names.
-fn plain(domain: &str) -> &str {
+fn canonical_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn no_op_has_two_rules_for_one_version() {
-        for ((_, op), rules) in BY_OP.iter() {
+        for ((_, op), rules) in RULES_BY_OP.iter() {
             for (at, rule) in rules.iter().enumerate() {
                 assert!(rule.first <= rule.last, "{op}");
                 for other in &rules[at + 1..] {

@@ -1,53 +1,55 @@
 //! Ops on text, and those that count pieces of it.
 
-use super::call::{Call, wrong_attribute};
-use super::fact::{Dim, Listed};
-use super::output::{Output, Shape, one};
-use super::table::{LATEST, Rule, rule};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::{DisplayDims, PartialDim};
+use super::output::{InferredOutput, PartialShape, single_output};
+use super::table::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
-pub(super) const RULES: &[Rule] = &[
-    rule("MurmurHash3", 1, LATEST, &[], hash).of_domain("oarlock"),
-    rule("StringNormalizer", 10, LATEST, &[], normalize),
-    rule("StringSplit", 20, LATEST, &[], split),
-    rule("TfIdfVectorizer", 9, LATEST, &[], weigh),
+pub(super) const RULES: &[InferenceRule] = &[
+    rule("MurmurHash3", 1, LATEST, &[], infer_murmur_hash).in_domain("oarlock"),
+    rule("StringNormalizer", 10, LATEST, &[], infer_string_normalizer),
+    rule("StringSplit", 20, LATEST, &[], infer_string_split),
+    rule("TfIdfVectorizer", 9, LATEST, &[], infer_tf_idf),
 ];
 
-fn hash(call: &Call<'_>) -> Result<Vec<Output>> {
-    let dtype = if call.int("positive")? == Some(0) { Dtype::I32 } else { Dtype::U32 };
-    one(Output::from(call.shape(0)?).of_dtype(dtype))
+fn infer_murmur_hash(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let dtype = if call.int_attribute("positive")? == Some(0) { Dtype::I32 } else { Dtype::U32 };
+    single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))
 }
 
 /// Words may go, so how many are left depends on them.
-fn normalize(call: &Call<'_>) -> Result<Vec<Output>> {
-    match call.dims(0)? {
-        None => one(Shape::None),
-        Some([_]) => one([Dim::Unknown].as_slice()),
-        Some([rows, _]) if rows.agrees(Dim::Known(1)) => one([Dim::Known(1), Dim::Unknown].as_slice()),
-        Some(dims) => Err(call.wrong(0, "one dimension, or a 1 and another one", Listed(dims))),
+fn infer_string_normalizer(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    match call.input_dims(0)? {
+        None => single_output(PartialShape::None),
+        Some([_]) => single_output([PartialDim::Unknown].as_slice()),
+        Some([rows, _]) if rows.may_equal(PartialDim::Known(1)) => {
+            single_output([PartialDim::Known(1), PartialDim::Unknown].as_slice())
+        }
+        Some(dims) => Err(call.input_error(0, "one dimension, or a 1 and another one", DisplayDims(dims))),
     }
 }
 
 /// The longest list of parts says how many places there are.
-fn split(call: &Call<'_>) -> Result<Vec<Output>> {
-    let counts = call.shape(0)?;
+fn infer_string_split(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let counts = call.input_shape(0)?;
     let mut parts = counts.clone();
     if let Some(parts) = &mut parts {
-        parts.push(Dim::Unknown);
+        parts.push(PartialDim::Unknown);
     }
     Ok(vec![parts.into(), counts.into()])
 }
 
-fn weigh(call: &Call<'_>) -> Result<Vec<Output>> {
-    let indexes = call.int_list("ngram_indexes")?.unwrap_or_default();
+fn infer_tf_idf(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let indexes = call.ints_attribute("ngram_indexes")?.unwrap_or_default();
     let Some(last) = indexes.iter().max().filter(|_| indexes.iter().all(|index| *index >= 0)) else {
-        return Err(wrong_attribute("ngram_indexes", "places of at least 0", format!("{indexes:?}")));
+        return Err(attribute_error("ngram_indexes", "places of at least 0", format!("{indexes:?}")));
     };
-    let length = Dim::Known(*last).plus(1)?;
-    match call.dims(0)? {
-        None => one(Shape::None),
-        Some([_]) => one([length].as_slice()),
-        Some([rows, _]) => one([*rows, length].as_slice()),
-        Some(dims) => Err(call.wrong(0, "one or two dimensions", Listed(dims))),
+    let length = PartialDim::Known(*last).try_add(1)?;
+    match call.input_dims(0)? {
+        None => single_output(PartialShape::None),
+        Some([_]) => single_output([length].as_slice()),
+        Some([rows, _]) => single_output([*rows, length].as_slice()),
+        Some(dims) => Err(call.input_error(0, "one or two dimensions", DisplayDims(dims))),
     }
 }

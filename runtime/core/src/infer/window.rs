@@ -1,21 +1,21 @@
 //! Windows that move over the spatial dimensions of a tensor: what convolutions and poolings have in common.
 
-use super::call::{Call, wrong_attribute};
-use super::fact::{Dim, Listed, PartialDims};
+use super::context::{InferenceContext, attribute_error};
+use super::fact::{DisplayDims, PartialDim, PartialDims};
 use crate::Result;
 
 /// How windows lie on the spatial dimensions.
-pub(super) struct Window<'a> {
+pub(super) struct SpatialWindow<'a> {
     kernel: PartialDims,
-    strides: Sizes<'a>,
-    dilations: Sizes<'a>,
-    pads: Sizes<'a>,
-    padding: Padding,
+    strides: AxisValues<'a>,
+    dilations: AxisValues<'a>,
+    pads: AxisValues<'a>,
+    padding: PaddingMode,
 }
 
 /// Who says how much is added around the input.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Padding {
+pub(super) enum PaddingMode {
     /// The attribute `pads`.
     Stated,
     /// The sizes of the output, which are those of the input divided by the strides.
@@ -26,26 +26,26 @@ pub(super) enum Padding {
 
 /// A number for each axis, or the same one for all where none are given.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes<'a> {
+pub(super) struct AxisValues<'a> {
     stated: Option<&'a [i64]>,
     otherwise: i64,
 }
 
-impl<'a> Sizes<'a> {
+impl<'a> AxisValues<'a> {
     /// Reads an attribute, which has a number of at least `least` for each of `count` axes.
-    pub(super) fn read(
-        call: &Call<'a>,
+    pub(super) fn read_axis_values(
+        call: &InferenceContext<'a>,
         name: &str,
         count: usize,
         least: i64,
         otherwise: i64,
     ) -> Result<Self> {
-        let stated = call.int_list(name)?.filter(|stated| !stated.is_empty() || count == 0);
+        let stated = call.ints_attribute(name)?.filter(|stated| !stated.is_empty() || count == 0);
         if let Some(found) =
             stated.filter(|sizes| sizes.len() != count || sizes.iter().any(|size| *size < least))
         {
             let expected = format!("{count} numbers of at least {least}");
-            return Err(wrong_attribute(name, expected, format!("{found:?}")));
+            return Err(attribute_error(name, expected, format!("{found:?}")));
         }
         Ok(Self { stated, otherwise })
     }
@@ -56,46 +56,53 @@ impl<'a> Sizes<'a> {
 }
 
 /// The spatial dimensions of an input that begins with a batch and channels, after those two.
-pub(super) fn spatial<'a>(call: &Call<'a>, input: usize) -> Result<Option<([Dim; 2], &'a [Dim])>> {
+pub(super) fn spatial_dims<'a>(
+    call: &InferenceContext<'a>,
+    input: usize,
+) -> Result<Option<([PartialDim; 2], &'a [PartialDim])>> {
     let dims = call.dims_of_at_least(input, 3)?;
-    Ok(dims.and_then(<[Dim]>::split_first_chunk::<2>).map(|(outer, spatial)| (*outer, spatial)))
+    Ok(dims.and_then(<[PartialDim]>::split_first_chunk::<2>).map(|(outer, spatial)| (*outer, spatial)))
 }
 
-impl<'a> Window<'a> {
+impl<'a> SpatialWindow<'a> {
     /// Reads the attributes. The kernel's sizes are an attribute, those of the weight, or both.
-    pub(super) fn read(call: &Call<'a>, axes: usize, weight: Option<(usize, &[Dim])>) -> Result<Self> {
-        let stated = call.int_list("kernel_shape")?.filter(|stated| !stated.is_empty());
+    pub(super) fn read_window(
+        call: &InferenceContext<'a>,
+        axes: usize,
+        weight: Option<(usize, &[PartialDim])>,
+    ) -> Result<Self> {
+        let stated = call.ints_attribute("kernel_shape")?.filter(|stated| !stated.is_empty());
         let kernel: PartialDims = match (stated, weight) {
             (Some(stated), _) if stated.len() != axes || stated.iter().any(|size| *size < 1) => {
                 let expected = format!("{axes} numbers of at least 1");
-                return Err(wrong_attribute("kernel_shape", expected, format!("{stated:?}")));
+                return Err(attribute_error("kernel_shape", expected, format!("{stated:?}")));
             }
-            (Some(stated), _) => stated.iter().copied().map(Dim::Known).collect(),
+            (Some(stated), _) => stated.iter().copied().map(PartialDim::Known).collect(),
             (None, Some((_, weight))) => weight.into(),
-            (None, None) => return Err(wrong_attribute("kernel_shape", format!("{axes} numbers"), "none")),
+            (None, None) => return Err(attribute_error("kernel_shape", format!("{axes} numbers"), "none")),
         };
         if let Some((input, weight)) = weight {
-            if !(weight.len() == kernel.len() && weight.iter().zip(&kernel).all(|(a, b)| a.agrees(*b))) {
-                return Err(call.wrong(
+            if !(weight.len() == kernel.len() && weight.iter().zip(&kernel).all(|(a, b)| a.may_equal(*b))) {
+                return Err(call.input_error(
                     input,
-                    format!("the spatial sizes {}", Listed(&kernel)),
-                    Listed(weight),
+                    format!("the spatial sizes {}", DisplayDims(&kernel)),
+                    DisplayDims(weight),
                 ));
             }
-            if weight.contains(&Dim::Known(0)) {
-                return Err(call.wrong(input, "spatial sizes of at least 1", Listed(weight)));
+            if weight.contains(&PartialDim::Known(0)) {
+                return Err(call.input_error(input, "spatial sizes of at least 1", DisplayDims(weight)));
             }
         }
         Ok(Self {
             kernel,
-            strides: Sizes::read(call, "strides", axes, 1, 1)?,
-            dilations: Sizes::read(call, "dilations", axes, 1, 1)?,
-            pads: Sizes::read(call, "pads", axes * 2, 0, 0)?,
-            padding: Padding::read(call)?,
+            strides: AxisValues::read_axis_values(call, "strides", axes, 1, 1)?,
+            dilations: AxisValues::read_axis_values(call, "dilations", axes, 1, 1)?,
+            pads: AxisValues::read_axis_values(call, "pads", axes * 2, 0, 0)?,
+            padding: PaddingMode::read_padding(call)?,
         })
     }
 
-    pub(super) fn padding(&self) -> Padding {
+    pub(super) fn padding_mode(&self) -> PaddingMode {
         self.padding
     }
 
@@ -104,73 +111,75 @@ impl<'a> Window<'a> {
     }
 
     /// How many elements a window reaches over.
-    pub(super) fn extent(&self, axis: usize) -> Result<Dim> {
-        self.kernel[axis].minus(1)?.times(self.dilations.get(axis))?.plus(1)
+    pub(super) fn kernel_extent(&self, axis: usize) -> Result<PartialDim> {
+        self.kernel[axis].try_sub(1)?.try_mul(self.dilations.get(axis))?.try_add(1)
     }
 
     /// What is added before an axis, and what is added in all.
-    pub(super) fn pads(&self, axis: usize) -> Result<(Dim, Dim)> {
-        if self.padding == Padding::Valid {
-            return Ok((Dim::Known(0), Dim::Known(0)));
+    pub(super) fn axis_pads(&self, axis: usize) -> Result<(PartialDim, PartialDim)> {
+        if self.padding == PaddingMode::Valid {
+            return Ok((PartialDim::Known(0), PartialDim::Known(0)));
         }
-        let before = Dim::Known(self.pads.get(axis));
-        Ok((before, before.plus(self.pads.get(axis + self.kernel.len()))?))
+        let before = PartialDim::Known(self.pads.get(axis));
+        Ok((before, before.try_add(self.pads.get(axis + self.kernel.len()))?))
     }
 
     /// How many windows there are along each axis of an input.
-    pub(super) fn count(
+    pub(super) fn count_windows(
         &self,
-        call: &Call<'_>,
+        call: &InferenceContext<'_>,
         input: usize,
-        dims: &[Dim],
+        dims: &[PartialDim],
         may_overhang: bool,
     ) -> Result<PartialDims> {
-        let count = |(axis, dim): (usize, &Dim)| self.count_along(call, input, axis, *dim, may_overhang);
+        let count =
+            |(axis, dim): (usize, &PartialDim)| self.count_along_axis(call, input, axis, *dim, may_overhang);
         dims.iter().enumerate().map(count).collect()
     }
 
-    fn count_along(
+    fn count_along_axis(
         &self,
-        call: &Call<'_>,
+        call: &InferenceContext<'_>,
         input: usize,
         axis: usize,
-        dim: Dim,
+        dim: PartialDim,
         may_overhang: bool,
-    ) -> Result<Dim> {
+    ) -> Result<PartialDim> {
         let stride = self.stride(axis);
-        if self.padding == Padding::Same {
-            return dim.plus(stride - 1)?.over(stride);
+        if self.padding == PaddingMode::Same {
+            return dim.try_add(stride - 1)?.try_div(stride);
         }
-        let (before, added) = self.pads(axis)?;
-        let (padded, extent) = (dim.plus(added)?, self.extent(axis)?);
-        let room = padded.minus(extent)?;
+        let (before, added) = self.axis_pads(axis)?;
+        let (padded, extent) = (dim.try_add(added)?, self.kernel_extent(axis)?);
+        let room = padded.try_sub(extent)?;
         // A window that may reach beyond the end may do so from the first one on.
         let least = if may_overhang { 1 - stride } else { 0 };
-        if room.known().is_some_and(|room| room < least) {
+        if room.known_size().is_some_and(|room| room < least) {
             let expected = format!("at least {extent} in spatial dimension {axis}, pads included");
-            return Err(call.wrong(input, expected, padded));
+            return Err(call.input_error(input, expected, padded));
         }
-        let mut moves = room.over(stride)?;
+        let mut moves = room.try_div(stride)?;
         if may_overhang {
-            moves = room.plus(stride - 1)?.over(stride)?;
+            moves = room.try_add(stride - 1)?.try_div(stride)?;
             // The last window begins inside the input or in what is before it.
-            if let (Dim::Known(start), Dim::Known(end)) = (moves.times(stride)?, dim.plus(before)?)
+            if let (PartialDim::Known(start), PartialDim::Known(end)) =
+                (moves.try_mul(stride)?, dim.try_add(before)?)
                 && start >= end
             {
-                moves = moves.minus(1)?;
+                moves = moves.try_sub(1)?;
             }
         }
-        moves.plus(1)
+        moves.try_add(1)
     }
 }
 
-impl Padding {
-    fn read(call: &Call<'_>) -> Result<Self> {
-        match call.text("auto_pad", "NOTSET")? {
+impl PaddingMode {
+    fn read_padding(call: &InferenceContext<'_>) -> Result<Self> {
+        match call.string_attribute("auto_pad", "NOTSET")? {
             "NOTSET" | "" => Ok(Self::Stated),
             "SAME_UPPER" | "SAME_LOWER" => Ok(Self::Same),
             "VALID" => Ok(Self::Valid),
-            other => Err(wrong_attribute(
+            other => Err(attribute_error(
                 "auto_pad",
                 "NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                 format!("`{other}`"),

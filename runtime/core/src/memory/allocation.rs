@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use oarlock_abi as abi;
-use oarlock_host::{Device, Span};
+use oarlock_host::{DeviceSpan, PluginDevice};
 
 use crate::Result;
-use crate::memory::Pool;
-use crate::memory::arena::NONE;
+use crate::memory::MemoryPool;
+use crate::memory::arena::NO_PIECE;
 use crate::stream::{Stream, StreamId};
 
 /// A piece of device memory, given back to its pool when dropped.
 ///
-/// It is memory for one stream. A program that uses it in another one says so with [`Allocation::used_on`] and sees to
+/// It is memory for one stream. A program that uses it in another one says so with [`DeviceAllocation::mark_used_on`] and sees to
 /// the order between the two streams itself; the piece then comes back when both are past it.
 #[derive(Debug)]
-pub struct Allocation {
-    pool: Arc<Pool>,
+pub struct DeviceAllocation {
+    pool: Arc<MemoryPool>,
     memory: abi::Memory,
     offset: u64,
     size: u64,
@@ -29,9 +29,9 @@ pub struct Allocation {
     users: AtomicU64,
 }
 
-impl Allocation {
+impl DeviceAllocation {
     pub(super) fn new(
-        pool: Arc<Pool>,
+        pool: Arc<MemoryPool>,
         memory: abi::Memory,
         offset: u64,
         size: u64,
@@ -42,13 +42,13 @@ impl Allocation {
     }
 
     /// Memory of the host that is no pool's, for a device that can use it where it lies. Who holds this holds that memory too.
-    pub(crate) fn of_host(pool: Arc<Pool>, bytes: &[u8]) -> Self {
+    pub(crate) fn from_host_bytes(pool: Arc<MemoryPool>, bytes: &[u8]) -> Self {
         let memory = abi::Memory(bytes.as_ptr() as u64);
-        Self::new(pool, memory, 0, bytes.len() as u64, NONE, StreamId::OWN)
+        Self::new(pool, memory, 0, bytes.len() as u64, NO_PIECE, StreamId::IMMEDIATE)
     }
 
     /// The handle of the block it lies in; 0 for one of 0 bytes, which is no memory.
-    pub fn memory(&self) -> abi::Memory {
+    pub fn block_handle(&self) -> abi::Memory {
         self.memory
     }
 
@@ -59,17 +59,17 @@ impl Allocation {
     }
 
     /// How many bytes were asked for.
-    pub fn size(&self) -> u64 {
+    pub fn requested_size(&self) -> u64 {
         self.size
     }
 
     /// The device it lies on.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &PluginDevice {
         self.pool.device()
     }
 
     /// The pool it goes back to.
-    pub fn pool(&self) -> &Arc<Pool> {
+    pub fn pool(&self) -> &Arc<MemoryPool> {
         &self.pool
     }
 
@@ -81,7 +81,7 @@ impl Allocation {
 
     /// Notes that a stream of the device other than its own uses it.
     #[inline]
-    pub fn used_on(&self, stream: &Stream) {
+    pub fn mark_used_on(&self, stream: &Stream) {
         if stream.id() == self.stream || stream.is_immediate() {
             return;
         }
@@ -98,9 +98,9 @@ impl Allocation {
     }
 
     /// Its bytes, for copies from, to and within it.
-    pub fn span(&self) -> Span<'_> {
+    pub fn span(&self) -> DeviceSpan<'_> {
         // SAFETY: the pool keeps the block until this is dropped, and handed out a range inside it.
-        unsafe { Span::new(self.pool.device(), self.memory, self.offset, self.size) }
+        unsafe { DeviceSpan::new(self.pool.device(), self.memory, self.offset, self.size) }
     }
 
     /// Copies from the host when a stream gets there, and waits for it.
@@ -108,9 +108,9 @@ impl Allocation {
     /// # Safety
     ///
     /// Nobody else uses what is written, but for work that is in the stream already.
-    pub unsafe fn write(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
+    pub unsafe fn write_blocking(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
         // SAFETY: the caller keeps others away, and the source is borrowed until the stream is past the copy.
-        unsafe { self.write_in(stream, offset, source)? };
+        unsafe { self.enqueue_write(stream, offset, source)? };
         stream.synchronize()
     }
 
@@ -119,9 +119,9 @@ impl Allocation {
     /// # Safety
     ///
     /// Nobody else changes what is read, but for work that is in the stream already.
-    pub unsafe fn read(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
+    pub unsafe fn read_blocking(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
         // SAFETY: the caller keeps others away, and the target is borrowed until the stream is past the copy.
-        unsafe { self.read_in(stream, offset, target)? };
+        unsafe { self.enqueue_read(stream, offset, target)? };
         stream.synchronize()
     }
 
@@ -130,13 +130,13 @@ impl Allocation {
     /// # Safety
     ///
     /// Until then nobody else uses what is written, and the source stays as it is.
-    pub unsafe fn write_in(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
-        self.used_on(stream);
+    pub unsafe fn enqueue_write(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
+        self.mark_used_on(stream);
         stream.launch("a copy from the host", || match stream.queue() {
             // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
-            Some(queue) => unsafe { self.span().write_in(queue, offset, source) },
+            Some(queue) => unsafe { self.span().write_on_stream(queue, offset, source) },
             // SAFETY: the caller keeps others away.
-            None => unsafe { self.span().write(offset, source) },
+            None => unsafe { self.span().write_bytes(offset, source) },
         })
     }
 
@@ -145,13 +145,13 @@ impl Allocation {
     /// # Safety
     ///
     /// Until then nobody changes what is read, and nobody touches the target.
-    pub unsafe fn read_in(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
-        self.used_on(stream);
+    pub unsafe fn enqueue_read(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
+        self.mark_used_on(stream);
         stream.launch("a copy to the host", || match stream.queue() {
             // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
-            Some(queue) => unsafe { self.span().read_in(queue, offset, target) },
+            Some(queue) => unsafe { self.span().read_on_stream(queue, offset, target) },
             // SAFETY: the caller keeps others away.
-            None => unsafe { self.span().read(offset, target) },
+            None => unsafe { self.span().read_bytes(offset, target) },
         })
     }
 
@@ -160,13 +160,13 @@ impl Allocation {
     /// # Safety
     ///
     /// Until the stream gets there nobody else uses what is filled.
-    pub unsafe fn fill(&self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<()> {
-        self.used_on(stream);
+    pub unsafe fn enqueue_fill(&self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<()> {
+        self.mark_used_on(stream);
         stream.launch("a fill", || match stream.queue() {
             // SAFETY: the caller keeps others away; the memory is not used again before the stream is past this.
-            Some(queue) => unsafe { self.span().fill_in(queue, offset, byte, size) },
+            Some(queue) => unsafe { self.span().fill_on_stream(queue, offset, byte, size) },
             // SAFETY: the caller keeps others away.
-            None => unsafe { self.span().fill(offset, byte, size) },
+            None => unsafe { self.span().fill_bytes(offset, byte, size) },
         })
     }
 
@@ -176,7 +176,7 @@ impl Allocation {
     ///
     /// Until the stream gets there nobody else uses what is written, nor changes what is read, and this memory is not
     /// given back where it is of another device. The two do not overlap.
-    pub unsafe fn copy_from(
+    pub unsafe fn enqueue_copy(
         &self,
         stream: &Stream,
         offset: u64,
@@ -184,14 +184,14 @@ impl Allocation {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        source.used_on(stream);
+        source.mark_used_on(stream);
         if Arc::ptr_eq(&self.pool, &source.pool) {
-            self.used_on(stream);
+            self.mark_used_on(stream);
         }
         stream.launch("a copy within devices", || match stream.queue() {
             // SAFETY: the caller keeps both.
             Some(queue) => unsafe {
-                self.span().copy_from_in(queue, offset, source.span(), source_offset, size)
+                self.span().copy_from_on_stream(queue, offset, source.span(), source_offset, size)
             },
             // SAFETY: the caller keeps others away.
             None => unsafe { self.span().copy_from(offset, source.span(), source_offset, size) },
@@ -199,11 +199,11 @@ impl Allocation {
     }
 }
 
-impl Drop for Allocation {
+impl Drop for DeviceAllocation {
     #[inline]
     fn drop(&mut self) {
-        if self.piece != NONE {
-            self.pool.give_back(self, self.piece, self.users.load(Ordering::Relaxed));
+        if self.piece != NO_PIECE {
+            self.pool.release_piece(self, self.piece, self.users.load(Ordering::Relaxed));
         }
     }
 }

@@ -4,16 +4,16 @@
 //! two is divided into 16 lists, and bitmaps say which lists have pieces in them. A request looks through the list of
 //! its own size and then through the next one that is not empty, a few pieces each, for the smallest that fits.
 
-use crate::memory::arena::{NONE, Pieces};
+use crate::memory::arena::{NO_PIECE, PieceTable};
 
 const DIVISIONS: usize = 16;
 const LEVELS: usize = 61;
 /// How many pieces of one list are looked at.
-const PATIENCE: usize = 16;
+const MAX_PROBES: usize = 16;
 
 /// Lists of free pieces, each of pieces of about one size.
 #[derive(Debug)]
-pub(super) struct Bins {
+pub(super) struct SizeBins {
     heads: Box<[u32]>,
     /// The levels that have pieces.
     levels: u64,
@@ -21,19 +21,19 @@ pub(super) struct Bins {
     divisions: [u16; LEVELS],
 }
 
-impl Bins {
+impl SizeBins {
     pub(super) fn new() -> Self {
-        let heads = vec![NONE; LEVELS * DIVISIONS].into_boxed_slice();
+        let heads = vec![NO_PIECE; LEVELS * DIVISIONS].into_boxed_slice();
         Self { heads, levels: 0, divisions: [0; LEVELS] }
     }
 
     /// Puts a free piece of so many units first in its list.
-    pub(super) fn insert(&mut self, pieces: &mut Pieces, index: u32, units: u64) {
-        let (level, division) = list_of(units);
+    pub(super) fn insert(&mut self, pieces: &mut PieceTable, index: u32, units: u64) {
+        let (level, division) = bin_index(units);
         let head = &mut self.heads[level * DIVISIONS + division];
         let next = std::mem::replace(head, index);
-        pieces[index].links = [NONE, next];
-        if next != NONE {
+        pieces[index].links = [NO_PIECE, next];
+        if next != NO_PIECE {
             pieces[next].links[0] = index;
         }
         self.levels |= 1 << level;
@@ -41,18 +41,18 @@ impl Bins {
     }
 
     /// Takes a piece of so many units out of its list.
-    pub(super) fn remove(&mut self, pieces: &mut Pieces, index: u32, units: u64) {
+    pub(super) fn remove(&mut self, pieces: &mut PieceTable, index: u32, units: u64) {
         let [previous, next] = pieces[index].links;
-        if next != NONE {
+        if next != NO_PIECE {
             pieces[next].links[0] = previous;
         }
-        if previous != NONE {
+        if previous != NO_PIECE {
             pieces[previous].links[1] = next;
             return;
         }
-        let (level, division) = list_of(units);
+        let (level, division) = bin_index(units);
         self.heads[level * DIVISIONS + division] = next;
-        if next == NONE {
+        if next == NO_PIECE {
             self.divisions[level] &= !(1 << division);
             if self.divisions[level] == 0 {
                 self.levels &= !(1 << level);
@@ -61,30 +61,30 @@ impl Bins {
     }
 
     /// The smallest piece found that has at least `size` bytes, which are `units` units.
-    pub(super) fn find(&self, pieces: &Pieces, size: u64, units: u64) -> Option<u32> {
-        let (level, division) = list_of(units);
+    pub(super) fn find_fit(&self, pieces: &PieceTable, size: u64, units: u64) -> Option<u32> {
+        let (level, division) = bin_index(units);
         if self.divisions[level] & (1 << division) != 0
-            && let Some(found) = self.best_of(pieces, level, division, size)
+            && let Some(found) = self.best_in_bin(pieces, level, division, size)
         {
             return Some(found);
         }
         let later = self.divisions[level] & !((2u32 << division).wrapping_sub(1) as u16);
         if later != 0 {
-            return self.best_of(pieces, level, later.trailing_zeros() as usize, size);
+            return self.best_in_bin(pieces, level, later.trailing_zeros() as usize, size);
         }
         let above = self.levels & !((2u64 << level).wrapping_sub(1));
         if above == 0 {
             return None;
         }
         let level = above.trailing_zeros() as usize;
-        self.best_of(pieces, level, self.divisions[level].trailing_zeros() as usize, size)
+        self.best_in_bin(pieces, level, self.divisions[level].trailing_zeros() as usize, size)
     }
 
-    fn best_of(&self, pieces: &Pieces, level: usize, division: usize, size: u64) -> Option<u32> {
+    fn best_in_bin(&self, pieces: &PieceTable, level: usize, division: usize, size: u64) -> Option<u32> {
         let (mut best, mut best_size) = (None, u64::MAX);
         let mut index = self.heads[level * DIVISIONS + division];
-        for _ in 0..PATIENCE {
-            if index == NONE {
+        for _ in 0..MAX_PROBES {
+            if index == NO_PIECE {
                 break;
             }
             let piece = &pieces[index];
@@ -101,7 +101,7 @@ impl Bins {
 }
 
 /// The level and the division of a size.
-fn list_of(units: u64) -> (usize, usize) {
+fn bin_index(units: u64) -> (usize, usize) {
     if units < DIVISIONS as u64 {
         return (0, units as usize);
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn lists_are_in_the_order_of_sizes_and_small_sizes_have_one_each() {
         let place = |units| {
-            let (level, division) = list_of(units);
+            let (level, division) = bin_index(units);
             level * DIVISIONS + division
         };
         let places: Vec<usize> = (0..32).map(place).collect();

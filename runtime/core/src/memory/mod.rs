@@ -8,15 +8,15 @@
 mod allocation;
 mod arena;
 mod bins;
-mod plan;
+mod chunk_policy;
 mod pool;
 mod staging;
 mod statistics;
 
-pub use allocation::Allocation;
-pub use pool::Pool;
-pub use staging::Staging;
-pub use statistics::{Holder, Statistics};
+pub use allocation::DeviceAllocation;
+pub use pool::MemoryPool;
+pub use staging::StagingBuffer;
+pub use statistics::{MemoryHolder, PoolStatistics};
 
 pub use crate::flags::AllocatorStrategy as Strategy;
 
@@ -69,12 +69,12 @@ impl PoolOptions {
     pub fn from_flags(flags: &Flags) -> Self {
         Self {
             strategy: flags.allocator_strategy(),
-            limit: flags.count("device_memory_limit"),
-            poison: flags.is_on("poison_memory"),
-            fraction: flags.fraction("device_memory_fraction"),
-            initial: flags.count("device_memory_initial"),
-            further: flags.count("device_memory_refill"),
-            attribute_errors: flags.is_on("attribute_async_errors"),
+            limit: flags.nonzero_count("device_memory_limit"),
+            poison: flags.is_enabled("poison_memory"),
+            fraction: flags.fraction_value("device_memory_fraction"),
+            initial: flags.nonzero_count("device_memory_initial"),
+            further: flags.nonzero_count("device_memory_refill"),
+            attribute_errors: flags.is_enabled("attribute_async_errors"),
         }
     }
 }

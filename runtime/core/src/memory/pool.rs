@@ -8,36 +8,38 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_abi as abi;
-use oarlock_host::{Block, Code, Device, Failure};
+use oarlock_host::{Code, DeviceBlock, PluginDevice, PluginFailure};
 
-use crate::memory::arena::{Arena, Kind, NONE, Place};
-use crate::memory::plan::{Plan, Request};
+use crate::memory::arena::{ChunkArena, ChunkKind, NO_PIECE, PieceHandle};
+use crate::memory::chunk_policy::{ChunkPolicy, RoundedRequest};
 use crate::memory::staging::StagingCache;
-use crate::memory::statistics::Shortage;
-use crate::memory::{Allocation, FREED_POISON, FRESH_POISON, Holder, PoolOptions, Staging, Statistics};
-use crate::stream::{Label, StreamId, Streams};
+use crate::memory::statistics::MemoryShortage;
+use crate::memory::{
+    DeviceAllocation, FREED_POISON, FRESH_POISON, MemoryHolder, PoolOptions, PoolStatistics, StagingBuffer,
+};
+use crate::stream::{DeviceStreams, InternedLabel, StreamId};
 use crate::{Error, Result};
 
 /// The memory and the streams of one device.
 #[derive(Debug)]
-pub struct Pool {
-    streams: Streams,
+pub struct MemoryPool {
+    streams: DeviceStreams,
     options: PoolOptions,
-    plan: Plan,
-    books: Mutex<Books>,
+    plan: ChunkPolicy,
+    books: Mutex<PoolState>,
     staging: Arc<StagingCache>,
 }
 
 #[derive(Debug)]
-struct Books {
-    arena: Arena<Block>,
-    cooling: Vec<Cooling>,
-    statistics: Statistics,
+struct PoolState {
+    arena: ChunkArena<DeviceBlock>,
+    cooling: Vec<DeferredRelease>,
+    statistics: PoolStatistics,
 }
 
 /// A piece that was given back while streams other than its own still work on it.
 #[derive(Debug)]
-struct Cooling {
+struct DeferredRelease {
     piece: u32,
     /// The numbers of the streams, and how many launches each must be past.
     waits: Vec<(u32, u64)>,
@@ -45,20 +47,23 @@ struct Cooling {
 
 /// Who wants how much.
 #[derive(Clone, Copy)]
-struct Wanted {
-    request: Request,
+struct AllocationRequest {
+    request: RoundedRequest,
     stream: StreamId,
-    label: Label,
+    label: InternedLabel,
 }
 
-impl Pool {
+impl MemoryPool {
     /// The pool of a device. Each device has one.
-    pub fn new(device: Device, options: PoolOptions) -> Result<Arc<Self>> {
-        let plan = Plan::of(&device, &options)?;
-        let books =
-            Books { arena: Arena::new(plan.unit), cooling: Vec::new(), statistics: Statistics::default() };
+    pub fn new(device: PluginDevice, options: PoolOptions) -> Result<Arc<Self>> {
+        let plan = ChunkPolicy::for_device(&device, &options)?;
+        let books = PoolState {
+            arena: ChunkArena::new(plan.unit),
+            cooling: Vec::new(),
+            statistics: PoolStatistics::default(),
+        };
         Ok(Arc::new(Self {
-            streams: Streams::new(device, options.attribute_errors),
+            streams: DeviceStreams::new(device, options.attribute_errors),
             options,
             plan,
             books: Mutex::new(books),
@@ -67,12 +72,12 @@ impl Pool {
     }
 
     /// The device.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &PluginDevice {
         self.streams.device()
     }
 
     /// The streams of the device.
-    pub fn streams(&self) -> &Streams {
+    pub fn streams(&self) -> &DeviceStreams {
         &self.streams
     }
 
@@ -88,137 +93,150 @@ impl Pool {
         self: &Arc<Self>,
         size: u64,
         stream: StreamId,
-        label: impl Into<Label>,
-    ) -> Result<Allocation> {
-        self.streams.check()?;
+        label: impl Into<InternedLabel>,
+    ) -> Result<DeviceAllocation> {
+        self.streams.check_device()?;
         let label = label.into();
         if size == 0 {
-            return Ok(Allocation::new(self.clone(), abi::Memory(0), 0, 0, NONE, stream));
+            return Ok(DeviceAllocation::new(self.clone(), abi::Memory(0), 0, 0, NO_PIECE, stream));
         }
-        let Some(request) = self.plan.request(size) else { return Err(self.too_large(size, label)) };
-        let wanted = Wanted { request, stream, label };
-        let at_hand = self.take(wanted);
+        let Some(request) = self.plan.round_request(size) else {
+            return Err(self.too_large_error(size, label));
+        };
+        let wanted = AllocationRequest { request, stream, label };
+        let at_hand = self.take_free(wanted);
         let (memory, place) = match at_hand {
             Some(found) => found,
-            None => self.obtain(wanted)?,
+            None => self.allocate_slow(wanted)?,
         };
-        let allocation = Allocation::new(self.clone(), memory, place.offset, size, place.piece, stream);
+        let allocation = DeviceAllocation::new(self.clone(), memory, place.offset, size, place.piece, stream);
         if self.options.poison {
-            self.poison(&allocation, FRESH_POISON)?;
+            self.fill_poison(&allocation, FRESH_POISON)?;
         }
         Ok(allocation)
     }
 
     /// A buffer of the host to copy through.
-    pub fn staging(&self, size: usize) -> Result<Staging> {
-        self.streams.check()?;
-        self.staging.take(self.device(), size).map_err(|failure| self.streams.error(failure))
+    pub fn staging_buffer(&self, size: usize) -> Result<StagingBuffer> {
+        self.streams.check_device()?;
+        self.staging.take_buffer(self.device(), size).map_err(|failure| self.streams.device_error(failure))
     }
 
     /// What the pool has counted.
-    pub fn statistics(&self) -> Statistics {
-        self.books().statistics
+    pub fn statistics(&self) -> PoolStatistics {
+        self.lock_state().statistics
     }
 
     /// Who holds memory, the largest holder first.
-    pub fn holders(&self) -> Vec<Holder> {
-        let holders = self.books().arena.holders();
-        let mut holders: Vec<Holder> =
-            holders.into_iter().map(|(label, (bytes, count))| Holder { label, bytes, count }).collect();
+    pub fn memory_holders(&self) -> Vec<MemoryHolder> {
+        let holders = self.lock_state().arena.holders();
+        let mut holders: Vec<MemoryHolder> =
+            holders.into_iter().map(|(label, (bytes, count))| MemoryHolder { label, bytes, count }).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.label));
         holders
     }
 
     /// Begins to look for peaks anew.
     pub fn reset_peak(&self) {
-        let statistics = &mut self.books().statistics;
+        let statistics = &mut self.lock_state().statistics;
         statistics.peak_allocated = statistics.allocated;
         statistics.peak_reserved = statistics.reserved;
     }
 
     /// Gives everything back to the device that nobody uses and no stream still works on; how many bytes that was.
     pub fn trim(&self) -> u64 {
-        self.collect();
-        self.staging.trim();
-        self.give_unused_back()
+        self.release_passed();
+        self.staging.trim_cache();
+        self.release_unused()
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn lock_state(&self) -> MutexGuard<'_, PoolState> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Meets a request with what is at hand.
     #[inline(always)]
-    fn take(&self, Wanted { request, stream, label }: Wanted) -> Option<(abi::Memory, Place)> {
-        if request.kind == Kind::Straight {
+    fn take_free(
+        &self,
+        AllocationRequest { request, stream, label }: AllocationRequest,
+    ) -> Option<(abi::Memory, PieceHandle)> {
+        if request.kind == ChunkKind::Straight {
             return None;
         }
-        let books = &mut *self.books();
-        let place = books.arena.take(request.size, stream.0, request.kind, label)?;
-        let memory = books.arena.block(place.chunk)?.memory();
+        let books = &mut *self.lock_state();
+        let place = books.arena.take_free(request.size, stream.0, request.kind, label)?;
+        let memory = books.arena.chunk_block(place.chunk)?.memory();
         books.statistics.hits += 1;
-        books.statistics.held(place.size);
+        books.statistics.count_allocated(place.size);
         Some((memory, place))
     }
 
     /// Meets a request that cannot be met at once.
     #[cold]
-    fn obtain(&self, wanted: Wanted) -> Result<(abi::Memory, Place)> {
-        self.collect();
-        if let Some(found) = self.take(wanted) {
+    fn allocate_slow(&self, wanted: AllocationRequest) -> Result<(abi::Memory, PieceHandle)> {
+        self.release_passed();
+        if let Some(found) = self.take_free(wanted) {
             return Ok(found);
         }
-        self.books().statistics.misses += 1;
-        match self.grow(wanted) {
+        self.lock_state().statistics.misses += 1;
+        match self.grow_pool(wanted) {
             Ok(found) => return Ok(found),
             Err(refusal) => self.accept_shortage(refusal, wanted)?,
         };
-        self.streams.drain();
-        self.streams.check()?;
-        self.collect();
-        if let Some(found) = self.take(wanted) {
+        self.streams.drain_silently();
+        self.streams.check_device()?;
+        self.release_passed();
+        if let Some(found) = self.take_free(wanted) {
             return Ok(found);
         }
-        self.staging.trim();
-        self.give_unused_back();
-        let refusal = match self.grow(wanted) {
+        self.staging.trim_cache();
+        self.release_unused();
+        let refusal = match self.grow_pool(wanted) {
             Ok(found) => return Ok(found),
             Err(refusal) => self.accept_shortage(refusal, wanted)?,
         };
-        Err(self.shortage(wanted, refusal))
+        Err(self.shortage_error(wanted, refusal))
     }
 
     /// Lets a refusal pass that means that there is no memory; any other is an error by itself.
-    fn accept_shortage(&self, refusal: Option<Failure>, wanted: Wanted) -> Result<Option<Failure>> {
+    fn accept_shortage(
+        &self,
+        refusal: Option<PluginFailure>,
+        wanted: AllocationRequest,
+    ) -> Result<Option<PluginFailure>> {
         match refusal {
             Some(failure) if failure.code != Code::RESOURCE_EXHAUSTED || failure.is_device_lost() => {
-                Err(self.streams.error(failure).of_op(wanted.label))
+                Err(self.streams.device_error(failure).with_op(wanted.label))
             }
             refusal => Ok(refusal),
         }
     }
 
     /// Takes a chunk of the device, and the request out of it; what the device said where it refuses.
-    fn grow(&self, wanted: Wanted) -> std::result::Result<(abi::Memory, Place), Option<Failure>> {
-        let Wanted { request, stream, label } = wanted;
+    fn grow_pool(
+        &self,
+        wanted: AllocationRequest,
+    ) -> std::result::Result<(abi::Memory, PieceHandle), Option<PluginFailure>> {
+        let AllocationRequest { request, stream, label } = wanted;
         let limit = self.options.limit.unwrap_or(u64::MAX);
-        let reserved = self.books().statistics.reserved;
+        let reserved = self.lock_state().statistics.reserved;
         let mut refusal = None;
         for size in self.plan.chunk_sizes(request, reserved == 0, limit.saturating_sub(reserved)) {
-            if !self.claim(size, limit) {
+            if !self.claim_bytes(size, limit) {
                 continue;
             }
             match self.device().allocate(size) {
                 Ok(block) => {
                     let memory = block.memory();
-                    let books = &mut *self.books();
-                    let place = books.arena.add(block, size, request.kind, request.size, stream.0, label);
-                    books.statistics.taken();
-                    books.statistics.held(place.size);
+                    let books = &mut *self.lock_state();
+                    let place =
+                        books.arena.add_chunk(block, size, request.kind, request.size, stream.0, label);
+                    books.statistics.count_reserved();
+                    books.statistics.count_allocated(place.size);
                     return Ok((memory, place));
                 }
                 Err(failure) => {
-                    self.books().statistics.reserved -= size;
+                    self.lock_state().statistics.reserved -= size;
                     let is_shortage = failure.code == Code::RESOURCE_EXHAUSTED && !failure.is_device_lost();
                     refusal = Some(failure);
                     if !is_shortage {
@@ -231,8 +249,8 @@ impl Pool {
     }
 
     /// Sets bytes aside for a chunk, so that threads that grow at the same time stay below the limit together.
-    fn claim(&self, size: u64, limit: u64) -> bool {
-        let statistics = &mut self.books().statistics;
+    fn claim_bytes(&self, size: u64, limit: u64) -> bool {
+        let statistics = &mut self.lock_state().statistics;
         let is_room = statistics.reserved.checked_add(size).is_some_and(|total| total <= limit);
         if is_room {
             statistics.reserved += size;
@@ -242,53 +260,53 @@ impl Pool {
 
     /// Takes a piece back that its stream no longer uses, nor will those in `users` once they have done what they have.
     #[inline]
-    pub(super) fn give_back(&self, allocation: &Allocation, piece: u32, users: u64) {
+    pub(super) fn release_piece(&self, allocation: &DeviceAllocation, piece: u32, users: u64) {
         if self.options.poison && users == 0 {
             // What cannot be filled is only not marked; a device that is lost says so elsewhere.
-            _ = self.poison(allocation, FREED_POISON);
+            _ = self.fill_poison(allocation, FREED_POISON);
         }
-        let mut books = self.books();
-        let size = books.arena.size_of(piece);
+        let mut books = self.lock_state();
+        let size = books.arena.piece_size(piece);
         books.statistics.allocated -= size;
-        if users == 0 && !books.arena.is_straight(piece) {
-            books.arena.release(piece);
+        if users == 0 && !books.arena.is_dedicated(piece) {
+            books.arena.release_piece(piece);
         } else {
             drop(books);
-            self.cool(piece, allocation.stream(), users);
+            self.defer_release(piece, allocation.stream(), users);
         }
     }
 
     /// Takes a piece back that streams still work on, or that the device gets back.
     #[cold]
-    fn cool(&self, piece: u32, stream: StreamId, users: u64) {
-        let mut books = self.books();
-        let is_straight = books.arena.is_straight(piece) && stream != StreamId::OWN;
-        let waits = self.streams.users(users | if is_straight { stream.bit() } else { 0 });
-        books.arena.cool(piece);
-        books.cooling.push(Cooling { piece, waits: waits.collect() });
-        let ended = books.end_cooling(&[]);
+    fn defer_release(&self, piece: u32, stream: StreamId, users: u64) {
+        let mut books = self.lock_state();
+        let is_straight = books.arena.is_dedicated(piece) && stream != StreamId::IMMEDIATE;
+        let waits = self.streams.streams_in_set(users | if is_straight { stream.bit() } else { 0 });
+        books.arena.defer_release(piece);
+        books.cooling.push(DeferredRelease { piece, waits: waits.collect() });
+        let ended = books.end_deferred(&[]);
         drop(books);
         drop(ended);
     }
 
     /// Frees what the streams are past by now.
-    fn collect(&self) {
-        let passed = self.streams.passed();
-        let mut books = self.books();
+    fn release_passed(&self) {
+        let passed = self.streams.passed_positions();
+        let mut books = self.lock_state();
         // What other streams are done with is its own stream's first, and has to be dated before it is everybody's.
-        let ended = books.end_cooling(&passed);
+        let ended = books.end_deferred(&passed);
         // The counts are read with the books locked, so that they include all use of what has come back. What comes back
         // from here on has no date yet, and stays its stream's.
-        books.arena.date(&self.streams.positions());
+        books.arena.date_free_pieces(&self.streams.launch_positions());
         drop(books);
         drop(ended);
-        let passed = self.streams.passed();
-        self.books().arena.settle(&passed);
+        let passed = self.streams.passed_positions();
+        self.lock_state().arena.share_passed_pieces(&passed);
     }
 
-    fn give_unused_back(&self) -> u64 {
-        let mut books = self.books();
-        let unused = books.arena.take_unused();
+    fn release_unused(&self) -> u64 {
+        let mut books = self.lock_state();
+        let unused = books.arena.take_unused_chunks();
         let bytes = unused.iter().map(|(_, size)| size).sum();
         books.statistics.reserved -= bytes;
         drop(books);
@@ -299,28 +317,28 @@ impl Pool {
     /// Fills an allocation in its stream. Whoever puts work into the stream right now may be the caller, so this does not
     /// wait for the turn, and leaves the memory as it is then.
     #[cold]
-    fn poison(&self, allocation: &Allocation, byte: u8) -> Result<()> {
-        let Some(stream) = self.streams.get(allocation.stream()) else { return Ok(()) };
+    fn fill_poison(&self, allocation: &DeviceAllocation, byte: u8) -> Result<()> {
+        let Some(stream) = self.streams.find_stream(allocation.stream()) else { return Ok(()) };
         let span = allocation.span();
         let filled = stream.try_launch("a fill of unused memory", || match stream.queue() {
             // SAFETY: nobody uses the memory before it is handed out or after it came back, but for work of its stream.
-            Some(queue) => unsafe { span.fill_in(queue, 0, byte, span.size()) },
+            Some(queue) => unsafe { span.fill_on_stream(queue, 0, byte, span.size()) },
             // SAFETY: as above.
-            None => unsafe { span.fill(0, byte, span.size()) },
+            None => unsafe { span.fill_bytes(0, byte, span.size()) },
         });
         filled.unwrap_or(Ok(()))
     }
 
-    fn too_large(&self, size: u64, label: Label) -> Error {
+    fn too_large_error(&self, size: u64, label: InternedLabel) -> Error {
         let message = format!("expected a size that memory can have, found {size} bytes for `{label}`");
-        Error::resource_exhausted(message).on_device(self.device())
+        Error::resource_exhausted(message).with_device(self.device())
     }
 
-    fn shortage(&self, wanted: Wanted, refusal: Option<Failure>) -> Error {
+    fn shortage_error(&self, wanted: AllocationRequest, refusal: Option<PluginFailure>) -> Error {
         let device_free = self.device().memory_stats().ok().map(|stats| stats.free);
-        let holders = self.holders();
-        let mut books = self.books();
-        let shortage = Shortage {
+        let holders = self.memory_holders();
+        let mut books = self.lock_state();
+        let shortage = MemoryShortage {
             size: wanted.request.size,
             label: wanted.label,
             statistics: books.statistics,
@@ -330,21 +348,21 @@ impl Pool {
             refusal,
             holders: &holders,
         };
-        shortage.error().on_device(self.device())
+        shortage.into_error().with_device(self.device())
     }
 }
 
-impl Books {
+impl PoolState {
     /// Frees the pieces whose streams are past their use; the blocks that go back to the device.
     #[must_use]
-    fn end_cooling(&mut self, passed: &[u64]) -> Vec<Block> {
+    fn end_deferred(&mut self, passed: &[u64]) -> Vec<DeviceBlock> {
         let is_past =
             |(stream, position): &(u32, u64)| passed.get(*stream as usize).copied().unwrap_or(0) >= *position;
         let mut straight = Vec::new();
         let Self { arena, cooling, statistics } = self;
         cooling.retain(|piece| {
             let is_past = piece.waits.iter().all(is_past);
-            if is_past && let Some((block, size)) = arena.release(piece.piece) {
+            if is_past && let Some((block, size)) = arena.release_piece(piece.piece) {
                 statistics.reserved -= size;
                 straight.push(block);
             }
@@ -354,9 +372,9 @@ impl Books {
     }
 }
 
-impl Drop for Pool {
+impl Drop for MemoryPool {
     fn drop(&mut self) {
         // Nobody holds memory any more, but streams may still work on what was given back.
-        self.streams.drain();
+        self.streams.drain_silently();
     }
 }

@@ -3,45 +3,49 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oarlock_host::{Device, Failure, Pinned};
+use oarlock_host::{PinnedHostMemory, PluginDevice, PluginFailure};
 
 /// The smallest buffer, in bytes.
-const SMALLEST: usize = 4 << 10;
+const SMALLEST_BUFFER: usize = 4 << 10;
 /// How many bytes are kept.
-const MOST_KEPT: usize = 64 << 20;
+const MAX_CACHED: usize = 64 << 20;
 
 /// The buffers of one device that nobody uses.
 #[derive(Debug, Default)]
 pub(super) struct StagingCache {
-    kept: Mutex<Vec<Pinned>>,
+    kept: Mutex<Vec<PinnedHostMemory>>,
 }
 
 impl StagingCache {
-    pub(super) fn take(self: &Arc<Self>, device: &Device, size: usize) -> Result<Staging, Failure> {
-        let capacity = size.max(SMALLEST).checked_next_power_of_two().unwrap_or(size);
-        let mut kept = self.kept();
-        let found = kept.iter().position(|pinned| pinned.bytes().len() == capacity);
+    pub(super) fn take_buffer(
+        self: &Arc<Self>,
+        device: &PluginDevice,
+        size: usize,
+    ) -> Result<StagingBuffer, PluginFailure> {
+        let capacity = size.max(SMALLEST_BUFFER).checked_next_power_of_two().unwrap_or(size);
+        let mut kept = self.lock_cache();
+        let found = kept.iter().position(|pinned| pinned.as_bytes().len() == capacity);
         let found = found.map(|index| kept.swap_remove(index));
         drop(kept);
         let pinned = found.map_or_else(|| device.allocate_pinned(capacity), Ok)?;
-        Ok(Staging { cache: self.clone(), pinned: Some(pinned), size })
+        Ok(StagingBuffer { cache: self.clone(), pinned: Some(pinned), size })
     }
 
     /// Gives back what is kept.
-    pub(super) fn trim(&self) {
-        let kept = std::mem::take(&mut *self.kept());
+    pub(super) fn trim_cache(&self) {
+        let kept = std::mem::take(&mut *self.lock_cache());
         drop(kept);
     }
 
-    fn keep(&self, pinned: Pinned) {
-        let mut kept = self.kept();
-        let bytes: usize = kept.iter().map(|pinned| pinned.bytes().len()).sum();
-        if bytes + pinned.bytes().len() <= MOST_KEPT {
+    fn cache_buffer(&self, pinned: PinnedHostMemory) {
+        let mut kept = self.lock_cache();
+        let bytes: usize = kept.iter().map(|pinned| pinned.as_bytes().len()).sum();
+        if bytes + pinned.as_bytes().len() <= MAX_CACHED {
             kept.push(pinned);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Pinned>> {
+    fn lock_cache(&self) -> MutexGuard<'_, Vec<PinnedHostMemory>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -50,33 +54,33 @@ impl StagingCache {
 /// dropped. What is in it at first is left over from earlier copies.
 ///
 /// Whoever copies from or to it in a stream keeps it until the stream is past the copy, as by moving it into
-/// [`Stream::then`](crate::stream::Stream::then).
+/// [`Stream::add_callback`](crate::stream::Stream::add_callback).
 #[derive(Debug)]
-pub struct Staging {
+pub struct StagingBuffer {
     cache: Arc<StagingCache>,
     /// Taken when dropped.
-    pinned: Option<Pinned>,
+    pinned: Option<PinnedHostMemory>,
     size: usize,
 }
 
-impl Deref for Staging {
+impl Deref for StagingBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.pinned.as_ref().map_or(&[], |pinned| &pinned.bytes()[..self.size])
+        self.pinned.as_ref().map_or(&[], |pinned| &pinned.as_bytes()[..self.size])
     }
 }
 
-impl DerefMut for Staging {
+impl DerefMut for StagingBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.pinned.as_mut().map_or(&mut [], |pinned| &mut pinned.bytes_mut()[..self.size])
+        self.pinned.as_mut().map_or(&mut [], |pinned| &mut pinned.as_bytes_mut()[..self.size])
     }
 }
 
-impl Drop for Staging {
+impl Drop for StagingBuffer {
     fn drop(&mut self) {
         if let Some(pinned) = self.pinned.take() {
-            self.cache.keep(pinned);
+            self.cache.cache_buffer(pinned);
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use oarlock_host::Failure;
+use oarlock_host::PluginFailure;
 
 use crate::Error;
-use crate::stream::Label;
+use crate::stream::InternedLabel;
 
 /// How many holders an error lists.
-const MOST_HOLDERS: usize = 8;
+const MAX_HOLDERS: usize = 8;
 
 /// What a pool counts. Bytes are counted as they are taken up, which is rounded up from what was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct PoolStatistics {
     /// Bytes that the program holds now.
     pub allocated: u64,
     /// Bytes that the pool has of the device now.
@@ -29,15 +29,15 @@ pub struct Statistics {
     pub device_allocations: u64,
 }
 
-impl Statistics {
+impl PoolStatistics {
     #[inline]
-    pub(super) fn held(&mut self, size: u64) {
+    pub(super) fn count_allocated(&mut self, size: u64) {
         self.allocated += size;
         self.peak_allocated = self.peak_allocated.max(self.allocated);
     }
 
     /// Notes that the device gave the memory that was set aside.
-    pub(super) fn taken(&mut self) {
+    pub(super) fn count_reserved(&mut self) {
         self.device_allocations += 1;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
     }
@@ -45,9 +45,9 @@ impl Statistics {
 
 /// What one op or tensor holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct MemoryHolder {
     /// The label of its allocations.
-    pub label: Label,
+    pub label: InternedLabel,
     /// Bytes in all.
     pub bytes: u64,
     /// In how many allocations.
@@ -55,22 +55,22 @@ pub struct Holder {
 }
 
 /// What is known when a request cannot be met.
-pub(super) struct Shortage<'a> {
+pub(super) struct MemoryShortage<'a> {
     pub(super) size: u64,
-    pub(super) label: Label,
-    pub(super) statistics: Statistics,
+    pub(super) label: InternedLabel,
+    pub(super) statistics: PoolStatistics,
     pub(super) largest_free: u64,
     pub(super) device_free: Option<u64>,
     pub(super) limit: Option<u64>,
-    pub(super) refusal: Option<Failure>,
+    pub(super) refusal: Option<PluginFailure>,
     /// Largest first.
-    pub(super) holders: &'a [Holder],
+    pub(super) holders: &'a [MemoryHolder],
 }
 
-impl Shortage<'_> {
+impl MemoryShortage<'_> {
     /// The error that tells it.
     #[cold]
-    pub(super) fn error(self) -> Error {
+    pub(super) fn into_error(self) -> Error {
         let hint = match self.limit {
             Some(limit) if self.statistics.reserved.saturating_add(self.size) > limit => {
                 "drop tensors that are not needed any more, use smaller ones, or raise the memory limit of the pool"
@@ -79,54 +79,54 @@ impl Shortage<'_> {
                 "drop tensors that are not needed any more, use smaller ones, or end other programs on the device"
             }
         };
-        Error::resource_exhausted(self.to_string()).hint(hint)
+        Error::resource_exhausted(self.to_string()).with_advice(hint)
     }
 }
 
-impl fmt::Display for Shortage<'_> {
+impl fmt::Display for MemoryShortage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Statistics { allocated, reserved, .. } = self.statistics;
+        let PoolStatistics { allocated, reserved, .. } = self.statistics;
         write!(
             f,
             "expected {} of memory for `{}`, found at most {} in one piece in the pool, which has {} of which {} are held",
-            Bytes(self.size),
+            HumanBytes(self.size),
             self.label,
-            Bytes(self.largest_free),
-            Bytes(reserved),
-            Bytes(allocated)
+            HumanBytes(self.largest_free),
+            HumanBytes(reserved),
+            HumanBytes(allocated)
         )?;
         if let Some(free) = self.device_free {
-            write!(f, "; {} are free on the device", Bytes(free))?;
+            write!(f, "; {} are free on the device", HumanBytes(free))?;
         }
         if let Some(limit) = self.limit {
-            write!(f, "; the limit is {}", Bytes(limit))?;
+            write!(f, "; the limit is {}", HumanBytes(limit))?;
         }
         if let Some(refusal) = &self.refusal {
-            write!(f, "; the device says: {}", oarlock_host::clean_text(&refusal.message))?;
+            write!(f, "; the device says: {}", oarlock_host::sanitize_text(&refusal.message))?;
         }
         if self.holders.is_empty() {
             return Ok(());
         }
         write!(f, "\n{:>12}  {:>8}  held by", "bytes", "pieces")?;
-        for Holder { label, bytes, count } in self.holders.iter().take(MOST_HOLDERS) {
-            write!(f, "\n{:>12}  {count:>8}  {label}", Bytes(*bytes).to_string())?;
+        for MemoryHolder { label, bytes, count } in self.holders.iter().take(MAX_HOLDERS) {
+            write!(f, "\n{:>12}  {count:>8}  {label}", HumanBytes(*bytes).to_string())?;
         }
-        match self.holders.get(MOST_HOLDERS..) {
+        match self.holders.get(MAX_HOLDERS..) {
             None | Some([]) => Ok(()),
             Some(rest) => {
                 let (bytes, count) = rest
                     .iter()
                     .fold((0, 0), |(bytes, count), holder| (bytes + holder.bytes, count + holder.count));
-                write!(f, "\n{:>12}  {count:>8}  {} others", Bytes(bytes).to_string(), rest.len())
+                write!(f, "\n{:>12}  {count:>8}  {} others", HumanBytes(bytes).to_string(), rest.len())
             }
         }
     }
 }
 
 /// A number of bytes as people read it.
-struct Bytes(u64);
+struct HumanBytes(u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for HumanBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
         match units.into_iter().find(|(power, _)| self.0 >= 1 << power) {

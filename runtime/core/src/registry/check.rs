@@ -3,43 +3,43 @@
 
 use oarlock_host::did_you_mean;
 
-use super::{Registry, Row, domain_name};
+use super::{KernelEntry, KernelRegistry, domain_name};
 use crate::dtype::{Dtype, DtypeSet};
-use crate::registry::fit::dtype_names;
-use crate::schema::{self, Arity, Formal, Schema};
+use crate::registry::matching::dtype_names;
+use crate::schema::{self, FormalParameter, OpSchema, OperandArity};
 use crate::{Error, Result};
 
 /// A row that is never used, and why.
 #[derive(Clone, Debug)]
-pub struct RowProblem {
+pub struct KernelProblem {
     /// The row.
-    pub row: Row,
+    pub row: KernelEntry,
     /// What is wrong with it: what was expected, what was found.
     pub error: Error,
 }
 
-impl Registry {
+impl KernelRegistry {
     /// Every row that makes no sense. It looks at all schemas that rows name, which takes a while.
-    pub fn problems(&self) -> Vec<RowProblem> {
-        let problem = |row: &Row| {
-            let error = self.check(row).err()?;
-            Some(RowProblem { row: row.clone(), error: error.of_op(&row.info().op) })
+    pub fn find_problems(&self) -> Vec<KernelProblem> {
+        let problem = |row: &KernelEntry| {
+            let error = self.check_entry(row).err()?;
+            Some(KernelProblem { row: row.clone(), error: error.with_op(&row.info().op) })
         };
         self.rows.iter().filter_map(problem).collect()
     }
 
     /// The rows of one op that make sense.
-    pub(crate) fn usable_rows(&self, domain: &str, op: &str) -> impl Iterator<Item = &Row> {
-        self.rows_of(domain, op).filter(|row| self.check(row).is_ok())
+    pub(crate) fn usable_entries(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
+        self.entries_for_op(domain, op).filter(|row| self.check_entry(row).is_ok())
     }
 
     /// What is wrong with a row, which stays so.
-    pub(crate) fn check(&self, row: &Row) -> Result<()> {
-        let error = self.errors[row.order].get_or_init(|| self.look_at(row).err());
+    pub(crate) fn check_entry(&self, row: &KernelEntry) -> Result<()> {
+        let error = self.errors[row.order].get_or_init(|| self.find_entry_error(row).err());
         error.clone().map_or(Ok(()), Err)
     }
 
-    fn look_at(&self, row: &Row) -> Result<()> {
+    fn find_entry_error(&self, row: &KernelEntry) -> Result<()> {
         let info = row.info();
         let domain = domain_name(&info.domain);
         if !self.device_types.contains(&info.device_type) {
@@ -51,19 +51,19 @@ impl Registry {
                 info.device_type
             )));
         }
-        let Ok(newest) = schema::newest_opset(domain) else {
+        let Ok(newest) = schema::latest_opset(domain) else {
             // A domain of a plugin's own: its kernels say the shapes of their outputs.
-            return if row.handle().infers() || info.allocates_outputs {
+            return if row.kernel_handle().infers_shapes() || info.allocates_outputs {
                 Ok(())
             } else {
-                let nearest = did_you_mean(domain, schema::domains()?);
+                let nearest = did_you_mean(domain, schema::domain_names()?);
                 Err(Error::precondition_not_met(format!(
                     "expected `infer` of a kernel for an op of the domain `{domain}`, which has no schemas, found none\
                      {nearest}"
                 )))
             };
         };
-        let schema = schema::find(domain, &info.op, info.version_max.unwrap_or(newest).min(newest))?;
+        let schema = schema::find_schema(domain, &info.op, info.version_max.unwrap_or(newest).min(newest))?;
         if info.version_max.is_some_and(|max| max < info.version_min) {
             let (min, max) = (info.version_min, info.version_max.unwrap_or_default());
             return Err(Error::invalid_argument(format!(
@@ -80,23 +80,23 @@ impl Registry {
                 schema.since_version
             )));
         }
-        operands("input", &info.inputs, &schema.inputs, schema)?;
-        operands("output", &info.outputs, &schema.outputs, schema)
+        check_operands("input", &info.inputs, &schema.inputs, schema)?;
+        check_operands("output", &info.outputs, &schema.outputs, schema)
     }
 }
 
-fn operands(
+fn check_operands(
     side: &str,
     demands: &[oarlock_host::OperandInfo],
-    formals: &[Formal],
-    schema: &Schema,
+    formals: &[FormalParameter],
+    schema: &OpSchema,
 ) -> Result<()> {
     let is_variadic = formals.last().is_some_and(|last| last.arity.is_variadic());
     if demands.len() > formals.len() && !is_variadic {
         let (expected, found) = (formals.len(), demands.len());
         return Err(Error::invalid_argument(format!("expected at most {expected} {side}s, found {found}")));
     }
-    let fewest = formals.iter().take_while(|formal| formal.arity == Arity::Required).count();
+    let fewest = formals.iter().take_while(|formal| formal.arity == OperandArity::Required).count();
     let is_open = demands.last().is_some_and(|last| last.variadic);
     if demands.len() < fewest && !is_open {
         let found = demands.len();
@@ -107,13 +107,13 @@ fn operands(
         if !demand.name.is_empty() && demand.name != formal.name {
             let (expected, found) = (formal.name, &demand.name);
             return Err(Error::invalid_argument(format!("expected the name `{expected}`, found `{found}`"))
-                .of_operand(name()));
+                .with_operand(name()));
         }
-        let allowed = schema.dtypes(formal);
+        let allowed = schema.allowed_dtypes(formal);
         if !Dtype::ALL.iter().any(|dtype| dtype.is_in(DtypeSet(demand.dtypes)) && dtype.is_in(allowed)) {
             let (expected, found) = (dtype_names(allowed.0), dtype_names(demand.dtypes));
             return Err(Error::invalid_argument(format!("expected one of {expected}, found {found}"))
-                .of_operand(name()));
+                .with_operand(name()));
         }
     }
     Ok(())

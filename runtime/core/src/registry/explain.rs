@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-use super::Row;
-use super::fit::Misfit;
+use super::KernelEntry;
+use super::matching::KernelMismatch;
 use crate::{Error, ErrorKind};
 
 /// One row that was looked at.
 #[derive(Clone, Debug)]
-pub struct Considered {
+pub struct ConsideredKernel {
     /// The kernel.
-    pub row: Row,
-    pub(crate) misfit: Option<Misfit>,
+    pub row: KernelEntry,
+    pub(crate) misfit: Option<KernelMismatch>,
 }
 
-impl Considered {
+impl ConsideredKernel {
     /// Why it does not take the call; `None` where it does.
     pub fn refusal(&self) -> Option<&str> {
-        self.misfit.as_ref().map(Misfit::reason)
+        self.misfit.as_ref().map(KernelMismatch::reason)
     }
 }
 
@@ -45,7 +45,7 @@ impl MissingKernel {
 
 /// What was considered for a call. The first row that takes it is the one that runs.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct DispatchExplanation {
     /// The op.
     pub op: String,
     /// Its version, as its since-version.
@@ -53,12 +53,12 @@ pub struct Explanation {
     /// The device.
     pub device: String,
     /// The rows of the op, the preferred ones first; the first that takes the call runs.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<ConsideredKernel>,
 }
 
-impl Explanation {
+impl DispatchExplanation {
     /// The row that runs.
-    pub fn chosen(&self) -> Option<&Row> {
+    pub fn chosen_entry(&self) -> Option<&KernelEntry> {
         self.considered
             .iter()
             .find(|considered| considered.misfit.is_none())
@@ -66,23 +66,23 @@ impl Explanation {
     }
 
     /// What is missing where no row takes the call.
-    pub fn missing(&self) -> MissingKernel {
+    pub fn missing_kernel(&self) -> MissingKernel {
         match self.considered.iter().filter_map(|considered| considered.misfit.as_ref()).max() {
-            None | Some(Misfit::Device(_) | Misfit::Version(_)) => MissingKernel::Op,
-            Some(Misfit::Dtype(_)) => MissingKernel::Dtype,
+            None | Some(KernelMismatch::Device(_) | KernelMismatch::Version(_)) => MissingKernel::Op,
+            Some(KernelMismatch::Dtype(_)) => MissingKernel::Dtype,
             Some(_) => MissingKernel::Operands,
         }
     }
 
     /// The error of a call that no row takes: it tells apart whether the op, the device, the dtype or something else is
     /// what is missing.
-    pub fn error(&self) -> Error {
+    pub fn to_error(&self) -> Error {
         let op = &self.op;
         // The misfit that comes nearest to taking the call is the one to tell.
         let nearest = self.considered.iter().max_by_key(|considered| &considered.misfit);
         let error = match nearest.map(|nearest| (nearest, nearest.misfit.as_ref())) {
             None => Error::not_found(format!("expected a kernel for `{op}`, found none in any plugin")),
-            Some((_, Some(Misfit::Device(_)) | None)) => {
+            Some((_, Some(KernelMismatch::Device(_)) | None)) => {
                 let mut types: Vec<&str> = self
                     .considered
                     .iter()
@@ -97,10 +97,10 @@ impl Explanation {
             }
             Some((nearest, Some(misfit))) => {
                 let kind = match misfit {
-                    Misfit::Refused(_) => ErrorKind::Unimplemented,
+                    KernelMismatch::Refused(_) => ErrorKind::Unimplemented,
                     _ => ErrorKind::NotFound,
                 };
-                let (plugin, reason) = (nearest.row.plugin(), misfit.reason());
+                let (plugin, reason) = (nearest.row.plugin_name(), misfit.reason());
                 Error::new(
                     kind,
                     format!(
@@ -109,22 +109,23 @@ impl Explanation {
                 )
             }
         };
-        let is_on_cpu = |considered: &Considered| considered.row.info().device_type == "cpu";
-        let error = error.of_op(op).on_device(&self.device);
+        let is_on_cpu = |considered: &ConsideredKernel| considered.row.info().device_type == "cpu";
+        let error = error.with_op(op).with_device(&self.device);
         if !self.device.starts_with("cpu:") && self.considered.iter().any(is_on_cpu) {
-            return error.hint("set the flag `kernel_fallback` to `cpu` to have the CPU do it");
+            return error.with_advice("set the flag `kernel_fallback` to `cpu` to have the CPU do it");
         }
-        error.hint(format!("`oarlock kernels --op {op}` lists what there is"))
+        error.with_advice(format!("`oarlock kernels --op {op}` lists what there is"))
     }
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for DispatchExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { op, version, device, considered } = self;
-        let runner = self.chosen().map_or("no kernel".to_owned(), |row| format!("`{}`", row.plugin()));
+        let runner =
+            self.chosen_entry().map_or("no kernel".to_owned(), |row| format!("`{}`", row.plugin_name()));
         writeln!(f, "`{op}` (version {version}) on `{device}` is run by {runner}")?;
         let mut is_chosen_seen = false;
-        for Considered { row, misfit } in considered {
+        for ConsideredKernel { row, misfit } in considered {
             match misfit {
                 None if !is_chosen_seen => {
                     is_chosen_seen = true;

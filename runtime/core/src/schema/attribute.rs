@@ -2,7 +2,7 @@
 
 use oarlock_host::did_you_mean;
 
-use crate::schema::Schema;
+use crate::schema::OpSchema;
 use crate::{Attribute, Attributes, Error, Result};
 
 /// An attribute of an op.
@@ -27,7 +27,7 @@ macro_rules! kinds {
         }
 
         impl AttributeKind {
-            /// Its name, which is also what [`Attribute::kind`] calls it.
+            /// Its name, which is also what [`crate::Attribute::kind_name`] calls it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -69,26 +69,26 @@ impl AttributeKind {
     }
 
     /// The value as this kind; `None` where it is of another. Integers are numbers too.
-    fn convert(self, value: &Attribute) -> Option<Attribute> {
+    fn convert_value(self, value: &Attribute) -> Option<Attribute> {
         match (self, value) {
             (Self::Float, Attribute::Int(int)) => Some(Attribute::Float(*int as f64)),
             (Self::Floats, Attribute::Ints(ints)) => {
                 Some(Attribute::Floats(ints.iter().map(|int| *int as f64).collect()))
             }
-            _ => (value.kind() == self.name()).then(|| value.clone()),
+            _ => (value.kind_name() == self.name()).then(|| value.clone()),
         }
     }
 }
 
 /// The attributes of a call as the schema wants them, defaults included.
-pub(super) fn bind(schema: &Schema, given: &Attributes) -> Result<Attributes> {
+pub(super) fn bind_attributes(schema: &OpSchema, given: &Attributes) -> Result<Attributes> {
     let mut bound = Attributes::new();
     for (name, value) in given.iter() {
         let Some(known) = schema.attributes.iter().find(|known| known.name == name) else {
-            return Err(unknown(schema, name));
+            return Err(unknown_attribute(schema, name));
         };
-        let value = known.kind.convert(value).ok_or_else(|| {
-            let (expected, found) = (known.kind.name(), value.kind());
+        let value = known.kind.convert_value(value).ok_or_else(|| {
+            let (expected, found) = (known.kind.name(), value.kind_name());
             Error::invalid_argument(format!(
                 "expected the attribute `{name}` to hold {expected}, found {found}"
             ))
@@ -116,13 +116,13 @@ pub(super) fn bind(schema: &Schema, given: &Attributes) -> Result<Attributes> {
 }
 
 #[cold]
-fn unknown(schema: &Schema, name: &str) -> Error {
+fn unknown_attribute(schema: &OpSchema, name: &str) -> Error {
     let names: Vec<_> = schema.attributes.iter().map(|known| known.name).collect();
     let expected = match names.as_slice() {
         [] => "no attribute".to_owned(),
         names => format!("attributes named {}", names.join(", ")),
     };
     let suggestion = did_you_mean(name, names.iter().copied());
-    let name = oarlock_host::clean_text(name);
+    let name = oarlock_host::sanitize_text(name);
     Error::invalid_argument(format!("expected {expected}, found `{name}`{suggestion}"))
 }

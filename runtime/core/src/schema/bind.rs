@@ -1,13 +1,13 @@
 //! Holds a call to the schema of its op, before anything looks for a kernel.
 
 use crate::schema::attribute;
-use crate::schema::operand::Arity;
-use crate::schema::{Formal, Schema};
+use crate::schema::operand::OperandArity;
+use crate::schema::{FormalParameter, OpSchema};
 use crate::{Attributes, Dtype, Error, Result};
 
 /// A call that the schema allows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bound {
+pub struct SchemaBinding {
     /// The dtype of each formal output, where the schema and the inputs decide it. Where they do not, the attributes
     /// do, or the output is no tensor.
     pub outputs: Vec<Option<Dtype>>,
@@ -15,22 +15,22 @@ pub struct Bound {
     pub attributes: Attributes,
 }
 
-impl Schema {
+impl OpSchema {
     /// Checks the attributes and the dtypes of the inputs of a call. An input that is left out is `None`.
-    pub fn bind(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<Bound> {
-        self.bind_unnamed(attributes, inputs).map_err(|error| error.of_op(self.name))
+    pub fn bind_call(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
+        self.bind_without_op(attributes, inputs).map_err(|error| error.with_op(self.name))
     }
 
-    fn bind_unnamed(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<Bound> {
+    fn bind_without_op(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
         let outputs = self.bind_operands(inputs)?;
-        Ok(Bound { outputs, attributes: self.bind_attributes(attributes)? })
+        Ok(SchemaBinding { outputs, attributes: self.bind_attributes(attributes)? })
     }
 
     /// Checks the inputs alone, for the dtypes of the outputs.
     pub(crate) fn bind_operands(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<Dtype>>> {
         self.check_count(inputs)?;
         let variables = self.bind_inputs(inputs)?;
-        let dtype_of = |formal: &Formal| {
+        let dtype_of = |formal: &FormalParameter| {
             let bound = variables[formal.type_index].map(|(dtype, _)| dtype);
             bound.or_else(|| self.types[formal.type_index].allowed.only_dtype())
         };
@@ -39,7 +39,7 @@ impl Schema {
 
     /// Checks the attributes alone. What they are does not depend on the inputs.
     pub(crate) fn bind_attributes(&self, attributes: &Attributes) -> Result<Attributes> {
-        attribute::bind(self, attributes)
+        attribute::bind_attributes(self, attributes)
     }
 
     /// What each type variable stands for, and which input says so.
@@ -47,16 +47,16 @@ impl Schema {
         let mut variables = vec![None; self.types.len()];
         for (index, dtype) in inputs.iter().enumerate() {
             let (Some(formal), Some(dtype)) = (self.formal_input(index), *dtype) else { continue };
-            let blame = |error: Error| error.of_operand(self.operand_name(index));
-            self.types[formal.type_index].allowed.check(dtype).map_err(blame)?;
-            if matches!(formal.arity, Arity::Variadic { is_mixed: true, .. }) {
+            let blame = |error: Error| error.with_operand(self.operand_name(index));
+            self.types[formal.type_index].allowed.check_dtype(dtype).map_err(blame)?;
+            if matches!(formal.arity, OperandArity::Variadic { is_mixed: true, .. }) {
                 continue;
             }
             let (expected, source) = *variables[formal.type_index].get_or_insert((dtype, index));
             if dtype != expected {
                 let source = self.operand_name(source);
                 let message = format!("expected {expected} like {source}, found {dtype}");
-                return Err(blame(Error::invalid_argument(message).about_dtype()));
+                return Err(blame(Error::invalid_argument(message).mark_dtype_mismatch()));
             }
         }
         Ok(variables)
@@ -68,15 +68,15 @@ impl Schema {
             let is_given = inputs.get(*index).copied().flatten().is_some();
             !is_given
                 && self.formal_input(*index).is_some_and(|formal| match formal.arity {
-                    Arity::Required => true,
-                    Arity::Optional => false,
+                    OperandArity::Required => true,
+                    OperandArity::Optional => false,
                     // One that is left out between others is missing however many there must be.
-                    Arity::Variadic { at_least, .. } => *index < inputs.len() || at_least > 0,
+                    OperandArity::Variadic { at_least, .. } => *index < inputs.len() || at_least > 0,
                 })
         });
         if let Some(index) = missing {
             let error = Error::invalid_argument("expected a tensor, found none");
-            return Err(error.of_operand(self.operand_name(index)));
+            return Err(error.with_operand(self.operand_name(index)));
         }
         let (fewest, most, found) = (self.min_inputs(), self.max_inputs(), inputs.len());
         if found >= fewest && most.is_none_or(|most| found <= most) {

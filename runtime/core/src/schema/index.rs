@@ -7,38 +7,38 @@ use std::sync::{LazyLock, OnceLock};
 
 use oarlock_host::did_you_mean;
 
-use crate::schema::parse::{self, Domain, Heading, NamedSets, Paragraph};
-use crate::schema::{ONNX, Schema};
+use crate::schema::parse::{self, NamedTypeSets, SchemaDomain, SchemaHeading, SchemaParagraph};
+use crate::schema::{ONNX_DOMAIN, OpSchema};
 use crate::{Error, Result};
 
-const FILES: [&str; 2] =
+const SCHEMA_FILES: [&str; 2] =
     [include_str!("../../schemas/onnx.schemas"), include_str!("../../schemas/oarlock.schemas")];
 
-static INDEX: LazyLock<Result<Index>> = LazyLock::new(|| Index::of(&FILES));
+static SCHEMA_INDEX: LazyLock<Result<SchemaIndex>> = LazyLock::new(|| SchemaIndex::from_files(&SCHEMA_FILES));
 
 /// All schemas, by domain, name and version.
-pub(super) struct Index {
-    pub(super) domains: Vec<Domain>,
-    pub(super) records: Vec<Record>,
-    sets: NamedSets,
+pub(super) struct SchemaIndex {
+    pub(super) domains: Vec<SchemaDomain>,
+    pub(super) records: Vec<SchemaRecord>,
+    sets: NamedTypeSets,
 }
 
 /// One schema, which may not have been read yet.
-pub(super) struct Record {
-    heading: Heading,
+pub(super) struct SchemaRecord {
+    heading: SchemaHeading,
     text: &'static str,
-    schema: OnceLock<Result<Schema>>,
+    schema: OnceLock<Result<OpSchema>>,
 }
 
 /// The index of all files.
-pub(super) fn index() -> Result<&'static Index> {
-    INDEX.as_ref().map_err(Error::clone)
+pub(super) fn schema_index() -> Result<&'static SchemaIndex> {
+    SCHEMA_INDEX.as_ref().map_err(Error::clone)
 }
 
-impl Record {
+impl SchemaRecord {
     /// The schema, read if this is the first time that it is asked for.
-    pub(super) fn schema(&'static self, index: &Index) -> Result<&'static Schema> {
-        let read = || parse::schema(self.heading, self.text, &index.sets);
+    pub(super) fn read_schema(&'static self, index: &SchemaIndex) -> Result<&'static OpSchema> {
+        let read = || parse::parse_schema(self.heading, self.text, &index.sets);
         self.schema.get_or_init(read).as_ref().map_err(Error::clone)
     }
 
@@ -47,50 +47,55 @@ impl Record {
     }
 }
 
-impl Index {
-    fn of(files: &[&'static str]) -> Result<Self> {
+impl SchemaIndex {
+    fn from_files(files: &[&'static str]) -> Result<Self> {
         let mut index = Self { domains: Vec::new(), records: Vec::new(), sets: HashMap::new() };
         for text in files.iter().flat_map(|file| file.trim_end().split("\n\n")) {
-            match parse::paragraph(text)? {
-                Paragraph::Comment => {}
-                Paragraph::Domain(domain) => {
+            match parse::parse_paragraph(text)? {
+                SchemaParagraph::Comment => {}
+                SchemaParagraph::Domain(domain) => {
                     index.records.reserve(domain.schema_count);
                     index.domains.push(domain);
                 }
-                Paragraph::Set { name, types } => _ = index.sets.insert(name, types),
-                Paragraph::Op(heading, text) => {
-                    index.records.push(Record { heading, text, schema: OnceLock::new() });
+                SchemaParagraph::Set { name, types } => _ = index.sets.insert(name, types),
+                SchemaParagraph::Op(heading, text) => {
+                    index.records.push(SchemaRecord { heading, text, schema: OnceLock::new() });
                 }
             }
         }
-        index
-            .records
-            .sort_by_key(|Record { heading, .. }| (heading.domain, heading.name, heading.since_version));
+        index.records.sort_by_key(|SchemaRecord { heading, .. }| {
+            (heading.domain, heading.name, heading.since_version)
+        });
         Ok(index)
     }
 
     /// The domain of this name, where the empty name is that of ONNX.
-    pub(super) fn domain(&self, name: &str) -> Result<&Domain> {
-        let name = if name.is_empty() { ONNX } else { name };
+    pub(super) fn find_domain(&self, name: &str) -> Result<&SchemaDomain> {
+        let name = if name.is_empty() { ONNX_DOMAIN } else { name };
         self.domains.iter().find(|domain| domain.name == name).ok_or_else(|| {
             let names = self.domains.iter().map(|domain| domain.name);
             let list: Vec<_> = names.clone().collect();
             let (list, suggestion) = (list.join(", "), did_you_mean(name, names));
-            let name = oarlock_host::clean_text(name);
+            let name = oarlock_host::sanitize_text(name);
             Error::not_found(format!("expected a domain of ops ({list}), found `{name}`{suggestion}"))
         })
     }
 
     /// The schema of an op as of an opset.
-    pub(super) fn find(&'static self, domain: &Domain, name: &str, opset: u32) -> Result<&'static Schema> {
-        let Domain { name: domain, newest_opset, .. } = *domain;
+    pub(super) fn find_schema(
+        &'static self,
+        domain: &SchemaDomain,
+        name: &str,
+        opset: u32,
+    ) -> Result<&'static OpSchema> {
+        let SchemaDomain { name: domain, newest_opset, .. } = *domain;
         if opset > newest_opset {
             return Err(Error::out_of_range(format!(
                 "expected an opset of `{domain}` up to {newest_opset}, found {opset}"
             ))
-            .of_op(oarlock_host::clean_text(name)));
+            .with_op(oarlock_host::sanitize_text(name)));
         }
-        let versions = self.versions(domain, name);
+        let versions = self.op_versions(domain, name);
         let Some(oldest) = versions.first() else { return Err(self.unknown_op(domain, name)) };
         let published = versions.partition_point(|record| record.heading.since_version <= opset);
         let Some(record) = versions[..published].last() else {
@@ -99,11 +104,11 @@ impl Index {
                 "expected an op of opset {opset} of `{domain}`, found `{name}`, which came with opset {since}"
             )));
         };
-        record.schema(self)
+        record.read_schema(self)
     }
 
     /// All versions of an op, the oldest first.
-    fn versions(&self, domain: &str, name: &str) -> &[Record] {
+    fn op_versions(&self, domain: &str, name: &str) -> &[SchemaRecord] {
         let begin = self.records.partition_point(|record| record.cmp_name(domain, name).is_lt());
         let later = &self.records[begin..];
         &later[..later.partition_point(|record| record.cmp_name(domain, name).is_eq())]
@@ -114,7 +119,7 @@ impl Index {
         let known = self.records.iter().map(|record| &record.heading);
         let names = known.filter(|heading| heading.domain == domain).map(|heading| heading.name);
         let suggestion = did_you_mean(name, names);
-        let name = oarlock_host::clean_text(name);
+        let name = oarlock_host::sanitize_text(name);
         Error::not_found(format!("expected an op of `{domain}`, found `{name}`{suggestion}"))
     }
 }

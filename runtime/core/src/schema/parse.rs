@@ -4,29 +4,29 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use crate::schema::operand::{Arity, Formal};
+use crate::schema::operand::{FormalParameter, OperandArity};
 use crate::schema::types::{TypeConstraint, TypeSet};
-use crate::schema::{AttributeKind, AttributeSchema, Schema};
+use crate::schema::{AttributeKind, AttributeSchema, OpSchema};
 use crate::{Attribute, Error, Result};
 
 /// The sets of types that have a name, each as the text of its list.
-pub(super) type NamedSets = HashMap<&'static str, &'static str>;
+pub(super) type NamedTypeSets = HashMap<&'static str, &'static str>;
 
 /// What one paragraph of a file says.
-pub(super) enum Paragraph {
+pub(super) enum SchemaParagraph {
     /// Nothing but comments.
     Comment,
     /// A domain.
-    Domain(Domain),
+    Domain(SchemaDomain),
     /// A named set, and the text of its list.
     Set { name: &'static str, types: &'static str },
     /// An op, and the lines about it.
-    Op(Heading, &'static str),
+    Op(SchemaHeading, &'static str),
 }
 
 /// What a file says about a domain.
 #[derive(Clone, Copy)]
-pub(super) struct Domain {
+pub(super) struct SchemaDomain {
     pub(super) name: &'static str,
     pub(super) newest_opset: u32,
     pub(super) schema_count: usize,
@@ -34,7 +34,7 @@ pub(super) struct Domain {
 
 /// The first line about an op.
 #[derive(Clone, Copy)]
-pub(super) struct Heading {
+pub(super) struct SchemaHeading {
     pub(super) domain: &'static str,
     pub(super) name: &'static str,
     pub(super) since_version: u32,
@@ -42,114 +42,123 @@ pub(super) struct Heading {
 }
 
 /// Reads a paragraph as far as an index needs it.
-pub(super) fn paragraph(mut text: &'static str) -> Result<Paragraph> {
+pub(super) fn parse_paragraph(mut text: &'static str) -> Result<SchemaParagraph> {
     while text.starts_with('#') {
         text = text.split_once('\n').map_or("", |(_, rest)| rest);
     }
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let words: SmallVec<[&str; 6]> = first.split(' ').collect();
-    let number = |text: &str| text.parse().map_err(|_| malformed(first));
+    let number = |text: &str| text.parse().map_err(|_| malformed_line(first));
     match *words.as_slice() {
-        [""] => Ok(Paragraph::Comment),
+        [""] => Ok(SchemaParagraph::Comment),
         ["domain", name, "newest", newest, "schemas", count] => {
             let newest_opset = number(newest)?;
-            let schema_count = count.parse().map_err(|_| malformed(first))?;
-            Ok(Paragraph::Domain(Domain { name, newest_opset, schema_count }))
+            let schema_count = count.parse().map_err(|_| malformed_line(first))?;
+            Ok(SchemaParagraph::Domain(SchemaDomain { name, newest_opset, schema_count }))
         }
-        ["set", name] => Ok(Paragraph::Set { name, types: rest }),
+        ["set", name] => Ok(SchemaParagraph::Set { name, types: rest }),
         ["op", domain, name, since, ref others @ ..] if matches!(others, [] | ["deprecated"]) => {
             let (since_version, is_deprecated) = (number(since)?, !others.is_empty());
-            Ok(Paragraph::Op(Heading { domain, name, since_version, is_deprecated }, rest))
+            Ok(SchemaParagraph::Op(SchemaHeading { domain, name, since_version, is_deprecated }, rest))
         }
-        _ => Err(malformed(first)),
+        _ => Err(malformed_line(first)),
     }
 }
 
 /// Reads the lines about an op.
-pub(super) fn schema(heading: Heading, text: &'static str, sets: &NamedSets) -> Result<Schema> {
-    let Heading { domain, name, since_version, is_deprecated } = heading;
+pub(super) fn parse_schema(
+    heading: SchemaHeading,
+    text: &'static str,
+    sets: &NamedTypeSets,
+) -> Result<OpSchema> {
+    let SchemaHeading { domain, name, since_version, is_deprecated } = heading;
     let (inputs, outputs, types, attributes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut schema =
-        Schema { domain, name, since_version, is_deprecated, inputs, outputs, types, attributes };
+        OpSchema { domain, name, since_version, is_deprecated, inputs, outputs, types, attributes };
     for line in text.lines() {
-        if let Some(("type", name, types)) = parts(line) {
-            schema.types.push(TypeConstraint { name, allowed: type_set(types, sets)? });
+        if let Some(("type", name, types)) = split_line(line) {
+            schema.types.push(TypeConstraint { name, allowed: parse_type_set(types, sets)? });
         }
     }
     for line in text.lines() {
-        match parts(line).ok_or_else(|| malformed(line))? {
+        match split_line(line).ok_or_else(|| malformed_line(line))? {
             ("input", name, text) => {
-                let formal = formal(line, name, text, &mut schema.types)?;
+                let formal = parse_formal(line, name, text, &mut schema.types)?;
                 schema.inputs.push(formal);
             }
             ("output", name, text) => {
-                let formal = formal(line, name, text, &mut schema.types)?;
+                let formal = parse_formal(line, name, text, &mut schema.types)?;
                 schema.outputs.push(formal);
             }
             ("type", ..) => {}
-            ("attribute", name, text) => schema.attributes.push(attribute(line, name, text)?),
-            _ => return Err(malformed(line)),
+            ("attribute", name, text) => schema.attributes.push(parse_attribute(line, name, text)?),
+            _ => return Err(malformed_line(line)),
         }
     }
     Ok(schema)
 }
 
 /// Takes `  word name: text` apart.
-fn parts(line: &'static str) -> Option<(&'static str, &'static str, &'static str)> {
+fn split_line(line: &'static str) -> Option<(&'static str, &'static str, &'static str)> {
     let (head, text) = line.split_once(": ")?;
     let (word, name) = head.trim_start().split_once(' ')?;
     Some((word, name, text))
 }
 
-fn type_set(text: &'static str, sets: &NamedSets) -> Result<TypeSet> {
-    let text = if text.starts_with('@') { *sets.get(text).ok_or_else(|| malformed(text))? } else { text };
+fn parse_type_set(text: &'static str, sets: &NamedTypeSets) -> Result<TypeSet> {
+    let text =
+        if text.starts_with('@') { *sets.get(text).ok_or_else(|| malformed_line(text))? } else { text };
     let mut types = TypeSet::default();
-    text.split_ascii_whitespace().for_each(|name| types.add(name));
+    text.split_ascii_whitespace().for_each(|name| types.add_type(name));
     Ok(types)
 }
 
 /// Reads an operand. A type that has no variable is added to the types as one of its own.
-fn formal(
+fn parse_formal(
     line: &'static str,
     name: &'static str,
     text: &'static str,
     types: &mut Vec<TypeConstraint>,
-) -> Result<Formal> {
+) -> Result<FormalParameter> {
     let (ty, arity) = text.split_once(' ').unwrap_or((text, ""));
     let arity = match arity {
-        "" => Arity::Required,
-        "optional" => Arity::Optional,
-        "variadic" => Arity::Variadic { at_least: 1, is_mixed: false },
-        "variadic mixed" => Arity::Variadic { at_least: 1, is_mixed: true },
-        "variadic from 0" => Arity::Variadic { at_least: 0, is_mixed: false },
-        "variadic mixed from 0" => Arity::Variadic { at_least: 0, is_mixed: true },
-        _ => return Err(malformed(line)),
+        "" => OperandArity::Required,
+        "optional" => OperandArity::Optional,
+        "variadic" => OperandArity::Variadic { at_least: 1, is_mixed: false },
+        "variadic mixed" => OperandArity::Variadic { at_least: 1, is_mixed: true },
+        "variadic from 0" => OperandArity::Variadic { at_least: 0, is_mixed: false },
+        "variadic mixed from 0" => OperandArity::Variadic { at_least: 0, is_mixed: true },
+        _ => return Err(malformed_line(line)),
     };
     let type_index = match types.iter().position(|known| known.name == ty) {
         Some(known) => known,
         None if ty.contains('(') => {
             let mut allowed = TypeSet::default();
-            allowed.add(ty);
+            allowed.add_type(ty);
             types.push(TypeConstraint { name: ty, allowed });
             types.len() - 1
         }
-        None => return Err(malformed(line)),
+        None => return Err(malformed_line(line)),
     };
-    Ok(Formal { name, arity, type_index })
+    Ok(FormalParameter { name, arity, type_index })
 }
 
-fn attribute(line: &'static str, name: &'static str, text: &'static str) -> Result<AttributeSchema> {
+fn parse_attribute(line: &'static str, name: &'static str, text: &'static str) -> Result<AttributeSchema> {
     let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let kind = AttributeKind::of(kind).ok_or_else(|| malformed(line))?;
+    let kind = AttributeKind::of(kind).ok_or_else(|| malformed_line(line))?;
     let default = match rest {
         "" | "required" => None,
-        _ => Some(rest.strip_prefix("= ").and_then(|text| value(kind, text)).ok_or_else(|| malformed(line))?),
+        _ => Some(
+            rest.strip_prefix("= ")
+                .and_then(|text| parse_value(kind, text))
+                .ok_or_else(|| malformed_line(line))?,
+        ),
     };
     Ok(AttributeSchema { name, kind, is_required: rest == "required", default })
 }
 
 /// Reads a default value. One number of ONNX is an `f32`, whatever its text looks like.
-fn value(kind: AttributeKind, text: &str) -> Option<Attribute> {
+fn parse_value(kind: AttributeKind, text: &str) -> Option<Attribute> {
     let float = |text: &str| text.parse::<f32>().ok().map(f64::from);
     let string = |text: &str| Some(text.strip_prefix('"')?.strip_suffix('"')?.to_owned());
     let words = || text.split_ascii_whitespace();
@@ -167,7 +176,7 @@ fn value(kind: AttributeKind, text: &str) -> Option<Attribute> {
 }
 
 #[cold]
-fn malformed(line: &str) -> Error {
+fn malformed_line(line: &str) -> Error {
     Error::fatal(format!("expected a line as `onnx.schemas` describes it, found `{line}`"))
 }
 
@@ -180,10 +189,10 @@ mod tests {
         for line in
             ["op ai.onnx Add", "op ai.onnx Add 1 new", "domain d newest x schemas 1", "sett @a", "set a b"]
         {
-            let error = paragraph(line).err().map(|error| error.to_string());
+            let error = parse_paragraph(line).err().map(|error| error.to_string());
             assert!(error.is_some_and(|error| error.contains(line)), "{line}");
         }
-        let heading = Heading { domain: "d", name: "N", since_version: 1, is_deprecated: false };
+        let heading = SchemaHeading { domain: "d", name: "N", since_version: 1, is_deprecated: false };
         for line in [
             "  input A: T",
             "  input A: tensor(float) sometimes",
@@ -193,7 +202,7 @@ mod tests {
             "  attribute a: graph = 1",
             "  note",
         ] {
-            assert!(schema(heading, line, &NamedSets::new()).is_err(), "{line}");
+            assert!(parse_schema(heading, line, &NamedTypeSets::new()).is_err(), "{line}");
         }
     }
 }

@@ -28,7 +28,7 @@ impl TypeSet {
 
     /// The types that the core does not support, as ONNX writes them: sequences, optionals, maps, and tensors of dtypes
     /// that it does not have.
-    pub fn others(&self) -> &[&'static str] {
+    pub fn unsupported_types(&self) -> &[&'static str] {
         &self.others
     }
 
@@ -40,7 +40,7 @@ impl TypeSet {
     }
 
     /// Checks that a tensor of this dtype is in the set.
-    pub(super) fn check(&self, dtype: Dtype) -> Result<()> {
+    pub(super) fn check_dtype(&self, dtype: Dtype) -> Result<()> {
         if dtype.is_in(self.dtypes) {
             return Ok(());
         }
@@ -49,12 +49,12 @@ impl TypeSet {
                 "expected {self}, of which nothing is supported, found a tensor of {dtype}"
             )));
         }
-        let expected = alternatives(&self.names());
-        Err(Error::invalid_argument(format!("expected {expected}, found {dtype}")).about_dtype())
+        let expected = join_alternatives(&self.type_names());
+        Err(Error::invalid_argument(format!("expected {expected}, found {dtype}")).mark_dtype_mismatch())
     }
 
-    pub(super) fn add(&mut self, name: &'static str) {
-        match dtype_of(name) {
+    pub(super) fn add_type(&mut self, name: &'static str) {
+        match parse_dtype(name) {
             Some(dtype) => self.dtypes = self.dtypes | dtype.to_set(),
             None => self.others.push(name),
         }
@@ -64,19 +64,19 @@ impl TypeSet {
         Dtype::ALL.iter().copied().filter(|dtype| dtype.is_in(self.dtypes))
     }
 
-    fn names(&self) -> Vec<&'static str> {
+    fn type_names(&self) -> Vec<&'static str> {
         self.iter().map(Dtype::name).collect()
     }
 }
 
 impl fmt::Display for TypeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&alternatives(&[self.names().as_slice(), &self.others].concat()))
+        f.write_str(&join_alternatives(&[self.type_names().as_slice(), &self.others].concat()))
     }
 }
 
 /// The dtype behind a type of ONNX such as `tensor(float)`.
-fn dtype_of(name: &str) -> Option<Dtype> {
+fn parse_dtype(name: &str) -> Option<Dtype> {
     let element = name.strip_prefix("tensor(")?.strip_suffix(')')?;
     match element {
         "float" => Some(Dtype::F32),
@@ -93,7 +93,7 @@ fn dtype_of(name: &str) -> Option<Dtype> {
 }
 
 /// Names as a sentence has them: `a`, `a or b`, `a, b or c`.
-fn alternatives(names: &[&str]) -> String {
+fn join_alternatives(names: &[&str]) -> String {
     match names {
         [] => "nothing".to_owned(),
         [only] => (*only).to_owned(),
@@ -135,11 +135,12 @@ mod tests {
             "int2",
             "uint2",
         ];
-        let dtypes: Vec<_> = names.iter().filter_map(|name| dtype_of(&format!("tensor({name})"))).collect();
+        let dtypes: Vec<_> =
+            names.iter().filter_map(|name| parse_dtype(&format!("tensor({name})"))).collect();
         assert_eq!(dtypes, Dtype::ALL);
         for unsupported in ["float6e2m3", "float6e3m2", "float8"] {
-            assert_eq!(dtype_of(&format!("tensor({unsupported})")), None);
+            assert_eq!(parse_dtype(&format!("tensor({unsupported})")), None);
         }
-        assert_eq!(dtype_of("seq(tensor(float))"), None);
+        assert_eq!(parse_dtype("seq(tensor(float))"), None);
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// What a launch or a piece of memory is called in messages: the op or the tensor it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Label(&'static str);
+pub struct InternedLabel(&'static str);
 
-impl Label {
+impl InternedLabel {
     /// The label with this text. Texts are kept until the program ends, so they are names of ops, not of single calls.
-    pub fn named(text: &str) -> Self {
-        static KNOWN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn intern_label(text: &str) -> Self {
+        static INTERNED_LABELS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+        let mut known = INTERNED_LABELS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = known.get(text) {
             return Self(text);
         }
@@ -22,18 +22,18 @@ impl Label {
     }
 
     /// The text.
-    pub fn text(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.0
     }
 }
 
-impl From<&'static str> for Label {
+impl From<&'static str> for InternedLabel {
     fn from(text: &'static str) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for InternedLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
@@ -45,9 +45,10 @@ mod tests {
 
     #[test]
     fn labels_with_one_text_are_one_label_however_they_are_made() {
-        let (made, again) = (Label::named(&String::from("Add")), Label::named("Add"));
+        let (made, again) =
+            (InternedLabel::intern_label(&String::from("Add")), InternedLabel::intern_label("Add"));
         assert_eq!(made, again);
-        assert!(std::ptr::eq(made.text(), again.text()));
-        assert_eq!(made, Label::from("Add"));
+        assert!(std::ptr::eq(made.as_str(), again.as_str()));
+        assert_eq!(made, InternedLabel::from("Add"));
     }
 }

@@ -4,25 +4,25 @@
 //! others work goes on after the call that put it there has returned. Each launch is counted, and the count is what time
 //! means to the memory pool: memory that was let go at a count may be used elsewhere once the stream is past it.
 
+mod device_streams;
 mod label;
-mod log;
-mod streams;
+mod launch_log;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use oarlock_abi as abi;
-use oarlock_host::{Device, Event, Failure};
+use oarlock_host::{PluginDevice, PluginEvent, PluginFailure};
 
-pub use label::Label;
-pub use streams::Streams;
+pub use device_streams::DeviceStreams;
+pub use label::InternedLabel;
 
-use crate::stream::log::{Log, Seen};
-use crate::stream::streams::{Progress, Shared};
+use crate::stream::device_streams::{StreamProgress, StreamsState};
+use crate::stream::launch_log::{LaunchLog, PolledProgress};
 use crate::{Error, Result};
 
 /// What a wait of one stream for another is called.
-const WAIT: &str = "a wait for an event";
+const WAIT_LABEL: &str = "a wait for an event";
 
 /// The number of a stream among those of its device. Numbers of streams that are gone are given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct StreamId(pub(crate) u32);
 
 impl StreamId {
     /// The device's own queue.
-    pub const OWN: Self = Self(0);
+    pub const IMMEDIATE: Self = Self(0);
 
     /// The bit that stands for the stream in a set of streams. Several streams may share one.
     pub(crate) fn bit(self) -> u64 {
@@ -40,24 +40,24 @@ impl StreamId {
 
 /// A queue of work on one device. Clones are the same queue.
 #[derive(Clone, Debug)]
-pub struct Stream(Arc<Timeline>);
+pub struct Stream(Arc<StreamTimeline>);
 
 /// What clones of a stream share.
 #[derive(Debug)]
-pub(crate) struct Timeline {
+pub(crate) struct StreamTimeline {
     id: StreamId,
-    shared: Arc<Shared>,
-    progress: Arc<Progress>,
-    queue: Option<oarlock_host::Stream>,
+    shared: Arc<StreamsState>,
+    progress: Arc<StreamProgress>,
+    queue: Option<oarlock_host::PluginStream>,
     /// Held by whoever puts work into the queue, since two must not do so at once (rule T-1).
     turn: Mutex<()>,
-    log: Mutex<Log>,
+    log: Mutex<LaunchLog>,
     /// A failure that somebody else's question brought to light, to be told by the next wait.
     untold: Mutex<Option<Error>>,
 }
 
 impl Stream {
-    fn of(timeline: Arc<Timeline>) -> Self {
+    fn from_timeline(timeline: Arc<StreamTimeline>) -> Self {
         Self(timeline)
     }
 
@@ -68,17 +68,17 @@ impl Stream {
     }
 
     /// Its device.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &PluginDevice {
         &self.0.shared.device
     }
 
     /// The plugin's handle.
     pub fn handle(&self) -> abi::Stream {
-        self.0.queue.as_ref().map_or(abi::Stream(0), oarlock_host::Stream::handle)
+        self.0.queue.as_ref().map_or(abi::Stream(0), oarlock_host::PluginStream::handle)
     }
 
     /// The host's stream; none for the device's own queue.
-    pub fn queue(&self) -> Option<&oarlock_host::Stream> {
+    pub fn queue(&self) -> Option<&oarlock_host::PluginStream> {
         self.0.queue.as_ref()
     }
 
@@ -91,28 +91,28 @@ impl Stream {
     /// not itself use the stream.
     pub fn launch<R>(
         &self,
-        label: impl Into<Label>,
-        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+        label: impl Into<InternedLabel>,
+        enqueue: impl FnOnce() -> std::result::Result<R, PluginFailure>,
     ) -> Result<R> {
-        let turn = (!self.is_immediate()).then(|| self.0.turn());
-        self.0.launch(label.into(), enqueue, turn)
+        let turn = (!self.is_immediate()).then(|| self.0.lock_enqueue());
+        self.0.launch_locked(label.into(), enqueue, turn)
     }
 
     /// The same, where nobody else is putting work into the stream right now.
     pub(crate) fn try_launch<R>(
         &self,
-        label: impl Into<Label>,
-        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+        label: impl Into<InternedLabel>,
+        enqueue: impl FnOnce() -> std::result::Result<R, PluginFailure>,
     ) -> Option<Result<R>> {
-        let turn = if self.is_immediate() { None } else { Some(self.0.try_turn()?) };
-        Some(self.0.launch(label.into(), enqueue, turn))
+        let turn = if self.is_immediate() { None } else { Some(self.0.try_lock_enqueue()?) };
+        Some(self.0.launch_locked(label.into(), enqueue, turn))
     }
 
     /// Notes that asynchronous work was put into the stream, so that its failure has a name and its memory is not given
     /// to others too early. What the work uses is kept until this has returned.
-    pub fn launched(&self, label: impl Into<Label>) {
+    pub fn record_launch(&self, label: impl Into<InternedLabel>) {
         if !self.is_immediate() {
-            self.0.note_launch(label.into(), &self.0.turn());
+            self.0.note_launch(label.into(), &self.0.lock_enqueue());
         }
     }
 
@@ -123,21 +123,21 @@ impl Stream {
 
     /// Whether all work in it is done. A device that cannot tell waits until it is.
     pub fn is_done(&self) -> Result<bool> {
-        self.0.shared.check()?;
+        self.0.shared.check_device()?;
         let Some(queue) = &self.0.queue else { return Ok(true) };
         let through = self.0.progress.position.load(Ordering::Acquire);
         match queue.is_done() {
             Ok(false) => Ok(false),
-            Ok(true) => self.0.settle(through, Ok(())).map(|()| true),
-            Err(failure) => self.0.settle(through, Err(failure)).map(|()| true),
+            Ok(true) => self.0.settle_wait(through, Ok(())).map(|()| true),
+            Err(failure) => self.0.settle_wait(through, Err(failure)).map(|()| true),
         }
     }
 
     /// Holds further work back until the event has happened.
-    pub fn wait_for(&self, event: &Event) -> Result<()> {
+    pub fn wait_for_event(&self, event: &PluginEvent) -> Result<()> {
         match &self.0.queue {
-            None => event.synchronize().map_err(|failure| self.0.shared.error(failure)),
-            Some(queue) => self.launch(WAIT, || queue.wait_for(event)),
+            None => event.synchronize().map_err(|failure| self.0.shared.device_error(failure)),
+            Some(queue) => self.launch(WAIT_LABEL, || queue.wait_for(event)),
         }
     }
 
@@ -146,44 +146,44 @@ impl Stream {
         if other.is_immediate() || Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
         }
-        let event = other.device().create_event().map_err(|failure| other.0.shared.error(failure))?;
-        other.record(&event)?;
-        self.wait_for(&event)
+        let event = other.device().create_event().map_err(|failure| other.0.shared.device_error(failure))?;
+        other.record_event(&event)?;
+        self.wait_for_event(&event)
     }
 
     /// Puts an event at the end.
-    pub fn record(&self, event: &Event) -> Result<()> {
-        let Some(queue) = &self.0.queue else { return self.0.shared.check() };
-        self.0.shared.check()?;
-        let _turn = self.0.turn();
-        queue.record(event).map_err(|failure| self.0.shared.error(failure))
+    pub fn record_event(&self, event: &PluginEvent) -> Result<()> {
+        let Some(queue) = &self.0.queue else { return self.0.shared.check_device() };
+        self.0.shared.check_device()?;
+        let _turn = self.0.lock_enqueue();
+        queue.record_event(event).map_err(|failure| self.0.shared.device_error(failure))
     }
 
     /// Has a function called with the stream's failure, if any, when the stream gets there: on a thread of the plugin, or
     /// at once where the device cannot call back. It must not use the stream, and not panic: on a thread of the plugin
     /// nobody would hear of it.
-    pub fn then(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
-        self.0.shared.check()?;
+    pub fn add_callback(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        self.0.shared.check_device()?;
         let shared = self.0.shared.clone();
-        let reached = move |result: std::result::Result<(), Failure>| {
-            reached(result.map_err(|failure| shared.error(failure)));
+        let reached = move |result: std::result::Result<(), PluginFailure>| {
+            reached(result.map_err(|failure| shared.device_error(failure)));
         };
         match &self.0.queue {
             None => {
                 reached(Ok(()));
                 Ok(())
             }
-            Some(queue) => self.launch("a callback", || queue.then(reached)),
+            Some(queue) => self.launch("a callback", || queue.add_callback(reached)),
         }
     }
 }
 
-impl Timeline {
+impl StreamTimeline {
     fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<StreamsState>,
         id: StreamId,
-        progress: Arc<Progress>,
-        queue: Option<oarlock_host::Stream>,
+        progress: Arc<StreamProgress>,
+        queue: Option<oarlock_host::PluginStream>,
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
@@ -196,11 +196,11 @@ impl Timeline {
         })
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
+    fn lock_enqueue(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+    fn try_lock_enqueue(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -208,14 +208,14 @@ impl Timeline {
         }
     }
 
-    fn launch<R>(
+    fn launch_locked<R>(
         &self,
-        label: Label,
-        enqueue: impl FnOnce() -> std::result::Result<R, Failure>,
+        label: InternedLabel,
+        enqueue: impl FnOnce() -> std::result::Result<R, PluginFailure>,
         turn: Option<MutexGuard<'_, ()>>,
     ) -> Result<R> {
-        self.shared.check()?;
-        let launched = enqueue().map_err(|failure| self.refused(failure, label))?;
+        self.shared.check_device()?;
+        let launched = enqueue().map_err(|failure| self.launch_error(failure, label))?;
         if let Some(turn) = &turn {
             self.note_launch(label, turn);
         }
@@ -224,103 +224,106 @@ impl Timeline {
 
     /// The error of a launch that failed. Where the device refuses work behind a failure, it is that of the earlier launch.
     #[cold]
-    fn refused(&self, failure: Failure, label: Label) -> Error {
-        self.look();
+    fn launch_error(&self, failure: PluginFailure, label: InternedLabel) -> Error {
+        self.poll_progress();
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
-        match untold.take_if(|error| error.failure().is_some_and(|earlier| is_same(earlier, &failure))) {
+        match untold
+            .take_if(|error| error.plugin_failure().is_some_and(|earlier| is_same_failure(earlier, &failure)))
+        {
             Some(earlier) => earlier,
-            None => self.shared.error(failure).of_op(label),
+            None => self.shared.device_error(failure).with_op(label),
         }
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn lock_log(&self) -> MutexGuard<'_, LaunchLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts and logs a launch; the turn shows that nobody else puts work into the queue.
-    fn note_launch(&self, label: Label, _turn: &MutexGuard<'_, ()>) {
-        let mut log = self.log();
+    fn note_launch(&self, label: InternedLabel, _turn: &MutexGuard<'_, ()>) {
+        let mut log = self.lock_log();
         let seen = log.make_room();
         let event = if self.shared.has_events { self.recorded_event(&mut log) } else { None };
-        log.push(self.progress.position.fetch_add(1, Ordering::AcqRel) + 1, label, event);
+        log.push_launch(self.progress.position.fetch_add(1, Ordering::AcqRel) + 1, label, event);
         drop(log);
         if let Some(seen) = seen {
-            self.take_in(seen);
+            self.apply_progress(seen);
         }
     }
 
     /// An event at the end of the queue. A queue that takes none has failed, which the next wait tells.
-    fn recorded_event(&self, log: &mut Log) -> Option<Event> {
+    fn recorded_event(&self, log: &mut LaunchLog) -> Option<PluginEvent> {
         let event = log.take_event(&self.shared.device).ok()?;
-        self.queue.as_ref()?.record(&event).ok()?;
+        self.queue.as_ref()?.record_event(&event).ok()?;
         Some(event)
     }
 
     /// Learns how far the stream is. Never waits for a turn, since the caller may be within one.
-    fn look(&self) {
+    fn poll_progress(&self) {
         let position = self.progress.position.load(Ordering::Acquire);
         if self.progress.passed.load(Ordering::Acquire) >= position {
             return;
         }
-        let turn = self.try_turn();
-        let mut log = self.log();
+        let turn = self.try_lock_enqueue();
+        let mut log = self.lock_log();
         if turn.is_some()
             && !log.has_event_behind(position)
             && let Some(event) = self.recorded_event(&mut log)
         {
-            log.mark(position, event);
+            log.attach_event(position, event);
         }
-        let seen = log.look();
+        let seen = log.poll_events();
         drop(log);
-        self.take_in(seen);
+        self.apply_progress(seen);
     }
 
-    fn take_in(&self, seen: Seen) {
-        self.progress.advance(seen.passed);
+    fn apply_progress(&self, seen: PolledProgress) {
+        self.progress.advance_to(seen.passed);
         if let Some((failure, culprit)) = seen.failure {
-            let error = self.blame(failure, culprit);
+            let error = self.failure_error(failure, culprit);
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 
     /// The error of a failure. One that came from another stream, through a wait for it, is that of whom it began with.
     /// No log is locked here, since the others are looked at.
-    fn blame(&self, failure: Failure, culprit: String) -> Error {
-        let origin = if culprit.contains(WAIT) { self.shared.origin(self.id, &failure) } else { None };
+    fn failure_error(&self, failure: PluginFailure, culprit: String) -> Error {
+        let origin =
+            if culprit.contains(WAIT_LABEL) { self.shared.failure_origin(self.id, &failure) } else { None };
         let culprit = origin.unwrap_or(culprit);
-        let error = self.shared.error(failure);
-        if culprit.is_empty() { error } else { error.of_op(culprit) }
+        let error = self.shared.device_error(failure);
+        if culprit.is_empty() { error } else { error.with_op(culprit) }
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.shared.check()?;
+        self.shared.check_device()?;
         let through = self.progress.position.load(Ordering::Acquire);
         match &self.queue {
-            Some(queue) => self.settle(through, queue.synchronize()),
+            Some(queue) => self.settle_wait(through, queue.synchronize()),
             // Whoever put work here was told how it went.
             None if through == self.progress.passed.load(Ordering::Acquire) => Ok(()),
-            None => self.settle(through, Ok(())),
+            None => self.settle_wait(through, Ok(())),
         }
     }
 
     /// Waits, and leaves a failure to the next one who waits.
-    fn drain(&self) {
+    fn drain_silently(&self) {
         if let Err(error) = self.synchronize() {
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 
     /// Takes in how a wait for everything up to a position went.
-    fn settle(&self, through: u64, result: std::result::Result<(), Failure>) -> Result<()> {
-        let culprit = self.log().settle(through, result.as_ref().err());
-        self.progress.advance(through);
+    fn settle_wait(&self, through: u64, result: std::result::Result<(), PluginFailure>) -> Result<()> {
+        let culprit = self.lock_log().settle_through(through, result.as_ref().err());
+        self.progress.advance_to(through);
         let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let result = result.map_err(|failure| self.blame(failure, culprit.unwrap_or_default()));
+        let result = result.map_err(|failure| self.failure_error(failure, culprit.unwrap_or_default()));
         untold.map_or(Ok(()), Err).and(result)
     }
 }
 
-impl Drop for Timeline {
+impl Drop for StreamTimeline {
     fn drop(&mut self) {
         if self.queue.is_none() {
             return;
@@ -330,14 +333,14 @@ impl Drop for Timeline {
         let waited = if has_work { self.synchronize() } else { Ok(()) };
         let untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Err(error) = untold.map_or(waited, Err) {
-            self.shared.orphan(error);
+            self.shared.keep_orphaned_error(error);
         }
         // Whatever happened, the queue ends now, and with it its use of memory.
-        self.progress.advance(self.progress.position.load(Ordering::Acquire));
+        self.progress.advance_to(self.progress.position.load(Ordering::Acquire));
     }
 }
 
 /// Whether two failures are one that was told twice.
-fn is_same(one: &Failure, other: &Failure) -> bool {
+fn is_same_failure(one: &PluginFailure, other: &PluginFailure) -> bool {
     (one.code, &one.message) == (other.code, &other.message)
 }

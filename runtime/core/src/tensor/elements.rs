@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use super::{Form, Tensor};
+use super::{Tensor, TensorLayout};
 use crate::{Device, Dtype, Element, Error, Result, shape};
 
 /// The text that the strings of a tensor point to, in pieces that several tensors may share.
 #[derive(Clone, Default)]
-pub(crate) struct Texts(Vec<Arc<[String]>>);
+pub(crate) struct StringBuffers(Vec<Arc<[String]>>);
 
-impl Texts {
+impl StringBuffers {
     /// Takes on the text of another tensor.
-    pub(crate) fn join(&mut self, other: &Self) {
+    pub(crate) fn extend_from(&mut self, other: &Self) {
         for piece in &other.0 {
             if !self.0.iter().any(|own| Arc::ptr_eq(own, piece)) {
                 self.0.push(piece.clone());
@@ -40,8 +40,8 @@ impl Tensor {
         if dtype == Dtype::Bool && bytes.iter().any(|byte| *byte > 1) {
             return Err(Error::invalid_argument("expected bytes of 0 and 1 for bool, found others"));
         }
-        let tensor = Self::uninitialized(device, device.stream()?, dtype, dims, "tensor")?;
-        tensor.write(bytes)?;
+        let tensor = Self::uninitialized(device, device.default_stream()?, dtype, dims, "tensor")?;
+        tensor.write_bytes(bytes)?;
         Ok(tensor)
     }
 
@@ -54,16 +54,16 @@ impl Tensor {
     }
 
     /// Makes the element of each place, counted from the first: where it lies, if the host can write the device's memory.
-    pub fn of_places<T: Element>(device: &Device, dims: &[i64], element: impl Fn(u64) -> T) -> Result<Self> {
+    pub fn from_fn<T: Element>(device: &Device, dims: &[i64], element: impl Fn(u64) -> T) -> Result<Self> {
         let count = shape::element_count(dims)?;
         if !device.shares_host_memory() {
-            let mut elements = room_for(count)?;
+            let mut elements = reserve_elements(count)?;
             elements.extend((0..count).map(element));
             return Self::from_slice(device, dims, &elements);
         }
-        let tensor = Self::uninitialized(device, device.stream()?, T::DTYPE, dims, "tensor")?;
+        let tensor = Self::uninitialized(device, device.default_stream()?, T::DTYPE, dims, "tensor")?;
         tensor.wait()?;
-        let (memory, offset) = tensor.place();
+        let (memory, offset) = tensor.memory_location();
         let first = (memory.0 + offset) as *mut T;
         for at in 0..count {
             // SAFETY: the device shares the host's memory, of which the tensor has so many elements, aligned as all blocks are,
@@ -74,7 +74,7 @@ impl Tensor {
     }
 
     /// Makes a tensor of strings. Only devices that share the host's memory hold them.
-    pub fn from_texts(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
+    pub fn from_strings(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
         let expected = shape::element_count(dims)?;
         if texts.len() as u64 != expected {
             let found = texts.len();
@@ -90,22 +90,23 @@ impl Tensor {
                 "expected texts of at most {most} bytes, found one of {long}"
             )));
         }
-        let mut tensor = Self::uninitialized(device, device.stream()?, Dtype::String, dims, "tensor")?;
+        let mut tensor =
+            Self::uninitialized(device, device.default_stream()?, Dtype::String, dims, "tensor")?;
         let texts: Arc<[String]> = texts.into();
         let elements: Vec<abi::Str> = texts.iter().map(|text| abi::Str::borrowed(text)).collect();
         // SAFETY: as in `from_slice`.
         let bytes =
             unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(&*elements)) };
-        tensor.write(bytes)?;
-        tensor.keep_texts(Texts(vec![texts]));
+        tensor.write_bytes(bytes)?;
+        tensor.keep_strings(StringBuffers(vec![texts]));
         Ok(tensor)
     }
 
-    fn write(&self, bytes: &[u8]) -> Result<()> {
+    fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let storage = self.storage();
         // SAFETY: the memory was taken for this tensor, which nobody else has seen yet.
-        let written = unsafe { storage.allocation.write(storage.stream(), 0, bytes) };
-        written.map_err(|error| error.on_device(self.device()))
+        let written = unsafe { storage.allocation.write_blocking(storage.written_on(), 0, bytes) };
+        written.map_err(|error| error.with_device(self.device()))
     }
 
     /// Its elements as bytes, in the order of the machine, one after the other.
@@ -113,7 +114,7 @@ impl Tensor {
         if self.0.form.dtype == Dtype::String {
             return Err(Error::invalid_argument("expected numbers, found strings; read them as text"));
         }
-        self.gathered()
+        self.gather_bytes()
     }
 
     /// Its elements as bytes, where they lie: none where the host cannot read the device's memory, of a tensor that is not
@@ -129,7 +130,7 @@ impl Tensor {
         if size == 0 {
             return Ok(Some(&[]));
         }
-        let (memory, offset) = self.place();
+        let (memory, offset) = self.memory_location();
         // SAFETY: on a device that shares the host's memory, block and offset make an address; the tensor has so many bytes
         // from there, holds them for as long as it is borrowed, and nobody writes them once they were waited for.
         Ok(Some(unsafe { std::slice::from_raw_parts((memory.0 + offset) as *const u8, size) }))
@@ -142,7 +143,7 @@ impl Tensor {
             return Ok(None);
         }
         self.wait()?;
-        let (memory, offset) = self.place();
+        let (memory, offset) = self.memory_location();
         Ok(Some((memory.0 + offset) as *const u8))
     }
 
@@ -163,11 +164,11 @@ impl Tensor {
     }
 
     /// Its strings.
-    pub fn to_texts(&self) -> Result<Vec<String>> {
+    pub fn to_strings(&self) -> Result<Vec<String>> {
         if self.0.form.dtype != Dtype::String {
             return Err(Error::invalid_argument(format!("expected strings, found {}", self.0.form.dtype)));
         }
-        let bytes = self.gathered()?;
+        let bytes = self.gather_bytes()?;
         let read = |bytes: &[u8]| {
             // SAFETY: the bytes are those of a `Str`, which is made of numbers and addresses.
             let text = unsafe { bytes.as_ptr().cast::<abi::Str>().read_unaligned() };
@@ -179,40 +180,41 @@ impl Tensor {
     }
 
     /// A contiguous copy, by way of the host: for devices that have no kernel that could make one.
-    pub(crate) fn gathered_again(&self) -> Result<Self> {
+    pub(crate) fn gather_through_host(&self) -> Result<Self> {
         match self.0.form.dtype {
-            Dtype::String => Self::from_texts(self.device(), &self.0.form.dims, self.to_texts()?),
+            Dtype::String => Self::from_strings(self.device(), &self.0.form.dims, self.to_strings()?),
             _ => Self::from_bytes(self.device(), self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?),
         }
     }
 
     /// Its elements one after the other, as bytes.
-    fn gathered(&self) -> Result<Vec<u8>> {
+    fn gather_bytes(&self) -> Result<Vec<u8>> {
         if let Some(here) = self.host_bytes()? {
-            let mut bytes = room_for(self.extent())?;
+            let mut bytes = reserve_elements(self.extent())?;
             bytes.extend_from_slice(here);
             return Ok(bytes);
         }
         self.wait()?;
-        let mut bytes = room_for(self.extent())?;
+        let mut bytes = reserve_elements(self.extent())?;
         bytes.resize(usize::try_from(self.extent()).unwrap_or(usize::MAX), 0);
         let storage = self.storage();
         // SAFETY: tensors are never written once they are made, and the stream was waited for.
-        let read = unsafe { storage.allocation.read(storage.stream(), self.0.offset, &mut bytes) };
-        read.map_err(|error| error.on_device(self.device()))?;
-        let Form { dtype, dims, strides, .. } = &**self.form();
+        let read =
+            unsafe { storage.allocation.read_blocking(storage.written_on(), self.0.offset, &mut bytes) };
+        read.map_err(|error| error.with_device(self.device()))?;
+        let TensorLayout { dtype, dims, strides, .. } = &**self.form();
         match strides {
             None => Ok(bytes),
             Some(strides) => {
-                let gathered = room_for(shape::size_in_bytes(*dtype, dims)?)?;
-                Ok(gather(&bytes, *dtype, dims, strides, gathered))
+                let gathered = reserve_elements(shape::size_in_bytes(*dtype, dims)?)?;
+                Ok(gather_strided(&bytes, *dtype, dims, strides, gathered))
             }
         }
     }
 }
 
 /// Memory of the host. A tensor that repeats its elements may have more of them than the host can hold.
-fn room_for<T>(count: u64) -> Result<Vec<T>> {
+fn reserve_elements<T>(count: u64) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     let reserved = usize::try_from(count).is_ok_and(|count| elements.try_reserve_exact(count).is_ok());
     if reserved {
@@ -224,8 +226,14 @@ fn room_for<T>(count: u64) -> Result<Vec<T>> {
 }
 
 /// Puts the elements of a strided extent one after the other.
-fn gather(extent: &[u8], dtype: Dtype, dims: &[i64], strides: &[i64], mut gathered: Vec<u8>) -> Vec<u8> {
-    let size = dtype.bytes().unwrap_or(1) as usize;
+fn gather_strided(
+    extent: &[u8],
+    dtype: Dtype,
+    dims: &[i64],
+    strides: &[i64],
+    mut gathered: Vec<u8>,
+) -> Vec<u8> {
+    let size = dtype.byte_size().unwrap_or(1) as usize;
     let count: usize = dims.iter().map(|dim| *dim as usize).product();
     let mut counter = vec![0i64; dims.len()];
     for _ in 0..count {

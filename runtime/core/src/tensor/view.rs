@@ -1,6 +1,6 @@
 //! Other ways to see the same elements.
 
-use super::{Form, Tensor};
+use super::{Tensor, TensorLayout};
 use crate::{Dims, Dtype, Error, Result, shape};
 
 impl Tensor {
@@ -17,31 +17,31 @@ impl Tensor {
                 "expected each number below {rank} once as the order of dimensions, found {order:?}"
             )));
         }
-        let strides = self.byte_addressed_strides()?;
+        let strides = self.addressable_strides()?;
         let dims = order.iter().map(|axis| self.0.form.dims[*axis]).collect();
-        self.seen_as(dims, order.iter().map(|axis| strides[*axis]).collect(), 0)
+        self.view_with_strides(dims, order.iter().map(|axis| strides[*axis]).collect(), 0)
     }
 
     /// Every `step`th index of one dimension from `begin` to before `end`.
     pub fn slice(&self, axis: i64, begin: u64, end: u64, step: u64) -> Result<Self> {
-        let axis = shape::axis(axis, self.0.form.dims.len())?;
+        let axis = shape::resolve_axis(axis, self.0.form.dims.len())?;
         let size = self.0.form.dims[axis].unsigned_abs();
         if begin > end || end > size || step == 0 {
             return Err(Error::out_of_range(format!(
                 "expected a range of 0..{size} and a step of at least 1, found {begin}..{end} and {step}"
             )));
         }
-        let mut strides = self.byte_addressed_strides()?;
+        let mut strides = self.addressable_strides()?;
         let (mut dims, first) =
             (self.0.form.dims.clone(), strides[axis].unsigned_abs().saturating_mul(begin));
-        dims[axis] = signed((end - begin).div_ceil(step))?;
-        strides[axis] = strides[axis].saturating_mul(signed(step)?);
-        self.seen_as(dims, strides, first)
+        dims[axis] = signed_size((end - begin).div_ceil(step))?;
+        strides[axis] = strides[axis].saturating_mul(signed_size(step)?);
+        self.view_with_strides(dims, strides, first)
     }
 
     /// Repeated to a larger shape, as operators repeat their inputs: dimensions of one element take any size.
     pub fn expand(&self, dims: &[i64]) -> Result<Self> {
-        let fits = shape::broadcast(&self.0.form.dims, dims)?.as_slice() == dims;
+        let fits = shape::broadcast_dims(&self.0.form.dims, dims)?.as_slice() == dims;
         if !fits {
             let found = &self.0.form.dims;
             return Err(Error::invalid_argument(format!(
@@ -49,13 +49,13 @@ impl Tensor {
             )));
         }
         shape::size_in_bytes(self.0.form.dtype, dims)?;
-        let (old, new) = (self.byte_addressed_strides()?, dims.len() - self.0.form.dims.len());
+        let (old, new) = (self.addressable_strides()?, dims.len() - self.0.form.dims.len());
         let stride = |at: usize| {
             let own = at.checked_sub(new)?;
             (self.0.form.dims[own] != 1).then_some(old[own])
         };
         let strides: Dims = (0..dims.len()).map(|at| stride(at).unwrap_or(0)).collect();
-        self.seen_as(dims.into(), strides, 0)
+        self.view_with_strides(dims.into(), strides, 0)
     }
 
     /// The same elements in another shape. Of a tensor that is not contiguous, whose elements would have to move, this is
@@ -69,14 +69,14 @@ impl Tensor {
         }
         if !self.is_contiguous() {
             return Err(Error::precondition_not_met("expected a contiguous tensor, found one with strides")
-                .hint("make it contiguous with the op `Identity` first"));
+                .with_advice("make it contiguous with the op `Identity` first"));
         }
-        Ok(self.view(Form::contiguous(self.device(), self.0.form.dtype, dims)?, 0))
+        Ok(self.view_at(TensorLayout::contiguous(self.device(), self.0.form.dtype, dims)?, 0))
     }
 
     /// Without one dimension, which has one element.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
-        let axis = shape::axis(axis, self.0.form.dims.len())?;
+        let axis = shape::resolve_axis(axis, self.0.form.dims.len())?;
         let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
         if dims[axis] != 1 {
             let found = dims[axis];
@@ -86,7 +86,7 @@ impl Tensor {
         }
         dims.remove(axis);
         strides.remove(axis);
-        self.seen_as(dims, strides, 0)
+        self.view_with_strides(dims, strides, 0)
     }
 
     /// With a dimension of one element more, before the one that has the number now.
@@ -102,11 +102,11 @@ impl Tensor {
         };
         dims.insert(axis, 1);
         strides.insert(axis, stride);
-        self.seen_as(dims, strides, 0)
+        self.view_with_strides(dims, strides, 0)
     }
 
     /// Complex numbers as their parts, in a last dimension of two; the memory is the same.
-    pub fn parts(&self) -> Result<Self> {
+    pub fn view_as_real(&self) -> Result<Self> {
         let part = match self.0.form.dtype {
             Dtype::C64 => Dtype::F32,
             Dtype::C128 => Dtype::F64,
@@ -116,11 +116,11 @@ impl Tensor {
         strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
         dims.push(2);
         strides.push(1);
-        Ok(self.view(Form::strided(self.device(), part, dims, strides)?, 0))
+        Ok(self.view_at(TensorLayout::strided(self.device(), part, dims, strides)?, 0))
     }
 
     /// The complex numbers whose parts these are, each pair side by side; the memory is the same.
-    pub fn of_parts(&self) -> Result<Self> {
+    pub fn view_as_complex(&self) -> Result<Self> {
         let whole = match self.0.form.dtype {
             Dtype::F32 => Dtype::C64,
             Dtype::F64 => Dtype::C128,
@@ -137,11 +137,11 @@ impl Tensor {
             )));
         }
         strides.iter_mut().for_each(|stride| *stride /= 2);
-        Ok(self.view(Form::strided(self.device(), whole, dims, strides)?, 0))
+        Ok(self.view_at(TensorLayout::strided(self.device(), whole, dims, strides)?, 0))
     }
 
     /// The strides, of elements that each have an address.
-    fn byte_addressed_strides(&self) -> Result<Dims> {
+    fn addressable_strides(&self) -> Result<Dims> {
         if self.0.form.dtype.is_packed() {
             let dtype = self.0.form.dtype;
             return Err(Error::unimplemented(format!(
@@ -151,15 +151,15 @@ impl Tensor {
         Ok(self.strides())
     }
 
-    pub(super) fn seen_as(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
+    pub(super) fn view_with_strides(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
         let dtype = self.0.form.dtype;
         // A tensor without elements has no place to begin at.
         let first = if dims.contains(&0) { 0 } else { first };
-        let skipped = first * dtype.bytes().unwrap_or(1);
-        Ok(self.view(Form::strided(self.device(), dtype, dims, strides)?, skipped))
+        let skipped = first * dtype.byte_size().unwrap_or(1);
+        Ok(self.view_at(TensorLayout::strided(self.device(), dtype, dims, strides)?, skipped))
     }
 }
 
-fn signed(size: u64) -> Result<i64> {
+fn signed_size(size: u64) -> Result<i64> {
     i64::try_from(size).map_err(|_| Error::out_of_range(format!("expected a size below 2^63, found {size}")))
 }

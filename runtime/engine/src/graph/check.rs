@@ -8,83 +8,95 @@ use super::{Graph, ValueId};
 
 /// Checks that every value a node reads is given, constant or made by a node before it, that none is made twice, and
 /// that every output is there; in subgraphs too.
-pub fn check(graph: &Graph) -> Result<()> {
+pub fn check_graph(graph: &Graph) -> Result<()> {
     let mut made: HashSet<ValueId> = graph.inputs.iter().copied().collect();
     if made.len() != graph.inputs.len() {
-        return Err(wrong(graph, "every input once", "one that is there twice"));
+        return Err(invalid_graph(graph, "every input once", "one that is there twice"));
     }
     made.extend(graph.values().filter(|(_, value)| value.weight.is_some()).map(|(id, _)| id));
     for node in &graph.nodes {
-        if let Some(missing) = node.uses().find(|value| !made.contains(value)) {
+        if let Some(missing) = node.read_values().find(|value| !made.contains(value)) {
             let found = format!("{} that reads `{}`", node.label(), graph.value(missing).name);
-            return Err(wrong(graph, "nodes behind those whose outputs they read", &found));
+            return Err(invalid_graph(graph, "nodes behind those whose outputs they read", &found));
         }
-        for output in node.makes() {
+        for output in node.written_values() {
             if !made.insert(output) {
                 let found = format!("`{}`, which {} makes again", graph.value(output).name, node.label());
-                return Err(wrong(graph, "every value to be made once", &found));
+                return Err(invalid_graph(graph, "every value to be made once", &found));
             }
         }
         for subgraph in &node.subgraphs {
             if subgraph.captures.len() > subgraph.graph.inputs.len() {
-                return Err(wrong(&subgraph.graph, "an input for everything that is captured", "fewer"));
+                return Err(invalid_graph(
+                    &subgraph.graph,
+                    "an input for everything that is captured",
+                    "fewer",
+                ));
             }
-            check(&subgraph.graph)?;
+            check_graph(&subgraph.graph)?;
         }
     }
     match graph.outputs.iter().find(|output| !made.contains(output)) {
         Some(missing) => {
             let found = format!("the output `{}`, which nothing makes", graph.value(*missing).name);
-            Err(wrong(graph, "outputs that are made", &found))
+            Err(invalid_graph(graph, "outputs that are made", &found))
         }
         None => Ok(()),
     }
 }
 
 #[cold]
-fn wrong(graph: &Graph, expected: &str, found: &str) -> Error {
+fn invalid_graph(graph: &Graph, expected: &str, found: &str) -> Error {
     Error::invalid_argument(format!("expected {expected}, found {found}"))
-        .of_operand(format!("graph `{}`", graph.name))
+        .with_operand(format!("graph `{}`", graph.name))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Node, Value};
+    use super::super::{GraphValue, Node};
     use super::*;
 
-    fn graph_of(nodes: &[(&str, &[&'static str], &[&'static str])]) -> Graph {
+    fn build_graph(nodes: &[(&str, &[&'static str], &[&'static str])]) -> Graph {
         let mut graph = Graph::new("test");
         let mut names = std::collections::HashMap::new();
-        let input = graph.add(Value::named("x"));
+        let input = graph.add_value(GraphValue::with_name("x"));
         names.insert("x", input);
         graph.inputs = vec![input];
         for (op, inputs, outputs) in nodes {
             let mut ids = |list: &[&'static str]| -> Vec<Option<ValueId>> {
                 list.iter()
-                    .map(|name| Some(*names.entry(*name).or_insert_with(|| graph.add(Value::named(*name)))))
+                    .map(|name| {
+                        Some(
+                            *names
+                                .entry(*name)
+                                .or_insert_with(|| graph.add_value(GraphValue::with_name(*name))),
+                        )
+                    })
                     .collect()
             };
             let (inputs, outputs) = (ids(inputs), ids(outputs));
             graph.nodes.push(Node::new("", op, 20, inputs, outputs));
         }
-        graph.outputs = graph.nodes.last().map(|node| node.makes().collect()).unwrap_or_default();
+        graph.outputs = graph.nodes.last().map(|node| node.written_values().collect()).unwrap_or_default();
         graph
     }
 
     #[test]
     fn a_graph_in_order_is_one() {
-        check(&graph_of(&[("Relu", &["x"], &["y"]), ("Add", &["x", "y"], &["z"])])).unwrap();
+        check_graph(&build_graph(&[("Relu", &["x"], &["y"]), ("Add", &["x", "y"], &["z"])])).unwrap();
     }
 
     #[test]
     fn a_value_that_is_read_before_it_is_made_is_named() {
-        let error = check(&graph_of(&[("Add", &["x", "y"], &["z"]), ("Relu", &["z"], &["y"])])).unwrap_err();
+        let error =
+            check_graph(&build_graph(&[("Add", &["x", "y"], &["z"]), ("Relu", &["z"], &["y"])])).unwrap_err();
         assert!(error.to_string().contains("`Add` that reads `y`"), "{error}");
     }
 
     #[test]
     fn a_value_that_is_made_twice_is_named() {
-        let error = check(&graph_of(&[("Relu", &["x"], &["y"]), ("Neg", &["x"], &["y"])])).unwrap_err();
+        let error =
+            check_graph(&build_graph(&[("Relu", &["x"], &["y"]), ("Neg", &["x"], &["y"])])).unwrap_err();
         assert!(error.to_string().contains("`y`, which `Neg` makes again"), "{error}");
     }
 }

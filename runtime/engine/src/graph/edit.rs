@@ -22,23 +22,23 @@ impl Graph {
             last.extend(way.into_iter().filter(|id| *id != end).map(|id| (id, end)));
         }
         let replace = |id: &mut ValueId| *id = *last.get(id).unwrap_or(id);
-        self.nodes.iter_mut().flat_map(|node| node.uses_mut()).for_each(replace);
+        self.nodes.iter_mut().flat_map(|node| node.read_values_mut()).for_each(replace);
         self.outputs.iter_mut().for_each(replace);
     }
 
     /// How often each value is read, as an output of the graph too; by the index of the value.
     pub fn use_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.value_count()];
-        let uses = self.nodes.iter().flat_map(|node| node.uses().collect::<Vec<_>>());
+        let uses = self.nodes.iter().flat_map(|node| node.read_values().collect::<Vec<_>>());
         uses.chain(self.outputs.iter().copied()).for_each(|value| counts[value.index()] += 1);
         counts
     }
 
     /// The node that makes each value, by the index of the value.
-    pub fn makers(&self) -> Vec<Option<usize>> {
+    pub fn producers(&self) -> Vec<Option<usize>> {
         let mut makers = vec![None; self.value_count()];
         for (at, node) in self.nodes.iter().enumerate() {
-            node.makes().for_each(|value| makers[value.index()] = Some(at));
+            node.written_values().for_each(|value| makers[value.index()] = Some(at));
         }
         makers
     }

@@ -10,10 +10,10 @@ mod node;
 mod print;
 mod value;
 
-pub use check::check;
-pub(crate) use node::ONNXRUNTIME;
+pub use check::check_graph;
+pub(crate) use node::ONNXRUNTIME_DOMAIN;
 pub use node::{Node, Subgraph};
-pub use value::{Dimension, Value, ValueId, ValueType, Weight};
+pub use value::{DeclaredDimension, GraphValue, ValueId, ValueType, Weight};
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub struct Graph {
     /// What the model calls it.
     pub name: Arc<str>,
-    values: Vec<Arc<Value>>,
+    values: Vec<Arc<GraphValue>>,
     /// The nodes, each behind those whose outputs it reads.
     pub nodes: Vec<Node>,
     /// The values that a run is given. In a subgraph those that it captures follow the formal ones.
@@ -41,8 +41,8 @@ impl Graph {
     }
 
     /// Adds a value.
-    pub fn add(&mut self, value: Value) -> ValueId {
-        let id = ValueId::of(self.values.len());
+    pub fn add_value(&mut self, value: GraphValue) -> ValueId {
+        let id = ValueId::from_index(self.values.len());
         self.values.push(Arc::new(value));
         id
     }
@@ -56,28 +56,28 @@ impl Graph {
     }
 
     /// A value. An id of another graph means nothing here.
-    pub fn value(&self, id: ValueId) -> &Value {
+    pub fn value(&self, id: ValueId) -> &GraphValue {
         &self.values[id.index()]
     }
 
     /// A value, to be changed.
-    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+    pub fn value_mut(&mut self, id: ValueId) -> &mut GraphValue {
         Arc::make_mut(&mut self.values[id.index()])
     }
 
     /// A value, to be kept or put into another graph.
-    pub(crate) fn shared(&self, id: ValueId) -> &Arc<Value> {
+    pub(crate) fn shared_value(&self, id: ValueId) -> &Arc<GraphValue> {
         &self.values[id.index()]
     }
 
     /// Puts another value into the place of one.
-    pub(crate) fn share(&mut self, id: ValueId, value: &Arc<Value>) {
+    pub(crate) fn set_shared_value(&mut self, id: ValueId, value: &Arc<GraphValue>) {
         self.values[id.index()].clone_from(value);
     }
 
     /// Every value that was ever added, with its id. Not all of them are used.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &Value)> {
-        self.values.iter().enumerate().map(|(index, value)| (ValueId::of(index), &**value))
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &GraphValue)> {
+        self.values.iter().enumerate().map(|(index, value)| (ValueId::from_index(index), &**value))
     }
 
     /// How many values were ever added.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Graph, ValueId};
 
 /// The domain of the ops that onnxruntime adds to ONNX.
-pub(crate) const ONNXRUNTIME: &str = "com.microsoft";
+pub(crate) const ONNXRUNTIME_DOMAIN: &str = "com.microsoft";
 
 /// One op in a graph, with its operands.
 #[derive(Clone, Debug)]
@@ -64,24 +64,24 @@ impl Node {
     }
 
     /// Everything it reads, for its subgraphs too.
-    pub fn uses(&self) -> impl Iterator<Item = ValueId> {
+    pub fn read_values(&self) -> impl Iterator<Item = ValueId> {
         let captured = self.subgraphs.iter().flat_map(|subgraph| subgraph.captures.iter().copied());
         self.inputs.iter().flatten().copied().chain(captured)
     }
 
     /// Everything it reads, to be changed.
-    pub fn uses_mut(&mut self) -> impl Iterator<Item = &mut ValueId> {
+    pub fn read_values_mut(&mut self) -> impl Iterator<Item = &mut ValueId> {
         let captured = self.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
         self.inputs.iter_mut().flatten().chain(captured)
     }
 
     /// Everything it makes.
-    pub fn makes(&self) -> impl Iterator<Item = ValueId> {
+    pub fn written_values(&self) -> impl Iterator<Item = ValueId> {
         self.outputs.iter().flatten().copied()
     }
 
     /// Whether it is this op of ONNX's own domain.
-    pub fn is(&self, op: &str) -> bool {
+    pub fn is_op(&self, op: &str) -> bool {
         self.domain.is_empty() && &*self.op == op
     }
 

@@ -7,12 +7,12 @@ use super::{Graph, ValueId};
 /// A line for each input, node and output; subgraphs are indented.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, 0)
+        self.write_indented(f, 0)
     }
 }
 
 impl Graph {
-    fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    fn write_indented(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
         let indent = "  ".repeat(depth);
         for input in &self.inputs {
             let value = self.value(*input);
@@ -20,7 +20,7 @@ impl Graph {
         }
         for node in &self.nodes {
             let names = |ids: &[Option<ValueId>]| {
-                let name = |id: &Option<ValueId>| id.map_or("_".to_owned(), |id| self.describe(id));
+                let name = |id: &Option<ValueId>| id.map_or("_".to_owned(), |id| self.describe_value(id));
                 ids.iter().map(name).collect::<Vec<_>>().join(", ")
             };
             let domain = if node.domain.is_empty() { String::new() } else { format!("{}.", node.domain) };
@@ -30,22 +30,25 @@ impl Graph {
             }
             writeln!(f)?;
             for subgraph in &node.subgraphs {
-                let captured: Vec<String> = subgraph.captures.iter().map(|id| self.describe(*id)).collect();
+                let captured: Vec<String> =
+                    subgraph.captures.iter().map(|id| self.describe_value(*id)).collect();
                 writeln!(f, "{indent}  {} with [{}]", subgraph.attribute, captured.join(", "))?;
-                subgraph.graph.write(f, depth + 2)?;
+                subgraph.graph.write_indented(f, depth + 2)?;
             }
         }
         for output in &self.outputs {
-            writeln!(f, "{indent}output {}", self.describe(*output))?;
+            writeln!(f, "{indent}output {}", self.describe_value(*output))?;
         }
         Ok(())
     }
 
     /// The name of a value; of a small constant its elements.
-    fn describe(&self, id: ValueId) -> String {
+    fn describe_value(&self, id: ValueId) -> String {
         let value = self.value(id);
-        let numbers = value.weight.as_ref().and_then(|weight| weight.numbers());
-        match numbers.filter(|numbers| numbers.bytes().len() <= 64).and_then(|numbers| numbers.floats().ok())
+        let numbers = value.weight.as_ref().and_then(|weight| weight.as_numbers());
+        match numbers
+            .filter(|numbers| numbers.bytes().len() <= 64)
+            .and_then(|numbers| numbers.to_floats().ok())
         {
             Some(elements) => format!("{elements:?}"),
             None => value.name.to_string(),

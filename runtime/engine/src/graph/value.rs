@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use oarlock_core::infer::Fact;
+use oarlock_core::infer::TensorFact;
 use oarlock_core::{Constant, Dims, Dtype, shape};
 
 /// Names a value within its graph.
@@ -12,7 +12,7 @@ pub struct ValueId(u32);
 
 impl ValueId {
     /// The id of the value at a place. A graph of a file that fits into memory has fewer values than ids.
-    pub(super) fn of(index: usize) -> Self {
+    pub(super) fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
@@ -24,7 +24,7 @@ impl ValueId {
 
 /// What flows between nodes: given, constant, or made by a node.
 #[derive(Clone, Debug, Default)]
-pub struct Value {
+pub struct GraphValue {
     /// What the model calls it.
     pub name: Arc<str>,
     /// What the model says about its type.
@@ -32,23 +32,23 @@ pub struct Value {
     /// Its elements, where the model holds them.
     pub weight: Option<Weight>,
     /// What is known about it, where it is a tensor and something is known.
-    pub fact: Option<Fact>,
+    pub fact: Option<TensorFact>,
 }
 
-impl Value {
+impl GraphValue {
     /// A value of a name, of which nothing else is known.
-    pub fn named(name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
     /// A constant.
-    pub fn constant(name: impl Into<Arc<str>>, weight: Weight) -> Self {
-        Self { weight: Some(weight), ..Self::named(name) }
+    pub fn with_weight(name: impl Into<Arc<str>>, weight: Weight) -> Self {
+        Self { weight: Some(weight), ..Self::with_name(name) }
     }
 
     /// A value of which something is known.
-    pub fn known(name: impl Into<Arc<str>>, fact: Fact) -> Self {
-        Self { fact: Some(fact), ..Self::named(name) }
+    pub fn with_fact(name: impl Into<Arc<str>>, fact: TensorFact) -> Self {
+        Self { fact: Some(fact), ..Self::with_name(name) }
     }
 
     /// The type of its elements, where it is known.
@@ -70,9 +70,9 @@ impl Value {
     }
 
     /// Its numbers, where they are known: those of a constant, or of what follows from shapes.
-    pub fn numbers(&self) -> Option<&Constant> {
+    pub fn known_numbers(&self) -> Option<&Constant> {
         match &self.weight {
-            Some(weight) => weight.numbers(),
+            Some(weight) => weight.as_numbers(),
             None => self.fact.as_ref()?.value.as_ref(),
         }
     }
@@ -89,7 +89,7 @@ pub enum ValueType {
         /// The type of its elements, where it is said.
         dtype: Option<Dtype>,
         /// The sizes of its dimensions; none where not even their number is said.
-        dims: Option<Vec<Dimension>>,
+        dims: Option<Vec<DeclaredDimension>>,
     },
     /// A sequence.
     Sequence(Box<ValueType>),
@@ -101,7 +101,7 @@ pub enum ValueType {
 
 /// What a model says about the size of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Dimension {
+pub enum DeclaredDimension {
     /// This size.
     Known(i64),
     /// Some size; the same one wherever the name is the same.
@@ -142,12 +142,12 @@ impl Weight {
     }
 
     /// Its numbers, where it has numbers.
-    pub fn numbers(&self) -> Option<&Constant> {
+    pub fn as_numbers(&self) -> Option<&Constant> {
         if let Self::Numbers(constant) = self { Some(constant) } else { None }
     }
 }
 
-impl fmt::Display for Dimension {
+impl fmt::Display for DeclaredDimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(size) => size.fmt(f),
@@ -168,7 +168,7 @@ impl fmt::Display for ValueType {
                     None => f.write_str("?")?,
                 }
                 let Some(dims) = dims else { return f.write_str("[…]") };
-                let dims: Vec<String> = dims.iter().map(Dimension::to_string).collect();
+                let dims: Vec<String> = dims.iter().map(DeclaredDimension::to_string).collect();
                 write!(f, "[{}]", dims.join(", "))
             }
             Self::Sequence(of) => write!(f, "sequence of {of}"),

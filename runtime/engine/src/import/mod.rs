@@ -1,13 +1,13 @@
 //! Models from files.
 
-mod mapped;
+mod error_location;
+mod mapped_file;
 pub mod onnx;
 pub mod paddle;
-mod place;
 mod weight;
 
-pub use mapped::is_in_use;
-pub(crate) use mapped::release;
+pub use mapped_file::is_file_mapped;
+pub(crate) use mapped_file::release_pages;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,12 +30,12 @@ pub struct Model {
     /// What else the file says about itself.
     pub metadata: BTreeMap<String, String>,
     /// What a file of ONNX says in fields of its own.
-    pub labels: Labels,
+    pub labels: ModelMetadata,
 }
 
 /// What a file of ONNX says about its model in fields of its own; empty where the file has none of them.
 #[derive(Clone, Debug, Default)]
-pub struct Labels {
+pub struct ModelMetadata {
     /// The program that made it, without its version.
     pub producer_name: String,
     /// Whose model it is, as a name of the internet turned around.
@@ -50,10 +50,10 @@ pub struct Labels {
 
 /// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel` or `.json`, or else an ONNX one.
 /// Its weights stay in the file, which must not be changed while the model, or anything that was made of it, is there.
-pub fn load(path: &Path) -> Result<Model> {
+pub fn load_model(path: &Path) -> Result<Model> {
     if path.extension().is_some_and(|extension| extension == "pdmodel" || extension == "json") {
-        paddle::load(path)
+        paddle::load_paddle(path)
     } else {
-        onnx::load(path)
+        onnx::load_onnx(path)
     }
 }

@@ -4,47 +4,47 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
-use super::common::{Look, OARLOCK, pass, replace};
-use super::{Pass, Scene};
+use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const FUSE_BLOCK_PRODUCTS: GraphPass = define_pass(
     "products of blocks",
     "has products with weights of four or eight bits in blocks read these, instead of floats that they are made",
-    run,
+    fuse_block_products,
 );
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    if !scene.has("BlockMatMul") {
+fn fuse_block_products(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    if !scene.has_kernel_for("BlockMatMul") {
         return Ok(0);
     }
-    let look = Look::at(graph, scene);
+    let look = GraphView::of_graph(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
-        let product = product(&look, node).filter(|product| scene.takes(graph, product));
+        let product = match_block_product(&look, node).filter(|product| scene.supports_node(graph, product));
         found.extend(product.map(|product| (at, vec![product])));
     }
-    Ok(replace(graph, found))
+    Ok(replace_nodes(graph, found))
 }
 
 /// A product with a turned matrix that is made of blocks along its rows.
-fn product(look: &Look<'_>, node: &Node) -> Option<Node> {
-    let is_product = &*node.domain == OARLOCK && &*node.op == "MatMul" && node.inputs.len() == 2;
-    let is_set = |name| node.attributes.int(name).ok().flatten().unwrap_or(0) != 0;
-    let alpha = node.attributes.float("alpha").ok()?.unwrap_or(1.0);
+fn match_block_product(look: &GraphView<'_>, node: &Node) -> Option<Node> {
+    let is_product = &*node.domain == OARLOCK_DOMAIN && &*node.op == "MatMul" && node.inputs.len() == 2;
+    let is_set = |name| node.attributes.get_int(name).ok().flatten().unwrap_or(0) != 0;
+    let alpha = node.attributes.get_float("alpha").ok()?.unwrap_or(1.0);
     if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 {
         return None;
     }
-    let weights = look.made_only_for(node.input(1)?, "DequantizeLinear")?;
-    let block = weights.attributes.int("block_size").ok()?.filter(|block| *block > 0)?;
-    let axis = weights.attributes.int("axis").ok()?.unwrap_or(1);
+    let weights = look.fusable_producer(node.input(1)?, "DequantizeLinear")?;
+    let block = weights.attributes.get_int("block_size").ok()?.filter(|block| *block > 0)?;
+    let axis = weights.attributes.get_int("axis").ok()?.unwrap_or(1);
     let is_constant =
         |input: usize| weights.input(input).is_none_or(|id| look.graph.value(id).weight.is_some());
     if look.rank(weights.input(0)?)? != 2 || !matches!(axis, 1 | -1) || !(0..3).all(is_constant) {
         return None;
     }
     let inputs = [node.input(0), weights.input(0), weights.input(1), weights.input(2)];
-    let mut product = Node::new(OARLOCK, "BlockMatMul", 1, inputs, node.outputs.iter().copied());
+    let mut product = Node::new(OARLOCK_DOMAIN, "BlockMatMul", 1, inputs, node.outputs.iter().copied());
     while product.inputs.last() == Some(&None) {
         product.inputs.pop();
     }

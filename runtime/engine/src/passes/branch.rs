@@ -4,24 +4,24 @@ use std::collections::HashMap;
 
 use oarlock_core::Result;
 
-use super::common::pass;
-use super::{Pass, Scene};
+use super::graph_view::define_pass;
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, Subgraph, ValueId};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const INLINE_BRANCHES: GraphPass = define_pass(
     "known branches",
     "puts the branch that is taken in the place of an If whose condition is always the same",
-    run,
+    inline_branches,
 );
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+fn inline_branches(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     let mut replaced = HashMap::new();
     let mut count = 0;
     let mut kept = Vec::new();
     for node in std::mem::take(&mut graph.nodes) {
-        match taken(graph, &node, scene) {
+        match taken_branch(graph, &node, scene) {
             Some(branch) => {
-                let (nodes, outputs) = inline(graph, &branch.graph, branch.captures.iter().copied());
+                let (nodes, outputs) = inline_subgraph(graph, &branch.graph, branch.captures.iter().copied());
                 let pairs = node.outputs.iter().zip(outputs);
                 replaced.extend(pairs.filter_map(|(own, inner)| Some(((*own)?, inner))));
                 kept.extend(nodes);
@@ -36,12 +36,12 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 /// The branch that an `If` always takes.
-fn taken<'a>(graph: &Graph, node: &'a Node, scene: &Scene<'_>) -> Option<&'a Subgraph> {
-    if !node.is("If") {
+fn taken_branch<'a>(graph: &Graph, node: &'a Node, scene: &PassContext<'_>) -> Option<&'a Subgraph> {
+    if !node.is_op("If") {
         return None;
     }
-    let condition = graph.value(node.input(0)?).numbers()?;
-    scene.reads(graph, node.input(0)?);
+    let condition = graph.value(node.input(0)?).known_numbers()?;
+    scene.record_read(graph, node.input(0)?);
     let is_true = match condition.bytes() {
         [truth] => *truth != 0,
         _ => return None,
@@ -55,14 +55,14 @@ fn taken<'a>(graph: &Graph, node: &'a Node, scene: &Scene<'_>) -> Option<&'a Sub
 }
 
 /// The nodes of a graph within a node, with its values among those of the graph around it, and what stands for its outputs.
-pub(super) fn inline(
+pub(super) fn inline_subgraph(
     graph: &mut Graph,
     inner: &Graph,
     arguments: impl Iterator<Item = ValueId>,
 ) -> (Vec<Node>, Vec<ValueId>) {
     let mut ids: HashMap<ValueId, ValueId> = inner.inputs.iter().copied().zip(arguments).collect();
     for (id, value) in inner.values() {
-        ids.entry(id).or_insert_with(|| graph.add(value.clone()));
+        ids.entry(id).or_insert_with(|| graph.add_value(value.clone()));
     }
     let outer = |id: &ValueId| ids.get(id).copied().unwrap_or(*id);
     let moved = |node: &Node| {

@@ -7,46 +7,46 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
-use super::common::{Look, OARLOCK, pass, replace};
-use super::{Pass, Scene};
+use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const CHANNELS_LAST: GraphPass = define_pass(
     "channels last",
     "has convolutions and pools read and write images whose channels lie side by side, as vector units want them",
-    run,
+    move_channels_last,
 );
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+fn move_channels_last(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     // Pools alone are no slower as they are, and nothing would pay for their transposes.
     let is_convolution = |node: &Node| node.op.contains("Conv");
-    if !scene.has("Conv") || !graph.nodes.iter().any(is_convolution) {
+    if !scene.has_kernel_for("Conv") || !graph.nodes.iter().any(is_convolution) {
         return Ok(0);
     }
-    let found: Vec<(usize, Wanted)> = {
-        let look = Look::at(graph, scene);
+    let found: Vec<(usize, ChannelsLastRewrite)> = {
+        let look = GraphView::of_graph(graph, scene);
         let wanted = graph.nodes.iter().enumerate();
-        wanted.filter_map(|(at, node)| Some((at, wanted_for(&look, node)?))).collect()
+        wanted.filter_map(|(at, node)| Some((at, plan_rewrite(&look, node)?))).collect()
     };
     let mut replacements = HashMap::new();
     for (at, wanted) in found {
         let node = graph.nodes[at].clone();
-        if let Some(nodes) = turned(graph, scene, &node, wanted) {
+        if let Some(nodes) = transpose_around(graph, scene, &node, wanted) {
             replacements.insert(at, nodes);
         }
     }
-    Ok(replace(graph, replacements))
+    Ok(replace_nodes(graph, replacements))
 }
 
 /// What a node becomes.
-struct Wanted {
+struct ChannelsLastRewrite {
     domain: &'static str,
     op: &'static str,
     opset: u32,
     attributes: Attributes,
 }
 
-fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
+fn plan_rewrite(look: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite> {
     let x = node.input(0)?;
     let rank = look.rank(x)?;
     let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
@@ -59,49 +59,63 @@ fn wanted_for(look: &Look<'_>, node: &Node) -> Option<Wanted> {
     if !is_plain || !is_taken || !(3..=4).contains(&rank) {
         return None;
     }
-    let own = |op: &'static str, attributes| Wanted { domain: OARLOCK, op, opset: 1, attributes };
+    let own = |op: &'static str, attributes| ChannelsLastRewrite {
+        domain: OARLOCK_DOMAIN,
+        op,
+        opset: 1,
+        attributes,
+    };
     match &*node.op {
         "Conv" => {
             let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("Conv", window(look, node, kernel, &["group"])?))
+            Some(own("Conv", window_attributes(look, node, kernel, &["group"])?))
         }
         "ConvTranspose" => {
             let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("ConvTranspose", transposed_window(look, node, kernel)?))
+            Some(own("ConvTranspose", transposed_window_attributes(look, node, kernel)?))
         }
         "MaxPool" | "AveragePool" => {
-            let kernel = node.attributes.ints("kernel_shape").ok()??.to_vec();
+            let kernel = node.attributes.get_ints("kernel_shape").ok()??.to_vec();
             let is_max = &*node.op == "MaxPool";
             let kept: &[&str] = if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
-            Some(own(if is_max { "MaxPool" } else { "AveragePool" }, window(look, node, kernel, kept)?))
+            Some(own(
+                if is_max { "MaxPool" } else { "AveragePool" },
+                window_attributes(look, node, kernel, kept)?,
+            ))
         }
         "GlobalAveragePool" => {
             let axes = (1..i64::try_from(rank).ok()? - 1).collect();
-            let attributes =
-                Attributes::new().with("axes", Attribute::Ints(axes)).with("keepdims", Attribute::Int(1));
-            Some(Wanted { domain: "", op: "ReduceMean", opset: 13, attributes })
+            let attributes = Attributes::new()
+                .with_attribute("axes", Attribute::Ints(axes))
+                .with_attribute("keepdims", Attribute::Int(1));
+            Some(ChannelsLastRewrite { domain: "", op: "ReduceMean", opset: 13, attributes })
         }
         _ => None,
     }
 }
 
 /// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
-pub(super) fn window(look: &Look<'_>, node: &Node, kernel: Vec<i64>, kept: &[&str]) -> Option<Attributes> {
+pub(super) fn window_attributes(
+    look: &GraphView<'_>,
+    node: &Node,
+    kernel: Vec<i64>,
+    kept: &[&str],
+) -> Option<Attributes> {
     let (x, y) = node.input(0).zip(node.output(0))?;
     let rank = look.rank(x)?.checked_sub(2)?;
-    let list = |name: &str, default: i64, count: usize| numbers(node, name, default, count);
+    let list = |name: &str, default: i64, count: usize| int_list_attribute(node, name, default, count);
     let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
     look.rank(y)?;
-    let pads = match node.attributes.string("auto_pad").ok()? {
+    let pads = match node.attributes.get_string("auto_pad").ok()? {
         None | Some("NOTSET" | "") => list("pads", 0, 2 * rank)?,
         Some("VALID") => vec![0; 2 * rank],
         Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
             let mut pads = vec![0; 2 * rank];
             let (size, made) = (look.dims(x)?, look.dims(y)?);
             for axis in 0..rank {
-                let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
+                let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
                 let total =
-                    (wide(made.get(2 + axis)?) - 1) * wide(&strides[axis]) + reach - wide(&size[2 + axis]);
+                    (widen(made.get(2 + axis)?) - 1) * widen(&strides[axis]) + reach - widen(&size[2 + axis]);
                 let total = i64::try_from(total.max(0)).ok()?;
                 let (less, more) = (total / 2, total - total / 2);
                 (pads[axis], pads[rank + axis]) =
@@ -112,10 +126,10 @@ pub(super) fn window(look: &Look<'_>, node: &Node, kernel: Vec<i64>, kept: &[&st
         Some(_) => return None,
     };
     let mut attributes = Attributes::new()
-        .with("kernel_shape", Attribute::Ints(kernel))
-        .with("strides", Attribute::Ints(strides))
-        .with("dilations", Attribute::Ints(dilations))
-        .with("pads", Attribute::Ints(pads));
+        .with_attribute("kernel_shape", Attribute::Ints(kernel))
+        .with_attribute("strides", Attribute::Ints(strides))
+        .with_attribute("dilations", Attribute::Ints(dilations))
+        .with_attribute("pads", Attribute::Ints(pads));
     for name in kept {
         if let Some(value) = node.attributes.get(name) {
             attributes.set(*name, value.clone());
@@ -125,40 +139,41 @@ pub(super) fn window(look: &Look<'_>, node: &Node, kernel: Vec<i64>, kept: &[&st
 }
 
 /// The same for a transposed convolution, whose pads may also follow from `output_shape`.
-fn transposed_window(look: &Look<'_>, node: &Node, kernel: Vec<i64>) -> Option<Attributes> {
+fn transposed_window_attributes(look: &GraphView<'_>, node: &Node, kernel: Vec<i64>) -> Option<Attributes> {
     let (x, y) = node.input(0).zip(node.output(0))?;
     let rank = look.rank(x)?.checked_sub(2)?;
-    let strides = numbers(node, "strides", 1, rank)?;
-    let dilations = numbers(node, "dilations", 1, rank)?;
-    let mut more = numbers(node, "output_padding", 0, rank)?;
+    let strides = int_list_attribute(node, "strides", 1, rank)?;
+    let dilations = int_list_attribute(node, "dilations", 1, rank)?;
+    let mut more = int_list_attribute(node, "output_padding", 0, rank)?;
     let mut pads = vec![0; 2 * rank];
     look.rank(y)?;
-    let mode = node.attributes.string("auto_pad").ok()?.unwrap_or("NOTSET");
-    let has_shape = node.attributes.ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
+    let mode = node.attributes.get_string("auto_pad").ok()?.unwrap_or("NOTSET");
+    let has_shape = node.attributes.get_ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
     match mode {
         _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
             let (size, made) = (look.dims(x)?, look.dims(y)?);
             for axis in 0..rank {
-                let reach = (wide(kernel.get(axis)?) - 1) * wide(&dilations[axis]) + 1;
-                let needed = wide(&strides[axis]) * (wide(&size[2 + axis]) - 1) + reach + wide(&more[axis]);
-                let left = needed - wide(made.get(2 + axis)?);
-                more[axis] = i64::try_from(wide(&more[axis]) + (-left).max(0)).ok()?;
+                let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
+                let needed =
+                    widen(&strides[axis]) * (widen(&size[2 + axis]) - 1) + reach + widen(&more[axis]);
+                let left = needed - widen(made.get(2 + axis)?);
+                more[axis] = i64::try_from(widen(&more[axis]) + (-left).max(0)).ok()?;
                 let left = i64::try_from(left.max(0)).ok()?;
                 let (less, rest) = (left / 2, left - left / 2);
                 (pads[axis], pads[rank + axis]) =
                     if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) };
             }
         }
-        "NOTSET" | "" => pads = numbers(node, "pads", 0, 2 * rank)?,
+        "NOTSET" | "" => pads = int_list_attribute(node, "pads", 0, 2 * rank)?,
         "VALID" => {}
         _ => return None,
     }
     let mut attributes = Attributes::new()
-        .with("kernel_shape", Attribute::Ints(kernel))
-        .with("strides", Attribute::Ints(strides))
-        .with("dilations", Attribute::Ints(dilations))
-        .with("pads", Attribute::Ints(pads))
-        .with("output_padding", Attribute::Ints(more));
+        .with_attribute("kernel_shape", Attribute::Ints(kernel))
+        .with_attribute("strides", Attribute::Ints(strides))
+        .with_attribute("dilations", Attribute::Ints(dilations))
+        .with_attribute("pads", Attribute::Ints(pads))
+        .with_attribute("output_padding", Attribute::Ints(more));
     if let Some(group) = node.attributes.get("group") {
         attributes.set("group", group.clone());
     }
@@ -166,18 +181,18 @@ fn transposed_window(look: &Look<'_>, node: &Node, kernel: Vec<i64>) -> Option<A
 }
 
 /// A number as one that products and sums of a few of them do not overflow.
-fn wide(number: &i64) -> i128 {
+fn widen(number: &i64) -> i128 {
     i128::from(*number)
 }
 
 /// An attribute that is a list of so many numbers.
-fn numbers(node: &Node, name: &str, default: i64, count: usize) -> Option<Vec<i64>> {
-    let found = node.attributes.ints(name).ok()?;
+fn int_list_attribute(node: &Node, name: &str, default: i64, count: usize) -> Option<Vec<i64>> {
+    let found = node.attributes.get_ints(name).ok()?;
     found.map_or_else(|| Some(vec![default; count]), |list| (list.len() == count).then(|| list.to_vec()))
 }
 
 /// The orders of dimensions that put the channels last, and back.
-pub(super) fn orders(rank: usize) -> (Vec<i64>, Vec<i64>) {
+pub(super) fn channel_permutations(rank: usize) -> (Vec<i64>, Vec<i64>) {
     let rank = i64::try_from(rank).unwrap_or(0);
     let last = std::iter::once(0).chain(2..rank).chain([1]).collect();
     let first = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
@@ -185,20 +200,27 @@ pub(super) fn orders(rank: usize) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// A node with its image turned before and after it, if the device takes it.
-fn turned(graph: &mut Graph, scene: &Scene<'_>, node: &Node, wanted: Wanted) -> Option<Vec<Node>> {
+fn transpose_around(
+    graph: &mut Graph,
+    scene: &PassContext<'_>,
+    node: &Node,
+    wanted: ChannelsLastRewrite,
+) -> Option<Vec<Node>> {
     let (x, y) = node.input(0).zip(node.output(0))?;
-    let (last, first) = orders(graph.value(x).dims()?.len());
-    let turned_x = scene.add_turned(graph, x, &last)?;
-    let turned_y = scene.add_turned(graph, y, &last)?;
+    let (last, first) = channel_permutations(graph.value(x).dims()?.len());
+    let turned_x = scene.add_transposed_value(graph, x, &last)?;
+    let turned_y = scene.add_transposed_value(graph, y, &last)?;
     let others = node.inputs.iter().skip(1).copied();
     let inputs = std::iter::once(Some(turned_x)).chain(others);
     let mut own = Node::new(wanted.domain, wanted.op, wanted.opset, inputs, [Some(turned_y)]);
     own.attributes = wanted.attributes;
     own.name = node.name.clone();
-    scene.takes(graph, &own).then(|| vec![transpose(x, turned_x, last), own, transpose(turned_y, y, first)])
+    scene
+        .supports_node(graph, &own)
+        .then(|| vec![transpose_node(x, turned_x, last), own, transpose_node(turned_y, y, first)])
 }
 
-pub(super) fn transpose(from: ValueId, to: ValueId, order: Vec<i64>) -> Node {
+pub(super) fn transpose_node(from: ValueId, to: ValueId, order: Vec<i64>) -> Node {
     let mut node = Node::new("", "Transpose", 13, [Some(from)], [Some(to)]);
     node.attributes.set("perm", Attribute::Ints(order));
     node

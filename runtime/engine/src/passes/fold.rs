@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use oarlock_core::{Constant, Device, Dtype, Invocation, Op, Result, Tensor, shape};
+use oarlock_core::{Constant, Device, Dtype, Op, OpInvocation, Result, Tensor, shape};
 
-use super::common::pass;
-use super::infer::op_of;
-use super::notes::{Derived, Note};
-use super::{Pass, Scene, quantized};
+use super::graph_view::define_pass;
+use super::infer::node_op;
+use super::pass_trace::{DerivedOutputs, PassTraceEntry};
+use super::{GraphPass, PassContext, quantized};
 use crate::graph::{Graph, Node, ValueId, Weight};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const FOLD_CONSTANTS: GraphPass = define_pass(
     "constant folding",
     "computes once what does not depend on the inputs, such as shapes that are put together from sizes",
-    run,
+    fold_constants,
 );
 
 /// Constants are not folded into ones that are much larger than this and what they are made of.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_FOLDED_BYTES: u64 = 1 << 20;
 
 /// Ops whose outputs differ from call to call.
-const RANDOM: [&str; 7] = [
+const RANDOM_OPS: [&str; 7] = [
     "Bernoulli",
     "Dropout",
     "Multinomial",
@@ -30,20 +30,20 @@ const RANDOM: [&str; 7] = [
     "RandomUniformLike",
 ];
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+fn fold_constants(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     let mut kept = Vec::new();
     let mut folded = 0;
-    let of_integers = quantized::weights(graph, scene);
+    let of_integers = quantized::integer_layer_weights(graph, scene);
     for node in std::mem::take(&mut graph.nodes) {
-        let is_kept = node.makes().any(|made| of_integers.contains(&made));
-        match if is_kept { None } else { folded_of(graph, &node, scene) } {
+        let is_kept = node.written_values().any(|made| of_integers.contains(&made));
+        match if is_kept { None } else { fold_node(graph, &node, scene) } {
             Some((op, constants)) => {
                 for (output, weight) in node.outputs.iter().zip(constants) {
                     if let Some(output) = output {
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
-                scene.notes.add(|| Note::Folded(Derived::of(graph, &node, op)));
+                scene.notes.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -54,23 +54,29 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 /// What a node makes, where it is always the same, and its op.
-fn folded_of(graph: &Graph, node: &Node, scene: &Scene<'_>) -> Option<(Arc<Op>, Vec<Weight>)> {
+fn fold_node(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option<(Arc<Op>, Vec<Weight>)> {
     let is_constant = |value: ValueId| graph.value(value).weight.is_some();
     let is_known = |value: ValueId| graph.value(value).fact.as_ref().is_some_and(|fact| fact.value.is_some());
-    let may_fold = node.makes().all(is_known) || node.inputs.iter().flatten().copied().all(is_constant);
-    if !node.subgraphs.is_empty() || draws(node) || !may_fold {
+    let may_fold =
+        node.written_values().all(is_known) || node.inputs.iter().flatten().copied().all(is_constant);
+    if !node.subgraphs.is_empty() || is_random(node) || !may_fold {
         return None;
     }
-    let op = op_of(node, scene.runtime).ok()?;
-    let constants = constants(graph, node, &op, scene);
+    let op = node_op(node, scene.runtime).ok()?;
+    let constants = evaluate_constants(graph, node, &op, scene);
     if constants.is_none() {
-        scene.notes.add(|| Note::Kept { node: node.clone(), op: op.clone() });
+        scene.notes.record(|| PassTraceEntry::Kept { node: node.clone(), op: op.clone() });
     }
     Some((op, constants?))
 }
 
 /// What a node makes that may always be the same. A node that fails stays, and fails in the run with its inputs.
-pub(super) fn constants(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) -> Option<Vec<Weight>> {
+pub(super) fn evaluate_constants(
+    graph: &Graph,
+    node: &Node,
+    op: &Op,
+    scene: &PassContext<'_>,
+) -> Option<Vec<Weight>> {
     let inferred = |output: &Option<_>| match output {
         Some(output) => graph.value(*output).fact.as_ref()?.value.clone().map(Weight::Numbers),
         None => None,
@@ -84,63 +90,69 @@ pub(super) fn constants(graph: &Graph, node: &Node, op: &Op, scene: &Scene<'_>) 
         .map(|input| input.map_or(Some(None), |id| graph.value(id).weight.as_ref().map(Some)))
         .collect();
     let weights = weights?;
-    let given: u64 = weights.iter().flatten().filter_map(|weight| size(weight.dtype(), weight.dims())).sum();
+    let given: u64 =
+        weights.iter().flatten().filter_map(|weight| tensor_bytes(weight.dtype(), weight.dims())).sum();
     let mut made = 0;
-    for output in node.makes() {
+    for output in node.written_values() {
         let value = graph.value(output);
-        let bytes = size(value.dtype()?, &value.dims()?)?;
-        if bytes > given.saturating_mul(2).max(MOST_BYTES) {
+        let bytes = tensor_bytes(value.dtype()?, &value.dims()?)?;
+        if bytes > given.saturating_mul(2).max(MOST_FOLDED_BYTES) {
             return None;
         }
         made += bytes;
     }
     let seen = |(weight, output): (&&Weight, &crate::graph::ValueId)| {
         let dims = graph.value(*output).dims()?;
-        Some(vec![Weight::Numbers(weight.numbers()?.reshaped(&dims).ok()?)])
+        Some(vec![Weight::Numbers(weight.as_numbers()?.with_shape(&dims).ok()?)])
     };
     if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
     }
-    if !scene.may_make(graph, made) {
+    if !scene.reserve_constant_bytes(graph, made) {
         return None;
     }
-    compute(node, op, &weights, scene).ok()
+    run_on_host(node, op, &weights, scene).ok()
 }
 
 /// Whether the outputs of a node differ from call to call.
-pub(super) fn draws(node: &Node) -> bool {
-    RANDOM.contains(&&*node.op)
+pub(super) fn is_random(node: &Node) -> bool {
+    RANDOM_OPS.contains(&&*node.op)
 }
 
-fn size(dtype: Dtype, dims: &[i64]) -> Option<u64> {
+fn tensor_bytes(dtype: Dtype, dims: &[i64]) -> Option<u64> {
     shape::size_in_bytes(dtype, dims).ok()
 }
 
 /// Runs a node on the host.
-fn compute(node: &Node, op: &Op, weights: &[Option<&Weight>], scene: &Scene<'_>) -> Result<Vec<Weight>> {
+fn run_on_host(
+    node: &Node,
+    op: &Op,
+    weights: &[Option<&Weight>],
+    scene: &PassContext<'_>,
+) -> Result<Vec<Weight>> {
     let tensors: Vec<Option<Tensor>> = weights
         .iter()
-        .map(|weight| weight.map(|weight| tensor_of(weight, scene.host)).transpose())
+        .map(|weight| weight.map(|weight| weight_to_tensor(weight, scene.host)).transpose())
         .collect::<Result<_>>()?;
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
     let call =
-        Invocation { inputs: &inputs, outputs: node.outputs.len(), device: Some(scene.host), stream: None };
+        OpInvocation { inputs: &inputs, outputs: node.outputs.len(), device: Some(scene.host), stream: None };
     let outputs = op.invoke(scene.runtime, &call)?;
-    outputs.iter().flatten().map(weight_of).collect()
+    outputs.iter().flatten().map(tensor_to_weight).collect()
 }
 
 /// A constant as a tensor on a device.
-pub(crate) fn tensor_of(weight: &Weight, device: &Device) -> Result<Tensor> {
+pub(crate) fn weight_to_tensor(weight: &Weight, device: &Device) -> Result<Tensor> {
     match weight {
-        Weight::Numbers(numbers) => Tensor::of_constant(device, &numbers.aligned()),
-        Weight::Texts { dims, texts } => Tensor::from_texts(device, dims, texts.to_vec()),
+        Weight::Numbers(numbers) => Tensor::from_constant(device, &numbers.to_aligned()),
+        Weight::Texts { dims, texts } => Tensor::from_strings(device, dims, texts.to_vec()),
     }
 }
 
 /// The elements of a tensor as a constant.
-fn weight_of(tensor: &Tensor) -> Result<Weight> {
+fn tensor_to_weight(tensor: &Tensor) -> Result<Weight> {
     if tensor.dtype() == Dtype::String {
-        return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts: tensor.to_texts()?.into() });
+        return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts: tensor.to_strings()?.into() });
     }
     Ok(Weight::Numbers(Constant::new(tensor.dtype(), tensor.dims(), tensor.to_bytes()?)?))
 }

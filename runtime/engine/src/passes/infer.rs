@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use oarlock_core::infer::{Dim, Fact, PartialDims};
+use oarlock_core::infer::{PartialDim, PartialDims, TensorFact};
 use oarlock_core::{Error, ErrorKind, Op, Result, Runtime};
 use smallvec::SmallVec;
 
-use super::Scene;
-use crate::graph::{Dimension, Graph, Node, ONNXRUNTIME, Value, ValueType, Weight};
+use super::PassContext;
+use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ONNXRUNTIME_DOMAIN, ValueType, Weight};
 
 /// Writes what is known beside every value: what the model says about inputs, and what follows for what nodes make.
-pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
+pub fn infer_graph(graph: &mut Graph, scene: &PassContext<'_>) -> Result<()> {
     for input in graph.inputs.clone() {
         let value = graph.value_mut(input);
         if value.fact.is_none() {
-            value.fact = declared(&value.declared);
+            value.fact = declared_fact(&value.declared);
         }
     }
     let nodes = std::mem::take(&mut graph.nodes);
@@ -23,24 +23,24 @@ pub fn infer(graph: &mut Graph, scene: &Scene<'_>) -> Result<()> {
     inferred
 }
 
-fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
+fn infer_node(graph: &mut Graph, node: &Node, scene: &PassContext<'_>) -> Result<()> {
     if !node.subgraphs.is_empty() {
         return Ok(());
     }
-    let known = scene.notes.known(graph, node);
+    let known = scene.notes.inferred_op(graph, node);
     if let Some((_, false)) = known {
         return Ok(());
     }
     let infer = || {
-        let op = known.map_or_else(|| op_of(node, scene.runtime), |(op, _)| Ok(op))?;
-        facts_of(graph, node, &op).map(|facts| (op, facts))
+        let op = known.map_or_else(|| node_op(node, scene.runtime), |(op, _)| Ok(op))?;
+        infer_outputs(graph, node, &op).map(|facts| (op, facts))
     };
     let (op, facts) = infer().map_err(|error| {
         // Of a node without a name it is said what it makes.
         let made = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
-        let error = error.of_op(&node.op).of_node(&node.name);
+        let error = error.with_op(&node.op).with_node(&node.name);
         match made {
-            Some(made) => error.of_operand(format!("the node that makes `{}`", graph.value(made).name)),
+            Some(made) => error.with_operand(format!("the node that makes `{}`", graph.value(made).name)),
             None => error,
         }
     })?;
@@ -50,52 +50,52 @@ fn infer_node(graph: &mut Graph, node: &Node, scene: &Scene<'_>) -> Result<()> {
             graph.value_mut(output).fact = Some(fact);
         }
     }
-    scene.notes.infers(graph, node, op);
+    scene.notes.record_inference(graph, node, op);
     Ok(())
 }
 
 /// What is known about a value, with the elements of small constants.
-pub(crate) fn fact_of(value: &Value) -> Option<Fact> {
+pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
     match &value.weight {
-        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MOST_BYTES => {
-            Some(Fact::of_value(numbers.clone()))
+        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MOST_FACT_BYTES => {
+            Some(TensorFact::from_value(numbers.clone()))
         }
-        Some(weight) => Some(Fact::of_shape(weight.dtype(), weight.dims())),
+        Some(weight) => Some(TensorFact::from_shape(weight.dtype(), weight.dims())),
         None => value.fact.clone(),
     }
 }
 
 /// The elements of larger constants are no shapes.
-const MOST_BYTES: usize = 1 << 16;
+const MOST_FACT_BYTES: usize = 1 << 16;
 
 /// What follows for the outputs of a node; nothing where it has inputs of which nothing is known, or no rule.
-pub(super) fn facts_of(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec<Fact>>> {
-    let mut inputs: SmallVec<[Option<Fact>; 4]> = SmallVec::new();
+pub(super) fn infer_outputs(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec<TensorFact>>> {
+    let mut inputs: SmallVec<[Option<TensorFact>; 4]> = SmallVec::new();
     for input in &node.inputs {
         inputs.push(match input {
             None => None,
-            Some(input) => match fact_of(graph.value(*input)) {
+            Some(input) => match value_fact(graph.value(*input)) {
                 Some(fact) => Some(fact),
                 None => return Ok(None),
             },
         });
     }
-    op.infer(&inputs, node.outputs.len())
+    op.infer_outputs(&inputs, node.outputs.len())
 }
 
 /// The op of a node.
-pub(crate) fn op_of(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
+pub(crate) fn node_op(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
     op.map(Arc::new).map_err(|error| match error.kind() {
-        ErrorKind::NotFound if &*node.domain == ONNXRUNTIME => {
+        ErrorKind::NotFound if &*node.domain == ONNXRUNTIME_DOMAIN => {
             let message =
                 format!("expected an op of onnxruntime's own that is understood, found `{}`", node.op);
-            Error::not_found(message).hint(
+            Error::not_found(message).with_advice(
                 "the page `Run a model` of the book lists those that are; another needs a plugin that brings its schema \
                  and a kernel, or a model that does without: export it without onnxruntime's own ops",
             )
         }
-        ErrorKind::NotFound => error.hint(format!(
+        ErrorKind::NotFound => error.with_advice(format!(
             "the model has it of opset {}; an op that is in no standard needs a plugin that brings its schema and a \
              kernel, or a function of that name in the model",
             node.opset
@@ -105,12 +105,12 @@ pub(crate) fn op_of(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
 }
 
 /// What a model says about a value, as far as it can be relied on.
-pub(super) fn declared(declared: &ValueType) -> Option<Fact> {
+pub(super) fn declared_fact(declared: &ValueType) -> Option<TensorFact> {
     let ValueType::Tensor { dtype: Some(dtype), dims } = declared else { return None };
-    let dim = |dim: &Dimension| match dim {
-        Dimension::Known(size) => Dim::Known(*size),
-        Dimension::Symbol(_) | Dimension::Unknown => Dim::Unknown,
+    let dim = |dim: &DeclaredDimension| match dim {
+        DeclaredDimension::Known(size) => PartialDim::Known(*size),
+        DeclaredDimension::Symbol(_) | DeclaredDimension::Unknown => PartialDim::Unknown,
     };
     let dims: Option<PartialDims> = dims.as_ref().map(|dims| dims.iter().map(dim).collect());
-    Some(Fact { dtype: *dtype, dims, value: None })
+    Some(TensorFact { dtype: *dtype, dims, value: None })
 }

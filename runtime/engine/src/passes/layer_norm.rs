@@ -4,44 +4,44 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
-use super::common::{Look, OARLOCK, pass, replace};
-use super::{Pass, Scene};
+use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const FUSE_LAYER_NORM: GraphPass = define_pass(
     "layer normalisation",
     "joins means, differences and roots into LayerNormalization, as older exporters write them apart",
-    run,
+    fuse_layer_norms,
 );
 
-pub(super) const SKIP: Pass = pass(
+pub(super) const FUSE_SKIP_LAYER_NORM: GraphPass = define_pass(
     "skip layer normalisation",
     "adds the residual within the normalisation that follows, so that the sum is read and written once",
-    run_skip,
+    fuse_skip_layer_norms,
 );
 
 /// The opset in which ONNX got the op.
-const OPSET: u32 = 17;
+const LAYER_NORM_OPSET: u32 = 17;
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let look = Look::at(graph, scene);
+fn fuse_layer_norms(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    let look = GraphView::of_graph(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Some(norm) = node.is("Add").then(|| normalisation(&look, node)).flatten()
-            && scene.takes(graph, &norm)
+        if let Some(norm) = node.is_op("Add").then(|| match_layer_norm(&look, node)).flatten()
+            && scene.supports_node(graph, &norm)
         {
             found.insert(at, vec![norm]);
         }
     }
-    Ok(replace(graph, found))
+    Ok(replace_nodes(graph, found))
 }
 
 /// The normalisation that ends in a sum: (x − mean) / √(variance + ε) · scale + bias.
-fn normalisation(look: &Look<'_>, sum: &Node) -> Option<Node> {
-    look.either_way(sum).into_iter().flatten().find_map(|(scaled, bias)| {
-        let product = look.made_only_for(scaled, "Mul")?;
-        look.either_way(product).into_iter().flatten().find_map(|(normal, scale)| {
-            let (x, epsilon) = standardised(look, normal)?;
+fn match_layer_norm(look: &GraphView<'_>, sum: &Node) -> Option<Node> {
+    look.operand_orders(sum).into_iter().flatten().find_map(|(scaled, bias)| {
+        let product = look.fusable_producer(scaled, "Mul")?;
+        look.operand_orders(product).into_iter().flatten().find_map(|(normal, scale)| {
+            let (x, epsilon) = match_standardization(look, normal)?;
             let are_rows =
                 move |graph: &Graph| {
                     let size = *graph.value(x).dims()?.last()?;
@@ -49,13 +49,13 @@ fn normalisation(look: &Look<'_>, sum: &Node) -> Option<Node> {
                         graph.value(*value).dims().is_some_and(|dims| dims.as_slice() == [size])
                     }))
                 };
-            if !look.asks(are_rows) {
+            if !look.check_shapes(are_rows) {
                 return None;
             }
             let mut node = Node::new(
                 "",
                 "LayerNormalization",
-                OPSET,
+                LAYER_NORM_OPSET,
                 [Some(x), Some(scale), Some(bias)],
                 [sum.output(0)],
             );
@@ -68,56 +68,56 @@ fn normalisation(look: &Look<'_>, sum: &Node) -> Option<Node> {
 }
 
 /// What is standardised along the last axis in a quotient, and what is added to its variance.
-fn standardised(look: &Look<'_>, quotient: ValueId) -> Option<(ValueId, f64)> {
-    let node = look.made_only_for(quotient, "Div")?;
+fn match_standardization(look: &GraphView<'_>, quotient: ValueId) -> Option<(ValueId, f64)> {
+    let node = look.fusable_producer(quotient, "Div")?;
     let (difference, root) = node.input(0).zip(node.input(1))?;
-    let sum = look.made_only_for(look.made_only_for(root, "Sqrt")?.input(0)?, "Add")?;
+    let sum = look.fusable_producer(look.fusable_producer(root, "Sqrt")?.input(0)?, "Add")?;
     let (variance, epsilon) = look
-        .either_way(sum)
+        .operand_orders(sum)
         .into_iter()
         .flatten()
-        .find_map(|(variance, epsilon)| Some((variance, look.scalar(epsilon)?)))?;
-    let square = mean_of(look, variance)?;
-    let squared = look.maker(square)?;
+        .find_map(|(variance, epsilon)| Some((variance, look.scalar_constant(epsilon)?)))?;
+    let square = match_mean(look, variance)?;
+    let squared = look.producer(square)?;
     let is_square = match &*squared.op {
-        "Pow" => squared.input(0) == Some(difference) && look.scalar(squared.input(1)?)? == 2.0,
+        "Pow" => squared.input(0) == Some(difference) && look.scalar_constant(squared.input(1)?)? == 2.0,
         "Mul" => squared.input(0) == Some(difference) && squared.input(1) == Some(difference),
         _ => false,
     };
-    let less = look.made_by(difference, "Sub")?;
+    let less = look.producer_with_op(difference, "Sub")?;
     let (x, mean) = less.input(0).zip(less.input(1))?;
-    (is_square && mean_of(look, mean)? == x).then_some((x, epsilon))
+    (is_square && match_mean(look, mean)? == x).then_some((x, epsilon))
 }
 
 /// What a mean along the last axis is of.
-fn mean_of(look: &Look<'_>, mean: ValueId) -> Option<ValueId> {
-    let node = look.made_by(mean, "ReduceMean")?;
+fn match_mean(look: &GraphView<'_>, mean: ValueId) -> Option<ValueId> {
+    let node = look.producer_with_op(mean, "ReduceMean")?;
     let x = node.input(0)?;
     let axes = match node.input(1) {
-        Some(axes) => look.numbers(axes)?.ints().ok()?,
-        None => node.attributes.ints("axes").ok()??.to_vec(),
+        Some(axes) => look.known_numbers(axes)?.to_ints().ok()?,
+        None => node.attributes.get_ints("axes").ok()??.to_vec(),
     };
     let rank = i64::try_from(look.rank(x)?).ok()?;
-    let keeps = node.attributes.int("keepdims").ok()?.unwrap_or(1) == 1;
+    let keeps = node.attributes.get_int("keepdims").ok()?.unwrap_or(1) == 1;
     (keeps && (axes == [-1] || axes == [rank - 1])).then_some(x)
 }
 
-fn run_skip(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    if !scene.has("SkipLayerNormalization") {
+fn fuse_skip_layer_norms(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    if !scene.has_kernel_for("SkipLayerNormalization") {
         return Ok(0);
     }
-    let look = Look::at(graph, scene);
+    let look = GraphView::of_graph(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Some(joined) = node.is("LayerNormalization").then(|| with_skip(&look, node)).flatten()
-            && scene.takes(graph, &joined)
+        if let Some(joined) = node.is_op("LayerNormalization").then(|| match_skip(&look, node)).flatten()
+            && scene.supports_node(graph, &joined)
         {
             found.insert(at, joined);
         }
     }
     // The sum is made by the joined node from now on, so whoever else reads it must stand behind that.
     let is_early = |graph: &Graph, at: usize, sum: ValueId| {
-        graph.nodes[..at].iter().any(|node| node.uses().any(|value| value == sum))
+        graph.nodes[..at].iter().any(|node| node.read_values().any(|value| value == sum))
     };
     found.retain(|at, node| node.output(1).is_none_or(|sum| !is_early(graph, *at, sum)));
     let count = found.len();
@@ -136,12 +136,12 @@ fn run_skip(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 /// A normalisation of a sum, with the sum in it.
-fn with_skip(look: &Look<'_>, node: &Node) -> Option<Node> {
+fn match_skip(look: &GraphView<'_>, node: &Node) -> Option<Node> {
     let sum = node.input(0)?;
-    let add = look.made_by(sum, "Add")?;
+    let add = look.producer_with_op(sum, "Add")?;
     let (x, skip) = add.input(0).zip(add.input(1))?;
     let rank = i64::try_from(look.rank(sum)?).ok()?;
-    let axis = node.attributes.int("axis").ok()?.unwrap_or(-1);
+    let axis = node.attributes.get_int("axis").ok()?.unwrap_or(-1);
     let is_plain = look.has_same_shape(x, skip)
         && (axis == -1 || axis == rank - 1)
         && node.outputs.iter().skip(1).all(Option::is_none);
@@ -151,8 +151,8 @@ fn with_skip(look: &Look<'_>, node: &Node) -> Option<Node> {
     let is_wanted = !look.is_read_once(sum);
     let outputs = std::iter::once(node.output(0)).chain(is_wanted.then_some(Some(sum)));
     let inputs = [Some(x), Some(skip), node.input(1), node.input(2)];
-    let mut joined = Node::new(OARLOCK, "SkipLayerNormalization", 1, inputs, outputs);
-    let epsilon = node.attributes.float("epsilon").ok()?.unwrap_or(1e-5);
+    let mut joined = Node::new(OARLOCK_DOMAIN, "SkipLayerNormalization", 1, inputs, outputs);
+    let epsilon = node.attributes.get_float("epsilon").ok()?.unwrap_or(1e-5);
     joined.attributes.set("epsilon", Attribute::Float(epsilon));
     joined.name = node.name.clone();
     Some(joined)

@@ -11,49 +11,49 @@ mod batch_norm;
 mod block_product;
 mod branch;
 mod channels_last;
-mod common;
-mod cse;
-mod dead;
+mod common_subexpressions;
+mod dead_nodes;
 mod einsum;
+mod epilogue;
 mod factors;
-mod finish;
-mod flexible;
+mod flex_attention;
 mod fold;
 mod gelu;
+mod graph_view;
+mod identity;
 mod infer;
 mod layer_norm;
-mod notes;
+mod pass_trace;
 mod precision;
 mod product;
 mod quantized;
-mod tidy;
 mod transposes;
 
-pub(crate) use common::{is_same_op, is_same_value, with_expected};
-pub(crate) use fold::tensor_of;
-pub use infer::infer;
-pub(crate) use infer::{fact_of, op_of};
-pub use notes::Notes;
-pub(crate) use notes::{Again, Recipe};
-pub(crate) use precision::{may_round, rounded, rounds};
+pub(crate) use fold::weight_to_tensor;
+pub(crate) use graph_view::{is_same_op, is_same_value, with_expected_inputs};
+pub use infer::infer_graph;
+pub(crate) use infer::{node_op, value_fact};
+pub use pass_trace::PassTrace;
+pub(crate) use pass_trace::{ReplayPlan, ReplayedGraph};
+pub(crate) use precision::{can_round, is_rounded, with_rounding};
 
 use oarlock_core::{Device, Result, Runtime};
 
 use crate::graph::{self, Graph};
-use crate::precision::Precision;
+use crate::precision::PrecisionMode;
 
 /// One kind of change.
-pub struct Pass {
+pub struct GraphPass {
     /// What it is called, as in `oarlock explain --passes`.
     pub name: &'static str,
     /// What it does, and why.
     pub purpose: &'static str,
     /// Changes a graph; says in how many places.
-    run: fn(&mut Graph, &Scene<'_>) -> Result<usize>,
+    run: fn(&mut Graph, &PassContext<'_>) -> Result<usize>,
 }
 
 /// What passes know beside the graph.
-pub struct Scene<'a> {
+pub struct PassContext<'a> {
     /// Where ops and kernels are found.
     pub runtime: &'a Runtime,
     /// Where constants are computed.
@@ -63,18 +63,23 @@ pub struct Scene<'a> {
     /// Whether only those passes run without which there may be no plan.
     pub is_plain: bool,
     /// How precise products have to be.
-    pub precision: Precision,
+    pub precision: PrecisionMode,
     /// What passes are told.
-    pub notes: Notes,
+    pub notes: PassTrace,
 }
 
 /// The passes without which there may be no plan: shapes may have to be computed, branches chosen, and ops that no kernel can
 /// run written as others.
-const PLAIN: [&str; 4] = [fold::PASS.name, branch::PASS.name, flexible::PASS.name, dead::PASS.name];
+const REQUIRED_PASSES: [&str; 4] = [
+    fold::FOLD_CONSTANTS.name,
+    branch::INLINE_BRANCHES.name,
+    flex_attention::LOWER_FLEX_ATTENTION.name,
+    dead_nodes::ELIMINATE_DEAD_NODES.name,
+];
 
 /// What a pass did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub struct PassEffect {
     /// The name of the pass.
     pub pass: &'static str,
     /// In how many places it changed the graph.
@@ -84,66 +89,76 @@ pub struct Effect {
 }
 
 /// Every pass, in the order in which they run.
-pub const ALL: &[Pass] = &[
-    fold::PASS,
-    branch::PASS,
-    flexible::PASS,
-    tidy::PASS,
-    cse::PASS,
-    einsum::PASS,
-    quantized::PASS,
+pub const ALL_PASSES: &[GraphPass] = &[
+    fold::FOLD_CONSTANTS,
+    branch::INLINE_BRANCHES,
+    flex_attention::LOWER_FLEX_ATTENTION,
+    identity::ELIMINATE_IDENTITIES,
+    common_subexpressions::ELIMINATE_COMMON_SUBEXPRESSIONS,
+    einsum::LOWER_EINSUM,
+    quantized::FUSE_QUANTIZATION,
     quantized::DYNAMIC,
-    batch_norm::PASS,
-    activation::PASS,
-    gelu::PASS,
-    layer_norm::PASS,
-    channels_last::PASS,
-    transposes::PASS,
-    attention::PASS,
-    attention::PAST,
-    attention::ROWS,
-    product::PASS,
-    block_product::PASS,
-    finish::PASS,
-    layer_norm::SKIP,
-    dead::PASS,
-    LAST,
+    batch_norm::FOLD_BATCH_NORM,
+    activation::FUSE_ACTIVATIONS,
+    gelu::FUSE_GELU,
+    layer_norm::FUSE_LAYER_NORM,
+    channels_last::CHANNELS_LAST,
+    transposes::MOVE_TRANSPOSES,
+    attention::FUSE_ATTENTION,
+    attention::FUSE_ATTENTION_PAST,
+    attention::FUSE_ROW_ATTENTION,
+    product::FUSE_PRODUCTS,
+    block_product::FUSE_BLOCK_PRODUCTS,
+    epilogue::FUSE_EPILOGUES,
+    layer_norm::FUSE_SKIP_LAYER_NORM,
+    dead_nodes::ELIMINATE_DEAD_NODES,
+    LAST_PASS,
 ];
 
 /// The pass that runs once, when no other finds anything.
-const LAST: Pass = precision::PASS;
+const LAST_PASS: GraphPass = precision::LOWER_PRECISION;
 
 /// How often all passes run one after the other, at most: each round may let another pass find more.
-const ROUNDS: usize = 4;
+const MOST_ROUNDS: usize = 4;
 
 /// Runs all passes until none finds anything.
-pub fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<Vec<Effect>> {
+pub fn run_passes(graph: &mut Graph, scene: &PassContext<'_>) -> Result<Vec<PassEffect>> {
     let mut effects = Vec::new();
-    infer(graph, scene)?;
-    for _ in 0..ROUNDS {
+    infer_graph(graph, scene)?;
+    for _ in 0..MOST_ROUNDS {
         let mut changed = false;
-        let is_wanted = |pass: &&Pass| !scene.is_plain || PLAIN.contains(&pass.name);
-        for pass in ALL.iter().filter(is_wanted).filter(|pass| pass.name != LAST.name) {
-            changed |= apply(pass, graph, scene, &mut effects)?;
+        let is_wanted = |pass: &&GraphPass| !scene.is_plain || REQUIRED_PASSES.contains(&pass.name);
+        for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| pass.name != LAST_PASS.name) {
+            changed |= apply_pass(pass, graph, scene, &mut effects)?;
         }
         if !changed {
             break;
         }
-        infer(graph, scene)?;
+        infer_graph(graph, scene)?;
     }
     if !scene.is_plain {
-        apply(&LAST, graph, scene, &mut effects)?;
+        apply_pass(&LAST_PASS, graph, scene, &mut effects)?;
     }
     Ok(effects)
 }
 
 /// Runs a pass; says whether it found anything.
-fn apply(pass: &Pass, graph: &mut Graph, scene: &Scene<'_>, effects: &mut Vec<Effect>) -> Result<bool> {
+fn apply_pass(
+    pass: &GraphPass,
+    graph: &mut Graph,
+    scene: &PassContext<'_>,
+    effects: &mut Vec<PassEffect>,
+) -> Result<bool> {
     let before = graph.nodes.len();
     let changes = (pass.run)(graph, scene)?;
     if changes > 0 {
-        debug_assert!(graph::check(graph).is_ok(), "{}: {:?}\n{graph}", pass.name, graph::check(graph));
-        effects.push(Effect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
+        debug_assert!(
+            graph::check_graph(graph).is_ok(),
+            "{}: {:?}\n{graph}",
+            pass.name,
+            graph::check_graph(graph)
+        );
+        effects.push(PassEffect { pass: pass.name, changes, nodes: (before, graph.nodes.len()) });
     }
     Ok(changes > 0)
 }

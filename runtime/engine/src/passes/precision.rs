@@ -4,38 +4,38 @@ use std::collections::HashSet;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::common::{OARLOCK, is_taken, pass};
-use super::infer::{infer, op_of};
-use super::{Pass, Scene};
+use super::graph_view::{OARLOCK_DOMAIN, define_pass, is_node_supported};
+use super::infer::{infer_graph, node_op};
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
-use crate::precision::Precision;
+use crate::precision::PrecisionMode;
 
 /// Comes after all others, once: what is joined to a product is decided by then, and none has to know of it.
-pub(super) const PASS: Pass = pass(
+pub(super) const LOWER_PRECISION: GraphPass = define_pass(
     "precision",
     "has convolutions and products round what they multiply to bf16, and images between convolutions hold it, where that is \
      allowed and faster",
-    run,
+    lower_precision,
 );
 
-const ATTRIBUTE: &str = "precision";
-const OF_OUTPUT: &str = "output_precision";
+const PRECISION_ATTRIBUTE: &str = "precision";
+const OUTPUT_PRECISION_ATTRIBUTE: &str = "output_precision";
 
 /// The places of images among the inputs of a convolution: what is convolved, and what is added.
-const IMAGES: [usize; 2] = [0, 3];
+const IMAGE_INPUTS: [usize; 2] = [0, 3];
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    if scene.precision == Precision::F32 {
+fn lower_precision(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    if scene.precision == PrecisionMode::F32 {
         return Ok(0);
     }
     let mut count = 0;
     for at in 0..graph.nodes.len() {
         let node = &graph.nodes[at];
-        if rounds(node) || !may_round(graph, node) {
+        if is_rounded(node) || !can_round(graph, node) {
             continue;
         }
-        let rounded = rounded(node);
-        if scene.takes(graph, &rounded) {
+        let rounded = with_rounding(node);
+        if scene.supports_node(graph, &rounded) {
             graph.nodes[at] = rounded;
             count += 1;
         }
@@ -44,50 +44,56 @@ fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
 }
 
 /// Whether a node is one of those that can be asked to round.
-pub(crate) fn may_round(graph: &Graph, node: &Node) -> bool {
+pub(crate) fn can_round(graph: &Graph, node: &Node) -> bool {
     let dtype = || node.input(0).and_then(|input| graph.value(input).dtype());
-    &*node.domain == OARLOCK
+    &*node.domain == OARLOCK_DOMAIN
         && matches!(&*node.op, "Conv" | "MatMul")
         && matches!(dtype(), Some(Dtype::F32 | Dtype::BF16))
 }
 
 /// Whether a node rounds what it multiplies or what it makes.
-pub(crate) fn rounds(node: &Node) -> bool {
-    [ATTRIBUTE, OF_OUTPUT]
+pub(crate) fn is_rounded(node: &Node) -> bool {
+    [PRECISION_ATTRIBUTE, OUTPUT_PRECISION_ATTRIBUTE]
         .into_iter()
-        .any(|name| node.attributes.string(name).ok().flatten() == Some(Precision::Bf16.name()))
+        .any(|name| node.attributes.get_string(name).ok().flatten() == Some(PrecisionMode::Bf16.name()))
 }
 
 /// A node that rounds what it multiplies.
-pub(crate) fn rounded(node: &Node) -> Node {
-    with(node, ATTRIBUTE)
+pub(crate) fn with_rounding(node: &Node) -> Node {
+    with_bf16_attribute(node, PRECISION_ATTRIBUTE)
 }
 
-fn with(node: &Node, attribute: &str) -> Node {
+fn with_bf16_attribute(node: &Node, attribute: &str) -> Node {
     let mut rounded = node.clone();
-    rounded.attributes.set(attribute, Attribute::String(Precision::Bf16.name().to_owned()));
+    rounded.attributes.set(attribute, Attribute::String(PrecisionMode::Bf16.name().to_owned()));
     rounded
 }
 
 /// Has the images that only convolutions make and read hold bf16; says how many there are. All convolutions around an image
 /// have to take it so, and what one does not take may leave others with images that they do not take either; so this begins
 /// with all and leaves out what is refused until nothing is.
-fn round_images(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    let mut chosen = between_convolutions(graph);
+fn round_images(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    let mut chosen = images_between_convolutions(graph);
     set_dtypes(graph, &chosen, Dtype::BF16);
     let mut is_settled = chosen.is_empty();
     while !is_settled {
         is_settled = true;
         for at in 0..graph.nodes.len() {
             let node = &graph.nodes[at];
-            let images: Vec<ValueId> = images(node).filter(|image| chosen.contains(image)).collect();
+            let images: Vec<ValueId> = image_inputs(node).filter(|image| chosen.contains(image)).collect();
             let made = node.output(0).filter(|made| chosen.contains(made));
-            if !is_convolution(node) || images.is_empty() && made.is_none() || takes(graph, node, made, scene)
+            if !is_convolution(node)
+                || images.is_empty() && made.is_none()
+                || supports_rounded_images(graph, node, made, scene)
             {
                 continue;
             }
             // What it makes may be what it cannot round; else it cannot read what it reads.
-            let others = if made.is_some() && takes(graph, node, None, scene) { Vec::new() } else { images };
+            let others = if made.is_some() && supports_rounded_images(graph, node, None, scene) {
+                Vec::new()
+            } else {
+                images
+            };
             let refused: HashSet<ValueId> = made.into_iter().chain(others).collect();
             set_dtypes(graph, &refused, Dtype::F32);
             chosen.retain(|image| !refused.contains(image));
@@ -96,28 +102,28 @@ fn round_images(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
     }
     for node in &mut graph.nodes {
         if node.output(0).is_some_and(|made| chosen.contains(&made)) {
-            *node = with(node, OF_OUTPUT);
+            *node = with_bf16_attribute(node, OUTPUT_PRECISION_ATTRIBUTE);
         }
     }
     if !chosen.is_empty() {
-        infer(graph, scene)?;
+        infer_graph(graph, scene)?;
     }
     Ok(chosen.len())
 }
 
 fn is_convolution(node: &Node) -> bool {
-    &*node.domain == OARLOCK && &*node.op == "Conv"
+    &*node.domain == OARLOCK_DOMAIN && &*node.op == "Conv"
 }
 
-fn images(node: &Node) -> impl Iterator<Item = ValueId> {
-    IMAGES.into_iter().filter_map(|place| node.input(place))
+fn image_inputs(node: &Node) -> impl Iterator<Item = ValueId> {
+    IMAGE_INPUTS.into_iter().filter_map(|place| node.input(place))
 }
 
 /// The images of f32 that convolutions make, and that nothing but convolutions reads.
-fn between_convolutions(graph: &Graph) -> HashSet<ValueId> {
+fn images_between_convolutions(graph: &Graph) -> HashSet<ValueId> {
     let mut unread = graph.use_counts();
     for node in graph.nodes.iter().filter(|node| is_convolution(node)) {
-        images(node).for_each(|image| unread[image.index()] -= 1);
+        image_inputs(node).for_each(|image| unread[image.index()] -= 1);
     }
     let is_between = |made: &ValueId| {
         unread[made.index()] == 0
@@ -138,7 +144,13 @@ fn set_dtypes(graph: &mut Graph, values: &HashSet<ValueId>, dtype: Dtype) {
 
 /// Whether the device takes a convolution with images as they are now, and with what it makes rounded if that is chosen. It is
 /// not noted, since images are not yet what they will be.
-fn takes(graph: &Graph, node: &Node, made: Option<ValueId>, scene: &Scene<'_>) -> bool {
-    let node = if made.is_some() { with(node, OF_OUTPUT) } else { node.clone() };
-    op_of(&node, scene.runtime).is_ok_and(|op| is_taken(graph, &node, &op, scene))
+fn supports_rounded_images(
+    graph: &Graph,
+    node: &Node,
+    made: Option<ValueId>,
+    scene: &PassContext<'_>,
+) -> bool {
+    let node =
+        if made.is_some() { with_bf16_attribute(node, OUTPUT_PRECISION_ATTRIBUTE) } else { node.clone() };
+    node_op(&node, scene.runtime).is_ok_and(|op| is_node_supported(graph, &node, &op, scene))
 }

@@ -4,37 +4,37 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::common::{Look, OARLOCK, pass, replace};
-use super::{Pass, Scene};
+use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const FUSE_PRODUCTS: GraphPass = define_pass(
     "products",
     "turns MatMul and Gemm into the product of this program's own that takes bias, residual and activation with it",
-    run,
+    fuse_products,
 );
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
-    if !scene.has("MatMul") {
+fn fuse_products(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    if !scene.has_kernel_for("MatMul") {
         return Ok(0);
     }
-    let look = Look::at(graph, scene);
+    let look = GraphView::of_graph(graph, scene);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let product = match &*node.op {
-            "MatMul" if node.domain.is_empty() => of_matmul(&look, node),
-            "Gemm" if node.domain.is_empty() => of_gemm(node),
+            "MatMul" if node.domain.is_empty() => from_matmul(&look, node),
+            "Gemm" if node.domain.is_empty() => from_gemm(node),
             _ => None,
         };
-        if let Some(product) = product.filter(|product| scene.takes(graph, product)) {
+        if let Some(product) = product.filter(|product| scene.supports_node(graph, product)) {
             found.insert(at, vec![product]);
         }
     }
-    Ok(replace(graph, found))
+    Ok(replace_nodes(graph, found))
 }
 
-fn product(node: &Node, inputs: [Option<ValueId>; 3]) -> Node {
-    let mut product = Node::new(OARLOCK, "MatMul", 1, inputs, node.outputs.iter().copied());
+fn fused_matmul(node: &Node, inputs: [Option<ValueId>; 3]) -> Node {
+    let mut product = Node::new(OARLOCK_DOMAIN, "MatMul", 1, inputs, node.outputs.iter().copied());
     while product.inputs.last() == Some(&None) {
         product.inputs.pop();
     }
@@ -43,24 +43,24 @@ fn product(node: &Node, inputs: [Option<ValueId>; 3]) -> Node {
 }
 
 /// Transposes of the last two dimensions before a product are part of it.
-fn of_matmul(look: &Look<'_>, node: &Node) -> Option<Node> {
+fn from_matmul(look: &GraphView<'_>, node: &Node) -> Option<Node> {
     let (a, b) = node.input(0).zip(node.input(1))?;
     if look.rank(a)? < 2 || look.rank(b)? < 2 || look.dtype(a)? != Dtype::F32 {
         return None;
     }
-    let (a, turns_a) = turned(look, a);
-    let (b, turns_b) = turned(look, b);
-    let mut product = product(node, [Some(a), Some(b), None]);
+    let (a, turns_a) = match_matrix_transpose(look, a);
+    let (b, turns_b) = match_matrix_transpose(look, b);
+    let mut product = fused_matmul(node, [Some(a), Some(b), None]);
     product.attributes.set("transA", Attribute::Int(turns_a.into()));
     product.attributes.set("transB", Attribute::Int(turns_b.into()));
     Some(product)
 }
 
 /// What a value is with its last two dimensions exchanged, if it is made so.
-fn turned(look: &Look<'_>, value: ValueId) -> (ValueId, bool) {
+fn match_matrix_transpose(look: &GraphView<'_>, value: ValueId) -> (ValueId, bool) {
     let find = || {
-        let node = look.made_only_for(value, "Transpose")?;
-        let order = node.attributes.ints("perm").ok()??;
+        let node = look.fusable_producer(value, "Transpose")?;
+        let order = node.attributes.get_ints("perm").ok()??;
         let rank = i64::try_from(order.len()).ok()?;
         let expected = (0..rank - 2).chain([rank - 1, rank - 2]);
         order.iter().copied().eq(expected).then(|| node.input(0)).flatten()
@@ -68,17 +68,17 @@ fn turned(look: &Look<'_>, value: ValueId) -> (ValueId, bool) {
     find().map_or((value, false), |input| (input, true))
 }
 
-fn of_gemm(node: &Node) -> Option<Node> {
-    let beta = node.attributes.float("beta").ok()?.unwrap_or(1.0);
+fn from_gemm(node: &Node) -> Option<Node> {
+    let beta = node.attributes.get_float("beta").ok()?.unwrap_or(1.0);
     if beta != 1.0 && node.input(2).is_some() {
         return None;
     }
-    let mut product = product(node, [node.input(0), node.input(1), node.input(2)]);
+    let mut product = fused_matmul(node, [node.input(0), node.input(1), node.input(2)]);
     for name in ["transA", "transB"] {
-        let turns = node.attributes.int(name).ok()?.unwrap_or(0);
+        let turns = node.attributes.get_int(name).ok()?.unwrap_or(0);
         product.attributes.set(name, Attribute::Int(turns));
     }
-    let alpha = node.attributes.float("alpha").ok()?.unwrap_or(1.0);
+    let alpha = node.attributes.get_float("alpha").ok()?.unwrap_or(1.0);
     product.attributes.set("alpha", Attribute::Float(alpha));
     Some(product)
 }

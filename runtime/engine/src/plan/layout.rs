@@ -5,22 +5,22 @@
 
 use oarlock_core::{Device, Error, Result, Tensor};
 
-use super::build::{Draft, DraftWay, Piece};
-use super::memory::{self, Need};
-use super::step::{Call, Eager, Operand, Source, Step, Work};
-use crate::environment::Environment;
+use super::buffer_offsets::{self, BufferLifetime};
+use super::build::{DraftAction, DraftStep, PlanValue};
+use super::step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
+use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
 
 /// For each arena its device and its size in bytes.
-type Arenas = Vec<(Device, u64)>;
+type ArenaSizes = Vec<(Device, u64)>;
 /// An arena and the bytes from its start.
-type Place = (usize, u64);
+type ArenaOffset = (usize, u64);
 /// Steps, arenas, the count of slots, where inputs go and outputs come from.
-type Laid = (Vec<Step>, Arenas, usize, Vec<Option<(usize, Device)>>, Vec<Source>);
+type LayoutResult = (Vec<PlanStep>, ArenaSizes, usize, Vec<Option<(usize, Device)>>, Vec<ValueSource>);
 
 /// Where a piece lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Home {
+enum ValueLocation {
     /// It is constant, or nobody reads it.
     None,
     /// In the memory of a need.
@@ -29,54 +29,54 @@ enum Home {
     Slot(usize),
 }
 
-pub(super) struct Layout<'a> {
+pub(super) struct PlanLayout<'a> {
     graph: &'a Graph,
-    environment: &'a Environment,
-    pieces: &'a [Piece],
+    environment: &'a SessionEnvironment,
+    pieces: &'a [PlanValue],
     /// Whether a piece must be a tensor of its own.
     is_tensor: Vec<bool>,
     /// The last draft that reads a piece, or a view of it that shares its home.
     last_use: Vec<usize>,
-    homes: Vec<Home>,
-    needs: Vec<Need>,
+    homes: Vec<ValueLocation>,
+    needs: Vec<BufferLifetime>,
     /// The device of each need.
     need_devices: Vec<Device>,
     slots: usize,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> PlanLayout<'a> {
     pub(super) fn new(
         graph: &'a Graph,
-        environment: &'a Environment,
-        pieces: &'a [Piece],
-        drafts: &[Draft],
+        environment: &'a SessionEnvironment,
+        pieces: &'a [PlanValue],
+        drafts: &[DraftStep],
     ) -> Self {
         let count = pieces.len();
         let mut layout = Self {
             graph,
             environment,
             pieces,
-            is_tensor: vec![environment.runtime.is_watching(); count],
+            is_tensor: vec![environment.runtime.has_post_kernel_checks(); count],
             last_use: vec![0; count],
-            homes: vec![Home::None; count],
+            homes: vec![ValueLocation::None; count],
             needs: Vec::new(),
             need_devices: Vec::new(),
             slots: 0,
         };
         layout.find_tensors(drafts);
         layout.find_last_uses(drafts);
-        layout.find_homes(drafts);
+        layout.find_locations(drafts);
         layout
     }
 
     /// Finds the pieces that must be tensors of their own. What a view shows as a tensor must be one.
-    fn find_tensors(&mut self, drafts: &[Draft]) {
+    fn find_tensors(&mut self, drafts: &[DraftStep]) {
         let Self { graph, is_tensor, .. } = self;
         for end in graph.inputs.iter().chain(&graph.outputs) {
             is_tensor[end.index()] = true;
         }
         for draft in drafts {
-            if !matches!(draft.way, DraftWay::Call(_) | DraftWay::View(_)) {
+            if !matches!(draft.way, DraftAction::Call(_) | DraftAction::View(_)) {
                 draft
                     .inputs
                     .iter()
@@ -86,7 +86,7 @@ impl<'a> Layout<'a> {
             }
         }
         for draft in drafts.iter().rev() {
-            if let (DraftWay::View(_), [Some(from)], Some(Some(to))) =
+            if let (DraftAction::View(_), [Some(from)], Some(Some(to))) =
                 (&draft.way, &*draft.inputs, draft.outputs.first())
             {
                 is_tensor[*from] |= is_tensor[*to];
@@ -95,13 +95,13 @@ impl<'a> Layout<'a> {
     }
 
     /// Finds until when pieces are read. A view that is no tensor keeps what it shows.
-    fn find_last_uses(&mut self, drafts: &[Draft]) {
+    fn find_last_uses(&mut self, drafts: &[DraftStep]) {
         for output in &self.graph.outputs {
             self.last_use[output.index()] = drafts.len();
         }
         for (at, draft) in drafts.iter().enumerate().rev() {
             let mut until = at;
-            if let (DraftWay::View(_), Some(Some(to))) = (&draft.way, draft.outputs.first())
+            if let (DraftAction::View(_), Some(Some(to))) = (&draft.way, draft.outputs.first())
                 && !self.is_tensor[*to]
             {
                 until = self.last_use[*to].max(at);
@@ -112,7 +112,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    fn find_homes(&mut self, drafts: &[Draft]) {
+    fn find_locations(&mut self, drafts: &[DraftStep]) {
         for input in &self.graph.inputs {
             self.homes[input.index()] = self.new_slot();
         }
@@ -121,133 +121,142 @@ impl<'a> Layout<'a> {
                 let Some(output) = *output else { continue };
                 self.homes[output] = match (&draft.way, draft.inputs.first()) {
                     _ if self.is_tensor[output] => self.new_slot(),
-                    (DraftWay::View(_), Some(Some(from))) if self.homes[*from] != Home::None => {
+                    (DraftAction::View(_), Some(Some(from))) if self.homes[*from] != ValueLocation::None => {
                         self.homes[*from]
                     }
-                    (DraftWay::View(_), _) => self.new_slot(),
-                    _ => self.in_arena(at, draft, index, output),
+                    (DraftAction::View(_), _) => self.new_slot(),
+                    _ => self.allocate_in_arena(at, draft, index, output),
                 };
                 // A view of a constant is a tensor, as a constant has no home.
-                if matches!(draft.way, DraftWay::View(_)) && matches!(self.homes[output], Home::Slot(_)) {
+                if matches!(draft.way, DraftAction::View(_))
+                    && matches!(self.homes[output], ValueLocation::Slot(_))
+                {
                     self.is_tensor[output] |=
-                        draft.inputs[0].is_some_and(|from| self.homes[from] == Home::None);
+                        draft.inputs[0].is_some_and(|from| self.homes[from] == ValueLocation::None);
                 }
             }
         }
     }
 
-    fn new_slot(&mut self) -> Home {
+    fn new_slot(&mut self) -> ValueLocation {
         self.slots += 1;
-        Home::Slot(self.slots - 1)
+        ValueLocation::Slot(self.slots - 1)
     }
 
     /// Memory for an output of a call: that of an input which nobody reads afterwards, or memory of its own.
-    fn in_arena(&mut self, at: usize, draft: &Draft, index: usize, output: usize) -> Home {
+    fn allocate_in_arena(
+        &mut self,
+        at: usize,
+        draft: &DraftStep,
+        index: usize,
+        output: usize,
+    ) -> ValueLocation {
         let last = self.last_use[output].max(at);
         let size = self.pieces[output].size_in_bytes(self.graph).unwrap_or(0);
-        if let DraftWay::Call(ready) = &draft.way {
+        if let DraftAction::Call(ready) = &draft.way {
             for (position, input) in draft.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };
-                let Home::Arena(need) = self.homes[input] else { continue };
+                let ValueLocation::Arena(need) = self.homes[input] else { continue };
                 let is_over = self.needs[need].last == at && self.needs[need].size == size;
-                if !is_over || !ready.is_in_place(index, position) {
+                if !is_over || !ready.can_run_in_place(index, position) {
                     continue;
                 }
                 let others = draft.inputs.iter().flatten();
-                if others.filter(|other| self.homes[**other] == Home::Arena(need)).count() == 1 {
+                if others.filter(|other| self.homes[**other] == ValueLocation::Arena(need)).count() == 1 {
                     self.needs[need].last = last;
-                    return Home::Arena(need);
+                    return ValueLocation::Arena(need);
                 }
             }
         }
-        Home::Arena(self.new_need(size, at, last, &draft.device))
+        ValueLocation::Arena(self.new_buffer(size, at, last, &draft.device))
     }
 
-    fn new_need(&mut self, size: u64, first: usize, last: usize, device: &Device) -> usize {
-        self.needs.push(Need { size, first, last });
+    fn new_buffer(&mut self, size: u64, first: usize, last: usize, device: &Device) -> usize {
+        self.needs.push(BufferLifetime { size, first, last });
         self.need_devices.push(device.clone());
         self.needs.len() - 1
     }
 
-    pub(super) fn finish(mut self, drafts: Vec<Draft>) -> Result<Laid> {
+    pub(super) fn finish(mut self, drafts: Vec<DraftStep>) -> Result<LayoutResult> {
         let workspaces: Vec<Option<usize>> = drafts
             .iter()
             .enumerate()
             .map(|(at, draft)| match &draft.way {
-                DraftWay::Call(ready) if ready.workspace() > 0 => {
-                    Some(self.new_need(ready.workspace(), at, at, &draft.device))
+                DraftAction::Call(ready) if ready.workspace_size() > 0 => {
+                    Some(self.new_buffer(ready.workspace_size(), at, at, &draft.device))
                 }
                 _ => None,
             })
             .collect();
-        let (arenas, places) = self.place_needs();
-        let operand = |home: Home| match home {
-            Home::None => Operand::Fixed,
-            Home::Slot(slot) => Operand::Slot(slot),
-            Home::Arena(need) => Operand::Arena(places[need].0, places[need].1),
+        let (arenas, places) = self.place_buffers();
+        let operand = |home: ValueLocation| match home {
+            ValueLocation::None => PlannedOperand::Fixed,
+            ValueLocation::Slot(slot) => PlannedOperand::Slot(slot),
+            ValueLocation::Arena(need) => PlannedOperand::Arena(places[need].0, places[need].1),
         };
-        let ends = self.slot_ends();
+        let ends = self.slot_last_uses();
         let mut steps = Vec::new();
         for (at, draft) in drafts.into_iter().enumerate() {
-            let frees = self.freed_after(at, &draft, &ends);
-            let Draft { node, device, way, inputs, outputs } = draft;
+            let frees = self.slots_freed_after(at, &draft, &ends);
+            let DraftStep { node, device, way, inputs, outputs } = draft;
             let work = match way {
-                DraftWay::Call(ready) => Work::Call(Call {
+                DraftAction::Call(ready) => StepAction::Call(PlannedCall {
                     ready,
-                    inputs: self.operands(&inputs, operand),
-                    outputs: self.operands(&outputs, operand),
+                    inputs: self.operand_locations(&inputs, operand),
+                    outputs: self.operand_locations(&outputs, operand),
                     workspace: workspaces[at].map(|need| places[need]),
                 }),
-                DraftWay::Eager(op) => Work::Eager(Eager {
+                DraftAction::Eager(op) => StepAction::Eager(EagerCall {
                     op,
-                    inputs: self.sources(&inputs, &device)?,
-                    outputs: outputs.iter().map(|output| self.slot(*output)).collect(),
+                    inputs: self.value_sources(&inputs, &device)?,
+                    outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
-                DraftWay::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
-                    Some(to) => Work::View {
-                        from: self.source(inputs[0], &device)?,
+                DraftAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
+                    Some(to) => StepAction::View {
+                        from: self.value_source(inputs[0], &device)?,
                         dims,
-                        to: self.slot(Some(to)).ok_or_else(homeless)?,
+                        to: self.slot_of(Some(to)).ok_or_else(missing_value)?,
                     },
                     None => continue,
                 },
-                DraftWay::Copy => Work::Copy {
-                    from: self.source(inputs[0], &device)?,
-                    to: self.slot(outputs[0]).ok_or_else(homeless)?,
+                DraftAction::Copy => StepAction::Copy {
+                    from: self.value_source(inputs[0], &device)?,
+                    to: self.slot_of(outputs[0]).ok_or_else(missing_value)?,
                 },
-                DraftWay::Control(mut control) => {
-                    control.connect(
-                        self.sources(&inputs, &device)?,
-                        outputs.iter().map(|output| self.slot(*output)).collect(),
+                DraftAction::Control(mut control) => {
+                    control.connect_operands(
+                        self.value_sources(&inputs, &device)?,
+                        outputs.iter().map(|output| self.slot_of(*output)).collect(),
                     );
-                    Work::Control(control)
+                    StepAction::Control(control)
                 }
             };
-            steps.push(Step { node, device, work, frees });
+            steps.push(PlanStep { node, device, work, frees });
         }
         let inputs = self.graph.inputs.iter().map(|input| {
             let device = self.pieces[input.index()].device.clone();
-            self.slot(Some(input.index())).zip(device)
+            self.slot_of(Some(input.index())).zip(device)
         });
         let inputs = inputs.collect();
         let main = self.environment.main_device();
-        let outputs: Result<Vec<Source>> =
-            self.graph.outputs.iter().map(|output| self.source(Some(output.index()), main)).collect();
+        let outputs: Result<Vec<ValueSource>> =
+            self.graph.outputs.iter().map(|output| self.value_source(Some(output.index()), main)).collect();
         Ok((steps, arenas, self.slots, inputs, outputs?))
     }
 
     /// The arenas, and for each need its arena and its place there.
-    fn place_needs(&self) -> (Arenas, Vec<Place>) {
+    fn place_buffers(&self) -> (ArenaSizes, Vec<ArenaOffset>) {
         let mut arenas: Vec<(Device, u64)> = Vec::new();
         let mut places = vec![(0, 0); self.needs.len()];
         for device in &self.environment.devices {
-            let own: Vec<usize> =
-                (0..self.needs.len()).filter(|need| self.need_devices[*need].is(device)).collect();
+            let own: Vec<usize> = (0..self.needs.len())
+                .filter(|need| self.need_devices[*need].is_same_device(device))
+                .collect();
             if own.is_empty() {
                 continue;
             }
-            let needs: Vec<Need> = own.iter().map(|need| self.needs[*need]).collect();
-            let (offsets, total) = memory::place(&needs);
+            let needs: Vec<BufferLifetime> = own.iter().map(|need| self.needs[*need]).collect();
+            let (offsets, total) = buffer_offsets::assign_offsets(&needs);
             for (need, offset) in own.into_iter().zip(offsets) {
                 places[need] = (arenas.len(), offset);
             }
@@ -257,10 +266,10 @@ impl<'a> Layout<'a> {
     }
 
     /// When each slot is read last. A view that shares one keeps it for the others that do.
-    fn slot_ends(&self) -> Vec<usize> {
+    fn slot_last_uses(&self) -> Vec<usize> {
         let mut ends = vec![0; self.slots];
         for (home, last_use) in self.homes.iter().zip(&self.last_use) {
-            if let Home::Slot(slot) = home {
+            if let ValueLocation::Slot(slot) = home {
                 ends[*slot] = ends[*slot].max(*last_use);
             }
         }
@@ -268,39 +277,49 @@ impl<'a> Layout<'a> {
     }
 
     /// The slots of what nobody reads after a draft.
-    fn freed_after(&self, at: usize, draft: &Draft, ends: &[usize]) -> Vec<usize> {
+    fn slots_freed_after(&self, at: usize, draft: &DraftStep, ends: &[usize]) -> Vec<usize> {
         let touched = draft.inputs.iter().chain(&draft.outputs);
         let mut freed: Vec<usize> =
-            touched.filter_map(|piece| self.slot(*piece)).filter(|slot| ends[*slot] <= at).collect();
+            touched.filter_map(|piece| self.slot_of(*piece)).filter(|slot| ends[*slot] <= at).collect();
         freed.sort_unstable();
         freed.dedup();
         freed
     }
 
-    fn operands(&self, pieces: &[Option<usize>], operand: impl Fn(Home) -> Operand) -> Vec<Operand> {
-        pieces.iter().map(|piece| piece.map_or(Operand::Fixed, |piece| operand(self.homes[piece]))).collect()
+    fn operand_locations(
+        &self,
+        pieces: &[Option<usize>],
+        operand: impl Fn(ValueLocation) -> PlannedOperand,
+    ) -> Vec<PlannedOperand> {
+        pieces
+            .iter()
+            .map(|piece| piece.map_or(PlannedOperand::Fixed, |piece| operand(self.homes[piece])))
+            .collect()
     }
 
-    fn slot(&self, piece: Option<usize>) -> Option<usize> {
-        if let Home::Slot(slot) = self.homes[piece?] { Some(slot) } else { None }
+    fn slot_of(&self, piece: Option<usize>) -> Option<usize> {
+        if let ValueLocation::Slot(slot) = self.homes[piece?] { Some(slot) } else { None }
     }
 
-    fn sources(&self, pieces: &[Option<usize>], device: &Device) -> Result<Vec<Option<Source>>> {
-        pieces.iter().map(|piece| piece.map(|piece| self.source(Some(piece), device)).transpose()).collect()
+    fn value_sources(&self, pieces: &[Option<usize>], device: &Device) -> Result<Vec<Option<ValueSource>>> {
+        pieces
+            .iter()
+            .map(|piece| piece.map(|piece| self.value_source(Some(piece), device)).transpose())
+            .collect()
     }
 
-    fn source(&self, piece: Option<usize>, device: &Device) -> Result<Source> {
-        let piece = piece.ok_or_else(homeless)?;
-        if let Some(slot) = self.slot(Some(piece)) {
-            return Ok(Source::Slot(slot));
+    fn value_source(&self, piece: Option<usize>, device: &Device) -> Result<ValueSource> {
+        let piece = piece.ok_or_else(missing_value)?;
+        if let Some(slot) = self.slot_of(Some(piece)) {
+            return Ok(ValueSource::Slot(slot));
         }
-        let weight = self.graph.value(self.pieces[piece].value).weight.as_ref().ok_or_else(homeless)?;
-        let tensor: Tensor = self.environment.constant(weight, device, false)?;
-        Ok(Source::Constant(tensor))
+        let weight = self.graph.value(self.pieces[piece].value).weight.as_ref().ok_or_else(missing_value)?;
+        let tensor: Tensor = self.environment.constant_on_device(weight, device, false)?;
+        Ok(ValueSource::Constant(tensor))
     }
 }
 
 #[cold]
-fn homeless() -> Error {
+fn missing_value() -> Error {
     Error::fatal("expected a value that is made before it is read, found one that is not")
 }

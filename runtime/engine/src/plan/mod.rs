@@ -4,11 +4,11 @@
 //! is a loop over that list. What depends on data is left to the run: ops whose output shapes only their kernels know are
 //! dispatched then, and branches and loops run programs of their own.
 
+mod buffer_offsets;
 mod build;
-mod contexts;
+mod context_pool;
+mod host_nodes;
 mod layout;
-mod memory;
-mod on_host;
 mod placement;
 mod report;
 mod step;
@@ -17,15 +17,15 @@ use std::collections::BTreeMap;
 
 use oarlock_core::Device;
 
-pub(crate) use build::{Example, build};
-pub(crate) use contexts::Contexts;
-pub(crate) use on_host::{HostNodes, HostWork};
-pub(crate) use placement::Stay;
-pub use report::{Ability, Cost, Lodging, ability, cost};
-pub(crate) use step::{Call, Eager, Operand, Source, Step, Work};
+pub(crate) use build::{ExamplePlan, build_plan};
+pub(crate) use context_pool::RunContextPool;
+pub(crate) use host_nodes::{HostNodes, HostReason};
+pub(crate) use placement::HostAffinity;
+pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
+pub(crate) use step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
 
 use crate::graph::Graph;
-use crate::passes::Effect;
+use crate::passes::PassEffect;
 
 /// About how many bytes a plan takes by itself, and for each node and each value of its graph.
 const PLAN_BYTES: usize = 4096;
@@ -33,14 +33,14 @@ const NODE_BYTES: usize = 2048;
 const VALUE_BYTES: usize = 128;
 
 /// How a graph is run for inputs of certain shapes.
-pub struct Plan {
+pub struct ExecutionPlan {
     /// The graph as passes left it.
     pub(crate) graph: Graph,
     /// What the passes did.
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<PassEffect>,
     /// The nodes that stay on the host although a device before it could run them.
-    pub(crate) stays: BTreeMap<usize, Stay>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) stays: BTreeMap<usize, HostAffinity>,
+    pub(crate) steps: Vec<PlanStep>,
     /// The memory that a run needs for what is neither given nor handed out: for each device how many bytes.
     pub(crate) arenas: Vec<(Device, u64)>,
     /// How many values are tensors of their own in a run.
@@ -48,16 +48,16 @@ pub struct Plan {
     /// Where the inputs go; `None` for one that nobody reads.
     pub(crate) inputs: Vec<Option<(usize, Device)>>,
     /// Where the outputs come from.
-    pub(crate) outputs: Vec<Source>,
+    pub(crate) outputs: Vec<ValueSource>,
     /// How many bytes its constants take that no other plan has.
     pub(crate) copied: usize,
     /// What runs that are over left for the next ones.
-    pub(crate) contexts: Contexts,
+    pub(crate) contexts: RunContextPool,
 }
 
-impl Plan {
+impl ExecutionPlan {
     /// About how many bytes it takes, beside the memory that runs take.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn size_in_bytes(&self) -> usize {
         self.copied
             + PLAN_BYTES
             + self.graph.nodes.len() * NODE_BYTES
@@ -70,7 +70,7 @@ impl Plan {
     }
 
     /// What the passes did.
-    pub fn effects(&self) -> &[Effect] {
+    pub fn effects(&self) -> &[PassEffect] {
         &self.effects
     }
 
@@ -80,25 +80,25 @@ impl Plan {
     }
 
     /// What is done, in order: the index of a node of the graph, its device and what runs it.
-    pub fn steps(&self) -> impl ExactSizeIterator<Item = StepInfo<'_>> {
-        self.steps.iter().map(|step| StepInfo { plan: self, step })
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = StepView<'_>> {
+        self.steps.iter().map(|step| StepView { plan: self, step })
     }
 }
 
 /// One step of a plan, to be looked at.
 #[derive(Clone, Copy)]
-pub struct StepInfo<'a> {
-    plan: &'a Plan,
-    step: &'a Step,
+pub struct StepView<'a> {
+    plan: &'a ExecutionPlan,
+    step: &'a PlanStep,
 }
 
-impl<'a> StepInfo<'a> {
-    pub(crate) fn new(plan: &'a Plan, step: &'a Step) -> Self {
+impl<'a> StepView<'a> {
+    pub(crate) fn new(plan: &'a ExecutionPlan, step: &'a PlanStep) -> Self {
         Self { plan, step }
     }
 
     /// The plan it is of.
-    pub fn plan(&self) -> &'a Plan {
+    pub fn plan(&self) -> &'a ExecutionPlan {
         self.plan
     }
 
@@ -115,21 +115,21 @@ impl<'a> StepInfo<'a> {
     /// What runs it, such as a row of the registry.
     pub fn runner(&self) -> String {
         match &self.step.work {
-            Work::Call(call) => call.ready.row().to_string(),
-            Work::Eager(_) => "whatever kernel takes the shapes that come".to_owned(),
-            Work::View { .. } => "no kernel: another view of the same memory".to_owned(),
-            Work::Copy { .. } => "a copy between devices".to_owned(),
-            Work::Control(_) => "the engine".to_owned(),
+            StepAction::Call(call) => call.ready.kernel_entry().to_string(),
+            StepAction::Eager(_) => "whatever kernel takes the shapes that come".to_owned(),
+            StepAction::View { .. } => "no kernel: another view of the same memory".to_owned(),
+            StepAction::Copy { .. } => "a copy between devices".to_owned(),
+            StepAction::Control(_) => "the engine".to_owned(),
         }
     }
 
     /// How the kernel does it, in its own words; empty where it says nothing.
     pub fn description(&self) -> &'a str {
-        if let Work::Call(call) = &self.step.work { call.ready.description() } else { "" }
+        if let StepAction::Call(call) = &self.step.work { call.ready.description() } else { "" }
     }
 
     /// Whether it calls a kernel that was readied before.
-    pub fn is_ready(&self) -> bool {
-        matches!(self.step.work, Work::Call(_))
+    pub fn is_prepared(&self) -> bool {
+        matches!(self.step.work, StepAction::Call(_))
     }
 }

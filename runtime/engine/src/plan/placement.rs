@@ -9,23 +9,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::report::{Ability, ability, cost};
-use crate::environment::Environment;
+use super::report::{DeviceSupport, device_support, node_cost};
+use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
-use crate::run::Control;
+use crate::run::ControlFlowNode;
 
 /// Seconds to start a copy between devices, and the bytes it moves in a second after that.
-const COPY: (f64, f64) = (20e-6, 6e9);
+const COPY_COST: (f64, f64) = (20e-6, 6e9);
 /// Seconds to start a kernel on a device.
-const LAUNCH: f64 = 5e-6;
+const LAUNCH_SECONDS: f64 = 5e-6;
 /// What the host computes and moves in a second.
-const HOST: (f64, f64) = (50e9, 10e9);
+const HOST_RATES: (f64, f64) = (50e9, 10e9);
 /// How many times faster a device is, once a kernel runs.
 const DEVICE_GAIN: f64 = 10.0;
 
 /// Where a node would run by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NodePlacement {
     /// On the host.
     Host,
     /// On another of the devices.
@@ -38,7 +38,7 @@ enum Place {
 
 /// Why a node stays on the host, for who wants to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stay {
+pub(crate) struct HostAffinity {
     /// How many nodes stay together.
     nodes: usize,
     /// Values that would have to be copied, and their bytes.
@@ -46,7 +46,7 @@ pub(crate) struct Stay {
     bytes: u64,
 }
 
-impl std::fmt::Display for Stay {
+impl std::fmt::Display for HostAffinity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { nodes, copies, bytes } = self;
         write!(
@@ -59,19 +59,23 @@ impl std::fmt::Display for Stay {
 }
 
 /// The nodes that stay on the host, by their index. There are none where all is on the host anyway.
-pub(super) fn stays(graph: &Graph, environment: &Environment) -> BTreeMap<usize, Stay> {
+pub(super) fn find_host_affinities(
+    graph: &Graph,
+    environment: &SessionEnvironment,
+) -> BTreeMap<usize, HostAffinity> {
     let mut stays = BTreeMap::new();
-    if environment.devices.iter().all(|device| device.is(&environment.host)) {
+    if environment.devices.iter().all(|device| device.is_same_device(&environment.host)) {
         return stays;
     }
-    let sea = Sea::new(graph, environment);
-    let mut places: Vec<Place> = graph.nodes.iter().map(|node| place(graph, node, environment)).collect();
+    let sea = IslandAnalysis::new(graph, environment);
+    let mut places: Vec<NodePlacement> =
+        graph.nodes.iter().map(|node| place_node(graph, node, environment)).collect();
     // What stays makes the host's part larger, so that other islands may lie within it.
     loop {
         let before = stays.len();
-        for island in islands(graph, &places) {
-            if let Some(stay) = sea.weigh(&places, &island) {
-                island.iter().for_each(|at| places[*at] = Place::Host);
+        for island in find_islands(graph, &places) {
+            if let Some(stay) = sea.weigh_island(&places, &island) {
+                island.iter().for_each(|at| places[*at] = NodePlacement::Host);
                 stays.extend(island.iter().map(|at| (*at, stay)));
             }
         }
@@ -81,52 +85,57 @@ pub(super) fn stays(graph: &Graph, environment: &Environment) -> BTreeMap<usize,
     }
 }
 
-fn place(graph: &Graph, node: &Node, environment: &Environment) -> Place {
-    let Environment { runtime, devices, host, .. } = environment;
-    if Control::is_for(node) {
-        return Place::Fixed;
+fn place_node(graph: &Graph, node: &Node, environment: &SessionEnvironment) -> NodePlacement {
+    let SessionEnvironment { runtime, devices, host, .. } = environment;
+    if ControlFlowNode::is_control_flow(node) {
+        return NodePlacement::Fixed;
     }
-    let first =
-        devices.iter().enumerate().find_map(|(index, device)| match ability(graph, node, runtime, device) {
-            Ability::Kernels(explanation) if explanation.chosen().is_some() => {
-                Some(if device.is(host) { Place::Host } else { Place::Device(index) })
+    let first = devices.iter().enumerate().find_map(|(index, device)| {
+        match device_support(graph, node, runtime, device) {
+            DeviceSupport::Kernels(explanation) if explanation.chosen_entry().is_some() => {
+                Some(if device.is_same_device(host) {
+                    NodePlacement::Host
+                } else {
+                    NodePlacement::Device(index)
+                })
             }
-            Ability::Engine => Some(Place::WithInput),
-            Ability::Kernels(_) | Ability::Wrong(_) => None,
-            Ability::InTheRun(_) => Some(Place::Fixed),
-        });
-    first.unwrap_or(Place::Fixed)
+            DeviceSupport::Engine => Some(NodePlacement::WithInput),
+            DeviceSupport::Kernels(_) | DeviceSupport::Wrong(_) => None,
+            DeviceSupport::InTheRun(_) => Some(NodePlacement::Fixed),
+        }
+    });
+    first.unwrap_or(NodePlacement::Fixed)
 }
 
 /// The nodes of one device that hang together, in their order.
-fn islands(graph: &Graph, places: &[Place]) -> Vec<Vec<usize>> {
+fn find_islands(graph: &Graph, places: &[NodePlacement]) -> Vec<Vec<usize>> {
     let mut makers: Vec<Option<usize>> = vec![None; graph.value_count()];
     let mut groups: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut devices: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     for (at, node) in graph.nodes.iter().enumerate() {
         let made_at = |value: &ValueId| makers[value.index()];
         let device = match places[at] {
-            Place::Device(device) => Some(device),
-            Place::WithInput => node.input(0).and_then(|input| devices[made_at(&input)?]),
-            Place::Host | Place::Fixed => None,
+            NodePlacement::Device(device) => Some(device),
+            NodePlacement::WithInput => node.input(0).and_then(|input| devices[made_at(&input)?]),
+            NodePlacement::Host | NodePlacement::Fixed => None,
         };
         let reads = node.inputs.iter().flatten().filter_map(made_at);
         for maker in reads.filter(|maker| device.is_some() && devices[*maker] == device) {
-            let (one, other) = (root(&mut groups, maker), root(&mut groups, at));
+            let (one, other) = (group_root(&mut groups, maker), group_root(&mut groups, at));
             groups[one.max(other)] = one.min(other);
         }
         devices.push(device);
-        node.makes().for_each(|value| makers[value.index()] = Some(at));
+        node.written_values().for_each(|value| makers[value.index()] = Some(at));
     }
     let mut islands: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for at in (0..groups.len()).filter(|at| devices[*at].is_some()) {
-        islands.entry(root(&mut groups, at)).or_default().push(at);
+        islands.entry(group_root(&mut groups, at)).or_default().push(at);
     }
     islands.into_values().collect()
 }
 
 /// The first node of a group; the way to it is shorter the next time.
-fn root(groups: &mut [usize], mut at: usize) -> usize {
+fn group_root(groups: &mut [usize], mut at: usize) -> usize {
     while groups[at] != at {
         groups[at] = groups[groups[at]];
         at = groups[at];
@@ -135,39 +144,39 @@ fn root(groups: &mut [usize], mut at: usize) -> usize {
 }
 
 /// A graph, and who makes and who reads its values.
-struct Sea<'a> {
+struct IslandAnalysis<'a> {
     graph: &'a Graph,
-    environment: &'a Environment,
+    environment: &'a SessionEnvironment,
     makers: Vec<Option<usize>>,
     readers: Vec<Vec<usize>>,
 }
 
-impl<'a> Sea<'a> {
-    fn new(graph: &'a Graph, environment: &'a Environment) -> Self {
+impl<'a> IslandAnalysis<'a> {
+    fn new(graph: &'a Graph, environment: &'a SessionEnvironment) -> Self {
         let mut readers = vec![Vec::new(); graph.value_count()];
         for (at, node) in graph.nodes.iter().enumerate() {
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             node.inputs.iter().flatten().chain(captured).for_each(|value| readers[value.index()].push(at));
         }
-        Self { graph, environment, makers: graph.makers(), readers }
+        Self { graph, environment, makers: graph.producers(), readers }
     }
 
     /// Whether the host should keep an island, and why. It does not where the island has to do with anything that is not
     /// the host's, where a size is not known, or where the host has no kernel.
-    fn weigh(&self, places: &[Place], island: &[usize]) -> Option<Stay> {
-        let moved = self.moved(places, island).filter(|moved| !moved.is_empty())?;
+    fn weigh_island(&self, places: &[NodePlacement], island: &[usize]) -> Option<HostAffinity> {
+        let moved = self.crossing_values(places, island).filter(|moved| !moved.is_empty())?;
         let bytes =
             moved.iter().map(|value| self.graph.value(*value).size_in_bytes()).sum::<Option<u64>>()?;
-        let copying = moved.len() as f64 * COPY.0 + bytes as f64 / COPY.1;
-        let gains = island.iter().map(|at| self.gain(&self.graph.nodes[*at]));
+        let copying = moved.len() as f64 * COPY_COST.0 + bytes as f64 / COPY_COST.1;
+        let gains = island.iter().map(|at| self.device_gain(&self.graph.nodes[*at]));
         let gain = gains.sum::<Option<f64>>()?;
-        (copying > gain).then_some(Stay { nodes: island.len(), copies: moved.len(), bytes })
+        (copying > gain).then_some(HostAffinity { nodes: island.len(), copies: moved.len(), bytes })
     }
 
     /// The values that go to an island and come from it, if all go between it and the host.
-    fn moved(&self, places: &[Place], island: &[usize]) -> Option<BTreeSet<ValueId>> {
+    fn crossing_values(&self, places: &[NodePlacement], island: &[usize]) -> Option<BTreeSet<ValueId>> {
         let is_inside = |at: usize| island.binary_search(&at).is_ok();
-        let is_of_host = |at: usize| places[at] == Place::Host;
+        let is_of_host = |at: usize| places[at] == NodePlacement::Host;
         let nodes = || island.iter().map(|at| &self.graph.nodes[*at]);
         let mut moved = BTreeSet::new();
         for value in nodes().flat_map(|node| node.inputs.iter().flatten().copied()) {
@@ -182,7 +191,7 @@ impl<'a> Sea<'a> {
         if moved.is_empty() {
             return None;
         }
-        for value in nodes().flat_map(Node::makes) {
+        for value in nodes().flat_map(Node::written_values) {
             let mut readers = self.readers[value.index()].iter().filter(|at| !is_inside(**at)).peekable();
             if readers.peek().is_some() || self.graph.outputs.contains(&value) {
                 moved.insert(value);
@@ -195,14 +204,14 @@ impl<'a> Sea<'a> {
     }
 
     /// The seconds that a node takes less on a device than on the host.
-    fn gain(&self, node: &Node) -> Option<f64> {
-        match ability(self.graph, node, &self.environment.runtime, &self.environment.host) {
-            Ability::Engine => Some(0.0),
-            able if able.is_there() => {
-                let cost = cost(self.graph, node);
-                let computing = cost.flops.unwrap_or(0) as f64 / HOST.0;
-                let on_host = computing.max(cost.bytes? as f64 / HOST.1);
-                Some(on_host - on_host / DEVICE_GAIN - LAUNCH)
+    fn device_gain(&self, node: &Node) -> Option<f64> {
+        match device_support(self.graph, node, &self.environment.runtime, &self.environment.host) {
+            DeviceSupport::Engine => Some(0.0),
+            able if able.is_supported() => {
+                let cost = node_cost(self.graph, node);
+                let computing = cost.flops.unwrap_or(0) as f64 / HOST_RATES.0;
+                let on_host = computing.max(cost.bytes? as f64 / HOST_RATES.1);
+                Some(on_host - on_host / DEVICE_GAIN - LAUNCH_SECONDS)
             }
             _ => None,
         }

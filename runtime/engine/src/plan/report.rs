@@ -1,19 +1,19 @@
 //! What there is to say about a plan and its graph: where values lie, how much work a step is, what a device can do.
 
-use oarlock_core::registry::Explanation;
+use oarlock_core::registry::DispatchExplanation;
 use oarlock_core::{Device, Error, Op, Result, Runtime, shape};
 
-use super::{Operand, Plan, StepInfo, Work};
+use super::{ExecutionPlan, PlannedOperand, StepAction, StepView};
 use crate::graph::{Graph, Node};
-use crate::passes::with_expected;
-use crate::run::Control;
+use crate::passes::with_expected_inputs;
+use crate::run::ControlFlowNode;
 
 /// A part of an arena that a value, or the scratch memory of a kernel, has for some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lodging {
+pub struct ArenaSlot {
     /// The name of the value; empty for scratch memory.
     pub value: String,
-    /// The arena, as an index into [`Plan::arenas`].
+    /// The arena, as an index into [`ExecutionPlan::arenas`].
     pub arena: usize,
     /// How many bytes from its start.
     pub offset: u64,
@@ -25,7 +25,7 @@ pub struct Lodging {
 
 /// How much work a node is, as far as its operands tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct NodeCost {
     /// Multiplications and additions of floating-point numbers, for products and convolutions.
     pub flops: Option<u64>,
     /// The size of all inputs and outputs, each of which has to be read or written once.
@@ -34,9 +34,9 @@ pub struct Cost {
 
 /// What a device can do about a node.
 #[derive(Debug)]
-pub enum Ability {
+pub enum DeviceSupport {
     /// The rows that were looked at; one of them runs it, or none does.
-    Kernels(Explanation),
+    Kernels(DispatchExplanation),
     /// The kernel is found in the run, as its inputs are not known before. There are so many rows for the op and the type
     /// of the device.
     InTheRun(usize),
@@ -46,11 +46,11 @@ pub enum Ability {
     Wrong(Error),
 }
 
-impl Ability {
+impl DeviceSupport {
     /// Whether the device can run the node, as far as is known before the run.
-    pub fn is_there(&self) -> bool {
+    pub fn is_supported(&self) -> bool {
         match self {
-            Self::Kernels(explanation) => explanation.chosen().is_some(),
+            Self::Kernels(explanation) => explanation.chosen_entry().is_some(),
             Self::InTheRun(rows) => *rows > 0,
             Self::Engine => true,
             Self::Wrong(_) => false,
@@ -60,8 +60,8 @@ impl Ability {
     /// Why the device cannot run the node.
     pub fn refusal(&self) -> Option<String> {
         match self {
-            Self::Kernels(explanation) if explanation.chosen().is_none() => {
-                Some(explanation.error().message().to_owned())
+            Self::Kernels(explanation) if explanation.chosen_entry().is_none() => {
+                Some(explanation.to_error().message().to_owned())
             }
             Self::InTheRun(0) => Some("expected a kernel for this type of devices, found none".to_owned()),
             Self::Wrong(error) => Some(error.message().to_owned()),
@@ -71,51 +71,52 @@ impl Ability {
 }
 
 /// Asks what a device can do about a node of a graph, in which everything that is known was written down by
-/// [`crate::passes::infer`].
-pub fn ability(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Ability {
-    if Control::is_for(node) || is_view(graph, node) {
-        return Ability::Engine;
+/// [`crate::passes::infer_graph`].
+pub fn device_support(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> DeviceSupport {
+    if ControlFlowNode::is_control_flow(node) || is_engine_view(graph, node) {
+        return DeviceSupport::Engine;
     }
-    considered(graph, node, runtime, device).unwrap_or_else(Ability::Wrong)
+    consider_kernels(graph, node, runtime, device).unwrap_or_else(DeviceSupport::Wrong)
 }
 
-fn considered(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Result<Ability> {
+fn consider_kernels(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Result<DeviceSupport> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
     let rows = || {
         let registry = runtime.registry();
-        let rows = registry.rows_of(&node.domain, &node.op);
-        Ability::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
+        let rows = registry.entries_for_op(&node.domain, &node.op);
+        DeviceSupport::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
     };
-    let considered =
-        with_expected(graph, node, |expected| op.consider(runtime, device, expected, node.outputs.len()));
-    Ok(considered.transpose()?.flatten().map_or_else(rows, Ability::Kernels))
+    let considered = with_expected_inputs(graph, node, |expected| {
+        op.explain_candidates(runtime, device, expected, node.outputs.len())
+    });
+    Ok(considered.transpose()?.flatten().map_or_else(rows, DeviceSupport::Kernels))
 }
 
 /// Whether a node only sees its input in another shape.
-fn is_view(graph: &Graph, node: &Node) -> bool {
+fn is_engine_view(graph: &Graph, node: &Node) -> bool {
     let size = |value| graph.value(value).size_in_bytes();
     let ends = node.input(0).zip(node.output(0));
     node.is_view() && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
 }
 
 /// Ops that read no more of their first input than they make.
-const READS_A_PART: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
+const PARTIAL_READ_OPS: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
 
 /// How much work a node of a graph is.
-pub fn cost(graph: &Graph, node: &Node) -> Cost {
+pub fn node_cost(graph: &Graph, node: &Node) -> NodeCost {
     let size = |id: &Option<_>| id.map_or(Some(0), |id| graph.value(id).size_in_bytes());
     let made: Option<u64> = node.outputs.iter().map(size).sum();
     let read = |(index, input)| {
         let whole = size(input)?;
-        Some(if index == 0 && READS_A_PART.contains(&&*node.op) { whole.min(made?) } else { whole })
+        Some(if index == 0 && PARTIAL_READ_OPS.contains(&&*node.op) { whole.min(made?) } else { whole })
     };
     let read: Option<u64> = node.inputs.iter().enumerate().map(read).sum();
     let bytes = made.zip(read).map(|(made, read)| made + read);
-    Cost { flops: flops(graph, node), bytes }
+    NodeCost { flops: count_flops(graph, node), bytes }
 }
 
 /// Twice the multiplications, as each has an addition.
-fn flops(graph: &Graph, node: &Node) -> Option<u64> {
+fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
     let count = |dims: &[i64]| shape::element_count(dims).ok();
     let input = |index| graph.value(node.input(index)?).dims();
     let output = graph.value(node.output(0)?).dims()?;
@@ -131,7 +132,7 @@ fn flops(graph: &Graph, node: &Node) -> Option<u64> {
         }
         "MatMul" | "Gemm" if is_ours => {
             let left = input(0)?;
-            let is_turned = matches!(node.attributes.int("transA"), Ok(Some(1)));
+            let is_turned = matches!(node.attributes.get_int("transA"), Ok(Some(1)));
             let from_end = if is_turned { 2 } else { 1 };
             left.len().checked_sub(from_end).and_then(|at| left.get(at)).copied()?.unsigned_abs()
         }
@@ -147,15 +148,15 @@ fn flops(graph: &Graph, node: &Node) -> Option<u64> {
     count(&output)?.checked_mul(each)?.checked_mul(2)
 }
 
-impl Plan {
+impl ExecutionPlan {
     /// Where in the arenas the values of a run lie, and when, in the order of the steps. Values that share their memory
     /// with one another, as one that takes the place of another does, are there one by one.
-    pub fn lodgings(&self) -> Vec<Lodging> {
-        let mut lodgings: Vec<Lodging> = Vec::new();
+    pub fn arena_slots(&self) -> Vec<ArenaSlot> {
+        let mut lodgings: Vec<ArenaSlot> = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
-            let Work::Call(call) = &step.work else { continue };
+            let StepAction::Call(call) = &step.work else { continue };
             for operand in &call.inputs {
-                let Operand::Arena(arena, offset) = *operand else { continue };
+                let PlannedOperand::Arena(arena, offset) = *operand else { continue };
                 // What was written there last is what is read.
                 let written =
                     lodgings.iter_mut().rev().find(|other| (other.arena, other.offset) == (arena, offset));
@@ -163,85 +164,86 @@ impl Plan {
             }
             let node = &self.graph.nodes[step.node];
             for (index, operand) in call.outputs.iter().enumerate() {
-                let Operand::Arena(arena, offset) = *operand else { continue };
-                let known = call.ready.outputs().nth(index).flatten();
+                let PlannedOperand::Arena(arena, offset) = *operand else { continue };
+                let known = call.ready.output_types().nth(index).flatten();
                 let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
                 let value =
                     node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
-                lodgings.push(Lodging { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
+                lodgings.push(ArenaSlot { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
             }
             if let Some((arena, offset)) = call.workspace {
-                let size = call.ready.workspace();
-                lodgings.push(Lodging { value: String::new(), arena, offset, size, steps: (at, at) });
+                let size = call.ready.workspace_size();
+                lodgings.push(ArenaSlot { value: String::new(), arena, offset, size, steps: (at, at) });
             }
         }
         lodgings
     }
 }
 
-impl<'a> StepInfo<'a> {
+impl<'a> StepView<'a> {
     /// The index of the node in the plan's graph.
     pub fn node_index(&self) -> usize {
         self.step.node
     }
 
     /// The row of the registry whose kernel is called, where one was readied.
-    pub fn row(&self) -> Option<&'a oarlock_core::registry::Row> {
-        if let Work::Call(call) = &self.step.work { Some(call.ready.row()) } else { None }
+    pub fn registry_row(&self) -> Option<&'a oarlock_core::registry::KernelEntry> {
+        if let StepAction::Call(call) = &self.step.work { Some(call.ready.kernel_entry()) } else { None }
     }
 
     /// Why the host has it although a device before it could run it, where that is so.
-    pub fn stays(&self) -> Option<String> {
+    pub fn host_affinity(&self) -> Option<String> {
         self.plan.stays.get(&self.step.node).map(ToString::to_string)
     }
 
     /// Whether it copies a value from one device to another.
     pub fn is_copy(&self) -> bool {
-        matches!(self.step.work, Work::Copy { .. })
+        matches!(self.step.work, StepAction::Copy { .. })
     }
 
     /// How much work it is.
-    pub fn cost(&self) -> Cost {
-        if self.is_copy() { Cost::default() } else { cost(&self.plan.graph, self.node()) }
+    pub fn cost(&self) -> NodeCost {
+        if self.is_copy() { NodeCost::default() } else { node_cost(&self.plan.graph, self.node()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use oarlock_core::infer::Fact;
+    use oarlock_core::infer::TensorFact;
     use oarlock_core::{Attribute, Attributes, Dtype};
 
     use super::*;
-    use crate::graph::Value;
+    use crate::graph::GraphValue;
 
     /// A node on operands of these shapes, the last of which is its output.
-    fn cost_of(op: &str, attributes: Attributes, shapes: &[&[i64]]) -> Cost {
+    fn op_cost(op: &str, attributes: Attributes, shapes: &[&[i64]]) -> NodeCost {
         let mut graph = Graph::new("test");
-        let values = shapes.iter().map(|dims| Value::known("", Fact::of_shape(Dtype::F32, dims)));
-        let mut ids: Vec<_> = values.map(|value| Some(graph.add(value))).collect();
+        let values =
+            shapes.iter().map(|dims| GraphValue::with_fact("", TensorFact::from_shape(Dtype::F32, dims)));
+        let mut ids: Vec<_> = values.map(|value| Some(graph.add_value(value))).collect();
         let output = ids.split_off(shapes.len() - 1);
-        cost(&graph, &Node { attributes, ..Node::new("", op, 24, ids, output) })
+        node_cost(&graph, &Node { attributes, ..Node::new("", op, 24, ids, output) })
     }
 
     #[test]
     fn products_and_convolutions_count_a_multiplication_and_an_addition_for_each_pair() {
         let none = Attributes::new;
-        let turned = Attributes::new().with("transA", Attribute::Int(1));
-        let flops = |cost: Cost| cost.flops;
-        assert_eq!(flops(cost_of("MatMul", none(), &[&[2, 3, 4], &[4, 5], &[2, 3, 5]])), Some(2 * 30 * 4));
-        assert_eq!(flops(cost_of("Gemm", turned, &[&[4, 3], &[4, 5], &[3, 5]])), Some(2 * 15 * 4));
-        let conv = cost_of("Conv", none(), &[&[1, 4, 8, 8], &[6, 2, 3, 3], &[1, 6, 6, 6]]);
+        let turned = Attributes::new().with_attribute("transA", Attribute::Int(1));
+        let flops = |cost: NodeCost| cost.flops;
+        assert_eq!(flops(op_cost("MatMul", none(), &[&[2, 3, 4], &[4, 5], &[2, 3, 5]])), Some(2 * 30 * 4));
+        assert_eq!(flops(op_cost("Gemm", turned, &[&[4, 3], &[4, 5], &[3, 5]])), Some(2 * 15 * 4));
+        let conv = op_cost("Conv", none(), &[&[1, 4, 8, 8], &[6, 2, 3, 3], &[1, 6, 6, 6]]);
         assert_eq!(flops(conv), Some(2 * 6 * 36 * 2 * 9));
         let attention =
-            cost_of("Attention", none(), &[&[1, 2, 3, 8], &[1, 2, 5, 8], &[1, 2, 5, 8], &[1, 2, 3, 8]]);
+            op_cost("Attention", none(), &[&[1, 2, 3, 8], &[1, 2, 5, 8], &[1, 2, 5, 8], &[1, 2, 3, 8]]);
         assert_eq!(flops(attention), Some(4 * 48 * 5));
-        assert_eq!(flops(cost_of("Relu", none(), &[&[7], &[7]])), None);
+        assert_eq!(flops(op_cost("Relu", none(), &[&[7], &[7]])), None);
     }
 
     #[test]
     fn every_operand_is_read_or_written_once() {
-        assert_eq!(cost_of("Add", Attributes::new(), &[&[2, 3], &[3], &[2, 3]]).bytes, Some(4 * 15));
-        let gather = cost_of("Gather", Attributes::new(), &[&[1000, 3], &[2], &[2, 3]]);
+        assert_eq!(op_cost("Add", Attributes::new(), &[&[2, 3], &[3], &[2, 3]]).bytes, Some(4 * 15));
+        let gather = op_cost("Gather", Attributes::new(), &[&[1000, 3], &[2], &[2, 3]]);
         assert_eq!(gather.bytes, Some(4 * (6 + 2 + 6)));
     }
 }

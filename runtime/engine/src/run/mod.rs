@@ -2,47 +2,49 @@
 
 #![expect(unsafe_code, reason = "kernels run on memory whose places the plan decided")]
 
-mod allowance;
-mod arenas;
+mod arena_pool;
 mod clock;
-mod control;
-mod labels;
+mod control_flow;
+mod interrupt;
+mod label_encoder;
 mod scan;
 mod sequence;
+mod step_budget;
 mod text;
-mod watch;
 
 use std::sync::Arc;
 
-use oarlock_core::{Device, Error, Invocation, Outputs, Packed, Place, Result, Tensor};
+use oarlock_core::{BoundCall, Device, Error, MemoryLocation, OpInvocation, OpOutputs, Result, Tensor};
 use smallvec::SmallVec;
 
-pub(crate) use allowance::Allowance;
-use arenas::Arena;
-pub(crate) use arenas::Arenas;
-pub(crate) use clock::Clock;
-pub use clock::{Timing, Timings};
-pub(crate) use control::Control;
+pub(crate) use arena_pool::ArenaPool;
+use arena_pool::RunArena;
+pub(crate) use clock::StepClock;
+pub use clock::{RunTimings, StepTiming};
+pub(crate) use control_flow::ControlFlowNode;
+pub(crate) use interrupt::InterruptCheck;
+pub(crate) use step_budget::StepBudget;
 pub use text::{make_text, makes_text};
-pub(crate) use watch::Watch;
 
-use crate::datum::Datum;
-use crate::environment::Environment;
-use crate::plan::{Call, Eager, Operand, Plan, Source, Step, Work};
+use crate::environment::SessionEnvironment;
+use crate::plan::{EagerCall, ExecutionPlan, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
+use crate::runtime_value::RuntimeValue;
 
 /// What a run needs beside the plan and its memory: calls with the places of their operands. A run has one for itself.
-pub(crate) struct Context {
+pub(crate) struct RunContext {
     /// For each step that calls a ready kernel the call.
-    calls: Vec<Option<Packed>>,
-    slots: Vec<Option<Datum>>,
+    calls: Vec<Option<BoundCall>>,
+    slots: Vec<Option<RuntimeValue>>,
     /// Where the arenas begin that operands of the calls lie in.
-    begins: SmallVec<[Place; 1]>,
+    begins: SmallVec<[MemoryLocation; 1]>,
 }
 
-impl Context {
-    fn new(plan: &Plan, environment: &Environment) -> Result<Self> {
-        let pack = |step: &Step| match &step.work {
-            Work::Call(call) => Ok(Some(call.ready.pack(&environment.runtime, step.device.stream()?))),
+impl RunContext {
+    fn new(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Result<Self> {
+        let pack = |step: &PlanStep| match &step.work {
+            StepAction::Call(call) => {
+                Ok(Some(call.ready.create_bound_call(&environment.runtime, step.device.default_stream()?)))
+            }
             _ => Ok(None),
         };
         let calls = plan.steps.iter().map(pack).collect::<Result<_>>()?;
@@ -51,15 +53,15 @@ impl Context {
 
     /// Has the calls find their operands in these arenas.
     #[inline]
-    fn lie_in(&mut self, plan: &Plan, arenas: &[Arena]) {
+    fn bind_arenas(&mut self, plan: &ExecutionPlan, arenas: &[RunArena]) {
         let arenas = &arenas[..plan.arenas.len()];
-        let begins = || arenas.iter().map(|arena| Place::within(&arena.memory, 0));
+        let begins = || arenas.iter().map(|arena| MemoryLocation::from_allocation(&arena.memory, 0));
         if !begins().eq(self.begins.iter().copied()) {
             self.begins = begins().collect();
             let calls = plan.steps.iter().zip(&mut self.calls);
             calls.for_each(|(step, packed)| {
-                if let (Work::Call(call), Some(packed)) = (&step.work, packed) {
-                    place(call, packed, arenas);
+                if let (StepAction::Call(call), Some(packed)) = (&step.work, packed) {
+                    bind_arena_operands(call, packed, arenas);
                 }
             });
         }
@@ -67,103 +69,115 @@ impl Context {
 }
 
 /// Gives all operands of a call that lie in arenas their places.
-fn place(call: &Call, packed: &mut Packed, arenas: &[Arena]) {
-    let place = |operand: &Operand| match operand {
-        Operand::Arena(arena, offset) => Some(Place::within(&arenas[*arena].memory, *offset)),
-        Operand::Fixed | Operand::Slot(_) => None,
+fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[RunArena]) {
+    let place = |operand: &PlannedOperand| match operand {
+        PlannedOperand::Arena(arena, offset) => {
+            Some(MemoryLocation::from_allocation(&arenas[*arena].memory, *offset))
+        }
+        PlannedOperand::Fixed | PlannedOperand::Slot(_) => None,
     };
     for (index, operand) in call.inputs.iter().enumerate() {
-        place(operand).into_iter().for_each(|place| packed.place_input(index, place));
+        place(operand).into_iter().for_each(|place| packed.bind_input(index, place));
     }
     for (index, operand) in call.outputs.iter().enumerate() {
-        place(operand).into_iter().for_each(|place| packed.place_output(index, place));
+        place(operand).into_iter().for_each(|place| packed.bind_output(index, place));
     }
     if let Some((arena, offset)) = call.workspace {
-        packed.place_workspace(Place::within(&arenas[arena].memory, offset));
+        packed.bind_workspace(MemoryLocation::from_allocation(&arenas[arena].memory, offset));
     }
 }
 
 /// What holds for a run and for all that its branches and loops run.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
-    pub(crate) environment: &'a Environment,
-    pub(crate) allowance: &'a Allowance,
+pub(crate) struct RunScope<'a> {
+    pub(crate) environment: &'a SessionEnvironment,
+    pub(crate) allowance: &'a StepBudget,
     /// Who wants to know when the steps take place, if anybody does.
-    pub(crate) clock: Option<&'a Clock>,
+    pub(crate) clock: Option<&'a StepClock>,
     /// Who may stop it, if anybody may.
-    pub(crate) watch: Option<&'a Watch<'a>>,
+    pub(crate) watch: Option<&'a InterruptCheck<'a>>,
 }
 
 /// Runs a plan on inputs that have the shapes it was made for.
-pub(crate) fn run(plan: &Arc<Plan>, arenas: &Arenas, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
-    run.allowance.take(plan.steps.len())?;
-    let mut context = match plan.contexts.take() {
+pub(crate) fn run_plan(
+    plan: &Arc<ExecutionPlan>,
+    arenas: &ArenaPool,
+    run: RunScope<'_>,
+    inputs: &[RuntimeValue],
+) -> Result<Vec<RuntimeValue>> {
+    run.allowance.spend(plan.steps.len())?;
+    let mut context = match plan.contexts.take_context() {
         Some(context) => context,
-        None => Context::new(plan, run.environment)?,
+        None => RunContext::new(plan, run.environment)?,
     };
-    let memory = if plan.arenas.is_empty() { Vec::new() } else { arenas.take(plan)? };
-    context.lie_in(plan, &memory);
-    let outputs = context.run(plan, run, inputs);
+    let memory = if plan.arenas.is_empty() { Vec::new() } else { arenas.take_arenas(plan)? };
+    context.bind_arenas(plan, &memory);
+    let outputs = context.run_steps(plan, run, inputs);
     context.slots.iter_mut().for_each(|slot| *slot = None);
-    plan.contexts.leave(context);
+    plan.contexts.return_context(context);
     if !memory.is_empty() {
-        arenas.leave(memory);
+        arenas.return_arenas(memory);
     }
     outputs
 }
 
-impl Context {
-    fn run(&mut self, plan: &Arc<Plan>, run: Run<'_>, inputs: &[Datum]) -> Result<Vec<Datum>> {
+impl RunContext {
+    fn run_steps(
+        &mut self,
+        plan: &Arc<ExecutionPlan>,
+        run: RunScope<'_>,
+        inputs: &[RuntimeValue],
+    ) -> Result<Vec<RuntimeValue>> {
         for (input, home) in inputs.iter().zip(&plan.inputs) {
             if let Some((slot, device)) = home {
-                self.slots[*slot] = Some(ready_input(input, device, run.environment)?);
+                self.slots[*slot] = Some(prepare_input(input, device, run.environment)?);
             }
         }
         for (at, step) in plan.steps.iter().enumerate() {
             if let Some(watch) = run.watch {
-                watch.look()?;
+                watch.check_interrupt()?;
             }
             let ran = match run.clock {
-                None => self.step(at, step, run),
-                Some(clock) => clock.time(plan, at, &step.device, || self.step(at, step, run)),
+                None => self.run_step(at, step, run),
+                Some(clock) => clock.time_step(plan, at, &step.device, || self.run_step(at, step, run)),
             };
             if let Err(error) = ran {
                 let node = &plan.graph.nodes[step.node];
-                return Err(error.of_op(&node.op).of_node(&node.name));
+                return Err(error.with_op(&node.op).with_node(&node.name));
             }
             for slot in &step.frees {
                 self.slots[*slot] = None;
             }
         }
-        plan.outputs.iter().map(|output| datum(&self.slots, output)).collect()
+        plan.outputs.iter().map(|output| read_source(&self.slots, output)).collect()
     }
 
     #[inline]
-    fn step(&mut self, at: usize, step: &Step, run: Run<'_>) -> Result<()> {
+    fn run_step(&mut self, at: usize, step: &PlanStep, run: RunScope<'_>) -> Result<()> {
         match &step.work {
-            Work::Call(call) => self.call(at, call, run.environment),
-            Work::Eager(eager) => self.dispatch(eager, &step.device, run.environment),
-            Work::View { from, dims, to } => self.view(from, dims, *to),
-            Work::Copy { from, to } => self.copy(from, *to, &step.device),
-            Work::Control(control) => control.run(run, &mut self.slots),
+            StepAction::Call(call) => self.call_kernel(at, call, run.environment),
+            StepAction::Eager(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
+            StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
+            StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
+            StepAction::Control(control) => control.run(run, &mut self.slots),
         }
     }
 
     #[inline]
-    fn call(&mut self, at: usize, call: &Call, environment: &Environment) -> Result<()> {
-        let Some(packed) = &mut self.calls[at] else { return Err(missing()) };
+    fn call_kernel(&mut self, at: usize, call: &PlannedCall, environment: &SessionEnvironment) -> Result<()> {
+        let Some(packed) = &mut self.calls[at] else { return Err(missing_value()) };
         for (index, operand) in call.inputs.iter().enumerate() {
-            if let Operand::Slot(slot) = operand {
+            if let PlannedOperand::Slot(slot) = operand {
                 let tensor = slot_tensor(&self.slots, *slot)?;
-                packed.wait_for(tensor)?;
-                packed.place_input(index, Place::of(tensor));
+                packed.wait_for_tensor(tensor)?;
+                packed.bind_input(index, MemoryLocation::from_tensor(tensor));
             }
         }
         for (index, operand) in call.outputs.iter().enumerate() {
-            if let Operand::Slot(slot) = operand {
-                let tensor = call.ready.take_output(index, packed.stream())?;
-                packed.place_output(index, Place::of(&tensor));
-                self.slots[*slot] = Some(Datum::Tensor(tensor));
+            if let PlannedOperand::Slot(slot) = operand {
+                let tensor = call.ready.allocate_output(index, packed.stream())?;
+                packed.bind_output(index, MemoryLocation::from_tensor(&tensor));
+                self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
         }
         // SAFETY: the plan gave every operand a place that is free for it from this step to its last use: in an arena that
@@ -171,73 +185,86 @@ impl Context {
         // that were handed in have the shapes the kernel was readied for, as `ready_input` and the choice of the plan
         // see to; memory that goes back to a pool while a stream still uses it is handed out in the order of the stream.
         unsafe { packed.run()? };
-        if environment.runtime.is_watching() {
+        if environment.runtime.has_post_kernel_checks() {
             let made = call.outputs.iter().map(|operand| match operand {
-                Operand::Slot(slot) => slot_tensor(&self.slots, *slot).ok().cloned(),
-                Operand::Fixed | Operand::Arena(..) => None,
+                PlannedOperand::Slot(slot) => slot_tensor(&self.slots, *slot).ok().cloned(),
+                PlannedOperand::Fixed | PlannedOperand::Arena(..) => None,
             });
-            let outputs: Outputs = made.collect();
-            call.ready.look_at(&environment.runtime, packed.stream(), &outputs)?;
+            let outputs: OpOutputs = made.collect();
+            call.ready.check_outputs(&environment.runtime, packed.stream(), &outputs)?;
         }
         Ok(())
     }
 
-    fn dispatch(&mut self, eager: &Eager, device: &Device, environment: &Environment) -> Result<()> {
-        let given = |source: &Option<Source>| -> Result<Option<Tensor>> {
+    fn dispatch_eagerly(
+        &mut self,
+        eager: &EagerCall,
+        device: &Device,
+        environment: &SessionEnvironment,
+    ) -> Result<()> {
+        let given = |source: &Option<ValueSource>| -> Result<Option<Tensor>> {
             let Some(source) = source else { return Ok(None) };
-            datum(&self.slots, source)?.tensor()?.to(device).map(Some)
+            read_source(&self.slots, source)?.as_tensor()?.to_device(device).map(Some)
         };
         let inputs: Vec<Option<Tensor>> = eager.inputs.iter().map(given).collect::<Result<_>>()?;
         let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-        let call =
-            Invocation { inputs: &inputs, outputs: eager.outputs.len(), device: Some(device), stream: None };
+        let call = OpInvocation {
+            inputs: &inputs,
+            outputs: eager.outputs.len(),
+            device: Some(device),
+            stream: None,
+        };
         let made = eager.op.invoke(&environment.runtime, &call)?;
         for (slot, tensor) in eager.outputs.iter().zip(made) {
             if let (Some(slot), Some(tensor)) = (slot, tensor) {
-                self.slots[*slot] = Some(Datum::Tensor(tensor));
+                self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
         }
         Ok(())
     }
 
-    fn view(&mut self, from: &Source, dims: &[i64], to: usize) -> Result<()> {
-        let tensor = datum(&self.slots, from)?.tensor()?.reshape(dims)?;
-        self.slots[to] = Some(Datum::Tensor(tensor));
+    fn view_tensor(&mut self, from: &ValueSource, dims: &[i64], to: usize) -> Result<()> {
+        let tensor = read_source(&self.slots, from)?.as_tensor()?.reshape(dims)?;
+        self.slots[to] = Some(RuntimeValue::Tensor(tensor));
         Ok(())
     }
 
-    fn copy(&mut self, from: &Source, to: usize, device: &Device) -> Result<()> {
-        let tensor = datum(&self.slots, from)?.tensor()?.to(device)?;
-        self.slots[to] = Some(Datum::Tensor(tensor));
+    fn copy_tensor(&mut self, from: &ValueSource, to: usize, device: &Device) -> Result<()> {
+        let tensor = read_source(&self.slots, from)?.as_tensor()?.to_device(device)?;
+        self.slots[to] = Some(RuntimeValue::Tensor(tensor));
         Ok(())
     }
 }
 
 /// An input as the steps want it: on their device, its elements one after the other.
 #[inline]
-fn ready_input(input: &Datum, device: &Device, environment: &Environment) -> Result<Datum> {
-    let Datum::Tensor(tensor) = input else { return Ok(input.clone()) };
-    if tensor.device().is(device) && tensor.is_contiguous() {
+fn prepare_input(
+    input: &RuntimeValue,
+    device: &Device,
+    environment: &SessionEnvironment,
+) -> Result<RuntimeValue> {
+    let RuntimeValue::Tensor(tensor) = input else { return Ok(input.clone()) };
+    if tensor.device().is_same_device(device) && tensor.is_contiguous() {
         return Ok(input.clone());
     }
-    let tensor = environment.runtime.contiguous(&tensor.to(device)?, device.stream()?)?;
-    Ok(Datum::Tensor(tensor))
+    let tensor = environment.runtime.make_contiguous(&tensor.to_device(device)?, device.default_stream()?)?;
+    Ok(RuntimeValue::Tensor(tensor))
 }
 
 /// What a source has.
-fn datum(slots: &[Option<Datum>], source: &Source) -> Result<Datum> {
+fn read_source(slots: &[Option<RuntimeValue>], source: &ValueSource) -> Result<RuntimeValue> {
     match source {
-        Source::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
-        Source::Slot(slot) => slots.get(*slot).cloned().flatten().ok_or_else(missing),
+        ValueSource::Constant(tensor) => Ok(RuntimeValue::Tensor(tensor.clone())),
+        ValueSource::Slot(slot) => slots.get(*slot).cloned().flatten().ok_or_else(missing_value),
     }
 }
 
 #[inline]
-fn slot_tensor(slots: &[Option<Datum>], slot: usize) -> Result<&Tensor> {
-    slots.get(slot).and_then(Option::as_ref).ok_or_else(missing)?.tensor()
+fn slot_tensor(slots: &[Option<RuntimeValue>], slot: usize) -> Result<&Tensor> {
+    slots.get(slot).and_then(Option::as_ref).ok_or_else(missing_value)?.as_tensor()
 }
 
 #[cold]
-fn missing() -> Error {
+fn missing_value() -> Error {
     Error::fatal("expected a value that was made before, found none")
 }

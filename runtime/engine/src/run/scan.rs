@@ -2,15 +2,15 @@
 
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
-use super::Run;
-use super::control::{Body, given, stack, too_few};
-use super::sequence::part_of;
-use crate::datum::Datum;
+use super::RunScope;
+use super::control_flow::{PlannedSubgraph, required_input, stack_tensors, too_few_inputs};
+use super::sequence::select_index;
 use crate::graph::Node;
+use crate::runtime_value::RuntimeValue;
 
 /// A `Scan` node.
-pub(super) struct Scan {
-    body: Body,
+pub(super) struct ScanLoop {
+    body: PlannedSubgraph,
     /// How many of the inputs are slices.
     scanned: usize,
     input_axes: Vec<i64>,
@@ -21,19 +21,20 @@ pub(super) struct Scan {
     has_batch: bool,
 }
 
-impl Scan {
+impl ScanLoop {
     /// What it runs.
-    pub(super) fn body(&self) -> &Body {
+    pub(super) fn body(&self) -> &PlannedSubgraph {
         &self.body
     }
 
-    pub(super) fn new(node: &Node, body: Body) -> Result<Self> {
-        let scanned = node.attributes.int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
+    pub(super) fn new(node: &Node, body: PlannedSubgraph) -> Result<Self> {
+        let scanned =
+            node.attributes.get_int("num_scan_inputs")?.and_then(|count| usize::try_from(count).ok());
         let scanned = scanned.filter(|count| (1..=node.inputs.len()).contains(count)).ok_or_else(|| {
             Error::invalid_argument(
                 "expected how many inputs are scanned, at least one, found none or too many",
             )
-            .of_operand("attribute `num_scan_inputs`")
+            .with_operand("attribute `num_scan_inputs`")
         })?;
         let list = |name: &str| match node.attributes.get(name) {
             Some(Attribute::Ints(list)) => list.clone(),
@@ -51,47 +52,63 @@ impl Scan {
         })
     }
 
-    pub(super) fn run(&self, run: Run<'_>, own: &[Option<Datum>], captured: &[Datum]) -> Result<Vec<Datum>> {
+    pub(super) fn run(
+        &self,
+        run: RunScope<'_>,
+        own: &[Option<RuntimeValue>],
+        captured: &[RuntimeValue],
+    ) -> Result<Vec<RuntimeValue>> {
         if !self.has_batch {
-            let inputs: Vec<Datum> =
-                (0..own.len()).map(|at| given(own, at).cloned()).collect::<Result<_>>()?;
-            return self.one(run, &inputs, captured);
+            let inputs: Vec<RuntimeValue> =
+                (0..own.len()).map(|at| required_input(own, at).cloned()).collect::<Result<_>>()?;
+            return self.run_sequence(run, &inputs, captured);
         }
         if own.first().is_some_and(Option::is_some) {
             return Err(Error::unimplemented("expected no lengths of sequences, found some"));
         }
         let inputs: Vec<&Tensor> =
-            (1..own.len()).map(|at| given(own, at)?.tensor()).collect::<Result<_>>()?;
+            (1..own.len()).map(|at| required_input(own, at)?.as_tensor()).collect::<Result<_>>()?;
         let batch = inputs.first().and_then(|input| input.dims().first().copied()).unwrap_or(0);
         let mut made: Vec<Vec<Tensor>> = Vec::new();
         for item in 0..batch.unsigned_abs() {
-            let part: Vec<Datum> = inputs
+            let part: Vec<RuntimeValue> = inputs
                 .iter()
-                .map(|input| part_of(run.environment, input, 0, item).map(Datum::Tensor))
+                .map(|input| select_index(run.environment, input, 0, item).map(RuntimeValue::Tensor))
                 .collect::<Result<_>>()?;
-            for (index, output) in self.one(run, &part, captured)?.into_iter().enumerate() {
+            for (index, output) in self.run_sequence(run, &part, captured)?.into_iter().enumerate() {
                 if made.len() <= index {
                     made.push(Vec::new());
                 }
-                made[index].push(output.tensor()?.clone());
+                made[index].push(output.as_tensor()?.clone());
             }
         }
         made.iter()
-            .map(|list| stack(run.environment, list, 0, || self.body.output(0)).map(Datum::Tensor))
+            .map(|list| {
+                stack_tensors(run.environment, list, 0, || self.body.declared_output(0))
+                    .map(RuntimeValue::Tensor)
+            })
             .collect()
     }
 
     /// Runs over one sequence.
-    fn one(&self, run: Run<'_>, inputs: &[Datum], captured: &[Datum]) -> Result<Vec<Datum>> {
+    fn run_sequence(
+        &self,
+        run: RunScope<'_>,
+        inputs: &[RuntimeValue],
+        captured: &[RuntimeValue],
+    ) -> Result<Vec<RuntimeValue>> {
         let (states, scanned) = inputs.split_at(inputs.len().saturating_sub(self.scanned));
         let mut slices = Vec::new();
         for (index, input) in scanned.iter().enumerate() {
-            let tensor = input.tensor()?;
-            let axis = oarlock_core::shape::axis(at(&self.input_axes, index), tensor.dims().len())?;
-            slices.push((tensor, axis, at(&self.input_directions, index) == 1));
+            let tensor = input.as_tensor()?;
+            let axis = oarlock_core::shape::resolve_axis(
+                list_element(&self.input_axes, index),
+                tensor.dims().len(),
+            )?;
+            slices.push((tensor, axis, list_element(&self.input_directions, index) == 1));
         }
         let length = slices.first().map_or(0, |(tensor, axis, _)| tensor.dims()[*axis].unsigned_abs());
-        let mut states: Vec<Datum> = states.to_vec();
+        let mut states: Vec<RuntimeValue> = states.to_vec();
         let count = states.len();
         let outputs = self.body.output_count().saturating_sub(count);
         let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs];
@@ -99,29 +116,31 @@ impl Scan {
             let mut given = std::mem::take(&mut states);
             for (tensor, axis, is_backward) in &slices {
                 let place = if *is_backward { length - 1 - step } else { step };
-                given.push(Datum::Tensor(part_of(run.environment, tensor, *axis, place)?));
+                given.push(RuntimeValue::Tensor(select_index(run.environment, tensor, *axis, place)?));
             }
             let mut made = self.body.run(run, given, captured)?.into_iter();
             states = made.by_ref().take(count).collect();
             for list in &mut stacked {
-                list.push(made.next().ok_or_else(|| too_few("an output to stack"))?.tensor()?.clone());
+                list.push(
+                    made.next().ok_or_else(|| too_few_inputs("an output to stack"))?.as_tensor()?.clone(),
+                );
             }
         }
         for (index, mut list) in stacked.into_iter().enumerate() {
-            if at(&self.output_directions, index) == 1 {
+            if list_element(&self.output_directions, index) == 1 {
                 list.reverse();
             }
             let rank = list.first().map_or(0, |first| first.dims().len());
-            let axis = oarlock_core::shape::axis(at(&self.output_axes, index), rank + 1)?;
+            let axis = oarlock_core::shape::resolve_axis(list_element(&self.output_axes, index), rank + 1)?;
             let axis = i64::try_from(axis).unwrap_or(0);
-            states.push(Datum::Tensor(stack(run.environment, &list, axis, || {
-                self.body.output(count + index)
+            states.push(RuntimeValue::Tensor(stack_tensors(run.environment, &list, axis, || {
+                self.body.declared_output(count + index)
             })?));
         }
         Ok(states)
     }
 }
 
-fn at(list: &[i64], index: usize) -> i64 {
+fn list_element(list: &[i64], index: usize) -> i64 {
     list.get(index).copied().unwrap_or(0)
 }

@@ -1,11 +1,11 @@
 //! Ops on sequences and optionals, which no kernel can see.
 
-use oarlock_core::{Attribute, Attributes, Dtype, Error, Invocation, Op, Result, Tensor};
+use oarlock_core::{Attribute, Attributes, Dtype, Error, Op, OpInvocation, Result, Tensor};
 
-use super::control::{given, scalar};
-use crate::datum::Datum;
-use crate::environment::Environment;
+use super::control_flow::{host_scalar, required_input};
+use crate::environment::SessionEnvironment;
 use crate::graph::Node;
+use crate::runtime_value::RuntimeValue;
 
 /// An op on sequences or optionals.
 pub(super) enum SequenceOp {
@@ -24,9 +24,10 @@ pub(super) enum SequenceOp {
 
 impl SequenceOp {
     /// The op of a node; nothing for one that kernels run.
-    pub(super) fn of(node: &Node) -> Result<Option<Self>> {
-        let int =
-            |name: &str, default: i64| -> Result<i64> { Ok(node.attributes.int(name)?.unwrap_or(default)) };
+    pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
+        let int = |name: &str, default: i64| -> Result<i64> {
+            Ok(node.attributes.get_int(name)?.unwrap_or(default))
+        };
         Ok(Some(match &*node.op {
             "SequenceConstruct" => Self::Construct,
             "SequenceEmpty" => Self::Empty,
@@ -45,73 +46,80 @@ impl SequenceOp {
         }))
     }
 
-    pub(super) fn run(&self, environment: &Environment, inputs: &[Option<Datum>]) -> Result<Datum> {
-        let input = |index: usize| given(inputs, index);
+    pub(super) fn run(
+        &self,
+        environment: &SessionEnvironment,
+        inputs: &[Option<RuntimeValue>],
+    ) -> Result<RuntimeValue> {
+        let input = |index: usize| required_input(inputs, index);
         match self {
-            Self::Construct => {
-                inputs.iter().flatten().map(element).collect::<Result<_>>().map(Datum::Sequence)
-            }
-            Self::Empty => Ok(Datum::Sequence(Vec::new())),
+            Self::Construct => inputs
+                .iter()
+                .flatten()
+                .map(sequence_element)
+                .collect::<Result<_>>()
+                .map(RuntimeValue::Sequence),
+            Self::Empty => Ok(RuntimeValue::Sequence(Vec::new())),
             Self::At => {
-                let elements = input(0)?.sequence()?;
-                let at = position(input(1)?, elements.len(), false)?;
+                let elements = input(0)?.as_sequence()?;
+                let at = element_position(input(1)?, elements.len(), false)?;
                 Ok(elements[at].clone())
             }
             Self::Insert => {
-                let mut elements = input(0)?.sequence()?.to_vec();
+                let mut elements = input(0)?.as_sequence()?.to_vec();
                 let at = match inputs.get(2) {
-                    Some(Some(at)) => position(at, elements.len(), true)?,
+                    Some(Some(at)) => element_position(at, elements.len(), true)?,
                     _ => elements.len(),
                 };
-                elements.insert(at, element(input(1)?)?);
-                Ok(Datum::Sequence(elements))
+                elements.insert(at, sequence_element(input(1)?)?);
+                Ok(RuntimeValue::Sequence(elements))
             }
             Self::Erase => {
-                let mut elements = input(0)?.sequence()?.to_vec();
+                let mut elements = input(0)?.as_sequence()?.to_vec();
                 let last = elements.len().checked_sub(1).ok_or_else(|| out_of_range(-1, 0))?;
                 let at = match inputs.get(1) {
-                    Some(Some(at)) => position(at, elements.len(), false)?,
+                    Some(Some(at)) => element_position(at, elements.len(), false)?,
                     _ => last,
                 };
                 elements.remove(at);
-                Ok(Datum::Sequence(elements))
+                Ok(RuntimeValue::Sequence(elements))
             }
             Self::Length => {
-                let count = i64::try_from(input(0)?.sequence()?.len()).unwrap_or(i64::MAX);
-                scalar(&environment.host, Dtype::I64, count.to_ne_bytes().to_vec())
+                let count = i64::try_from(input(0)?.as_sequence()?.len()).unwrap_or(i64::MAX);
+                host_scalar(&environment.host, Dtype::I64, count.to_ne_bytes().to_vec())
             }
             Self::Split { axis, keeps_axis } => {
-                split(environment, input(0)?.tensor()?, inputs.get(1), *axis, *keeps_axis)
+                split_tensor(environment, input(0)?.as_tensor()?, inputs.get(1), *axis, *keeps_axis)
             }
             Self::Concat { axis, is_new_axis } => {
-                let elements = input(0)?.sequence()?;
+                let elements = input(0)?.as_sequence()?;
                 let tensors: Vec<Tensor> =
-                    elements.iter().map(|element| element.tensor().cloned()).collect::<Result<_>>()?;
-                concatenate(environment, &tensors, *axis, *is_new_axis).map(Datum::Tensor)
+                    elements.iter().map(|element| element.as_tensor().cloned()).collect::<Result<_>>()?;
+                concatenate_tensors(environment, &tensors, *axis, *is_new_axis).map(RuntimeValue::Tensor)
             }
             Self::OptionalGetElement => match input(0)? {
-                Datum::Nothing => {
+                RuntimeValue::Nothing => {
                     Err(Error::invalid_argument("expected an optional that holds something, found nothing"))
                 }
                 datum => Ok(datum.clone()),
             },
-            Self::Optional => Ok(inputs.first().cloned().flatten().unwrap_or(Datum::Nothing)),
+            Self::Optional => Ok(inputs.first().cloned().flatten().unwrap_or(RuntimeValue::Nothing)),
             Self::OptionalHasElement => {
-                let has = !matches!(inputs.first(), None | Some(None | Some(Datum::Nothing)));
-                scalar(&environment.host, Dtype::Bool, vec![u8::from(has)])
+                let has = !matches!(inputs.first(), None | Some(None | Some(RuntimeValue::Nothing)));
+                host_scalar(&environment.host, Dtype::Bool, vec![u8::from(has)])
             }
         }
     }
 }
 
 /// What may be an element of a sequence. Sequences in sequences would double with each op, and no op of ONNX makes any.
-pub(super) fn element(datum: &Datum) -> Result<Datum> {
-    datum.tensor().cloned().map(Datum::Tensor)
+pub(super) fn sequence_element(datum: &RuntimeValue) -> Result<RuntimeValue> {
+    datum.as_tensor().cloned().map(RuntimeValue::Tensor)
 }
 
 /// The element that a position means; one below 0 counts from the end.
-fn position(at: &Datum, length: usize, may_be_end: bool) -> Result<usize> {
-    let at = at.tensor()?.to_constant()?.ints()?.first().copied().unwrap_or(0);
+fn element_position(at: &RuntimeValue, length: usize, may_be_end: bool) -> Result<usize> {
+    let at = at.as_tensor()?.to_constant()?.to_ints()?.first().copied().unwrap_or(0);
     let size = i64::try_from(length).unwrap_or(i64::MAX);
     let from_start = if at < 0 { at + size } else { at };
     let most = if may_be_end { size } else { size - 1 };
@@ -127,25 +135,25 @@ fn out_of_range(at: i64, length: usize) -> Error {
 }
 
 /// Cuts a tensor along an axis: into slices of one, of equal parts, or of parts of the sizes in a list.
-fn split(
-    environment: &Environment,
+fn split_tensor(
+    environment: &SessionEnvironment,
     tensor: &Tensor,
-    sizes: Option<&Option<Datum>>,
+    sizes: Option<&Option<RuntimeValue>>,
     axis: i64,
     keeps_axis: bool,
-) -> Result<Datum> {
-    let axis = oarlock_core::shape::axis(axis, tensor.dims().len())?;
+) -> Result<RuntimeValue> {
+    let axis = oarlock_core::shape::resolve_axis(axis, tensor.dims().len())?;
     let length = tensor.dims()[axis];
     let (sizes, drops_axis) = match sizes.and_then(Option::as_ref) {
-        None => (parts_of(length, 1)?, !keeps_axis),
+        None => (split_sizes(length, 1)?, !keeps_axis),
         Some(sizes) => {
-            let sizes = sizes.tensor()?.to_constant()?;
-            let list = sizes.ints()?;
+            let sizes = sizes.as_tensor()?.to_constant()?;
+            let list = sizes.to_ints()?;
             match (sizes.dims().len(), &*list) {
                 (0, [0]) => {
                     return Err(Error::invalid_argument("expected parts of at least 1 element, found 0"));
                 }
-                (0, [size]) => (parts_of(length, *size)?, false),
+                (0, [size]) => (split_sizes(length, *size)?, false),
                 _ => (list, false),
             }
         }
@@ -155,40 +163,45 @@ fn split(
         return Err(Error::invalid_argument(format!(
             "expected parts that together have {length} elements, found {sizes:?}"
         ))
-        .of_operand("input 1 (split)"));
+        .with_operand("input 1 (split)"));
     }
     let mut begin = 0u64;
     let mut elements = Vec::new();
     for size in sizes {
         let end = begin + size.unsigned_abs();
         let part = match drops_axis {
-            true => part_of(environment, tensor, axis, begin)?,
+            true => select_index(environment, tensor, axis, begin)?,
             false => tensor.slice(i64::try_from(axis).unwrap_or(0), begin, end, 1)?,
         };
-        elements.push(Datum::Tensor(part));
+        elements.push(RuntimeValue::Tensor(part));
         begin = end;
     }
-    Ok(Datum::Sequence(elements))
+    Ok(RuntimeValue::Sequence(elements))
 }
 
 /// One index of a dimension, without the dimension.
-pub(super) fn part_of(environment: &Environment, tensor: &Tensor, axis: usize, index: u64) -> Result<Tensor> {
+pub(super) fn select_index(
+    environment: &SessionEnvironment,
+    tensor: &Tensor,
+    axis: usize,
+    index: u64,
+) -> Result<Tensor> {
     let part = tensor.slice(i64::try_from(axis).unwrap_or(0), index, index + 1, 1)?;
     let mut dims = part.dims().to_vec();
     dims.remove(axis);
-    environment.runtime.contiguous(&part, part.device().stream()?)?.reshape(&dims)
+    environment.runtime.make_contiguous(&part, part.device().default_stream()?)?.reshape(&dims)
 }
 
 /// The most parts that a tensor is cut into. Each takes far more memory than an element does.
-const MOST_PARTS: i64 = 1 << 20;
+const MOST_SPLIT_PARTS: i64 = 1 << 20;
 
 /// The sizes of parts that are equal, but for the last one.
-fn parts_of(length: i64, size: i64) -> Result<Vec<i64>> {
+fn split_sizes(length: i64, size: i64) -> Result<Vec<i64>> {
     let size = size.max(1);
     let whole = length / size;
-    if whole >= MOST_PARTS {
+    if whole >= MOST_SPLIT_PARTS {
         return Err(Error::resource_exhausted(format!(
-            "expected a sequence of at most {MOST_PARTS} parts, found {length} elements in parts of {size}"
+            "expected a sequence of at most {MOST_SPLIT_PARTS} parts, found {length} elements in parts of {size}"
         )));
     }
     let mut parts = vec![size; usize::try_from(whole).unwrap_or(0)];
@@ -199,8 +212,8 @@ fn parts_of(length: i64, size: i64) -> Result<Vec<i64>> {
 }
 
 /// Puts tensors one after the other along an axis, or beside each other along a new one.
-pub(super) fn concatenate(
-    environment: &Environment,
+pub(super) fn concatenate_tensors(
+    environment: &SessionEnvironment,
     tensors: &[Tensor],
     axis: i64,
     is_new_axis: bool,
@@ -213,21 +226,22 @@ pub(super) fn concatenate(
     let device = first.device();
     let mut parts = Vec::new();
     for tensor in tensors {
-        let tensor = environment.runtime.contiguous(&tensor.to(device)?, device.stream()?)?;
+        let tensor =
+            environment.runtime.make_contiguous(&tensor.to_device(device)?, device.default_stream()?)?;
         parts.push(match is_new_axis {
             false => tensor,
             true => {
                 let mut dims = tensor.dims().to_vec();
-                let axis = oarlock_core::shape::axis(axis, dims.len() + 1)?;
+                let axis = oarlock_core::shape::resolve_axis(axis, dims.len() + 1)?;
                 dims.insert(axis, 1);
                 tensor.reshape(&dims)?
             }
         });
     }
-    let attributes = Attributes::new().with("axis", Attribute::Int(axis));
+    let attributes = Attributes::new().with_attribute("axis", Attribute::Int(axis));
     let op = Op::new(&environment.runtime, "", "Concat", 13, attributes)?;
     let inputs: Vec<Option<&Tensor>> = parts.iter().map(Some).collect();
-    let call = Invocation { inputs: &inputs, outputs: 1, device: None, stream: None };
+    let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: None };
     let made = op.invoke(&environment.runtime, &call)?.pop().flatten();
-    made.ok_or_else(|| Error::fatal("expected an output, found none").of_op("Concat"))
+    made.ok_or_else(|| Error::fatal("expected an output, found none").with_op("Concat"))
 }

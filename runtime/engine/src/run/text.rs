@@ -3,29 +3,29 @@
 use half::{bf16, f16};
 use oarlock_core::{Attribute, Device, Dtype, Error, Op, Result, Runtime, Tensor, schema, shape};
 
-use super::control::given;
-use super::labels::Labels;
-use crate::datum::Datum;
+use super::control_flow::required_input;
+use super::label_encoder::TextLabelEncoder;
 use crate::graph::Node;
+use crate::runtime_value::RuntimeValue;
 
 /// Whether an op makes new text. Where no kernel runs it, [`make_text`] does.
 pub fn makes_text(op: &Op) -> bool {
-    matches!(TextOp::of(&alone(op)), Ok(Some(_)))
+    matches!(TextOp::from_node(&standalone_node(op)), Ok(Some(_)))
 }
 
 /// Calls an op that makes new text, on the host and as a model does.
 pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Result<Tensor> {
-    let kind = TextOp::of(&alone(op))?;
+    let kind = TextOp::from_node(&standalone_node(op))?;
     let kind =
         kind.ok_or_else(|| Error::invalid_argument("expected an op that makes new text, found another"))?;
-    let inputs: Vec<Option<Datum>> =
+    let inputs: Vec<Option<RuntimeValue>> =
         inputs.iter().map(|input| input.map(|tensor| tensor.clone().into())).collect();
-    kind.run(&runtime.device("cpu")?, &inputs)?.tensor().cloned()
+    kind.run(&runtime.device("cpu")?, &inputs)?.as_tensor().cloned()
 }
 
 /// The node of an op that is in no graph.
-fn alone(op: &Op) -> Node {
-    let domain = if op.domain() == schema::ONNX { "" } else { op.domain() };
+fn standalone_node(op: &Op) -> Node {
+    let domain = if op.domain() == schema::ONNX_DOMAIN { "" } else { op.domain() };
     let mut node = Node::new(domain, op.name(), op.version(), [], []);
     node.attributes = op.attributes().clone();
     node
@@ -36,18 +36,18 @@ pub(super) enum TextOp {
     /// `Cast` of numbers.
     Cast,
     Concat,
-    Labels(Labels),
-    Normalize(Normalize),
+    Labels(TextLabelEncoder),
+    Normalize(StringNormalizer),
 }
 
 /// What `StringNormalizer` does.
-pub(super) struct Normalize {
-    change: Change,
+pub(super) struct StringNormalizer {
+    change: CaseChange,
     is_case_sensitive: bool,
     stopwords: Vec<String>,
 }
 
-enum Change {
+enum CaseChange {
     None,
     Lower,
     Upper,
@@ -55,96 +55,105 @@ enum Change {
 
 impl TextOp {
     /// The op of a node; nothing for one that kernels run.
-    pub(super) fn of(node: &Node) -> Result<Option<Self>> {
+    pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
         if !node.domain.is_empty() {
-            return Ok(Labels::of(node)?.map(Self::Labels));
+            return Ok(TextLabelEncoder::from_node(node)?.map(Self::Labels));
         }
         Ok(match &*node.op {
-            "Cast" if node.attributes.int("to")? == Some(Dtype::String.onnx_number()) => Some(Self::Cast),
+            "Cast" if node.attributes.get_int("to")? == Some(Dtype::String.onnx_number()) => Some(Self::Cast),
             "StringConcat" => Some(Self::Concat),
             "StringNormalizer" => {
-                let change = match node.attributes.string("case_change_action")? {
-                    None | Some("NONE") => Change::None,
-                    Some("LOWER") => Change::Lower,
-                    Some("UPPER") => Change::Upper,
+                let change = match node.attributes.get_string("case_change_action")? {
+                    None | Some("NONE") => CaseChange::None,
+                    Some("LOWER") => CaseChange::Lower,
+                    Some("UPPER") => CaseChange::Upper,
                     Some(other) => {
                         return Err(Error::invalid_argument(format!(
                             "expected `NONE`, `LOWER` or `UPPER`, found `{other}`"
                         ))
-                        .of_operand("attribute `case_change_action`"));
+                        .with_operand("attribute `case_change_action`"));
                     }
                 };
                 let stopwords = match node.attributes.get("stopwords") {
                     Some(Attribute::Strings(words)) => words.clone(),
                     _ => Vec::new(),
                 };
-                let is_case_sensitive = node.attributes.int("is_case_sensitive")?.unwrap_or(0) != 0;
-                Some(Self::Normalize(Normalize { change, is_case_sensitive, stopwords }))
+                let is_case_sensitive = node.attributes.get_int("is_case_sensitive")?.unwrap_or(0) != 0;
+                Some(Self::Normalize(StringNormalizer { change, is_case_sensitive, stopwords }))
             }
             _ => None,
         })
     }
 
-    pub(super) fn run(&self, host: &Device, inputs: &[Option<Datum>]) -> Result<Datum> {
-        let first = given(inputs, 0)?.tensor()?;
+    pub(super) fn run(&self, host: &Device, inputs: &[Option<RuntimeValue>]) -> Result<RuntimeValue> {
+        let first = required_input(inputs, 0)?.as_tensor()?;
         let made = match self {
-            Self::Cast => cast(host, first)?,
-            Self::Concat => concat(host, first, given(inputs, 1)?.tensor()?)?,
-            Self::Labels(labels) => labels.run(host, first)?,
-            Self::Normalize(normalize) => normalize.run(host, first)?,
+            Self::Cast => cast_to_text(host, first)?,
+            Self::Concat => concatenate_texts(host, first, required_input(inputs, 1)?.as_tensor()?)?,
+            Self::Labels(labels) => labels.encode(host, first)?,
+            Self::Normalize(normalize) => normalize.normalize(host, first)?,
         };
-        Ok(Datum::Tensor(made))
+        Ok(RuntimeValue::Tensor(made))
     }
 }
 
 /// The most memory that the new text of one op takes. No pool counts it, and text that is put behind itself a few times over
 /// would take all there is.
-const MOST_TEXT: u64 = 1 << 30;
+const MOST_TEXT_BYTES: u64 = 1 << 30;
 
 /// Writes numbers as NumPy does.
-fn cast(host: &Device, tensor: &Tensor) -> Result<Tensor> {
-    fn of<T: oarlock_core::Element>(tensor: &Tensor, write: impl Fn(T) -> String) -> Result<Vec<String>> {
+fn cast_to_text(host: &Device, tensor: &Tensor) -> Result<Tensor> {
+    fn format_elements<T: oarlock_core::Element>(
+        tensor: &Tensor,
+        write: impl Fn(T) -> String,
+    ) -> Result<Vec<String>> {
         Ok(tensor.to_vec::<T>()?.into_iter().map(write).collect())
     }
     // Numbers have a letter at least, and it takes their text to know how many.
-    check_size(tensor.element_count().saturating_mul(size_of::<String>() as u64 + 1))?;
+    check_text_size(tensor.element_count().saturating_mul(size_of::<String>() as u64 + 1))?;
     let texts = match tensor.dtype() {
-        Dtype::String => tensor.to_texts(),
-        Dtype::Bool => of::<bool>(tensor, |truth| if truth { "True" } else { "False" }.to_owned()),
-        Dtype::I8 => of::<i8>(tensor, |number| number.to_string()),
-        Dtype::U8 => of::<u8>(tensor, |number| number.to_string()),
-        Dtype::I16 => of::<i16>(tensor, |number| number.to_string()),
-        Dtype::U16 => of::<u16>(tensor, |number| number.to_string()),
-        Dtype::I32 => of::<i32>(tensor, |number| number.to_string()),
-        Dtype::U32 => of::<u32>(tensor, |number| number.to_string()),
-        Dtype::I64 => of::<i64>(tensor, |number| number.to_string()),
-        Dtype::U64 => of::<u64>(tensor, |number| number.to_string()),
-        Dtype::F32 => {
-            of::<f32>(tensor, |number| float(number.into(), [format!("{number}"), format!("{number:e}")]))
+        Dtype::String => tensor.to_strings(),
+        Dtype::Bool => {
+            format_elements::<bool>(tensor, |truth| if truth { "True" } else { "False" }.to_owned())
         }
-        Dtype::F64 => of::<f64>(tensor, |number| float(number, [format!("{number}"), format!("{number:e}")])),
-        Dtype::F16 => of::<f16>(tensor, |number| narrow(number.into(), |other| f16::from_f32(other).into())),
-        Dtype::BF16 => {
-            of::<bf16>(tensor, |number| narrow(number.into(), |other| bf16::from_f32(other).into()))
-        }
+        Dtype::I8 => format_elements::<i8>(tensor, |number| number.to_string()),
+        Dtype::U8 => format_elements::<u8>(tensor, |number| number.to_string()),
+        Dtype::I16 => format_elements::<i16>(tensor, |number| number.to_string()),
+        Dtype::U16 => format_elements::<u16>(tensor, |number| number.to_string()),
+        Dtype::I32 => format_elements::<i32>(tensor, |number| number.to_string()),
+        Dtype::U32 => format_elements::<u32>(tensor, |number| number.to_string()),
+        Dtype::I64 => format_elements::<i64>(tensor, |number| number.to_string()),
+        Dtype::U64 => format_elements::<u64>(tensor, |number| number.to_string()),
+        Dtype::F32 => format_elements::<f32>(tensor, |number| {
+            format_float(number.into(), [format!("{number}"), format!("{number:e}")])
+        }),
+        Dtype::F64 => format_elements::<f64>(tensor, |number| {
+            format_float(number, [format!("{number}"), format!("{number:e}")])
+        }),
+        Dtype::F16 => format_elements::<f16>(tensor, |number| {
+            format_narrow_float(number.into(), |other| f16::from_f32(other).into())
+        }),
+        Dtype::BF16 => format_elements::<bf16>(tensor, |number| {
+            format_narrow_float(number.into(), |other| bf16::from_f32(other).into())
+        }),
         other => Err(Error::unimplemented(format!(
             "expected floats of at least 16 bits, integers of whole bytes or bool to be written as text, found {other}"
         ))),
     }?;
-    Tensor::from_texts(host, tensor.dims(), texts)
+    Tensor::from_strings(host, tensor.dims(), texts)
 }
 
 /// A number of a narrow dtype as text, with as many digits as tell it from the others of the dtype.
-fn narrow(number: f32, rounded: impl Fn(f32) -> f32) -> String {
+fn format_narrow_float(number: f32, rounded: impl Fn(f32) -> f32) -> String {
     let written = (0..9).map(|digits| format!("{number:.digits$e}"));
     let is_enough = |text: &String| text.parse().is_ok_and(|other| rounded(other) == number);
     let shortest = written.into_iter().find(is_enough).and_then(|text| text.parse().ok());
     let shortest: f64 = shortest.unwrap_or(number.into());
-    float(shortest, [format!("{shortest}"), format!("{shortest:e}")])
+    format_float(shortest, [format!("{shortest}"), format!("{shortest:e}")])
 }
 
 /// A number as text, of the ways in which it can be written: all its digits, or with an exponent.
-fn float(number: f64, [digits, scientific]: [String; 2]) -> String {
+fn format_float(number: f64, [digits, scientific]: [String; 2]) -> String {
     let size = number.abs();
     if number.is_nan() || number.is_infinite() {
         return digits.to_lowercase();
@@ -158,31 +167,33 @@ fn float(number: f64, [digits, scientific]: [String; 2]) -> String {
 }
 
 /// Refuses more new text than one op may make.
-pub(super) fn check_size(size: u64) -> Result<()> {
-    if size <= MOST_TEXT {
+pub(super) fn check_text_size(size: u64) -> Result<()> {
+    if size <= MOST_TEXT_BYTES {
         return Ok(());
     }
-    Err(Error::resource_exhausted(format!("expected at most {MOST_TEXT} bytes of new text, found {size}")))
+    Err(Error::resource_exhausted(format!(
+        "expected at most {MOST_TEXT_BYTES} bytes of new text, found {size}"
+    )))
 }
 
 /// Puts the texts of two tensors, which repeat to one shape, one behind the other.
-fn concat(host: &Device, left: &Tensor, right: &Tensor) -> Result<Tensor> {
-    let dims = repeated(left.dims(), right.dims())?;
+fn concatenate_texts(host: &Device, left: &Tensor, right: &Tensor) -> Result<Tensor> {
+    let dims = broadcast_dims(left.dims(), right.dims())?;
     let count = shape::element_count(&dims)?;
     let mut size = count.saturating_mul(size_of::<String>() as u64);
     for tensor in [left, right] {
-        let own: usize = tensor.to_texts()?.iter().map(String::len).sum();
+        let own: usize = tensor.to_strings()?.iter().map(String::len).sum();
         let repeats = count / shape::element_count(tensor.dims())?.max(1);
         size = size.saturating_add(repeats.saturating_mul(own as u64));
     }
-    check_size(size)?;
-    let texts = |tensor: &Tensor| tensor.expand(&dims)?.to_texts();
+    check_text_size(size)?;
+    let texts = |tensor: &Tensor| tensor.expand(&dims)?.to_strings();
     let pairs = texts(left)?.into_iter().zip(texts(right)?);
-    Tensor::from_texts(host, &dims, pairs.map(|(left, right)| left + &right).collect())
+    Tensor::from_strings(host, &dims, pairs.map(|(left, right)| left + &right).collect())
 }
 
 /// The shape that two shapes repeat to.
-fn repeated(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
+fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], at: usize| (at + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
     let joined = |at: usize| match (dim(left, at), dim(right, at)) {
@@ -195,17 +206,17 @@ fn repeated(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
     (0..rank).map(joined).collect()
 }
 
-impl Normalize {
+impl StringNormalizer {
     /// Leaves the stop words out and changes the case of what is left: of a list, or of one row.
-    fn run(&self, host: &Device, tensor: &Tensor) -> Result<Tensor> {
+    fn normalize(&self, host: &Device, tensor: &Tensor) -> Result<Tensor> {
         let lower = |text: &str| if self.is_case_sensitive { text.to_owned() } else { text.to_lowercase() };
         let stopwords: Vec<String> = self.stopwords.iter().map(|word| lower(word)).collect();
-        let kept = tensor.to_texts()?.into_iter().filter(|text| !stopwords.contains(&lower(text)));
+        let kept = tensor.to_strings()?.into_iter().filter(|text| !stopwords.contains(&lower(text)));
         let mut texts: Vec<String> = kept
             .map(|text| match self.change {
-                Change::None => text,
-                Change::Lower => text.to_lowercase(),
-                Change::Upper => text.to_uppercase(),
+                CaseChange::None => text,
+                CaseChange::Lower => text.to_lowercase(),
+                CaseChange::Upper => text.to_uppercase(),
             })
             .collect();
         // The standard has one empty text stand for none.
@@ -222,7 +233,7 @@ impl Normalize {
                 )));
             }
         };
-        Tensor::from_texts(host, &dims, texts)
+        Tensor::from_strings(host, &dims, texts)
     }
 }
 
@@ -232,7 +243,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_numpy_writes_them() {
-        let write = |number: f64| float(number, [format!("{number}"), format!("{number:e}")]);
+        let write = |number: f64| format_float(number, [format!("{number}"), format!("{number:e}")]);
         let numbers = [0.0, -1.0, 0.1, 1e15, 1e16, -2.5e-7, 1e-4, 1e300, f64::NAN, f64::NEG_INFINITY];
         let texts = [
             "0.0",
@@ -248,7 +259,7 @@ mod tests {
         ];
         assert_eq!(numbers.map(write), texts);
         let halves = [0.1, 1.5, -1e-5, 65504.0, f32::NAN].map(f16::from_f32);
-        let write = |number: f16| narrow(number.into(), |other| f16::from_f32(other).into());
+        let write = |number: f16| format_narrow_float(number.into(), |other| f16::from_f32(other).into());
         assert_eq!(halves.map(write), ["0.1", "1.5", "-1e-05", "65500.0", "nan"]);
     }
 }

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a model that cannot be made fails its test")]
 
-mod build;
-mod external;
+mod external_data;
 mod functions;
 mod hostile;
+mod model_builder;
 mod models;
 mod paddle;
 mod paddle_blocks;

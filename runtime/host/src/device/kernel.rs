@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::device::live::HandleKind;
+use crate::device::live_handles::HandleKind;
 use crate::generated::KernelCalls;
-use crate::services::errors::{Code, Failure};
-use crate::{KernelInfo, Plugin};
+use crate::services::errors::{Code, PluginFailure};
+use crate::{KernelInfo, LoadedPlugin};
 
 /// What a kernel may ask the maker of a call for while it is at it, on whatever thread.
 pub trait CallServices: Sync {
     /// Gives the output its dtype, shape and memory, and makes the call's own tensor show them.
-    fn allocate(&self, _index: u32, _dtype: abi::Dtype, _dims: &[i64]) -> Result<(), Failure> {
-        Err(gives_no_memory())
+    fn allocate_output(&self, _index: u32, _dtype: abi::Dtype, _dims: &[i64]) -> Result<(), PluginFailure> {
+        Err(no_memory_failure())
     }
 
     /// Hears how the kernel that is being readied will do such calls.
-    fn describe(&self, _way: String) {}
+    fn describe_kernel(&self, _way: String) {}
 }
 
 /// What `host_call` of a call points to.
@@ -38,7 +38,7 @@ impl<'a> HostCall<'a> {
     }
 
     /// For the field `host_call`. Good as long as this is where it is.
-    pub fn address(&self) -> *mut c_void {
+    pub fn as_ptr(&self) -> *mut c_void {
         (&raw const *self).cast_mut().cast()
     }
 
@@ -47,14 +47,14 @@ impl<'a> HostCall<'a> {
     /// # Safety
     ///
     /// `call` is a call that the host made and that is still running.
-    pub(crate) unsafe fn allocate(
+    pub(crate) unsafe fn allocate_output(
         call: *const abi::Call,
         index: u32,
         dtype: abi::Dtype,
         dims: &[i64],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         // SAFETY: as the caller vouches.
-        unsafe { Self::of(call) }.ok_or_else(gives_no_memory)?.0.allocate(index, dtype, dims)
+        unsafe { Self::from_call(call) }.ok_or_else(no_memory_failure)?.0.allocate_output(index, dtype, dims)
     }
 
     /// Hears how a kernel does a call; nobody wants to know of one that has no record.
@@ -62,17 +62,17 @@ impl<'a> HostCall<'a> {
     /// # Safety
     ///
     /// As for [`HostCall::allocate`].
-    pub(crate) unsafe fn describe(call: *const abi::Call, way: String) {
+    pub(crate) unsafe fn describe_kernel(call: *const abi::Call, way: String) {
         // SAFETY: as the caller vouches.
-        if let Some(record) = unsafe { Self::of(call) } {
-            record.0.describe(way);
+        if let Some(record) = unsafe { Self::from_call(call) } {
+            record.0.describe_kernel(way);
         }
     }
 
     /// # Safety
     ///
     /// As for [`HostCall::allocate`].
-    unsafe fn of<'call>(call: *const abi::Call) -> Option<&'call HostCall<'call>> {
+    unsafe fn from_call<'call>(call: *const abi::Call) -> Option<&'call HostCall<'call>> {
         // SAFETY: the caller vouches for the call.
         let record = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
         // SAFETY: what is behind `host_call` of a running call was put there by its maker, as `HostCall::address`.
@@ -80,20 +80,20 @@ impl<'a> HostCall<'a> {
     }
 }
 
-fn gives_no_memory() -> Failure {
+fn no_memory_failure() -> PluginFailure {
     let message = "expected a call in which outputs may be allocated, found one that has no memory to give; give the \
                    kernel the flag `allocates_outputs`, and pass the call on as it was given";
-    Failure::new("host", Code::PRECONDITION_NOT_MET, message)
+    PluginFailure::new("host", Code::PRECONDITION_NOT_MET, message)
 }
 
 /// A kernel of a loaded plugin.
 #[derive(Clone)]
 pub struct KernelHandle {
-    plugin: Arc<Plugin>,
+    plugin: Arc<LoadedPlugin>,
     index: usize,
 }
 
-impl Plugin {
+impl LoadedPlugin {
     /// Its kernels, each of which keeps the plugin loaded.
     pub fn kernel_handles(self: &Arc<Self>) -> impl Iterator<Item = KernelHandle> {
         (0..self.kernels().len()).map(|index| KernelHandle { plugin: self.clone(), index })
@@ -102,7 +102,7 @@ impl Plugin {
 
 impl KernelHandle {
     /// The plugin it came from.
-    pub fn plugin(&self) -> &Arc<Plugin> {
+    pub fn plugin(&self) -> &Arc<LoadedPlugin> {
         &self.plugin
     }
 
@@ -111,7 +111,7 @@ impl KernelHandle {
         &self.plugin.kernels()[self.index].info
     }
 
-    fn calls(&self) -> &KernelCalls {
+    fn kernel_calls(&self) -> &KernelCalls {
         &self.plugin.kernels()[self.index].calls
     }
 
@@ -120,14 +120,14 @@ impl KernelHandle {
     /// # Safety
     ///
     /// Everything the call points to is what the contract says.
-    pub unsafe fn supports(&self, call: &abi::Call) -> Result<(), Failure> {
+    pub unsafe fn supports(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call.
-        unsafe { self.calls().supports(call) }.unwrap_or(Ok(()))
+        unsafe { self.kernel_calls().supports(call) }.unwrap_or(Ok(()))
     }
 
-    /// Whether it says the dtypes and shapes of its outputs itself, with [`KernelHandle::infer`].
-    pub fn infers(&self) -> bool {
-        self.calls().table.infer.is_some()
+    /// Whether it says the dtypes and shapes of its outputs itself, with [`KernelHandle::infer_shapes`].
+    pub fn infers_shapes(&self) -> bool {
+        self.kernel_calls().table.infer.is_some()
     }
 
     /// Has it say the dtypes and shapes of its outputs, through the call's [`HostCall`].
@@ -135,9 +135,9 @@ impl KernelHandle {
     /// # Safety
     ///
     /// As for [`KernelHandle::supports`].
-    pub unsafe fn infer(&self, call: &abi::Call) -> Result<(), Failure> {
+    pub unsafe fn infer_shapes(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call.
-        unsafe { self.calls().infer(call) }.unwrap_or(Ok(()))
+        unsafe { self.kernel_calls().infer(call) }.unwrap_or(Ok(()))
     }
 
     /// How much scratch memory it needs for the call, in bytes.
@@ -145,9 +145,9 @@ impl KernelHandle {
     /// # Safety
     ///
     /// As for [`KernelHandle::supports`].
-    pub unsafe fn workspace(&self, call: &abi::Call) -> Result<u64, Failure> {
+    pub unsafe fn workspace_size(&self, call: &abi::Call) -> Result<u64, PluginFailure> {
         // SAFETY: the caller vouches for the call.
-        unsafe { self.calls().workspace(call) }.unwrap_or(Ok(0))
+        unsafe { self.kernel_calls().workspace(call) }.unwrap_or(Ok(0))
     }
 
     /// Readies it for one call site. The call's [`HostCall`] hears how it will do it.
@@ -155,9 +155,9 @@ impl KernelHandle {
     /// # Safety
     ///
     /// As for [`KernelHandle::supports`]; operands that are marked constant stay as they are until the state is dropped.
-    pub unsafe fn prepare(&self, call: &abi::Call) -> Result<PreparedKernel, Failure> {
+    pub unsafe fn prepare(&self, call: &abi::Call) -> Result<PreparedKernel, PluginFailure> {
         // SAFETY: the caller vouches for the call.
-        unsafe { PreparedKernel::new(self.plugin.clone(), *self.calls(), call) }
+        unsafe { PreparedKernel::new(self.plugin.clone(), *self.kernel_calls(), call) }
     }
 }
 
@@ -169,7 +169,7 @@ impl fmt::Debug for KernelHandle {
 
 /// A kernel that is ready to run for one call site, with its state, which is freed when this is dropped.
 pub struct PreparedKernel {
-    plugin: Arc<Plugin>,
+    plugin: Arc<LoadedPlugin>,
     calls: KernelCalls,
     state: *mut c_void,
     has_state: bool,
@@ -185,13 +185,13 @@ impl PreparedKernel {
     ///
     /// The callers are of the plugin, and the call is as for [`KernelHandle::prepare`].
     pub(crate) unsafe fn new(
-        plugin: Arc<Plugin>,
+        plugin: Arc<LoadedPlugin>,
         calls: KernelCalls,
         call: &abi::Call,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, PluginFailure> {
         // SAFETY: the caller vouches for the call.
         let prepared = unsafe { calls.prepare(call) }.transpose()?;
-        plugin.handles().taken(HandleKind::KernelState);
+        plugin.handle_counter().note_taken(HandleKind::KernelState);
         let has_state = prepared.is_some();
         Ok(Self { plugin, calls, state: prepared.unwrap_or(std::ptr::null_mut()), has_state })
     }
@@ -203,7 +203,7 @@ impl PreparedKernel {
     /// As for [`KernelHandle::supports`]; the operands are as they were in the call it was readied with, except for the
     /// memory they lie in.
     #[inline]
-    pub unsafe fn run(&self, call: &abi::Call) -> Result<(), Failure> {
+    pub unsafe fn run(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call, and the state is alive.
         unsafe { self.calls.run(self.state, call) }
     }
@@ -215,10 +215,10 @@ impl Drop for PreparedKernel {
             // SAFETY: the kernel made this state, and it is not used again.
             let released = unsafe { self.calls.release(self.state) };
             if let Some(Err(failure)) = released {
-                self.plugin.warn(&format!("a state of a kernel was not freed: {failure}"));
+                self.plugin.log_warning(&format!("a state of a kernel was not freed: {failure}"));
             }
         }
-        self.plugin.handles().given_back(HandleKind::KernelState);
+        self.plugin.handle_counter().note_returned(HandleKind::KernelState);
     }
 }
 

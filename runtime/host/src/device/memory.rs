@@ -1,6 +1,6 @@
 //! Memory of a device, and copies from, to and within it.
 //!
-//! A [`Block`] is memory with one owner, so most of what it does is safe. A [`Span`] is a range of a block that several
+//! A [`DeviceBlock`] is memory with one owner, so most of what it does is safe. A [`DeviceSpan`] is a range of a block that several
 //! may know, as a pool needs it that cuts blocks into pieces: whoever uses it says that nobody is in the way.
 
 #![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
@@ -9,32 +9,35 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::device::live::HandleKind;
-use crate::services::errors::Failure;
-use crate::{Device, Stream};
+use crate::device::live_handles::HandleKind;
+use crate::services::errors::PluginFailure;
+use crate::{PluginDevice, PluginStream};
 
 /// The size of a piece of a copy that goes by way of the host.
-const STAGED: u64 = 4 << 20;
+const STAGING_BYTES: u64 = 4 << 20;
 
 /// A block of device memory, given back when dropped.
 #[derive(Debug)]
-pub struct Block {
-    device: Device,
+pub struct DeviceBlock {
+    device: PluginDevice,
     memory: abi::Memory,
     size: u64,
 }
 
-impl Block {
+impl DeviceBlock {
     /// A request of 0 bytes is not made of a plugin (rule M-4): it gives a block that is no memory.
-    pub(crate) fn take(device: &Device, size: u64) -> Result<Self, Failure> {
-        let memory =
-            if size == 0 { abi::Memory(0) } else { device.core().memory_allocate(device.id(), size)? };
-        device.plugin().handles().taken(HandleKind::Block);
+    pub(crate) fn allocate(device: &PluginDevice, size: u64) -> Result<Self, PluginFailure> {
+        let memory = if size == 0 {
+            abi::Memory(0)
+        } else {
+            device.core_calls().memory_allocate(device.id(), size)?
+        };
+        device.plugin().handle_counter().note_taken(HandleKind::Block);
         Ok(Self { device: device.clone(), memory, size })
     }
 
     /// The device it lies on.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &PluginDevice {
         &self.device
     }
 
@@ -49,27 +52,27 @@ impl Block {
     }
 
     /// All of it, for those who share it.
-    pub fn span(&self) -> Span<'_> {
+    pub fn span(&self) -> DeviceSpan<'_> {
         // SAFETY: the block is alive as long as it is borrowed.
-        unsafe { Span::new(&self.device, self.memory, 0, self.size) }
+        unsafe { DeviceSpan::new(&self.device, self.memory, 0, self.size) }
     }
 
     /// Copies from the host.
-    pub fn write(&mut self, offset: u64, source: &[u8]) -> Result<(), Failure> {
+    pub fn write_bytes(&mut self, offset: u64, source: &[u8]) -> Result<(), PluginFailure> {
         // SAFETY: the block is borrowed by nobody else.
-        unsafe { self.span().write(offset, source) }
+        unsafe { self.span().write_bytes(offset, source) }
     }
 
     /// Copies to the host.
-    pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+    pub fn read_bytes(&self, offset: u64, target: &mut [u8]) -> Result<(), PluginFailure> {
         // SAFETY: whoever changes the block borrows it alone.
-        unsafe { self.span().read(offset, target) }
+        unsafe { self.span().read_bytes(offset, target) }
     }
 
     /// Fills a range with one byte. Without the slot it is filled by copies from the host.
-    pub fn fill(&mut self, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
+    pub fn fill_bytes(&mut self, offset: u64, byte: u8, size: u64) -> Result<(), PluginFailure> {
         // SAFETY: the block is borrowed by nobody else.
-        unsafe { self.span().fill(offset, byte, size) }
+        unsafe { self.span().fill_bytes(offset, byte, size) }
     }
 
     /// Copies from another block: within the device, between two devices of one plugin, or by way of the host.
@@ -79,7 +82,7 @@ impl Block {
         source: &Self,
         source_offset: u64,
         size: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         // SAFETY: this block is borrowed by nobody else, so it is another one than the source, which nobody changes.
         unsafe { self.span().copy_from(offset, source.span(), source_offset, size) }
     }
@@ -89,16 +92,16 @@ impl Block {
     /// # Safety
     ///
     /// Both blocks stay as they are until the stream is past the copy.
-    pub unsafe fn copy_from_in(
+    pub unsafe fn copy_from_on_stream(
         &mut self,
-        stream: &Stream,
+        stream: &PluginStream,
         offset: u64,
         source: &Self,
         source_offset: u64,
         size: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         // SAFETY: the caller keeps both, which are two blocks.
-        unsafe { self.span().copy_from_in(stream, offset, source.span(), source_offset, size) }
+        unsafe { self.span().copy_from_on_stream(stream, offset, source.span(), source_offset, size) }
     }
 
     /// Copies from the host in a stream; on a device that cannot, when the stream is done.
@@ -106,9 +109,14 @@ impl Block {
     /// # Safety
     ///
     /// The source stays as it is, and the block is not given back, until the stream is past the copy.
-    pub unsafe fn write_in(&mut self, stream: &Stream, offset: u64, source: &[u8]) -> Result<(), Failure> {
+    pub unsafe fn write_on_stream(
+        &mut self,
+        stream: &PluginStream,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<(), PluginFailure> {
         // SAFETY: the caller keeps both.
-        unsafe { self.span().write_in(stream, offset, source) }
+        unsafe { self.span().write_on_stream(stream, offset, source) }
     }
 
     /// Copies to the host in a stream; on a device that cannot, when the stream is done.
@@ -116,9 +124,14 @@ impl Block {
     /// # Safety
     ///
     /// Nobody touches the target, and the block is not given back, until the stream is past the copy.
-    pub unsafe fn read_in(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+    pub unsafe fn read_on_stream(
+        &self,
+        stream: &PluginStream,
+        offset: u64,
+        target: &mut [u8],
+    ) -> Result<(), PluginFailure> {
         // SAFETY: the caller keeps both.
-        unsafe { self.span().read_in(stream, offset, target) }
+        unsafe { self.span().read_on_stream(stream, offset, target) }
     }
 
     /// Fills a range in a stream; on a device that cannot, when the stream is done.
@@ -126,49 +139,50 @@ impl Block {
     /// # Safety
     ///
     /// The block is not given back until the stream is past this.
-    pub unsafe fn fill_in(
+    pub unsafe fn fill_on_stream(
         &mut self,
-        stream: &Stream,
+        stream: &PluginStream,
         offset: u64,
         byte: u8,
         size: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), PluginFailure> {
         // SAFETY: the caller keeps the block.
-        unsafe { self.span().fill_in(stream, offset, byte, size) }
+        unsafe { self.span().fill_on_stream(stream, offset, byte, size) }
     }
 }
 
-impl Drop for Block {
+impl Drop for DeviceBlock {
     fn drop(&mut self) {
         let plugin = self.device.plugin();
         if self.size > 0 {
             // SAFETY: the block is alive, was taken of this device with this size, and is not used again.
-            let given =
-                unsafe { self.device.core().memory_deallocate(self.device.id(), self.memory, self.size) };
+            let given = unsafe {
+                self.device.core_calls().memory_deallocate(self.device.id(), self.memory, self.size)
+            };
             if let Err(failure) = given {
-                plugin.warn(&format!("a block of {} bytes was not given back: {failure}", self.size));
+                plugin.log_warning(&format!("a block of {} bytes was not given back: {failure}", self.size));
             }
         }
-        plugin.handles().given_back(HandleKind::Block);
+        plugin.handle_counter().note_returned(HandleKind::Block);
     }
 }
 
 /// A range of device memory that is alive, and that others may know of.
 #[derive(Clone, Copy, Debug)]
-pub struct Span<'a> {
-    device: &'a Device,
+pub struct DeviceSpan<'a> {
+    device: &'a PluginDevice,
     memory: abi::Memory,
     start: u64,
     size: u64,
 }
 
-impl<'a> Span<'a> {
+impl<'a> DeviceSpan<'a> {
     /// The range of `size` bytes from `start` of the block with this handle. A size of 0 is no memory.
     ///
     /// # Safety
     ///
     /// The range lies inside a block of the device that is not given back while the span lives.
-    pub unsafe fn new(device: &'a Device, memory: abi::Memory, start: u64, size: u64) -> Self {
+    pub unsafe fn new(device: &'a PluginDevice, memory: abi::Memory, start: u64, size: u64) -> Self {
         Self { device, memory, start, size }
     }
 
@@ -182,13 +196,13 @@ impl<'a> Span<'a> {
     /// # Safety
     ///
     /// Nobody else uses what is written meanwhile.
-    pub unsafe fn write(self, offset: u64, source: &[u8]) -> Result<(), Failure> {
-        let at = self.locate(offset, source.len() as u64)?;
+    pub unsafe fn write_bytes(self, offset: u64, source: &[u8]) -> Result<(), PluginFailure> {
+        let at = self.checked_offset(offset, source.len() as u64)?;
         if source.is_empty() {
             return Ok(());
         }
         // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
-        unsafe { self.device.core().memory_copy_h2d(self.device.id(), self.memory, at, source) }
+        unsafe { self.device.core_calls().memory_copy_h2d(self.device.id(), self.memory, at, source) }
     }
 
     /// Copies to the host.
@@ -196,13 +210,13 @@ impl<'a> Span<'a> {
     /// # Safety
     ///
     /// Nobody changes what is read meanwhile.
-    pub unsafe fn read(self, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
-        let at = self.locate(offset, target.len() as u64)?;
+    pub unsafe fn read_bytes(self, offset: u64, target: &mut [u8]) -> Result<(), PluginFailure> {
+        let at = self.checked_offset(offset, target.len() as u64)?;
         if target.is_empty() {
             return Ok(());
         }
         // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
-        unsafe { self.device.core().memory_copy_d2h(self.device.id(), target, self.memory, at) }
+        unsafe { self.device.core_calls().memory_copy_d2h(self.device.id(), target, self.memory, at) }
     }
 
     /// Fills a range with one byte. Without the slot it is filled by copies from the host.
@@ -210,21 +224,21 @@ impl<'a> Span<'a> {
     /// # Safety
     ///
     /// Nobody else uses what is filled meanwhile.
-    pub unsafe fn fill(self, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
-        let at = self.locate(offset, size)?;
+    pub unsafe fn fill_bytes(self, offset: u64, byte: u8, size: u64) -> Result<(), PluginFailure> {
+        let at = self.checked_offset(offset, size)?;
         if size == 0 {
             return Ok(());
         }
         let device = self.device;
         // SAFETY: the block is alive and the range lies inside it; the caller keeps others away.
-        let filled = unsafe { device.core().memory_set(device.id(), self.memory, at, byte, size) };
+        let filled = unsafe { device.core_calls().memory_set(device.id(), self.memory, at, byte, size) };
         if let Some(result) = filled {
             return result;
         }
-        let pattern = vec![byte; size.min(STAGED) as usize];
-        pieces(size).try_for_each(|(at, length)| {
+        let pattern = vec![byte; size.min(STAGING_BYTES) as usize];
+        staging_chunks(size).try_for_each(|(at, length)| {
             // SAFETY: the caller keeps others away.
-            unsafe { self.write(offset + at, &pattern[..length]) }
+            unsafe { self.write_bytes(offset + at, &pattern[..length]) }
         })
     }
 
@@ -236,16 +250,16 @@ impl<'a> Span<'a> {
     pub unsafe fn copy_from(
         self,
         offset: u64,
-        source: Span<'_>,
+        source: DeviceSpan<'_>,
         source_offset: u64,
         size: u64,
-    ) -> Result<(), Failure> {
-        let (to, from) = (self.locate(offset, size)?, source.locate(source_offset, size)?);
+    ) -> Result<(), PluginFailure> {
+        let (to, from) = (self.checked_offset(offset, size)?, source.checked_offset(source_offset, size)?);
         if size == 0 {
             return Ok(());
         }
-        let (core, id) = (self.device.core(), self.device.id());
-        if self.device.is(source.device) {
+        let (core, id) = (self.device.core_calls(), self.device.id());
+        if self.device.is_same_device(source.device) {
             // SAFETY: both blocks are alive and the ranges, which do not overlap, lie inside them.
             return unsafe { core.memory_copy_d2d(id, self.memory, to, source.memory, from, size) };
         }
@@ -258,12 +272,12 @@ impl<'a> Span<'a> {
                 return result;
             }
         }
-        let mut staged = vec![0; size.min(STAGED) as usize];
-        pieces(size).try_for_each(|(at, length)| {
+        let mut staged = vec![0; size.min(STAGING_BYTES) as usize];
+        staging_chunks(size).try_for_each(|(at, length)| {
             // SAFETY: the caller keeps others away from both.
             unsafe {
-                source.read(source_offset + at, &mut staged[..length])?;
-                self.write(offset + at, &staged[..length])
+                source.read_bytes(source_offset + at, &mut staged[..length])?;
+                self.write_bytes(offset + at, &staged[..length])
             }
         })
     }
@@ -274,20 +288,22 @@ impl<'a> Span<'a> {
     ///
     /// Until the stream is past the copy nobody else uses what is written, nor changes what is read, neither block is
     /// given back, and the two do not overlap.
-    pub unsafe fn copy_from_in(
+    pub unsafe fn copy_from_on_stream(
         self,
-        stream: &Stream,
+        stream: &PluginStream,
         offset: u64,
-        source: Span<'_>,
+        source: DeviceSpan<'_>,
         source_offset: u64,
         size: u64,
-    ) -> Result<(), Failure> {
-        let (to, from) = (self.locate(offset, size)?, source.locate(source_offset, size)?);
+    ) -> Result<(), PluginFailure> {
+        let (to, from) = (self.checked_offset(offset, size)?, source.checked_offset(source_offset, size)?);
         let (device, other) = (self.device, source.device);
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && other.is(stream.device())) {
+        if let Some((calls, queue)) =
+            stream.async_queue().filter(|_| size > 0 && other.is_same_device(stream.device()))
+        {
             let (id, other_id) = (device.id(), other.id());
             let (target, origin) = (self.memory, source.memory);
-            let copied = if device.is(other) {
+            let copied = if device.is_same_device(other) {
                 // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
                 unsafe { calls.memory_copy_d2d_async(id, queue, target, to, origin, from, size) }
             } else if Arc::ptr_eq(device.plugin(), other.plugin()) {
@@ -311,10 +327,17 @@ impl<'a> Span<'a> {
     ///
     /// Until the stream is past the copy the source stays as it is, nobody else uses what is written, and the block is
     /// not given back.
-    pub unsafe fn write_in(self, stream: &Stream, offset: u64, source: &[u8]) -> Result<(), Failure> {
+    pub unsafe fn write_on_stream(
+        self,
+        stream: &PluginStream,
+        offset: u64,
+        source: &[u8],
+    ) -> Result<(), PluginFailure> {
         let size = source.len() as u64;
-        let at = self.locate(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+        let at = self.checked_offset(offset, size)?;
+        if let Some((calls, queue)) =
+            stream.async_queue().filter(|_| size > 0 && self.device.is_same_device(stream.device()))
+        {
             let (id, address) = (self.device.id(), source.as_ptr().cast());
             // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the source.
             let copied = unsafe { calls.memory_copy_h2d_async(id, queue, self.memory, at, address, size) };
@@ -324,7 +347,7 @@ impl<'a> Span<'a> {
         }
         stream.synchronize()?;
         // SAFETY: the caller's word holds for longer than this.
-        unsafe { self.write(offset, source) }
+        unsafe { self.write_bytes(offset, source) }
     }
 
     /// Copies to the host in a stream; on a device that cannot, when the stream is done.
@@ -333,10 +356,17 @@ impl<'a> Span<'a> {
     ///
     /// Until the stream is past the copy nobody touches the target, nor changes what is read, and the block is not
     /// given back.
-    pub unsafe fn read_in(self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<(), Failure> {
+    pub unsafe fn read_on_stream(
+        self,
+        stream: &PluginStream,
+        offset: u64,
+        target: &mut [u8],
+    ) -> Result<(), PluginFailure> {
         let size = target.len() as u64;
-        let at = self.locate(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+        let at = self.checked_offset(offset, size)?;
+        if let Some((calls, queue)) =
+            stream.async_queue().filter(|_| size > 0 && self.device.is_same_device(stream.device()))
+        {
             let (id, address) = (self.device.id(), target.as_mut_ptr().cast());
             // SAFETY: block and stream are alive and of one device, the range lies inside; the caller keeps the target.
             let copied = unsafe { calls.memory_copy_d2h_async(id, queue, address, self.memory, at, size) };
@@ -346,7 +376,7 @@ impl<'a> Span<'a> {
         }
         stream.synchronize()?;
         // SAFETY: the caller's word holds for longer than this.
-        unsafe { self.read(offset, target) }
+        unsafe { self.read_bytes(offset, target) }
     }
 
     /// Fills a range in a stream; on a device that cannot, when the stream is done.
@@ -354,9 +384,17 @@ impl<'a> Span<'a> {
     /// # Safety
     ///
     /// Until the stream is past this nobody else uses what is filled, and the block is not given back.
-    pub unsafe fn fill_in(self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<(), Failure> {
-        let at = self.locate(offset, size)?;
-        if let Some((calls, queue)) = stream.queue().filter(|_| size > 0 && self.device.is(stream.device())) {
+    pub unsafe fn fill_on_stream(
+        self,
+        stream: &PluginStream,
+        offset: u64,
+        byte: u8,
+        size: u64,
+    ) -> Result<(), PluginFailure> {
+        let at = self.checked_offset(offset, size)?;
+        if let Some((calls, queue)) =
+            stream.async_queue().filter(|_| size > 0 && self.device.is_same_device(stream.device()))
+        {
             // SAFETY: block and stream are alive and of one device, and the range lies inside.
             let filled =
                 unsafe { calls.memory_set_async(self.device.id(), queue, self.memory, at, byte, size) };
@@ -366,23 +404,27 @@ impl<'a> Span<'a> {
         }
         stream.synchronize()?;
         // SAFETY: the caller's word holds for longer than this.
-        unsafe { self.fill(offset, byte, size) }
+        unsafe { self.fill_bytes(offset, byte, size) }
     }
 
     /// Where in the block a range of the span begins; refuses one that does not lie inside (rule M-2).
-    fn locate(&self, offset: u64, size: u64) -> Result<u64, Failure> {
+    fn checked_offset(&self, offset: u64, size: u64) -> Result<u64, PluginFailure> {
         if offset.checked_add(size).is_some_and(|end| end <= self.size) {
             return Ok(self.start + offset);
         }
         let found = format!("{size} bytes from {offset}");
-        Err(self.device.refuse(format_args!("a range inside {} bytes of memory", self.size), found, "M-2"))
+        Err(self.device.caller_failure(
+            format_args!("a range inside {} bytes of memory", self.size),
+            found,
+            "M-2",
+        ))
     }
 }
 
 /// The pieces of a copy by way of the host: where each begins, and how long it is.
-fn pieces(size: u64) -> impl Iterator<Item = (u64, usize)> {
-    (0..size.div_ceil(STAGED)).map(move |number| {
-        let at = number * STAGED;
-        (at, (size - at).min(STAGED) as usize)
+fn staging_chunks(size: u64) -> impl Iterator<Item = (u64, usize)> {
+    (0..size.div_ceil(STAGING_BYTES)).map(move |number| {
+        let at = number * STAGING_BYTES;
+        (at, (size - at).min(STAGING_BYTES) as usize)
     })
 }

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
 pub(crate) mod kernel;
-pub(crate) mod live;
+pub(crate) mod live_handles;
 pub(crate) mod memory;
 pub(crate) mod pinned;
 pub(crate) mod stream;
@@ -19,17 +19,17 @@ use oarlock_abi as abi;
 pub use oarlock_abi::DeviceFlags;
 
 use crate::generated::CoreCalls;
-use crate::load::validate::text;
-use crate::services::errors::{Code, Failure};
-use crate::{Block, Event, Pinned, Plugin, Stream};
+use crate::load::validate::checked_text;
+use crate::services::errors::{Code, PluginFailure};
+use crate::{DeviceBlock, LoadedPlugin, PinnedHostMemory, PluginEvent, PluginStream};
 
 /// The longest text a plugin says about a device.
-const LONGEST_TEXT: u64 = 1024;
+const MAX_TEXT_BYTES: u64 = 1024;
 
 /// One device.
 #[derive(Clone, Debug)]
-pub struct Device {
-    plugin: Arc<Plugin>,
+pub struct PluginDevice {
+    plugin: Arc<LoadedPlugin>,
     core: CoreCalls,
     id: u32,
 }
@@ -77,15 +77,15 @@ pub struct MemorySizes {
     pub realloc: u64,
 }
 
-impl Device {
+impl PluginDevice {
     /// The device of a plugin with this id, if it has one that is shown.
-    pub fn of(plugin: &Arc<Plugin>, id: u32) -> Option<Self> {
-        let core = plugin.calls().core.filter(|_| plugin.device_ids().contains(&id))?;
+    pub fn from_plugin(plugin: &Arc<LoadedPlugin>, id: u32) -> Option<Self> {
+        let core = plugin.table_calls().core.filter(|_| plugin.device_ids().contains(&id))?;
         Some(Self { plugin: plugin.clone(), core, id })
     }
 
     /// The plugin that drives it.
-    pub fn plugin(&self) -> &Arc<Plugin> {
+    pub fn plugin(&self) -> &Arc<LoadedPlugin> {
         &self.plugin
     }
 
@@ -99,26 +99,26 @@ impl Device {
         self.plugin.info().device_type.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn core(&self) -> &CoreCalls {
+    pub(crate) fn core_calls(&self) -> &CoreCalls {
         &self.core
     }
 
     /// Waits until all work on the device is done.
-    pub fn synchronize(&self) -> Result<(), Failure> {
+    pub fn synchronize(&self) -> Result<(), PluginFailure> {
         self.core.device_synchronize(self.id)
     }
 
     /// What it is. Without the slot, it has the device type as its name and nothing else is known.
-    pub fn describe(&self) -> Result<DeviceDescription, Failure> {
+    pub fn describe_device(&self) -> Result<DeviceDescription, PluginFailure> {
         let info = self.core.device_info(self.id).transpose()?.unwrap_or(abi::DeviceInfo {
             name: abi::Str::borrowed(self.device_type()),
             ..abi::DeviceInfo::EMPTY
         });
         let own = |value: abi::Str, what| {
             // SAFETY: the text is the device type or one the plugin keeps until it is unloaded (rule S-6).
-            unsafe { text(value, what, LONGEST_TEXT) }.map_err(|breach| {
+            unsafe { checked_text(value, what, MAX_TEXT_BYTES) }.map_err(|breach| {
                 let message = format!("expected {}, found {}", breach.expected, breach.found);
-                Failure::new(&self.plugin.info().name, Code::FATAL, message).breaking(breach.rule)
+                PluginFailure::new(&self.plugin.info().name, Code::FATAL, message).with_rule(breach.rule)
             })
         };
         let name = own(info.name, "name of a device")?;
@@ -133,18 +133,18 @@ impl Device {
     }
 
     /// The compute capability of the chip.
-    pub fn compute_capability(&self) -> Result<abi::Version, Failure> {
+    pub fn compute_capability(&self) -> Result<abi::Version, PluginFailure> {
         self.core.compute_capability(self.id)
     }
 
     /// How much memory it has.
-    pub fn memory_stats(&self) -> Result<MemoryStats, Failure> {
+    pub fn memory_stats(&self) -> Result<MemoryStats, PluginFailure> {
         let (total, free) = self.core.memory_stats(self.id)?;
         Ok(MemoryStats { total, free })
     }
 
     /// How its memory should be taken. What the plugin does not say follows from what it says.
-    pub fn memory_sizes(&self) -> Result<MemorySizes, Failure> {
+    pub fn memory_sizes(&self) -> Result<MemorySizes, PluginFailure> {
         let (core, id) = (&self.core, self.id);
         let max_alloc = match core.max_alloc_size(id).transpose()? {
             Some(size) => size,
@@ -161,44 +161,44 @@ impl Device {
     }
 
     /// Takes memory.
-    pub fn allocate(&self, size: u64) -> Result<Block, Failure> {
-        Block::take(self, size)
+    pub fn allocate(&self, size: u64) -> Result<DeviceBlock, PluginFailure> {
+        DeviceBlock::allocate(self, size)
     }
 
     /// Takes page-locked memory of the host; ordinary memory where the device offers none.
-    pub fn allocate_pinned(&self, size: usize) -> Result<Pinned, Failure> {
-        Pinned::take(self, size)
+    pub fn allocate_pinned(&self, size: usize) -> Result<PinnedHostMemory, PluginFailure> {
+        PinnedHostMemory::allocate(self, size)
     }
 
     /// Makes a stream. On a device without streams it stands for the device's own queue, in which everything is done
     /// at once.
-    pub fn create_stream(&self, priority: i32) -> Result<Stream, Failure> {
-        Stream::create(self, priority)
+    pub fn create_stream(&self, priority: i32) -> Result<PluginStream, PluginFailure> {
+        PluginStream::create_on(self, priority)
     }
 
     /// Makes an event. On a device without streams it has always happened.
-    pub fn create_event(&self) -> Result<Event, Failure> {
-        Event::create(self)
+    pub fn create_event(&self) -> Result<PluginEvent, PluginFailure> {
+        PluginEvent::create_on(self)
     }
 
     /// A failure of the caller of this device.
-    pub(crate) fn refuse(
+    pub(crate) fn caller_failure(
         &self,
         expected: impl fmt::Display,
         found: impl fmt::Display,
         rule: &str,
-    ) -> Failure {
+    ) -> PluginFailure {
         let message = format!("expected {expected}, found {found}");
-        Failure::new(&self.to_string(), Code::INVALID_ARGUMENT, message).breaking(rule)
+        PluginFailure::new(&self.to_string(), Code::INVALID_ARGUMENT, message).with_rule(rule)
     }
 
     /// Whether two handles mean one device.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_device(&self, other: &Self) -> bool {
         self.id == other.id && Arc::ptr_eq(&self.plugin, &other.plugin)
     }
 }
 
-impl fmt::Display for Device {
+impl fmt::Display for PluginDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.device_type(), self.id)
     }

@@ -4,14 +4,14 @@
 
 use std::ptr::NonNull;
 
-use crate::Device;
-use crate::device::live::HandleKind;
-use crate::services::errors::Failure;
+use crate::PluginDevice;
+use crate::device::live_handles::HandleKind;
+use crate::services::errors::PluginFailure;
 
 /// Memory of the host that a device copies from and to directly, or ordinary memory where it offers none.
 #[derive(Debug)]
-pub struct Pinned {
-    device: Device,
+pub struct PinnedHostMemory {
+    device: PluginDevice,
     bytes: PinnedBytes,
 }
 
@@ -22,25 +22,26 @@ enum PinnedBytes {
 }
 
 // SAFETY: the memory belongs to this value alone, and what it is given back with may be called on any thread.
-unsafe impl Send for Pinned {}
+unsafe impl Send for PinnedHostMemory {}
 // SAFETY: through a shared reference it is only read.
-unsafe impl Sync for Pinned {}
+unsafe impl Sync for PinnedHostMemory {}
 
-impl Pinned {
-    pub(crate) fn take(device: &Device, size: usize) -> Result<Self, Failure> {
+impl PinnedHostMemory {
+    pub(crate) fn allocate(device: &PluginDevice, size: usize) -> Result<Self, PluginFailure> {
         let taken =
-            (size > 0).then(|| device.core().host_memory_allocate(device.id(), size as u64)).flatten();
+            (size > 0).then(|| device.core_calls().host_memory_allocate(device.id(), size as u64)).flatten();
         let bytes = match taken.transpose()? {
             None => PinnedBytes::Ordinary(vec![0; size]),
             Some(address) => {
-                let address = NonNull::new(address.cast::<u8>())
-                    .ok_or_else(|| device.refuse("an address of pinned memory", "a null pointer", "R-1"))?;
+                let address = NonNull::new(address.cast::<u8>()).ok_or_else(|| {
+                    device.caller_failure("an address of pinned memory", "a null pointer", "R-1")
+                })?;
                 // SAFETY: the plugin gave so many bytes, which nobody else uses; this makes all of them initialised.
                 unsafe { address.write_bytes(0, size) };
                 PinnedBytes::Locked(address, size)
             }
         };
-        device.plugin().handles().taken(HandleKind::Pinned);
+        device.plugin().handle_counter().note_taken(HandleKind::Pinned);
         Ok(Self { device: device.clone(), bytes })
     }
 
@@ -50,7 +51,7 @@ impl Pinned {
     }
 
     /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         match &self.bytes {
             PinnedBytes::Ordinary(bytes) => bytes,
             // SAFETY: the plugin gave so many bytes, which were initialised and are borrowed with this value.
@@ -61,7 +62,7 @@ impl Pinned {
     }
 
     /// The bytes, to be changed.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             PinnedBytes::Ordinary(bytes) => bytes,
             // SAFETY: as for reading, and the borrow is the only one.
@@ -72,18 +73,19 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedHostMemory {
     fn drop(&mut self) {
         let plugin = self.device.plugin();
         if let PinnedBytes::Locked(address, size) = self.bytes {
             let address = address.as_ptr().cast();
             // SAFETY: the memory is alive, was taken of this device with this size, and is not used again.
-            let given =
-                unsafe { self.device.core().host_memory_deallocate(self.device.id(), address, size as u64) };
+            let given = unsafe {
+                self.device.core_calls().host_memory_deallocate(self.device.id(), address, size as u64)
+            };
             if let Some(Err(failure)) = given {
-                plugin.warn(&format!("pinned memory of {size} bytes was not given back: {failure}"));
+                plugin.log_warning(&format!("pinned memory of {size} bytes was not given back: {failure}"));
             }
         }
-        plugin.handles().given_back(HandleKind::Pinned);
+        plugin.handle_counter().note_returned(HandleKind::Pinned);
     }
 }

@@ -6,30 +6,30 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::Device;
-use crate::device::live::HandleKind;
+use crate::PluginDevice;
+use crate::device::live_handles::HandleKind;
 use crate::generated::AsyncCalls;
-use crate::services::errors::{Failure, outcome};
+use crate::services::errors::{PluginFailure, result_from_error};
 
 /// A queue of work on one device, freed when dropped.
 #[derive(Debug)]
-pub struct Stream {
-    device: Device,
+pub struct PluginStream {
+    device: PluginDevice,
     queue: Option<(AsyncCalls, abi::Stream)>,
 }
 
-impl Stream {
-    pub(crate) fn create(device: &Device, priority: i32) -> Result<Self, Failure> {
-        let queue = match device.plugin().calls().r#async {
+impl PluginStream {
+    pub(crate) fn create_on(device: &PluginDevice, priority: i32) -> Result<Self, PluginFailure> {
+        let queue = match device.plugin().table_calls().r#async {
             Some(calls) => Some((calls, calls.stream_create(device.id(), priority)?)),
             None => None,
         };
-        device.plugin().handles().taken(HandleKind::Stream);
+        device.plugin().handle_counter().note_taken(HandleKind::Stream);
         Ok(Self { device: device.clone(), queue })
     }
 
     /// The device it is on.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &PluginDevice {
         &self.device
     }
 
@@ -38,12 +38,12 @@ impl Stream {
         self.queue.map_or(abi::Stream(0), |(_, stream)| stream)
     }
 
-    pub(crate) fn queue(&self) -> Option<(AsyncCalls, abi::Stream)> {
+    pub(crate) fn async_queue(&self) -> Option<(AsyncCalls, abi::Stream)> {
         self.queue
     }
 
     /// Waits until all work in it is done. Reports what went wrong in it.
-    pub fn synchronize(&self) -> Result<(), Failure> {
+    pub fn synchronize(&self) -> Result<(), PluginFailure> {
         match self.queue {
             // SAFETY: the stream is alive and of this device.
             Some((calls, queue)) => unsafe { calls.stream_synchronize(self.device.id(), queue) },
@@ -52,7 +52,7 @@ impl Stream {
     }
 
     /// Whether all work in it is done. A device that cannot tell waits until it is.
-    pub fn is_done(&self) -> Result<bool, Failure> {
+    pub fn is_done(&self) -> Result<bool, PluginFailure> {
         // SAFETY: the stream is alive and of this device.
         let done =
             self.queue.and_then(|(calls, queue)| unsafe { calls.stream_query(self.device.id(), queue) });
@@ -63,9 +63,9 @@ impl Stream {
     }
 
     /// Holds further work back until the event has happened.
-    pub fn wait_for(&self, event: &Event) -> Result<(), Failure> {
+    pub fn wait_for(&self, event: &PluginEvent) -> Result<(), PluginFailure> {
         match (self.queue, event.point) {
-            (Some((calls, queue)), Some((_, point))) if self.device.is(&event.device) => {
+            (Some((calls, queue)), Some((_, point))) if self.device.is_same_device(&event.device) => {
                 // SAFETY: both are alive and of this device.
                 unsafe { calls.stream_wait_event(self.device.id(), queue, point) }
             }
@@ -75,22 +75,29 @@ impl Stream {
     }
 
     /// Puts an event at the end.
-    pub fn record(&self, event: &Event) -> Result<(), Failure> {
+    pub fn record_event(&self, event: &PluginEvent) -> Result<(), PluginFailure> {
         match (self.queue, event.point) {
-            (Some((calls, queue)), Some((_, point))) if self.device.is(&event.device) => {
+            (Some((calls, queue)), Some((_, point))) if self.device.is_same_device(&event.device) => {
                 // SAFETY: both are alive and of this device.
                 unsafe { calls.event_record(self.device.id(), queue, point) }
             }
-            (None, None) if self.device.is(&event.device) => Ok(()),
-            _ => Err(self.device.refuse(format_args!("an event of `{}`", self.device), &event.device, "A-3")),
+            (None, None) if self.device.is_same_device(&event.device) => Ok(()),
+            _ => Err(self.device.caller_failure(
+                format_args!("an event of `{}`", self.device),
+                &event.device,
+                "A-3",
+            )),
         }
     }
 
     /// Has a function called with the stream's failure, if any, when the stream gets there. A device that cannot call
     /// back is waited for, and the function called at once.
-    pub fn then(&self, reached: impl FnOnce(Result<(), Failure>) + Send + 'static) -> Result<(), Failure> {
-        type Reached = Box<dyn FnOnce(Result<(), Failure>) + Send>;
-        unsafe extern "C" fn call(
+    pub fn add_callback(
+        &self,
+        reached: impl FnOnce(Result<(), PluginFailure>) + Send + 'static,
+    ) -> Result<(), PluginFailure> {
+        type Reached = Box<dyn FnOnce(Result<(), PluginFailure>) + Send>;
+        unsafe extern "C" fn on_stream_reached(
             _device: u32,
             _stream: abi::Stream,
             user: *mut c_void,
@@ -98,14 +105,14 @@ impl Stream {
         ) {
             // SAFETY: the pointer is the one made below, and the plugin calls this once (rule T-2).
             let reached = unsafe { Box::from_raw(user.cast::<Reached>()) };
-            let result = outcome(failure);
+            let result = result_from_error(failure);
             // What a caller's function panics with must not run through the plugin.
             _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reached(result)));
         }
         let user = Box::into_raw(Box::new(Box::new(reached) as Reached));
         // SAFETY: the stream is alive and of this device; the function frees what it is given.
         let added = self.queue.and_then(|(calls, queue)| unsafe {
-            calls.stream_add_callback(self.device.id(), queue, call, user.cast())
+            calls.stream_add_callback(self.device.id(), queue, on_stream_reached, user.cast())
         });
         if let Some(Ok(())) = added {
             return Ok(());
@@ -120,38 +127,38 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for PluginStream {
     fn drop(&mut self) {
         let plugin = self.device.plugin();
         if let Some((calls, queue)) = self.queue {
             // SAFETY: the stream is alive and not used again.
             if let Err(failure) = unsafe { calls.stream_destroy(self.device.id(), queue) } {
-                plugin.warn(&format!("a stream was not freed: {failure}"));
+                plugin.log_warning(&format!("a stream was not freed: {failure}"));
             }
         }
-        plugin.handles().given_back(HandleKind::Stream);
+        plugin.handle_counter().note_returned(HandleKind::Stream);
     }
 }
 
 /// A point in a stream that others can wait for, freed when dropped.
 #[derive(Debug)]
-pub struct Event {
-    device: Device,
+pub struct PluginEvent {
+    device: PluginDevice,
     point: Option<(AsyncCalls, abi::Event)>,
 }
 
-impl Event {
-    pub(crate) fn create(device: &Device) -> Result<Self, Failure> {
-        let point = match device.plugin().calls().r#async {
+impl PluginEvent {
+    pub(crate) fn create_on(device: &PluginDevice) -> Result<Self, PluginFailure> {
+        let point = match device.plugin().table_calls().r#async {
             Some(calls) => Some((calls, calls.event_create(device.id())?)),
             None => None,
         };
-        device.plugin().handles().taken(HandleKind::Event);
+        device.plugin().handle_counter().note_taken(HandleKind::Event);
         Ok(Self { device: device.clone(), point })
     }
 
     /// Waits for it. Reports what went wrong before it.
-    pub fn synchronize(&self) -> Result<(), Failure> {
+    pub fn synchronize(&self) -> Result<(), PluginFailure> {
         match self.point {
             // SAFETY: the event is alive and of this device.
             Some((calls, point)) => unsafe { calls.event_synchronize(self.device.id(), point) },
@@ -160,7 +167,7 @@ impl Event {
     }
 
     /// Whether it has happened. A device that cannot tell waits until it has.
-    pub fn has_happened(&self) -> Result<bool, Failure> {
+    pub fn has_happened(&self) -> Result<bool, PluginFailure> {
         // SAFETY: the event is alive and of this device.
         let done =
             self.point.and_then(|(calls, point)| unsafe { calls.event_query(self.device.id(), point) });
@@ -171,9 +178,9 @@ impl Event {
     }
 
     /// The nanoseconds from this event to a later one; `None` where times are not known.
-    pub fn nanoseconds_to(&self, end: &Self) -> Result<Option<u64>, Failure> {
+    pub fn nanoseconds_to(&self, end: &Self) -> Result<Option<u64>, PluginFailure> {
         match (self.point, end.point) {
-            (Some((calls, start)), Some((_, end_point))) if self.device.is(&end.device) => {
+            (Some((calls, start)), Some((_, end_point))) if self.device.is_same_device(&end.device) => {
                 // SAFETY: both are alive and of this device.
                 unsafe { calls.event_elapsed(self.device.id(), start, end_point) }.transpose()
             }
@@ -182,15 +189,15 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for PluginEvent {
     fn drop(&mut self) {
         let plugin = self.device.plugin();
         if let Some((calls, point)) = self.point {
             // SAFETY: the event is alive and not used again.
             if let Err(failure) = unsafe { calls.event_destroy(self.device.id(), point) } {
-                plugin.warn(&format!("an event was not freed: {failure}"));
+                plugin.log_warning(&format!("an event was not freed: {failure}"));
             }
         }
-        plugin.handles().given_back(HandleKind::Event);
+        plugin.handle_counter().note_returned(HandleKind::Event);
     }
 }

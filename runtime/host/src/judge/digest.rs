@@ -10,10 +10,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Reason, Refusal};
+use crate::{Refusal, RefusalReason};
 
 /// How much of a file is held in memory at once while it is hashed.
-const PIECE: usize = 1 << 16;
+const HASH_CHUNK: usize = 1 << 16;
 
 /// The SHA-256 of the bytes of a file. Written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,13 +21,13 @@ pub struct Digest(pub [u8; 32]);
 
 impl Digest {
     /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// The digest of everything that is left to read.
-    pub(crate) fn of_rest(mut source: impl Read) -> io::Result<Self> {
-        let (mut hash, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    pub(crate) fn hash_reader(mut source: impl Read) -> io::Result<Self> {
+        let (mut hash, mut piece) = (Sha256::new(), vec![0; HASH_CHUNK]);
         loop {
             match source.read(&mut piece) {
                 Ok(0) => return Ok(Self(hash.finalize().into())),
@@ -53,28 +53,28 @@ impl fmt::Debug for Digest {
 
 /// The text is not 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotADigest;
+pub struct InvalidDigest;
 
-impl fmt::Display for NotADigest {
+impl fmt::Display for InvalidDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected a SHA-256 as 64 hexadecimal digits, with or without `sha256:` before them")
     }
 }
 
-impl std::error::Error for NotADigest {}
+impl std::error::Error for InvalidDigest {}
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NotADigest> {
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         let digits = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
         let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
         let pairs = digits.chunks(2).map(|pair| match pair {
             [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
             _ => None,
         });
-        let bytes: Vec<u8> = pairs.collect::<Option<_>>().ok_or(NotADigest)?;
-        bytes.try_into().map(Self).map_err(|_| NotADigest)
+        let bytes: Vec<u8> = pairs.collect::<Option<_>>().ok_or(InvalidDigest)?;
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest)
     }
 }
 
@@ -96,12 +96,12 @@ pub struct AllowList(BTreeSet<Digest>);
 
 impl AllowList {
     /// Refuses a file that is not on the list, when there is one.
-    pub fn check(&self, path: &Path, digest: Digest) -> Result<(), Refusal> {
+    pub fn check_digest(&self, path: &Path, digest: Digest) -> Result<(), Refusal> {
         if self.0.is_empty() || self.0.contains(&digest) {
             return Ok(());
         }
         Err(Refusal::new(
-            Reason::NotAllowed,
+            RefusalReason::NotAllowed,
             path,
             "a file whose hash is on the allow-list",
             format!("`sha256:{digest}`"),
@@ -124,26 +124,26 @@ mod tests {
 
     #[test]
     fn a_digest_is_the_published_one_and_survives_its_text_form() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::hash_bytes(b"abc");
         assert_eq!(digest.to_string(), OF_ABC);
         assert_eq!(OF_ABC.parse(), Ok(digest));
-        assert_eq!(Digest::of_rest(&b"abc"[..]).unwrap(), digest);
+        assert_eq!(Digest::hash_reader(&b"abc"[..]).unwrap(), digest);
         assert_eq!(format!("sha256:{}", OF_ABC.to_uppercase()).parse(), Ok(digest));
     }
 
     #[test]
     fn text_that_is_not_a_digest_is_an_error() {
         for text in ["", "sha256:", "zz", &OF_ABC[1..], &format!("{OF_ABC}0"), &format!("{OF_ABC}00"), "é"] {
-            assert_eq!(text.parse::<Digest>(), Err(NotADigest), "{text}");
+            assert_eq!(text.parse::<Digest>(), Err(InvalidDigest), "{text}");
         }
     }
 
     #[test]
     fn an_empty_list_allows_all_and_any_entry_refuses_the_rest() {
-        let (abc, other) = (Digest::of(b"abc"), Digest::of(b"other"));
-        assert!(AllowList::default().check(Path::new("/x"), other).is_ok());
+        let (abc, other) = (Digest::hash_bytes(b"abc"), Digest::hash_bytes(b"other"));
+        assert!(AllowList::default().check_digest(Path::new("/x"), other).is_ok());
         let list: AllowList = [abc].into_iter().collect();
-        assert!(list.check(Path::new("/x"), abc).is_ok());
-        assert_eq!(list.check(Path::new("/x"), other).unwrap_err().reason, Reason::NotAllowed);
+        assert!(list.check_digest(Path::new("/x"), abc).is_ok());
+        assert_eq!(list.check_digest(Path::new("/x"), other).unwrap_err().reason, RefusalReason::NotAllowed);
     }
 }

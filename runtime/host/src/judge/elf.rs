@@ -13,37 +13,37 @@ use object::read::elf::{
 };
 use object::{NativeEndian, ReadRef};
 
-use crate::judge::read::open_regular;
-use crate::{Reason, Refusal};
+use crate::judge::regular_file::open_regular;
+use crate::{Refusal, RefusalReason};
 
 const ENDIAN: NativeEndian = NativeEndian;
 
 /// The file says one thing and is another: why, and what kind of wrong that is.
-type Flaw = (Reason, &'static str, String);
+type ElfFlaw = (RefusalReason, &'static str, String);
 
 /// What a shared object gives to and wants from the process it is loaded into.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elf {
+pub struct SharedObject {
     /// The symbols other objects can bind to.
-    pub exports: Vec<Export>,
+    pub exports: Vec<ExportedSymbol>,
     /// The symbols another object has to provide. Weak ones are absent: they may stay unresolved.
     pub imports: Vec<String>,
     /// The libraries it is linked to and where it asks for them to be looked for.
-    pub links: Links,
+    pub links: LinkedLibraries,
 }
 
 /// A symbol other objects can bind to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
+pub struct ExportedSymbol {
     /// The name, mangled as the compiler left it.
     pub name: String,
     /// How the dynamic linker treats a second definition of the name.
-    pub binding: Binding,
+    pub binding: SymbolBinding,
 }
 
 /// How the dynamic linker treats a second definition of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
+pub enum SymbolBinding {
     /// The first definition wins.
     Strong,
     /// A default that need not be there.
@@ -54,7 +54,7 @@ pub enum Binding {
 
 /// The libraries an object is linked to and where it asks for them to be looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Links {
+pub struct LinkedLibraries {
     /// The name other objects know it by.
     pub soname: Option<String>,
     /// The names of the libraries it needs.
@@ -65,70 +65,72 @@ pub struct Links {
     pub runpath: Option<String>,
 }
 
-impl Elf {
+impl SharedObject {
     /// Judges the bytes of the file at `path` and lists its symbols.
-    pub fn read(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
-        read(bytes).map_err(|flaw| refuse(path, flaw))
+    pub fn parse_bytes(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
+        parse_object(bytes).map_err(|flaw| flaw_refusal(path, flaw))
     }
 
     /// Judges an open file, of which only the parts that matter are read; `path` is only named in the refusal.
-    pub(crate) fn of_file(path: &Path, file: &File) -> Result<Self, Refusal> {
+    pub(crate) fn read_file(path: &Path, file: &File) -> Result<Self, Refusal> {
         let cache = object::ReadCache::new(file);
-        read(&cache).map_err(|flaw| refuse(path, flaw))
+        parse_object(&cache).map_err(|flaw| flaw_refusal(path, flaw))
     }
 
     /// Whether the object exports `name`.
-    pub fn exports(&self, name: &str) -> bool {
+    pub fn exports_symbol(&self, name: &str) -> bool {
         self.exports.iter().any(|export| export.name == name)
     }
 }
 
-impl Links {
+impl LinkedLibraries {
     /// Reads only the links of the library at `path`, which may be hundreds of megabytes long.
-    pub(crate) fn of_file(path: &Path) -> Result<Self, Refusal> {
+    pub(crate) fn read_file(path: &Path) -> Result<Self, Refusal> {
         let unreadable = |error: std::io::Error| {
             let remedy = "make it readable or reinstall the package it came with";
-            Refusal::new(Reason::Unreadable, path, "a readable library", error.to_string(), remedy)
+            Refusal::new(RefusalReason::Unreadable, path, "a readable library", error.to_string(), remedy)
         };
         let (file, _) = open_regular(path).map_err(unreadable)?;
         let cache = object::ReadCache::new(file);
-        Image::open(&cache).and_then(|image| image.links()).map_err(|flaw| refuse(path, flaw))
+        ElfImage::parse_headers(&cache)
+            .and_then(|image| image.linked_libraries())
+            .map_err(|flaw| flaw_refusal(path, flaw))
     }
 }
 
-fn refuse(path: &Path, (reason, expected, found): Flaw) -> Refusal {
+fn flaw_refusal(path: &Path, (reason, expected, found): ElfFlaw) -> Refusal {
     let remedy = match reason {
-        Reason::WrongArchitecture => "install the build of this plugin for this machine",
-        Reason::NotASharedObject => "link it with `-shared`, or remove it from the plugin directory",
+        RefusalReason::WrongArchitecture => "install the build of this plugin for this machine",
+        RefusalReason::NotASharedObject => "link it with `-shared`, or remove it from the plugin directory",
         _ => "copy or install the file again",
     };
     Refusal::new(reason, path, expected, found, remedy)
 }
 
-fn read<'data, R: ReadRef<'data>>(data: R) -> Result<Elf, Flaw> {
-    let image = Image::open(data)?;
-    let (exports, imports) = image.symbols()?;
-    Ok(Elf { exports, imports, links: image.links()? })
+fn parse_object<'data, R: ReadRef<'data>>(data: R) -> Result<SharedObject, ElfFlaw> {
+    let image = ElfImage::parse_headers(data)?;
+    let (exports, imports) = image.exported_and_imported()?;
+    Ok(SharedObject { exports, imports, links: image.linked_libraries()? })
 }
 
-fn truncated(found: impl Into<String>) -> Flaw {
-    (Reason::Truncated, "a complete file", found.into())
+fn truncated_flaw(found: impl Into<String>) -> ElfFlaw {
+    (RefusalReason::Truncated, "a complete file", found.into())
 }
 
 /// A file whose headers have been checked against its length.
-struct Image<'data, R> {
+struct ElfImage<'data, R> {
     data: R,
     segments: &'data [ProgramHeader64<NativeEndian>],
     dynamic: &'data [Dyn64<NativeEndian>],
 }
 
-impl<'data, R: ReadRef<'data>> Image<'data, R> {
-    fn open(data: R) -> Result<Self, Flaw> {
-        let length = data.len().map_err(|()| truncated("a file whose length is unknown"))?;
-        identify(data, length)?;
+impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
+    fn parse_headers(data: R) -> Result<Self, ElfFlaw> {
+        let length = data.len().map_err(|()| truncated_flaw("a file whose length is unknown"))?;
+        check_identification(data, length)?;
         let header: &FileHeader64<NativeEndian> = data
             .read_at(0)
-            .map_err(|()| truncated(format!("{length} bytes, fewer than an ELF header has")))?;
+            .map_err(|()| truncated_flaw(format!("{length} bytes, fewer than an ELF header has")))?;
         if header.e_type(ENDIAN) != elf::ET_DYN {
             let found = match header.e_type(ENDIAN) {
                 elf::ET_REL => "an object file that has not been linked",
@@ -136,9 +138,9 @@ impl<'data, R: ReadRef<'data>> Image<'data, R> {
                 elf::ET_CORE => "a core dump",
                 _ => "an ELF file of an unknown type",
             };
-            return Err((Reason::NotASharedObject, "a shared object", found.to_owned()));
+            return Err((RefusalReason::NotASharedObject, "a shared object", found.to_owned()));
         }
-        let cut = |what| truncated(format!("{what} that lie past its end at byte {length}"));
+        let cut = |what| truncated_flaw(format!("{what} that lie past its end at byte {length}"));
         let segments = header.program_headers(ENDIAN, data).map_err(|_| cut("program headers"))?;
         for segment in segments {
             let (offset, size) = segment.file_range(ENDIAN);
@@ -155,26 +157,26 @@ impl<'data, R: ReadRef<'data>> Image<'data, R> {
         let dynamic = segments
             .iter()
             .find_map(|segment| segment.dynamic(ENDIAN, data).transpose())
-            .ok_or((Reason::NotASharedObject, "a shared object", "no dynamic table".to_owned()))?
-            .map_err(|_| truncated("a dynamic table that is cut off"))?;
+            .ok_or((RefusalReason::NotASharedObject, "a shared object", "no dynamic table".to_owned()))?
+            .map_err(|_| truncated_flaw("a dynamic table that is cut off"))?;
         let image = Self { data, segments, dynamic };
-        if image.tag(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0) {
-            return Err((Reason::NotASharedObject, "a shared object", "a program".to_owned()));
+        if image.dynamic_value(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0) {
+            return Err((RefusalReason::NotASharedObject, "a shared object", "a program".to_owned()));
         }
         Ok(image)
     }
 
-    fn entries(&self) -> impl Iterator<Item = (elf::DynamicTag, u64)> {
+    fn dynamic_entries(&self) -> impl Iterator<Item = (elf::DynamicTag, u64)> {
         let entries = self.dynamic.iter().map(|entry| (entry.d_tag(ENDIAN), entry.d_val(ENDIAN)));
         entries.take_while(|(tag, _)| *tag != elf::DT_NULL)
     }
 
-    fn tag(&self, wanted: elf::DynamicTag) -> Option<u64> {
-        self.entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
+    fn dynamic_value(&self, wanted: elf::DynamicTag) -> Option<u64> {
+        self.dynamic_entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
     }
 
     /// The bytes of the file that will be loaded at `address`: `size` of them, or all to the end of the segment.
-    fn at_address(&self, address: u64, size: Option<u64>) -> Option<&'data [u8]> {
+    fn bytes_at_address(&self, address: u64, size: Option<u64>) -> Option<&'data [u8]> {
         self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD).find_map(|segment| {
             let (offset, length) = segment.file_range(ENDIAN);
             let into = address.checked_sub(segment.p_vaddr(ENDIAN)).filter(|into| *into < length)?;
@@ -183,62 +185,62 @@ impl<'data, R: ReadRef<'data>> Image<'data, R> {
         })
     }
 
-    fn strings(&self) -> Result<Strings<'data>, Flaw> {
-        let Some(address) = self.tag(elf::DT_STRTAB) else { return Ok(Strings::new(&[])) };
-        let bytes = self.at_address(address, self.tag(elf::DT_STRSZ));
-        bytes.map(Strings::new).ok_or_else(|| truncated("a string table that is cut off"))
+    fn string_table(&self) -> Result<StringTable<'data>, ElfFlaw> {
+        let Some(address) = self.dynamic_value(elf::DT_STRTAB) else { return Ok(StringTable::new(&[])) };
+        let bytes = self.bytes_at_address(address, self.dynamic_value(elf::DT_STRSZ));
+        bytes.map(StringTable::new).ok_or_else(|| truncated_flaw("a string table that is cut off"))
     }
 
-    fn links(&self) -> Result<Links, Flaw> {
-        let mut strings = self.strings()?;
-        let mut links = Links::default();
-        for (tag, value) in self.entries() {
+    fn linked_libraries(&self) -> Result<LinkedLibraries, ElfFlaw> {
+        let mut strings = self.string_table()?;
+        let mut links = LinkedLibraries::default();
+        for (tag, value) in self.dynamic_entries() {
             match tag {
-                elf::DT_NEEDED => links.needed.push(strings.at(value)?),
-                elf::DT_SONAME => links.soname = Some(strings.at(value)?),
-                elf::DT_RPATH => links.rpath = Some(strings.at(value)?),
-                elf::DT_RUNPATH => links.runpath = Some(strings.at(value)?),
+                elf::DT_NEEDED => links.needed.push(strings.string_at(value)?),
+                elf::DT_SONAME => links.soname = Some(strings.string_at(value)?),
+                elf::DT_RPATH => links.rpath = Some(strings.string_at(value)?),
+                elf::DT_RUNPATH => links.runpath = Some(strings.string_at(value)?),
                 _ => {}
             }
         }
         Ok(links)
     }
 
-    fn symbols(&self) -> Result<(Vec<Export>, Vec<String>), Flaw> {
+    fn exported_and_imported(&self) -> Result<(Vec<ExportedSymbol>, Vec<String>), ElfFlaw> {
         let (mut exports, mut imports) = (Vec::new(), Vec::new());
-        let mut strings = self.strings()?;
+        let mut strings = self.string_table()?;
         for symbol in self.symbol_table()? {
-            let name = strings.at(symbol.st_name(ENDIAN).into())?;
+            let name = strings.string_at(symbol.st_name(ENDIAN).into())?;
             let binding = match symbol.st_bind() {
-                elf::STB_GLOBAL => Binding::Strong,
-                elf::STB_WEAK => Binding::Weak,
-                elf::STB_GNU_UNIQUE => Binding::Unique,
+                elf::STB_GLOBAL => SymbolBinding::Strong,
+                elf::STB_WEAK => SymbolBinding::Weak,
+                elf::STB_GNU_UNIQUE => SymbolBinding::Unique,
                 _ => continue,
             };
             let visible = matches!(symbol.st_visibility(), elf::STV_DEFAULT | elf::STV_PROTECTED);
             match symbol.st_shndx(ENDIAN) {
-                elf::SHN_UNDEF if binding == Binding::Strong => imports.push(name),
+                elf::SHN_UNDEF if binding == SymbolBinding::Strong => imports.push(name),
                 // The absolute symbols of a shared object are the names of its version nodes, not definitions.
                 elf::SHN_UNDEF | elf::SHN_ABS => {}
-                _ if visible => exports.push(Export { name, binding }),
+                _ if visible => exports.push(ExportedSymbol { name, binding }),
                 _ => {}
             }
         }
         Ok((exports, imports))
     }
 
-    fn symbol_table(&self) -> Result<&'data [Sym64<NativeEndian>], Flaw> {
-        let cut = |what| truncated(format!("a {what} that is cut off"));
-        let Some(address) = self.tag(elf::DT_SYMTAB) else { return Ok(&[]) };
-        let table = self.at_address(address, None).ok_or_else(|| cut("symbol table"))?;
+    fn symbol_table(&self) -> Result<&'data [Sym64<NativeEndian>], ElfFlaw> {
+        let cut = |what| truncated_flaw(format!("a {what} that is cut off"));
+        let Some(address) = self.dynamic_value(elf::DT_SYMTAB) else { return Ok(&[]) };
+        let table = self.bytes_at_address(address, None).ok_or_else(|| cut("symbol table"))?;
         // The table does not say how long it is; the hash table, through which the linker finds symbols, does.
-        let count = if let Some(address) = self.tag(elf::DT_GNU_HASH) {
-            let bytes = self.at_address(address, None).ok_or_else(|| cut("hash table"))?;
+        let count = if let Some(address) = self.dynamic_value(elf::DT_GNU_HASH) {
+            let bytes = self.bytes_at_address(address, None).ok_or_else(|| cut("hash table"))?;
             let hash = GnuHashTable::<FileHeader64<NativeEndian>>::parse(ENDIAN, bytes);
             let hash = hash.map_err(|_| cut("hash table"))?;
             hash.symbol_table_length(ENDIAN).unwrap_or_else(|| hash.symbol_base())
-        } else if let Some(address) = self.tag(elf::DT_HASH) {
-            let bytes = self.at_address(address, None).ok_or_else(|| cut("hash table"))?;
+        } else if let Some(address) = self.dynamic_value(elf::DT_HASH) {
+            let bytes = self.bytes_at_address(address, None).ok_or_else(|| cut("hash table"))?;
             let hash = HashTable::<FileHeader64<NativeEndian>>::parse(ENDIAN, bytes);
             hash.map_err(|_| cut("hash table"))?.symbol_table_length()
         } else {
@@ -253,41 +255,41 @@ impl<'data, R: ReadRef<'data>> Image<'data, R> {
 /// A string table, and how many more bytes may be copied out of it.
 ///
 /// Names may share bytes, so a small hostile file could otherwise ask for terabytes of them.
-struct Strings<'data> {
+struct StringTable<'data> {
     bytes: &'data [u8],
     budget: usize,
 }
 
-impl<'data> Strings<'data> {
+impl<'data> StringTable<'data> {
     fn new(bytes: &'data [u8]) -> Self {
         Self { bytes, budget: bytes.len().saturating_mul(16) }
     }
 
-    fn at(&mut self, offset: u64) -> Result<String, Flaw> {
+    fn string_at(&mut self, offset: u64) -> Result<String, ElfFlaw> {
         let tail = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..));
-        let tail = tail.ok_or_else(|| truncated("a name that lies past the end of the string table"))?;
+        let tail = tail.ok_or_else(|| truncated_flaw("a name that lies past the end of the string table"))?;
         let name = tail.split(|byte| *byte == 0).next().unwrap_or(tail);
         let left = self.budget.checked_sub(name.len());
-        self.budget = left.ok_or_else(|| truncated("names that repeat each other without end"))?;
+        self.budget = left.ok_or_else(|| truncated_flaw("names that repeat each other without end"))?;
         Ok(String::from_utf8_lossy(name).into_owned())
     }
 }
 
 /// Checks the first bytes, which say what kind of file it is and for which machine.
-fn identify<'data, R: ReadRef<'data>>(data: R, length: u64) -> Result<(), Flaw> {
+fn check_identification<'data, R: ReadRef<'data>>(data: R, length: u64) -> Result<(), ElfFlaw> {
     if length == 0 {
-        return Err((Reason::Empty, "a shared object", "an empty file".to_owned()));
+        return Err((RefusalReason::Empty, "a shared object", "an empty file".to_owned()));
     }
     let start =
-        data.read_bytes_at(0, length.min(20)).map_err(|()| truncated("a file that cannot be read"))?;
+        data.read_bytes_at(0, length.min(20)).map_err(|()| truncated_flaw("a file that cannot be read"))?;
     if !start.starts_with(&elf::ELFMAG[..start.len().min(4)]) {
-        return Err((Reason::NotASharedObject, "a shared object", other_format(start).to_owned()));
+        return Err((RefusalReason::NotASharedObject, "a shared object", file_format_name(start).to_owned()));
     }
     if start.len() < 20 {
-        return Err(truncated(format!("{length} bytes, fewer than an ELF header has")));
+        return Err(truncated_flaw(format!("{length} bytes, fewer than an ELF header has")));
     }
     let expected = if cfg!(target_endian = "little") { elf::ELFDATA2LSB } else { elf::ELFDATA2MSB };
-    let wrong = |found: String| Err((Reason::WrongArchitecture, THIS_MACHINE, found));
+    let wrong = |found: String| Err((RefusalReason::WrongArchitecture, THIS_MACHINE, found));
     if start[4] != elf::ELFCLASS64.0 {
         return wrong("a 32-bit file".to_owned());
     }
@@ -328,7 +330,7 @@ const THIS_MACHINE: &str = const {
     }
 };
 
-fn other_format(start: &[u8]) -> &'static str {
+fn file_format_name(start: &[u8]) -> &'static str {
     let known: [(&[u8], &str); 6] = [
         (b"!<arch>", "a static archive"),
         (b"MZ", "a Windows file"),

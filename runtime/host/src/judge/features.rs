@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::text::nearest::did_you_mean;
+use crate::text::suggestion::did_you_mean;
 
 /// A feature and those that come with it.
 pub(crate) type Feature = (&'static str, &'static [&'static str]);
@@ -52,7 +52,7 @@ const AARCH64: &[Feature] = &[
 ];
 
 /// The features known for an architecture, or nothing where there is no list.
-pub(crate) fn known(architecture: &str) -> Option<&'static [Feature]> {
+pub(crate) fn features_of_architecture(architecture: &str) -> Option<&'static [Feature]> {
     match architecture {
         "x86_64" => Some(X86_64),
         "aarch64" => Some(AARCH64),
@@ -60,7 +60,7 @@ pub(crate) fn known(architecture: &str) -> Option<&'static [Feature]> {
     }
 }
 
-pub(crate) fn names(features: &[Feature]) -> impl Iterator<Item = &'static str> {
+pub(crate) fn feature_names(features: &[Feature]) -> impl Iterator<Item = &'static str> {
     features.iter().map(|(name, _)| *name)
 }
 
@@ -70,27 +70,27 @@ pub struct IsaFeatures(BTreeSet<&'static str>);
 
 impl IsaFeatures {
     /// Those of the processor and the operating system.
-    pub fn detect() -> Self {
-        let table = known(std::env::consts::ARCH).unwrap_or(&[]);
+    pub fn detect_features() -> Self {
+        let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let kernel = kernel_flags();
-        Self(names(table).filter(|name| detected(name, &kernel)).collect())
+        Self(feature_names(table).filter(|name| is_detected(name, &kernel)).collect())
     }
 
     /// Keeps only the features named in `mask`, a list separated by commas. It can hide features, never invent them:
     /// code that uses an absent one would be killed by the processor.
-    pub fn masked(self, mask: &str) -> Result<Self, String> {
-        let table = known(std::env::consts::ARCH).unwrap_or(&[]);
+    pub fn with_mask(self, mask: &str) -> Result<Self, String> {
+        let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let listed: BTreeSet<&str> = mask.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        match listed.iter().find(|name| !names(table).any(|known| known == **name)) {
+        match listed.iter().find(|name| !feature_names(table).any(|known| known == **name)) {
             Some(unknown) => {
-                Err(format!("unknown feature `{unknown}`{}", did_you_mean(unknown, names(table))))
+                Err(format!("unknown feature `{unknown}`{}", did_you_mean(unknown, feature_names(table))))
             }
             None => Ok(Self(self.0.into_iter().filter(|name| listed.contains(name)).collect())),
         }
     }
 
     /// Whether the feature is there.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn has_feature(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 }
@@ -126,7 +126,7 @@ fn kernel_flags() -> String {
 /// The standard library asks the processor with `CPUID` and the operating system with `XGETBV`: it reports `avx` only
 /// if the state of the 256-bit registers is enabled and `avx512f` only if that of the 512-bit ones is.
 #[cfg(target_arch = "x86_64")]
-fn detected(name: &str, kernel: &str) -> bool {
+fn is_detected(name: &str, kernel: &str) -> bool {
     use std::arch::is_x86_feature_detected as has;
     let listed = |flag: &str| kernel.split_ascii_whitespace().any(|listed| listed == flag);
     match name {
@@ -159,7 +159,7 @@ fn detected(name: &str, kernel: &str) -> bool {
 
 /// The standard library takes these from the kernel, which leaves out those whose registers it does not save.
 #[cfg(target_arch = "aarch64")]
-fn detected(name: &str, _kernel: &str) -> bool {
+fn is_detected(name: &str, _kernel: &str) -> bool {
     use std::arch::is_aarch64_feature_detected as has;
     match name {
         "neon" => has!("neon"),
@@ -174,7 +174,7 @@ fn detected(name: &str, _kernel: &str) -> bool {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn detected(_name: &str, _kernel: &str) -> bool {
+fn is_detected(_name: &str, _kernel: &str) -> bool {
     false
 }
 
@@ -184,19 +184,22 @@ mod tests {
 
     #[test]
     fn a_mask_hides_features_and_never_invents_them() {
-        let table = known(std::env::consts::ARCH).unwrap();
-        let machine = IsaFeatures::detect();
-        let every = names(table).collect::<Vec<_>>().join(", ");
-        assert_eq!(machine.clone().masked(&every), Ok(machine.clone()));
-        assert_eq!(machine.clone().masked(""), Ok(IsaFeatures::default()));
-        assert!(machine.masked("avx3").is_err());
+        let table = features_of_architecture(std::env::consts::ARCH).unwrap();
+        let machine = IsaFeatures::detect_features();
+        let every = feature_names(table).collect::<Vec<_>>().join(", ");
+        assert_eq!(machine.clone().with_mask(&every), Ok(machine.clone()));
+        assert_eq!(machine.clone().with_mask(""), Ok(IsaFeatures::default()));
+        assert!(machine.with_mask("avx3").is_err());
     }
 
     #[test]
     fn features_come_with_those_they_imply() {
-        let machine = IsaFeatures::detect();
-        for (name, implied) in known(std::env::consts::ARCH).unwrap() {
-            assert!(!machine.has(name) || implied.iter().all(|name| machine.has(name)), "{name}: {machine}");
+        let machine = IsaFeatures::detect_features();
+        for (name, implied) in features_of_architecture(std::env::consts::ARCH).unwrap() {
+            assert!(
+                !machine.has_feature(name) || implied.iter().all(|name| machine.has_feature(name)),
+                "{name}: {machine}"
+            );
         }
     }
 }

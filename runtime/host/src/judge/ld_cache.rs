@@ -23,7 +23,7 @@ impl LdCache {
     /// Takes the bytes of the file; those of another format list nothing.
     pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         if bytes.starts_with(OLD_MAGIC) {
-            let old_end = word(&bytes, OLD_MAGIC.len()).and_then(|count| count.checked_mul(OLD_RECORD));
+            let old_end = read_u32(&bytes, OLD_MAGIC.len()).and_then(|count| count.checked_mul(OLD_RECORD));
             let start = old_end.and_then(|end| end.checked_add(OLD_HEADER)?.checked_next_multiple_of(8));
             bytes = start.and_then(|start| bytes.get(start..)).unwrap_or_default().to_vec();
         }
@@ -31,26 +31,26 @@ impl LdCache {
     }
 
     /// The files listed under `soname`, the ones for other processors included.
-    pub(crate) fn files<'a>(&'a self, soname: &'a str) -> impl Iterator<Item = &'a Path> {
-        let count = word(&self.0, MAGIC.len()).unwrap_or(0);
+    pub(crate) fn files_for_soname<'a>(&'a self, soname: &'a str) -> impl Iterator<Item = &'a Path> {
+        let count = read_u32(&self.0, MAGIC.len()).unwrap_or(0);
         let records = self.0.get(HEADER..).unwrap_or_default().chunks_exact(RECORD).take(count);
         let named = records.filter(move |record| {
-            let name = word(record, 4).and_then(|offset| self.0.get(offset..));
+            let name = read_u32(record, 4).and_then(|offset| self.0.get(offset..));
             name.and_then(|name| name.strip_prefix(soname.as_bytes()))
                 .is_some_and(|rest| rest.first() == Some(&0))
         });
         named
-            .filter_map(|record| self.string(word(record, 8)?))
+            .filter_map(|record| self.string_at(read_u32(record, 8)?))
             .map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
-    fn string(&self, offset: usize) -> Option<&[u8]> {
+    fn string_at(&self, offset: usize) -> Option<&[u8]> {
         let tail = self.0.get(offset..)?;
         tail.iter().position(|byte| *byte == 0).map(|end| &tail[..end])
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<usize> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<usize> {
     let word = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
     usize::try_from(u32::from_ne_bytes(word)).ok()
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     /// A cache in the current format, with strings after the records.
-    fn cache(entries: &[(&str, &str)]) -> Vec<u8> {
+    fn build_cache(entries: &[(&str, &str)]) -> Vec<u8> {
         let count = u32::try_from(entries.len()).unwrap();
         let mut bytes = MAGIC.to_vec();
         bytes.extend(count.to_ne_bytes());
@@ -81,15 +81,15 @@ mod tests {
     const ENTRIES: [(&str, &str); 3] =
         [("liba.so.1", "/x/liba.so.1"), ("libb.so", "/b"), ("liba.so.1", "/y/liba.so.1")];
 
-    fn of_a(bytes: Vec<u8>) -> Vec<String> {
+    fn files_for_a(bytes: Vec<u8>) -> Vec<String> {
         let cache = LdCache::new(bytes);
-        cache.files("liba.so.1").map(|path| path.display().to_string()).collect()
+        cache.files_for_soname("liba.so.1").map(|path| path.display().to_string()).collect()
     }
 
     #[test]
     fn every_file_of_a_name_is_listed_and_no_other() {
-        assert_eq!(of_a(cache(&ENTRIES)), ["/x/liba.so.1", "/y/liba.so.1"]);
-        assert_eq!(LdCache::new(cache(&ENTRIES)).files("liba.so").count(), 0);
+        assert_eq!(files_for_a(build_cache(&ENTRIES)), ["/x/liba.so.1", "/y/liba.so.1"]);
+        assert_eq!(LdCache::new(build_cache(&ENTRIES)).files_for_soname("liba.so").count(), 0);
     }
 
     #[test]
@@ -97,30 +97,30 @@ mod tests {
         let mut bytes = OLD_MAGIC.to_vec();
         bytes.extend(3_u32.to_ne_bytes());
         bytes.resize((OLD_HEADER + 3 * OLD_RECORD).next_multiple_of(8), 7);
-        bytes.extend(cache(&ENTRIES));
-        assert_eq!(of_a(bytes).len(), 2);
+        bytes.extend(build_cache(&ENTRIES));
+        assert_eq!(files_for_a(bytes).len(), 2);
     }
 
     #[test]
     fn a_broken_cache_lists_less_and_never_panics() {
-        let whole = cache(&ENTRIES);
+        let whole = build_cache(&ENTRIES);
         for length in 0..whole.len() {
-            assert!(of_a(whole[..length].to_vec()).len() <= 2);
+            assert!(files_for_a(whole[..length].to_vec()).len() <= 2);
         }
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] = 0xff;
-            of_a(bytes);
+            files_for_a(bytes);
         }
         let mut huge = OLD_MAGIC.to_vec();
         huge.extend([0xff; 8]);
-        assert!(of_a(huge).is_empty());
+        assert!(files_for_a(huge).is_empty());
     }
 
     #[test]
     fn the_cache_of_this_machine_lists_its_c_library() {
         match std::fs::read("/etc/ld.so.cache") {
-            Ok(bytes) => assert!(LdCache::new(bytes).files("libc.so.6").count() > 0),
+            Ok(bytes) => assert!(LdCache::new(bytes).files_for_soname("libc.so.6").count() > 0),
             Err(error) => eprintln!("skipped: no linker cache on this machine ({error})"),
         }
     }

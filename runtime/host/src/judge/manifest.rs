@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::judge::permissions::unreadable;
-use crate::judge::read::read_start;
+use crate::judge::permissions::unreadable_refusal;
+use crate::judge::regular_file::read_start;
 use crate::text::toml;
-use crate::{ContractRange, Digest, Predicate, Reason, Refusal, VersionRange};
+use crate::{ContractRange, Digest, IsaPredicate, Refusal, RefusalReason, VersionRange};
 
 /// The longest manifest that is read.
-const LARGEST: u64 = 64 * 1024;
+const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 /// The longest name that is accepted.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// What a plugin is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum PluginKind {
     /// It drives devices.
     Device,
     /// It brings kernels for devices of other plugins.
@@ -35,64 +35,84 @@ pub enum Kind {
 /// What a plugin says about itself, and what the tools that released it found out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct PluginManifest {
     /// The name of the plugin. Files that share it are variants of one plugin, of which one is used.
-    #[serde(deserialize_with = "name")]
+    #[serde(deserialize_with = "deserialize_name")]
     pub name: String,
     /// The version of the plugin.
-    #[serde(deserialize_with = "version")]
+    #[serde(deserialize_with = "deserialize_version")]
     pub version: String,
     /// What the plugin is for.
-    pub kind: Kind,
+    pub kind: PluginKind,
     /// The device type it provides, which `device` plugins must have and others must not.
-    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_name",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub device_type: Option<String>,
     /// What tells this variant from its siblings, such as `avx2`.
-    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_name",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub variant: Option<String>,
     /// The versions of the contract it speaks.
     pub contract: ContractRange,
     /// The profiles it implements.
-    #[serde(default, deserialize_with = "list_of_names")]
+    #[serde(default, deserialize_with = "deserialize_names")]
     pub profiles: Vec<String>,
     /// The processor and system it is built for, such as `x86_64-linux`.
-    #[serde(deserialize_with = "name")]
+    #[serde(deserialize_with = "deserialize_name")]
     pub architecture: String,
     /// What it needs of the processor beyond the architecture's base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isa: Option<Predicate>,
+    pub isa: Option<IsaPredicate>,
     /// The hash of the shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
     /// The environment variable that limits which devices the vendor's runtime shows.
-    #[serde(default, deserialize_with = "optional_name", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_name",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub visible_devices_env: Option<String>,
     /// The package to update when this plugin is too old.
-    #[serde(default, deserialize_with = "optional_package", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_package",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub package: Option<String>,
     /// Whether the plugin may be unloaded while the program runs.
     #[serde(default)]
     pub unloadable: bool,
     /// The last run of the conformance suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conformance: Option<Conformance>,
+    pub conformance: Option<ConformanceRecord>,
     /// Libraries it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub requires: Vec<Requirement>,
+    pub requires: Vec<RequiredLibrary>,
 }
 
 /// A library a plugin opens at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Requirement {
+pub struct RequiredLibrary {
     /// The name it is opened by.
-    #[serde(deserialize_with = "package")]
+    #[serde(deserialize_with = "deserialize_package")]
     pub soname: String,
     /// The versions that work, compared with the one in the name of the real file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionRange>,
     /// The package that provides it.
-    #[serde(default, deserialize_with = "optional_package", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_package",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub package: Option<String>,
     /// Whether the plugin works without it.
     #[serde(default)]
@@ -102,61 +122,62 @@ pub struct Requirement {
 /// A run of the conformance suite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Conformance {
+pub struct ConformanceRecord {
     /// The version of the suite.
-    #[serde(deserialize_with = "version")]
+    #[serde(deserialize_with = "deserialize_version")]
     pub suite: String,
     /// The profiles that passed.
-    #[serde(deserialize_with = "list_of_names")]
+    #[serde(deserialize_with = "deserialize_names")]
     pub passed: Vec<String>,
     /// The day of the run, such as `2026-01-31`.
-    #[serde(deserialize_with = "name")]
+    #[serde(deserialize_with = "deserialize_name")]
     pub date: String,
     /// The hash of the report.
     pub report_sha256: Digest,
 }
 
-impl Manifest {
+impl PluginManifest {
     /// Where the manifest of the plugin at `library` lies.
     pub fn path_beside(library: &Path) -> PathBuf {
         library.with_extension("oarlock.toml")
     }
 
     /// Reads the manifest at `path`; `None` if there is no such file.
-    pub fn read(path: &Path) -> Result<Option<Self>, Refusal> {
-        match read_start(path, LARGEST) {
-            Ok(bytes) => Self::parse(path, &bytes).map(Some),
+    pub fn read_manifest(path: &Path) -> Result<Option<Self>, Refusal> {
+        match read_start(path, MAX_MANIFEST_BYTES) {
+            Ok(bytes) => Self::parse_manifest(path, &bytes).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(unreadable(path, &error)),
+            Err(error) => Err(unreadable_refusal(path, &error)),
         }
     }
 
     /// Reads the text of a manifest; `path` is only named in the refusal.
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
-        let manifest = if bytes.len() as u64 > LARGEST {
-            Err(format!("a file of more than {LARGEST} bytes"))
+    pub fn parse_manifest(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
+        let manifest = if bytes.len() as u64 > MAX_MANIFEST_BYTES {
+            Err(format!("a file of more than {MAX_MANIFEST_BYTES} bytes"))
         } else {
-            toml::read::<Self>(bytes).and_then(|manifest| manifest.check().map(|()| manifest))
+            toml::parse_toml::<Self>(bytes)
+                .and_then(|manifest| manifest.check_consistency().map(|()| manifest))
         };
         manifest.map_err(|found| {
             let remedy = "correct the manifest, or write it anew with `oarlock plugin manifest`";
-            Refusal::new(Reason::ManifestInvalid, path, "a valid plugin manifest", found, remedy)
+            Refusal::new(RefusalReason::ManifestInvalid, path, "a valid plugin manifest", found, remedy)
         })
     }
 
-    /// The text of the manifest, which [`Manifest::parse`] reads back.
+    /// The text of the manifest, which [`PluginManifest::parse_manifest`] reads back.
     pub fn to_toml(&self) -> Result<String, String> {
-        self.check()?;
+        self.check_consistency()?;
         ::toml::to_string(self).map_err(|error| error.to_string())
     }
 
     /// The rules that concern more than one key.
-    fn check(&self) -> Result<(), String> {
+    fn check_consistency(&self) -> Result<(), String> {
         match (self.kind, &self.device_type) {
-            (Kind::Device, None) => {
+            (PluginKind::Device, None) => {
                 return Err("no `device_type`, which `kind = \"device\"` needs".to_owned());
             }
-            (Kind::Kernels | Kind::Layer, Some(_)) => {
+            (PluginKind::Kernels | PluginKind::Layer, Some(_)) => {
                 return Err("a `device_type`, which only `kind = \"device\"` has".to_owned());
             }
             _ => {}
@@ -169,42 +190,44 @@ impl Manifest {
 /// Accepts up to 64 letters, digits, `_`, `-`, `.` and the characters of `more`.
 pub(crate) fn check_name(text: &str, more: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c) || more.contains(c);
-    if !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(allowed) {
+    if !text.is_empty() && text.len() <= MAX_NAME_LENGTH && text.chars().all(allowed) {
         return Ok(());
     }
-    let found = text.chars().take(LONGEST_NAME).collect::<String>();
+    let found = text.chars().take(MAX_NAME_LENGTH).collect::<String>();
     let more: String = more.chars().map(|c| format!(", `{c}`")).collect();
-    let rule = format!("expected 1 to {LONGEST_NAME} letters, digits, `_`, `-`, `.`{more}");
+    let rule = format!("expected 1 to {MAX_NAME_LENGTH} letters, digits, `_`, `-`, `.`{more}");
     Err(format!("{rule}, found `{}`", found.escape_debug()))
 }
 
-fn checked<'de, D: Deserializer<'de>>(deserializer: D, more: &str) -> Result<String, D::Error> {
+fn deserialize_checked<'de, D: Deserializer<'de>>(deserializer: D, more: &str) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     check_name(&text, more).map_err(D::Error::custom).map(|()| text)
 }
 
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    checked(deserializer, "")
+fn deserialize_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserialize_checked(deserializer, "")
 }
 
-fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    checked(deserializer, "+~")
+fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserialize_checked(deserializer, "+~")
 }
 
 /// Names of packages and libraries: `libstdc++6:amd64`.
-fn package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    checked(deserializer, "+:")
+fn deserialize_package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    deserialize_checked(deserializer, "+:")
 }
 
-fn optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    name(deserializer).map(Some)
+fn deserialize_optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserialize_name(deserializer).map(Some)
 }
 
-fn optional_package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    package(deserializer).map(Some)
+fn deserialize_optional_package<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    deserialize_package(deserializer).map(Some)
 }
 
-fn list_of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     names.iter().try_for_each(|text| check_name(text, "")).map_err(D::Error::custom).map(|()| names)
 }
@@ -213,7 +236,7 @@ fn list_of_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
 mod tests {
     use super::*;
 
-    const FULL: &str = r#"
+    const FULL_MANIFEST: &str = r#"
 name = "npu"
 version = "1.2.3+cu12"
 kind = "device"
@@ -235,68 +258,79 @@ version = ">=12.2"
 package = "cuda-runtime"
 "#;
 
-    fn parse(text: &str) -> Result<Manifest, String> {
-        Manifest::parse(Path::new("/p/libnpu.oarlock.toml"), text.as_bytes()).map_err(|refusal| {
-            assert_eq!(refusal.reason, Reason::ManifestInvalid);
-            refusal.found
-        })
+    fn parse_text(text: &str) -> Result<PluginManifest, String> {
+        PluginManifest::parse_manifest(Path::new("/p/libnpu.oarlock.toml"), text.as_bytes()).map_err(
+            |refusal| {
+                assert_eq!(refusal.reason, RefusalReason::ManifestInvalid);
+                refusal.found
+            },
+        )
     }
 
     /// The full manifest with one line replaced.
-    fn with(old: &str, new: &str) -> Result<Manifest, String> {
-        assert!(FULL.contains(old));
-        parse(&FULL.replace(old, new))
+    fn parse_with_line(old: &str, new: &str) -> Result<PluginManifest, String> {
+        assert!(FULL_MANIFEST.contains(old));
+        parse_text(&FULL_MANIFEST.replace(old, new))
     }
 
     #[test]
     fn a_manifest_lies_beside_its_library() {
-        assert_eq!(Manifest::path_beside(Path::new("/p/libnpu.so")), Path::new("/p/libnpu.oarlock.toml"));
-        assert_eq!(Manifest::read(Path::new("/nowhere/libnpu.oarlock.toml")), Ok(None));
+        assert_eq!(
+            PluginManifest::path_beside(Path::new("/p/libnpu.so")),
+            Path::new("/p/libnpu.oarlock.toml")
+        );
+        assert_eq!(PluginManifest::read_manifest(Path::new("/nowhere/libnpu.oarlock.toml")), Ok(None));
     }
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        let manifest = parse(FULL).unwrap();
-        assert_eq!(parse(&manifest.to_toml().unwrap()).unwrap(), manifest);
+        let manifest = parse_text(FULL_MANIFEST).unwrap();
+        assert_eq!(parse_text(&manifest.to_toml().unwrap()).unwrap(), manifest);
         let least = "name='a'\nversion='1'\nkind='layer'\ncontract='1.0'\narchitecture='x86_64-linux'";
-        let least = parse(least).unwrap();
-        assert_eq!(parse(&least.to_toml().unwrap()).unwrap(), least);
+        let least = parse_text(least).unwrap();
+        assert_eq!(parse_text(&least.to_toml().unwrap()).unwrap(), least);
     }
 
     #[test]
     fn a_mistake_is_named_with_its_line() {
-        let error = with("package = \"oarlock-npu\"", "packge = \"x\"").unwrap_err();
+        let error = parse_with_line("package = \"oarlock-npu\"", "packge = \"x\"").unwrap_err();
         assert!(error.starts_with("line 13: unknown field `packge`"), "{error}");
         assert!(error.ends_with("did you mean `package`"), "{error}");
-        let error = with("kind = \"device\"", "kind = \"devcie\"").unwrap_err();
+        let error = parse_with_line("kind = \"device\"", "kind = \"devcie\"").unwrap_err();
         assert!(error.starts_with("line 4: ") && error.ends_with("did you mean `device`"), "{error}");
-        assert!(with("1.0..1.3", "1.3..1.0").unwrap_err().starts_with("line 7: expected versions"));
-        assert!(with("avx2 & fma", "avx2 & fmaa").unwrap_err().contains("did you mean `fma`"));
-        assert!(with("\"avx2 & fma\"", "3").unwrap_err().starts_with("line 10: "));
+        assert!(
+            parse_with_line("1.0..1.3", "1.3..1.0").unwrap_err().starts_with("line 7: expected versions")
+        );
+        assert!(parse_with_line("avx2 & fma", "avx2 & fmaa").unwrap_err().contains("did you mean `fma`"));
+        assert!(parse_with_line("\"avx2 & fma\"", "3").unwrap_err().starts_with("line 10: "));
     }
 
     #[test]
     fn names_are_short_and_plain() {
         for bad in ["", "a b", "\\u001b[31m", "é", "../x", &"a".repeat(65)] {
             assert!(
-                with("name = \"npu\"", &format!("name = \"{bad}\"")).unwrap_err().starts_with("line 2: "),
+                parse_with_line("name = \"npu\"", &format!("name = \"{bad}\""))
+                    .unwrap_err()
+                    .starts_with("line 2: "),
                 "{bad}"
             );
         }
-        assert!(with("libcudart.so.12", "../libcudart.so.12").is_err());
-        assert!(with("libcudart.so.12", "libstdc++.so.6").is_ok());
+        assert!(parse_with_line("libcudart.so.12", "../libcudart.so.12").is_err());
+        assert!(parse_with_line("libcudart.so.12", "libstdc++.so.6").is_ok());
     }
 
     #[test]
     fn the_device_type_goes_with_the_kind() {
-        assert!(with("kind = \"device\"", "kind = \"kernels\"").is_err());
-        assert!(with("device_type = \"npu\"", "").is_err());
+        assert!(parse_with_line("kind = \"device\"", "kind = \"kernels\"").is_err());
+        assert!(parse_with_line("device_type = \"npu\"", "").is_err());
     }
 
     #[test]
     fn a_manifest_of_another_architecture_may_name_its_features() {
-        assert!(with("x86_64-linux", "aarch64-linux").is_err());
-        assert!(parse(&FULL.replace("x86_64", "aarch64").replace("avx2 & fma", "sve2")).is_ok());
+        assert!(parse_with_line("x86_64-linux", "aarch64-linux").is_err());
+        assert!(
+            parse_text(&FULL_MANIFEST.replace("x86_64", "aarch64").replace("avx2 & fma", "sve2")).is_ok()
+        );
     }
 
     #[test]
@@ -309,15 +343,15 @@ package = "cuda-runtime"
             state as usize
         };
         for _ in 0..3000 {
-            let mut bytes = FULL.as_bytes().to_vec();
+            let mut bytes = FULL_MANIFEST.as_bytes().to_vec();
             for _ in 0..=random() % 4 {
                 let at = random() % bytes.len();
                 bytes[at] = u8::try_from(random() % 256).unwrap();
             }
             bytes.truncate(random() % (bytes.len() + 1) + bytes.len() / 2);
-            let _ = Manifest::parse(Path::new("/p/x.oarlock.toml"), &bytes);
+            let _ = PluginManifest::parse_manifest(Path::new("/p/x.oarlock.toml"), &bytes);
         }
-        assert!(parse(&format!("x = {}", "[".repeat(60_000))).is_err());
-        assert!(parse(&" ".repeat(65 * 1024)).unwrap_err().contains("65536"));
+        assert!(parse_text(&format!("x = {}", "[".repeat(60_000))).is_err());
+        assert!(parse_text(&" ".repeat(65 * 1024)).unwrap_err().contains("65536"));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod isa;
 pub(crate) mod ld_cache;
 pub(crate) mod manifest;
 pub(crate) mod permissions;
-pub(crate) mod read;
+pub(crate) mod regular_file;
 pub(crate) mod sanitizers;
 pub(crate) mod signature;
 pub(crate) mod sonames;
@@ -22,24 +22,25 @@ pub(crate) mod version;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use crate::judge::permissions::unreadable;
-use crate::judge::read::open_regular;
+use crate::judge::permissions::unreadable_refusal;
+use crate::judge::regular_file::open_regular;
 use crate::judge::sanitizers::check_sanitizers;
-use crate::judge::symbols::list;
-use crate::text::wildcard::matches;
+use crate::judge::symbols::list_symbols;
+use crate::text::wildcard::matches_pattern;
 use crate::{
-    AllowList, Candidate, Config, ConfigError, ContractRange, Digest, Elf, Environment, Identity,
-    IsaFeatures, Libraries, Manifest, Reason, Refusal, TrustedKeys, check_symbols, pinning_symbols,
+    AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
+    PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustedKeys,
+    check_symbols, pinning_symbols,
 };
 
 /// The largest shared object that is looked at, in bytes: code of more than 2 GiB cannot reach all of itself.
-const LARGEST: u64 = 2 << 30;
+const MAX_PLUGIN_BYTES: u64 = 2 << 30;
 
 /// What a file is judged by.
 #[derive(Debug)]
 pub struct JudgeContext {
     /// Who the program runs as.
-    pub identity: Identity,
+    pub identity: ProcessIdentity,
     /// Plugins not to use: names or file names, in which `*` stands for any characters.
     pub disable: Vec<String>,
     /// The only files to load, if there are any on the list.
@@ -51,7 +52,7 @@ pub struct JudgeContext {
     /// The instruction sets of this machine.
     pub features: IsaFeatures,
     /// Where the dynamic linker looks for libraries.
-    pub libraries: Libraries,
+    pub libraries: LibrarySearch,
     /// The versions of the contract the host speaks.
     pub contract: ContractRange,
     /// The sanitizers the host is built with, such as `address`.
@@ -60,17 +61,17 @@ pub struct JudgeContext {
 
 /// A file that nothing speaks against.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedPlugin {
     /// Where it was found.
-    pub candidate: Candidate,
+    pub candidate: PluginCandidate,
     /// Where it really lies, once all symbolic links are followed.
     pub real_path: PathBuf,
     /// The hash of its bytes.
     pub digest: Digest,
     /// What lies beside it, if anything does.
-    pub manifest: Option<Manifest>,
+    pub manifest: Option<PluginManifest>,
     /// Its symbols and libraries.
-    pub elf: Elf,
+    pub elf: SharedObject,
     /// How well this machine suits it: higher is better, 0 needs nothing in particular.
     pub isa_rank: u32,
     /// The file of the key that signed it.
@@ -82,14 +83,14 @@ pub struct Judged {
 impl JudgeContext {
     /// Gathers what the configuration, the environment and this machine say.
     pub fn new(
-        config: &Config,
-        environment: &Environment,
+        config: &HostConfig,
+        environment: &HostEnvironment,
         contract: ContractRange,
     ) -> Result<Self, ConfigError> {
-        let features = IsaFeatures::detect();
+        let features = IsaFeatures::detect_features();
         let features = match &environment.isa_mask {
             Some(mask) => features
-                .masked(mask)
+                .with_mask(mask)
                 .map_err(|problem| ConfigError::new("OARLOCK_ISA_MASK".as_ref(), problem))?,
             None => features,
         };
@@ -98,22 +99,22 @@ impl JudgeContext {
             identity: environment.identity,
             disable: plugins.disable.clone(),
             allow: plugins.allow.iter().copied().collect(),
-            trusted_keys: TrustedKeys::load(&plugins.trusted_keys, environment.identity)?,
+            trusted_keys: TrustedKeys::load_keys(&plugins.trusted_keys, environment.identity)?,
             require_signature: plugins.require_signature,
             features,
-            libraries: Libraries::of_system(environment),
+            libraries: LibrarySearch::of_system(environment),
             contract,
             sanitizers: Vec::new(),
         })
     }
 
-    /// Refuses a plugin whose name the configuration disables. [`judge`] asks for the file and the manifest; a plugin
+    /// Refuses a plugin whose name the configuration disables. [`judge_candidate`] asks for the file and the manifest; a plugin
     /// without one has its name asked for once it is known.
     pub fn check_enabled(&self, path: &Path, name: &str) -> Result<(), Refusal> {
-        match self.disable.iter().find(|pattern| matches(pattern, name)) {
+        match self.disable.iter().find(|pattern| matches_pattern(pattern, name)) {
             None => Ok(()),
             Some(pattern) => Err(Refusal::new(
-                Reason::Disabled,
+                RefusalReason::Disabled,
                 path,
                 "a plugin that is not disabled",
                 format!("`{name}`, which the entry `{pattern}` disables"),
@@ -123,12 +124,12 @@ impl JudgeContext {
     }
 
     /// What the manifest alone decides; gives the rank of the instruction sets.
-    fn check_manifest(&self, path: &Path, manifest: &Manifest) -> Result<u32, Refusal> {
+    fn check_manifest(&self, path: &Path, manifest: &PluginManifest) -> Result<u32, Refusal> {
         self.check_enabled(path, &manifest.name)?;
         let here = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
         if manifest.architecture != here {
             return Err(Refusal::new(
-                Reason::WrongArchitecture,
+                RefusalReason::WrongArchitecture,
                 path,
                 format!("a plugin for `{here}`"),
                 format!("one for `{}`, by its manifest", manifest.architecture),
@@ -140,7 +141,7 @@ impl JudgeContext {
             let package = manifest.package.as_ref().unwrap_or(&manifest.name);
             let plugin_is_older = (plugin.major, plugin.max_minor) < (host.major, host.min_minor);
             return Err(Refusal::new(
-                Reason::ContractVersion,
+                RefusalReason::ContractVersion,
                 path,
                 format!("a plugin that speaks contract {host}"),
                 format!("one that speaks {plugin}, by its manifest"),
@@ -150,7 +151,7 @@ impl JudgeContext {
         let Some(predicate) = &manifest.isa else { return Ok(0) };
         predicate.rank(&self.features).ok_or_else(|| {
             Refusal::new(
-                Reason::IsaUnsupported,
+                RefusalReason::IsaUnsupported,
                 path,
                 format!("a processor with `{predicate}`"),
                 self.features.to_string(),
@@ -161,7 +162,7 @@ impl JudgeContext {
 }
 
 /// Judges the file of `candidate` by what can be known of it without running any of its code.
-pub fn judge(candidate: Candidate, context: &JudgeContext) -> Result<Judged, Refusal> {
+pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Result<JudgedPlugin, Refusal> {
     let path = candidate.path.as_path();
     let real_path = context.identity.check_file(path)?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -169,54 +170,65 @@ pub fn judge(candidate: Candidate, context: &JudgeContext) -> Result<Judged, Ref
     let manifest = read_manifest(path, context)?;
     let isa_rank = manifest.as_ref().map_or(Ok(0), |manifest| context.check_manifest(path, manifest))?;
 
-    let unreadable = |error| unreadable(path, &error);
+    let unreadable = |error| unreadable_refusal(path, &error);
     let (mut file, length) = open_regular(&real_path).map_err(unreadable)?;
     check_length(path, length)?;
-    let elf = if length == 0 { Elf::read(path, &[])? } else { Elf::of_file(path, &file)? };
+    let elf = if length == 0 {
+        SharedObject::parse_bytes(path, &[])?
+    } else {
+        SharedObject::read_file(path, &file)?
+    };
     file.rewind().map_err(unreadable)?;
-    let digest = Digest::of_rest((&file).take(LARGEST)).map_err(unreadable)?;
-    context.allow.check(path, digest)?;
+    let digest = Digest::hash_reader((&file).take(MAX_PLUGIN_BYTES)).map_err(unreadable)?;
+    context.allow.check_digest(path, digest)?;
     let contents = || {
         file.rewind()?;
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).map(|_| bytes)
+        file.take(MAX_PLUGIN_BYTES).read_to_end(&mut bytes).map(|_| bytes)
     };
-    let signed_by =
-        context.trusted_keys.check(path, contents, context.require_signature)?.map(Path::to_path_buf);
+    let signed_by = context
+        .trusted_keys
+        .verify_signature(path, contents, context.require_signature)?
+        .map(Path::to_path_buf);
     if let Some(manifest) = &manifest {
-        check_promises(path, manifest, digest, &elf)?;
+        check_manifest_claims(path, manifest, digest, &elf)?;
     }
     check_symbols(path, &elf)?;
     check_sanitizers(path, &elf, &context.libraries, &context.sanitizers)?;
     let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);
-    let notes = context.libraries.check(path, &elf.links, requires)?;
-    Ok(Judged { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
+    let notes = context.libraries.check_libraries(path, &elf.links, requires)?;
+    Ok(JudgedPlugin { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
 }
 
 fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {
-    if length <= LARGEST {
+    if length <= MAX_PLUGIN_BYTES {
         return Ok(());
     }
-    let expected = format!("a shared object of at most {LARGEST} bytes");
+    let expected = format!("a shared object of at most {MAX_PLUGIN_BYTES} bytes");
     let remedy = "strip it, or move what is not code into files of its own";
-    Err(Refusal::new(Reason::NotASharedObject, path, expected, format!("{length} bytes"), remedy))
+    Err(Refusal::new(RefusalReason::NotASharedObject, path, expected, format!("{length} bytes"), remedy))
 }
 
-fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<Manifest>, Refusal> {
-    let path = Manifest::path_beside(library);
+fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<PluginManifest>, Refusal> {
+    let path = PluginManifest::path_beside(library);
     // A link that leads nowhere is a mistake to be told, not a plugin without a manifest.
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
     context.identity.check_file(&path)?;
-    Manifest::read(&path)
+    PluginManifest::read_manifest(&path)
 }
 
 /// Compares what the manifest says about the bytes of the file with the bytes.
-fn check_promises(path: &Path, manifest: &Manifest, digest: Digest, elf: &Elf) -> Result<(), Refusal> {
+fn check_manifest_claims(
+    path: &Path,
+    manifest: &PluginManifest,
+    digest: Digest,
+    elf: &SharedObject,
+) -> Result<(), Refusal> {
     if let Some(expected) = manifest.sha256.filter(|expected| *expected != digest) {
         return Err(Refusal::new(
-            Reason::HashMismatch,
+            RefusalReason::HashMismatch,
             path,
             format!("the hash its manifest gives, `{expected}`"),
             format!("`{digest}`"),
@@ -226,10 +238,10 @@ fn check_promises(path: &Path, manifest: &Manifest, digest: Digest, elf: &Elf) -
     let pinning = pinning_symbols(elf);
     if manifest.unloadable && !pinning.is_empty() {
         return Err(Refusal::new(
-            Reason::ManifestLies,
+            RefusalReason::ManifestLies,
             path,
             "a plugin that can be unloaded, as its manifest says",
-            format!("symbols for which the dynamic linker keeps it forever: {}", list(&pinning)),
+            format!("symbols for which the dynamic linker keeps it forever: {}", list_symbols(&pinning)),
             "compile it with `-fno-gnu-unique`, or set `unloadable = false` in the manifest",
         ));
     }

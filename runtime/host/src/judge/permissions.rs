@@ -12,17 +12,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::{Reason, Refusal};
+use crate::{Refusal, RefusalReason};
 
 /// Where the kernel gives up following symbolic links.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
 /// The user and group a program runs as; what they can change, they could have done anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// The effective user.
     pub user: u32,
     /// The effective group.
@@ -31,7 +31,7 @@ pub struct Identity {
 
 /// What part a path plays, which decides how strict the rule is.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum PathRole {
     /// A directory on the way.
     Ancestor,
     /// The directory plugins lie in.
@@ -40,7 +40,7 @@ enum Part {
     File,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Those of this process.
     pub fn of_process() -> Self {
         Self { user: rustix::process::geteuid().as_raw(), group: rustix::process::getegid().as_raw() }
@@ -48,17 +48,17 @@ impl Identity {
 
     /// Checks a file, the directory it lies in and every directory above; returns where it really is.
     pub fn check_file(&self, path: &Path) -> Result<PathBuf, Refusal> {
-        self.walk(path, Part::File)
+        self.check_path(path, PathRole::File)
     }
 
     /// Checks a directory that plugins may lie in, and every directory above; returns where it really is.
     pub fn check_directory(&self, path: &Path) -> Result<PathBuf, Refusal> {
-        self.walk(path, Part::Home)
+        self.check_path(path, PathRole::Home)
     }
 
-    fn walk(&self, path: &Path, last: Part) -> Result<PathBuf, Refusal> {
-        let absolute = std::path::absolute(path).map_err(|error| unreadable(path, &error))?;
-        let mut ahead: VecDeque<OsString> = names(&absolute).collect();
+    fn check_path(&self, path: &Path, last: PathRole) -> Result<PathBuf, Refusal> {
+        let absolute = std::path::absolute(path).map_err(|error| unreadable_refusal(path, &error))?;
+        let mut ahead: VecDeque<OsString> = path_components(&absolute).collect();
         let mut here = PathBuf::from("/");
         let mut links = 0;
         while let Some(name) = ahead.pop_front() {
@@ -66,47 +66,47 @@ impl Identity {
                 here.pop();
                 continue;
             }
-            let home = last == Part::File && ahead.is_empty();
-            self.judge(path, &here, if home { Part::Home } else { Part::Ancestor })?;
+            let home = last == PathRole::File && ahead.is_empty();
+            self.check_component(path, &here, if home { PathRole::Home } else { PathRole::Ancestor })?;
             here.push(name);
-            let metadata = here.symlink_metadata().map_err(|error| unreadable(path, &error))?;
+            let metadata = here.symlink_metadata().map_err(|error| unreadable_refusal(path, &error))?;
             if !metadata.is_symlink() {
                 continue;
             }
             links += 1;
-            if links > MOST_LINKS {
-                return Err(symlink_loop(path));
+            if links > MAX_LINKS {
+                return Err(symlink_loop_refusal(path));
             }
-            self.judge_owner(path, &here, &metadata)?;
-            let target = here.read_link().map_err(|error| unreadable(path, &error))?;
+            self.check_owner(path, &here, &metadata)?;
+            let target = here.read_link().map_err(|error| unreadable_refusal(path, &error))?;
             if target.is_absolute() {
                 here = PathBuf::from("/");
             } else {
                 here.pop();
             }
-            for name in names(&target).collect::<Vec<_>>().into_iter().rev() {
+            for name in path_components(&target).collect::<Vec<_>>().into_iter().rev() {
                 ahead.push_front(name);
             }
         }
-        self.judge(path, &here, last)?;
+        self.check_component(path, &here, last)?;
         Ok(here)
     }
 
-    fn judge(&self, path: &Path, here: &Path, part: Part) -> Result<(), Refusal> {
-        let metadata = here.metadata().map_err(|error| unreadable(path, &error))?;
-        if part == Part::File && !metadata.is_file() {
+    fn check_component(&self, path: &Path, here: &Path, part: PathRole) -> Result<(), Refusal> {
+        let metadata = here.metadata().map_err(|error| unreadable_refusal(path, &error))?;
+        if part == PathRole::File && !metadata.is_file() {
             let remedy = "name a file, or remove it from the plugin directory";
             return Err(Refusal::new(
-                Reason::NotASharedObject,
+                RefusalReason::NotASharedObject,
                 path,
                 "a regular file",
-                kind(&metadata),
+                file_kind(&metadata),
                 remedy,
             ));
         }
-        self.judge_owner(path, here, &metadata)?;
+        self.check_owner(path, here, &metadata)?;
         let mode = metadata.mode();
-        if part == Part::Ancestor && mode & STICKY != 0 {
+        if part == PathRole::Ancestor && mode & STICKY != 0 {
             return Ok(());
         }
         let who = if mode & OTHERS_WRITE != 0 {
@@ -117,21 +117,21 @@ impl Identity {
             return Ok(());
         };
         let remedy = format!("run `chmod go-w {}`, or move the plugin elsewhere", here.display());
-        Err(writable(path, format!("`{}`, which {who} can write to", here.display()), remedy))
+        Err(writable_refusal(path, format!("`{}`, which {who} can write to", here.display()), remedy))
     }
 
-    fn judge_owner(&self, path: &Path, here: &Path, metadata: &Metadata) -> Result<(), Refusal> {
+    fn check_owner(&self, path: &Path, here: &Path, metadata: &Metadata) -> Result<(), Refusal> {
         let owner = metadata.uid();
         if owner == 0 || owner == self.user {
             return Ok(());
         }
         let remedy = format!("run `chown -h root {}`, or move the plugin elsewhere", here.display());
-        Err(writable(path, format!("`{}`, which belongs to user {owner}", here.display()), remedy))
+        Err(writable_refusal(path, format!("`{}`, which belongs to user {owner}", here.display()), remedy))
     }
 }
 
 /// The names along a path; `..` stays, because what it means depends on the links before it.
-fn names(path: &Path) -> impl Iterator<Item = OsString> {
+fn path_components(path: &Path) -> impl Iterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
@@ -139,32 +139,32 @@ fn names(path: &Path) -> impl Iterator<Item = OsString> {
     })
 }
 
-fn kind(metadata: &Metadata) -> &'static str {
+fn file_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() { "a directory" } else { "a device, pipe or socket" }
 }
 
-fn writable(path: &Path, found: String, remedy: String) -> Refusal {
+fn writable_refusal(path: &Path, found: String, remedy: String) -> Refusal {
     let expected = "a path that only root and the user running this program can change";
-    Refusal::new(Reason::WritableByOthers, path, expected, found, remedy)
+    Refusal::new(RefusalReason::WritableByOthers, path, expected, found, remedy)
 }
 
-fn symlink_loop(path: &Path) -> Refusal {
+fn symlink_loop_refusal(path: &Path) -> Refusal {
     let expected = "a path that leads to a file";
     let found = "a loop of symbolic links";
-    Refusal::new(Reason::SymlinkLoop, path, expected, found, "remove the link or point it at the file")
+    Refusal::new(RefusalReason::SymlinkLoop, path, expected, found, "remove the link or point it at the file")
 }
 
 /// A refusal for a path that the operating system would not open.
-pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Refusal {
+pub(crate) fn unreadable_refusal(path: &Path, error: &io::Error) -> Refusal {
     if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-        return symlink_loop(path);
+        return symlink_loop_refusal(path);
     }
     let (found, remedy) = match error.kind() {
         io::ErrorKind::NotFound => ("nothing there".to_owned(), "correct the path or install the plugin"),
         io::ErrorKind::PermissionDenied => ("no permission to read it".to_owned(), "run `chmod a+r` on it"),
         _ => (error.to_string(), "correct the path or install the plugin again"),
     };
-    Refusal::new(Reason::Unreadable, path, "a readable file or directory", found, remedy)
+    Refusal::new(RefusalReason::Unreadable, path, "a readable file or directory", found, remedy)
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     /// A directory in which everything is as it should be, under a `/tmp` that is sticky.
-    fn tidy() -> (tempfile::TempDir, PathBuf) {
+    fn private_directory() -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("plugins");
         fs::create_dir(&home).unwrap();
@@ -190,81 +190,84 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn check(path: &Path) -> Result<PathBuf, Reason> {
-        Identity::of_process().check_file(path).map_err(|refusal| refusal.reason)
+    fn check_file(path: &Path) -> Result<PathBuf, RefusalReason> {
+        ProcessIdentity::of_process().check_file(path).map_err(|refusal| refusal.reason)
     }
 
     #[test]
     fn a_tidy_file_under_a_sticky_directory_is_accepted() {
-        let (_root, file) = tidy();
-        assert_eq!(check(&file), Ok(file.canonicalize().unwrap()));
+        let (_root, file) = private_directory();
+        assert_eq!(check_file(&file), Ok(file.canonicalize().unwrap()));
     }
 
     #[test]
     fn a_world_writable_file_directory_or_ancestor_is_refused() {
         for place in ["plugins/libx.so", "plugins", "."] {
-            let (root, file) = tidy();
+            let (root, file) = private_directory();
             set_mode(&root.path().join(place), 0o777);
-            assert_eq!(check(&file), Err(Reason::WritableByOthers), "{place}");
+            assert_eq!(check_file(&file), Err(RefusalReason::WritableByOthers), "{place}");
         }
     }
 
     #[test]
     fn a_sticky_directory_is_no_home_for_plugins() {
-        let (root, file) = tidy();
+        let (root, file) = private_directory();
         set_mode(file.parent().unwrap(), 0o1777);
-        assert_eq!(check(&file), Err(Reason::WritableByOthers));
+        assert_eq!(check_file(&file), Err(RefusalReason::WritableByOthers));
         set_mode(file.parent().unwrap(), 0o755);
         set_mode(root.path(), 0o1777);
-        assert!(check(&file).is_ok());
+        assert!(check_file(&file).is_ok());
     }
 
     #[test]
     fn a_group_may_write_only_if_it_is_the_users_own() {
-        let (_root, file) = tidy();
+        let (_root, file) = private_directory();
         set_mode(&file, 0o664);
-        let process = Identity::of_process();
+        let process = ProcessIdentity::of_process();
         assert!(process.check_file(&file).is_ok());
-        let other = Identity { group: process.group + 1, ..process };
-        assert_eq!(other.check_file(&file).unwrap_err().reason, Reason::WritableByOthers);
+        let other = ProcessIdentity { group: process.group + 1, ..process };
+        assert_eq!(other.check_file(&file).unwrap_err().reason, RefusalReason::WritableByOthers);
     }
 
     #[test]
     fn a_file_of_another_user_is_refused() {
-        let (_root, file) = tidy();
-        let process = Identity::of_process();
+        let (_root, file) = private_directory();
+        let process = ProcessIdentity::of_process();
         if std::os::unix::fs::chown(&file, Some(4242), None).is_err() {
             eprintln!("skipped: only root can give a file away");
             return;
         }
-        assert_eq!(check(&file), Err(Reason::WritableByOthers));
-        assert_eq!(Identity { user: 4242, ..process }.check_file(&file), Ok(file.canonicalize().unwrap()));
+        assert_eq!(check_file(&file), Err(RefusalReason::WritableByOthers));
+        assert_eq!(
+            ProcessIdentity { user: 4242, ..process }.check_file(&file),
+            Ok(file.canonicalize().unwrap())
+        );
     }
 
     #[test]
     fn both_sides_of_a_symbolic_link_are_checked() {
-        let (root, file) = tidy();
+        let (root, file) = private_directory();
         let bin = root.path().join("links");
         fs::create_dir(&bin).unwrap();
         set_mode(&bin, 0o755);
         let link = bin.join("liby.so");
         symlink("../plugins/../plugins/libx.so", &link).unwrap();
-        assert_eq!(check(&link), Ok(file.canonicalize().unwrap()));
+        assert_eq!(check_file(&link), Ok(file.canonicalize().unwrap()));
         set_mode(&bin, 0o777);
-        assert_eq!(check(&link), Err(Reason::WritableByOthers));
+        assert_eq!(check_file(&link), Err(RefusalReason::WritableByOthers));
         set_mode(&bin, 0o755);
         set_mode(file.parent().unwrap(), 0o777);
-        assert_eq!(check(&link), Err(Reason::WritableByOthers));
+        assert_eq!(check_file(&link), Err(RefusalReason::WritableByOthers));
     }
 
     #[test]
     fn loops_missing_files_and_directories_each_have_their_reason() {
-        let (root, file) = tidy();
+        let (root, file) = private_directory();
         let (a, b) = (root.path().join("a.so"), root.path().join("b.so"));
         symlink(&a, &b).unwrap();
         symlink(&b, &a).unwrap();
-        assert_eq!(check(&a), Err(Reason::SymlinkLoop));
-        assert_eq!(check(&file.with_file_name("libnone.so")), Err(Reason::Unreadable));
-        assert_eq!(check(file.parent().unwrap()), Err(Reason::NotASharedObject));
+        assert_eq!(check_file(&a), Err(RefusalReason::SymlinkLoop));
+        assert_eq!(check_file(&file.with_file_name("libnone.so")), Err(RefusalReason::Unreadable));
+        assert_eq!(check_file(file.parent().unwrap()), Err(RefusalReason::NotASharedObject));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::{Elf, Libraries, Reason, Refusal};
+use crate::{LibrarySearch, Refusal, RefusalReason, SharedObject};
 
 /// A sanitizer: its name in `-fsanitize=`, a symbol that every object built with it imports, and its libraries.
 const SANITIZERS: [(&str, &str, [&str; 2]); 4] = [
@@ -17,18 +17,18 @@ const SANITIZERS: [(&str, &str, [&str; 2]); 4] = [
 /// Refuses a plugin that needs a sanitizer which is neither among those the host was `built_with` nor loaded.
 pub(crate) fn check_sanitizers(
     path: &Path,
-    elf: &Elf,
-    libraries: &Libraries,
+    elf: &SharedObject,
+    libraries: &LibrarySearch,
     built_with: &[String],
 ) -> Result<(), Refusal> {
     let needed = SANITIZERS.iter().filter(|(_, symbol, _)| elf.imports.iter().any(|import| import == symbol));
     for (name, _, files) in needed {
-        let mut loaded = libraries.loaded().iter();
+        let mut loaded = libraries.loaded_libraries().iter();
         let present = built_with.iter().any(|built| built == name)
             || loaded.any(|loaded| files.iter().any(|file| loaded.starts_with(file)));
         if !present {
             return Err(Refusal::new(
-                Reason::SanitizerMismatch,
+                RefusalReason::SanitizerMismatch,
                 path,
                 "a plugin built with the sanitizers of this program",
                 format!("one built with `-fsanitize={name}`"),

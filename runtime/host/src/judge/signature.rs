@@ -15,12 +15,12 @@ use ed25519_dalek::pkcs8::DecodePublicKey as _;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, VerifyingKey};
 
 use crate::config::ConfigError;
-use crate::judge::permissions::unreadable;
-use crate::judge::read::read_start;
-use crate::{Identity, Reason, Refusal};
+use crate::judge::permissions::unreadable_refusal;
+use crate::judge::regular_file::read_start;
+use crate::{ProcessIdentity, Refusal, RefusalReason};
 
 /// The longest key file that is read.
-const LARGEST_KEY: u64 = 64 * 1024;
+const MAX_KEY_BYTES: u64 = 64 * 1024;
 
 /// The public keys whose signatures count.
 #[derive(Clone, Debug, Default)]
@@ -28,20 +28,20 @@ pub struct TrustedKeys(Vec<(PathBuf, VerifyingKey)>);
 
 impl TrustedKeys {
     /// Reads PEM files; like plugins, they must not be writable by others.
-    pub fn load(files: &[PathBuf], identity: Identity) -> Result<Self, ConfigError> {
+    pub fn load_keys(files: &[PathBuf], identity: ProcessIdentity) -> Result<Self, ConfigError> {
         files
             .iter()
-            .map(|file| Ok((file.clone(), Self::read(file, identity)?)))
+            .map(|file| Ok((file.clone(), Self::read_key(file, identity)?)))
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
-    fn read(file: &Path, identity: Identity) -> Result<VerifyingKey, ConfigError> {
+    fn read_key(file: &Path, identity: ProcessIdentity) -> Result<VerifyingKey, ConfigError> {
         let expected = "expected a PEM file with an ed25519 public key";
         identity.check_file(file).map_err(|refusal| {
             ConfigError::new(file, format!("expected {}, found {}", refusal.expected, refusal.found))
         })?;
-        let bytes = read_start(file, LARGEST_KEY)
+        let bytes = read_start(file, MAX_KEY_BYTES)
             .map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))?;
         // A file that is cut off or not text holds no key.
         let key = VerifyingKey::from_public_key_pem(String::from_utf8_lossy(&bytes).trim());
@@ -53,7 +53,7 @@ impl TrustedKeys {
     ///
     /// Without keys to trust and with none `required`, signatures are not looked at. With keys, a signature that is
     /// there must be good even if none is required.
-    pub fn check(
+    pub fn verify_signature(
         &self,
         path: &Path,
         contents: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -63,31 +63,37 @@ impl TrustedKeys {
             return if required { Err(no_trusted_key(path)) } else { Ok(None) };
         }
         let file = signature_path(path);
-        let expected = format!("a signature in `{}` by one of: {}", file.display(), self.names());
+        let expected = format!("a signature in `{}` by one of: {}", file.display(), self.key_names());
         let invalid = |found: &str| {
             let remedy =
                 "install the file again from where it was signed, or add the signer's key to `trusted_keys`";
-            Refusal::new(Reason::SignatureInvalid, path, &expected, found, remedy)
+            Refusal::new(RefusalReason::SignatureInvalid, path, &expected, found, remedy)
         };
         let signature = match read_start(&file, SIGNATURE_LENGTH as u64) {
             Ok(signature) => signature,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let remedy = "install the signature beside it, or set `require_signature = false`";
-                return Err(Refusal::new(Reason::SignatureMissing, path, expected, "no such file", remedy));
+                return Err(Refusal::new(
+                    RefusalReason::SignatureMissing,
+                    path,
+                    expected,
+                    "no such file",
+                    remedy,
+                ));
             }
-            Err(error) => return Err(unreadable(&file, &error)),
+            Err(error) => return Err(unreadable_refusal(&file, &error)),
         };
         let signature =
             Signature::from_slice(&signature).map_err(|_| invalid("a file that is not 64 bytes long"))?;
-        let bytes = contents().map_err(|error| unreadable(path, &error))?;
+        let bytes = contents().map_err(|error| unreadable_refusal(path, &error))?;
         let signer = self.0.iter().find(|(_, key)| key.verify_strict(&bytes, &signature).is_ok());
         signer
             .map(|(file, _)| Some(file.as_path()))
             .ok_or_else(|| invalid("one that none of them made for these bytes"))
     }
 
-    fn names(&self) -> String {
+    fn key_names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|(file, _)| format!("`{}`", file.display())).collect();
         names.join(", ")
     }
@@ -97,7 +103,7 @@ impl TrustedKeys {
 fn no_trusted_key(path: &Path) -> Refusal {
     let expected = "a key under `trusted_keys`, since the configuration says `require_signature = true`";
     let remedy = "add the signer's key to `trusted_keys`, or set `require_signature = false`";
-    Refusal::new(Reason::SignatureMissing, path, expected, "no trusted key at all", remedy)
+    Refusal::new(RefusalReason::SignatureMissing, path, expected, "no trusted key at all", remedy)
 }
 
 fn signature_path(path: &Path) -> PathBuf {
@@ -114,14 +120,14 @@ mod tests {
 
     use super::*;
 
-    const BYTES: &[u8] = b"the bytes of a plugin";
+    const PLUGIN_BYTES: &[u8] = b"the bytes of a plugin";
 
-    fn bytes() -> io::Result<Vec<u8>> {
-        Ok(BYTES.to_vec())
+    fn plugin_bytes() -> io::Result<Vec<u8>> {
+        Ok(PLUGIN_BYTES.to_vec())
     }
 
     /// A directory with a plugin, its signature and two public keys, the second of which made the signature.
-    fn signed() -> Option<(tempfile::TempDir, PathBuf)> {
+    fn signed_plugin() -> Option<(tempfile::TempDir, PathBuf)> {
         let root = tempfile::tempdir().unwrap();
         let openssl = |arguments: &str| {
             let run = Command::new("openssl").args(arguments.split(' ')).current_dir(root.path()).output();
@@ -131,7 +137,7 @@ mod tests {
             eprintln!("skipped: `openssl` is not installed");
             return None;
         }
-        fs::write(root.path().join("libx.so"), BYTES).unwrap();
+        fs::write(root.path().join("libx.so"), PLUGIN_BYTES).unwrap();
         for name in ["other", "vendor"] {
             assert!(openssl(&format!("genpkey -algorithm ed25519 -out {name}.key")));
             assert!(openssl(&format!("pkey -in {name}.key -pubout -out {name}.pem")));
@@ -143,56 +149,69 @@ mod tests {
         Some((root, plugin))
     }
 
-    fn keys(root: &Path, names: &[&str]) -> TrustedKeys {
+    fn load_key_files(root: &Path, names: &[&str]) -> TrustedKeys {
         let files: Vec<PathBuf> = names.iter().map(|name| root.join(name)).collect();
-        TrustedKeys::load(&files, Identity::of_process()).unwrap()
+        TrustedKeys::load_keys(&files, ProcessIdentity::of_process()).unwrap()
     }
 
     #[test]
     fn a_signature_made_by_openssl_verifies_with_the_key_that_made_it() {
-        let Some((root, plugin)) = signed() else { return };
-        let both = keys(root.path(), &["other.pem", "vendor.pem"]);
-        assert_eq!(both.check(&plugin, bytes, true), Ok(Some(root.path().join("vendor.pem").as_path())));
-        let refusal = keys(root.path(), &["other.pem"]).check(&plugin, bytes, false).unwrap_err();
-        assert_eq!(refusal.reason, Reason::SignatureInvalid);
+        let Some((root, plugin)) = signed_plugin() else { return };
+        let both = load_key_files(root.path(), &["other.pem", "vendor.pem"]);
+        assert_eq!(
+            both.verify_signature(&plugin, plugin_bytes, true),
+            Ok(Some(root.path().join("vendor.pem").as_path()))
+        );
+        let refusal = load_key_files(root.path(), &["other.pem"])
+            .verify_signature(&plugin, plugin_bytes, false)
+            .unwrap_err();
+        assert_eq!(refusal.reason, RefusalReason::SignatureInvalid);
         assert!(refusal.expected.contains("other.pem"), "{refusal}");
         assert_eq!(
-            both.check(&plugin, || Ok(b"other bytes".to_vec()), false).unwrap_err().reason,
-            Reason::SignatureInvalid
+            both.verify_signature(&plugin, || Ok(b"other bytes".to_vec()), false).unwrap_err().reason,
+            RefusalReason::SignatureInvalid
         );
     }
 
     #[test]
     fn a_missing_signature_matters_only_where_one_is_required() {
-        let Some((root, plugin)) = signed() else { return };
-        let key = keys(root.path(), &["vendor.pem"]);
+        let Some((root, plugin)) = signed_plugin() else { return };
+        let key = load_key_files(root.path(), &["vendor.pem"]);
         fs::write(signature_path(&plugin), [0; 65]).unwrap();
-        assert_eq!(key.check(&plugin, bytes, false).unwrap_err().reason, Reason::SignatureInvalid);
-        assert_eq!(TrustedKeys::default().check(&plugin, bytes, false), Ok(None));
         assert_eq!(
-            TrustedKeys::default().check(&plugin, bytes, true).unwrap_err().reason,
-            Reason::SignatureMissing
+            key.verify_signature(&plugin, plugin_bytes, false).unwrap_err().reason,
+            RefusalReason::SignatureInvalid
+        );
+        assert_eq!(TrustedKeys::default().verify_signature(&plugin, plugin_bytes, false), Ok(None));
+        assert_eq!(
+            TrustedKeys::default().verify_signature(&plugin, plugin_bytes, true).unwrap_err().reason,
+            RefusalReason::SignatureMissing
         );
         fs::remove_file(signature_path(&plugin)).unwrap();
-        assert_eq!(key.check(&plugin, bytes, false), Ok(None));
-        assert_eq!(key.check(&plugin, bytes, true).unwrap_err().reason, Reason::SignatureMissing);
+        assert_eq!(key.verify_signature(&plugin, plugin_bytes, false), Ok(None));
+        assert_eq!(
+            key.verify_signature(&plugin, plugin_bytes, true).unwrap_err().reason,
+            RefusalReason::SignatureMissing
+        );
     }
 
     #[test]
     fn a_pipe_in_place_of_a_signature_is_refused_and_not_waited_for() {
-        let Some((root, plugin)) = signed() else { return };
+        let Some((root, plugin)) = signed_plugin() else { return };
         fs::remove_file(signature_path(&plugin)).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, signature_path(&plugin), rustix::fs::Mode::RUSR).unwrap();
-        let refusal = keys(root.path(), &["vendor.pem"]).check(&plugin, bytes, false).unwrap_err();
-        assert_eq!((refusal.reason, refusal.file), (Reason::Unreadable, signature_path(&plugin)));
+        let refusal = load_key_files(root.path(), &["vendor.pem"])
+            .verify_signature(&plugin, plugin_bytes, false)
+            .unwrap_err();
+        assert_eq!((refusal.reason, refusal.file), (RefusalReason::Unreadable, signature_path(&plugin)));
     }
 
     #[test]
     fn a_file_that_holds_no_public_key_is_an_error() {
-        let Some((root, plugin)) = signed() else { return };
+        let Some((root, plugin)) = signed_plugin() else { return };
         for file in [plugin, root.path().join("vendor.key"), root.path().join("none.pem")] {
             assert!(
-                TrustedKeys::load(std::slice::from_ref(&file), Identity::of_process()).is_err(),
+                TrustedKeys::load_keys(std::slice::from_ref(&file), ProcessIdentity::of_process()).is_err(),
                 "{file:?}"
             );
         }

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::judge::ld_cache::LdCache;
-use crate::{Environment, Links, Reason, Refusal, Requirement, Version};
+use crate::{HostEnvironment, LinkedLibraries, Refusal, RefusalReason, RequiredLibrary, Version};
 
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
 /// Where the dynamic linker of this process looks for libraries.
 #[derive(Debug)]
-pub struct Libraries {
+pub struct LibrarySearch {
     library_path: Vec<PathBuf>,
     cache: LdCache,
     defaults: Vec<PathBuf>,
@@ -25,21 +25,21 @@ pub struct Libraries {
 }
 
 /// An object whose needs are looked for, and the directories it inherits from those that need it.
-struct Object {
+struct LinkedObject {
     path: PathBuf,
-    links: Links,
+    links: LinkedLibraries,
     inherited: Vec<PathBuf>,
 }
 
 /// A library that was found: a file, or one this process has loaded.
-enum Found {
-    File(PathBuf, Links),
+enum FoundLibrary {
+    File(PathBuf, LinkedLibraries),
     Loaded,
 }
 
-impl Libraries {
+impl LibrarySearch {
     /// Those of this machine.
-    pub fn of_system(environment: &Environment) -> Self {
+    pub fn of_system(environment: &HostEnvironment) -> Self {
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
         let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
         let defaults = multiarch.into_iter().chain(DEFAULT_DIRECTORIES.map(PathBuf::from)).collect();
@@ -50,13 +50,13 @@ impl Libraries {
     /// Checks that every library the object at `path` is linked to, and every one its manifest names, can be found.
     ///
     /// Gives the optional ones that were not, as sentences.
-    pub fn check(
+    pub fn check_libraries(
         &self,
         path: &Path,
-        links: &Links,
-        requires: &[Requirement],
+        links: &LinkedLibraries,
+        requires: &[RequiredLibrary],
     ) -> Result<Vec<String>, Refusal> {
-        let object = Object { path: path.to_path_buf(), links: links.clone(), inherited: Vec::new() };
+        let object = LinkedObject { path: path.to_path_buf(), links: links.clone(), inherited: Vec::new() };
         let mut notes = Vec::new();
         for requirement in requires {
             match self.check_requirement(&object, requirement) {
@@ -73,7 +73,7 @@ impl Libraries {
         Ok(notes)
     }
 
-    fn check_needed(&self, plugin: Object, requires: &[Requirement]) -> Result<(), Refusal> {
+    fn check_needed(&self, plugin: LinkedObject, requires: &[RequiredLibrary]) -> Result<(), Refusal> {
         let file = plugin.path.clone();
         let mut seen: BTreeSet<String> = plugin.links.soname.iter().cloned().collect();
         let mut unchecked = VecDeque::from([plugin]);
@@ -83,10 +83,10 @@ impl Libraries {
                 if !seen.insert(name.clone()) {
                     continue;
                 }
-                match self.find(&object, name) {
-                    Some(Found::Loaded) => {}
-                    Some(Found::File(path, links)) => {
-                        unchecked.push_back(Object { path, links, inherited: inherited.clone() });
+                match self.find_library(&object, name) {
+                    Some(FoundLibrary::Loaded) => {}
+                    Some(FoundLibrary::File(path, links)) => {
+                        unchecked.push_back(LinkedObject { path, links, inherited: inherited.clone() });
                     }
                     None => {
                         let needed_by = (object.path != file).then_some(object.path.as_path());
@@ -94,7 +94,7 @@ impl Libraries {
                             .iter()
                             .find(|row| row.soname == *name)
                             .and_then(|row| row.package.as_deref());
-                        return Err(self.missing(&file, &object, name, needed_by, package));
+                        return Err(self.missing_library(&file, &object, name, needed_by, package));
                     }
                 }
             }
@@ -102,64 +102,66 @@ impl Libraries {
         Ok(())
     }
 
-    fn check_requirement(&self, plugin: &Object, requirement: &Requirement) -> Result<(), Refusal> {
-        let Requirement { soname, version, package, .. } = requirement;
-        let Some(found) = self.find(plugin, soname) else {
-            return Err(self.missing(&plugin.path, plugin, soname, None, package.as_deref()));
+    fn check_requirement(&self, plugin: &LinkedObject, requirement: &RequiredLibrary) -> Result<(), Refusal> {
+        let RequiredLibrary { soname, version, package, .. } = requirement;
+        let Some(found) = self.find_library(plugin, soname) else {
+            return Err(self.missing_library(&plugin.path, plugin, soname, None, package.as_deref()));
         };
-        let (Some(range), Found::File(library, _)) = (version, found) else { return Ok(()) };
+        let (Some(range), FoundLibrary::File(library, _)) = (version, found) else { return Ok(()) };
         let real = library.canonicalize().unwrap_or(library);
         match version_in_name(&real) {
             Some(version) if !range.contains(&version) => Err(Refusal::new(
-                Reason::SonameMissing,
+                RefusalReason::SonameMissing,
                 &plugin.path,
                 format!("`{soname}` of version `{range}`"),
                 format!("version {version} in `{}`", real.display()),
-                remedy(package.as_deref(), "install another version of the package"),
+                install_remedy(package.as_deref(), "install another version of the package"),
             )),
             _ => Ok(()),
         }
     }
 
     /// The file the linker would load for `name` on behalf of `object`.
-    fn find(&self, object: &Object, name: &str) -> Option<Found> {
-        let open = |path: &Path| Some(Found::File(path.to_path_buf(), Links::of_file(path).ok()?));
+    fn find_library(&self, object: &LinkedObject, name: &str) -> Option<FoundLibrary> {
+        let open = |path: &Path| {
+            Some(FoundLibrary::File(path.to_path_buf(), LinkedLibraries::read_file(path).ok()?))
+        };
         if name.contains('/') {
-            return open(&object.expand(name));
+            return open(&object.expand_origin(name));
         }
-        let mut directories = self.directories(object);
+        let mut directories = self.search_directories(object);
         let first = directories.find_map(|directory| open(&directory.join(name)));
-        let listed = || self.cache.files(name).find_map(open);
+        let listed = || self.cache.files_for_soname(name).find_map(open);
         let usual = || self.defaults.iter().find_map(|directory| open(&directory.join(name)));
-        let loaded = || self.loaded().contains(name).then_some(Found::Loaded);
+        let loaded = || self.loaded_libraries().contains(name).then_some(FoundLibrary::Loaded);
         first.or_else(listed).or_else(usual).or_else(loaded)
     }
 
     /// The directories that are searched before the cache.
-    fn directories<'a>(&'a self, object: &'a Object) -> impl Iterator<Item = PathBuf> {
-        let runpath = object.expanded(&object.links.runpath);
+    fn search_directories<'a>(&'a self, object: &'a LinkedObject) -> impl Iterator<Item = PathBuf> {
+        let runpath = object.expand_list(&object.links.runpath);
         let rpath = if runpath.is_empty() { object.directories_for_needed() } else { Vec::new() };
         rpath.into_iter().chain(self.library_path.iter().cloned()).chain(runpath)
     }
 
-    fn missing(
+    fn missing_library(
         &self,
         file: &Path,
-        object: &Object,
+        object: &LinkedObject,
         name: &str,
         needed_by: Option<&Path>,
         package: Option<&str>,
     ) -> Refusal {
         let by = needed_by.map_or_else(String::new, |path| format!(", which `{}` needs", path.display()));
         let mut places: Vec<String> =
-            self.directories(object).map(|path| format!("`{}`", path.display())).collect();
+            self.search_directories(object).map(|path| format!("`{}`", path.display())).collect();
         places.push("the linker's cache and the default directories".to_owned());
         Refusal::new(
-            Reason::SonameMissing,
+            RefusalReason::SonameMissing,
             file,
             format!("the library `{}`{by}", name.escape_debug()),
             format!("none in {}", places.join(", ")),
-            remedy(
+            install_remedy(
                 package,
                 "install the package that provides it, or add its directory to `LD_LIBRARY_PATH`",
             ),
@@ -167,7 +169,7 @@ impl Libraries {
     }
 
     /// The file names of the libraries this process has loaded.
-    pub(crate) fn loaded(&self) -> &BTreeSet<String> {
+    pub(crate) fn loaded_libraries(&self) -> &BTreeSet<String> {
         self.loaded.get_or_init(|| {
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
             let files = maps.lines().filter_map(|line| line.rsplit_once('/'));
@@ -176,27 +178,27 @@ impl Libraries {
     }
 }
 
-impl Object {
+impl LinkedObject {
     /// The directories of `DT_RPATH`, which also hold for the libraries it needs.
     fn directories_for_needed(&self) -> Vec<PathBuf> {
-        let own = if self.links.runpath.is_none() { self.expanded(&self.links.rpath) } else { Vec::new() };
+        let own = if self.links.runpath.is_none() { self.expand_list(&self.links.rpath) } else { Vec::new() };
         own.into_iter().chain(self.inherited.iter().cloned()).collect()
     }
 
-    fn expanded(&self, list: &Option<String>) -> Vec<PathBuf> {
+    fn expand_list(&self, list: &Option<String>) -> Vec<PathBuf> {
         let list = list.as_deref().unwrap_or_default();
-        list.split(':').filter(|entry| !entry.is_empty()).map(|entry| self.expand(entry)).collect()
+        list.split(':').filter(|entry| !entry.is_empty()).map(|entry| self.expand_origin(entry)).collect()
     }
 
     /// Replaces `$ORIGIN` by the directory the object lies in.
-    fn expand(&self, entry: &str) -> PathBuf {
+    fn expand_origin(&self, entry: &str) -> PathBuf {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
         entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()
     }
 }
 
-fn remedy(package: Option<&str>, otherwise: &str) -> String {
+fn install_remedy(package: Option<&str>, otherwise: &str) -> String {
     package
         .map_or_else(|| otherwise.to_owned(), |package| format!("install or update the package `{package}`"))
 }
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     /// Compiles an empty library; `arguments` are further ones for the linker.
-    fn library(path: &Path, arguments: &[&str]) {
+    fn compile_library(path: &Path, arguments: &[&str]) {
         let source = path.with_extension("c");
         fs::write(&source, "int nothing;").unwrap();
         let soname = format!("-Wl,--no-as-needed,-soname,{}", path.file_name().unwrap().to_str().unwrap());
@@ -230,8 +232,8 @@ mod tests {
         assert!(command.status().unwrap().success());
     }
 
-    fn libraries(library_path: &[&Path]) -> Libraries {
-        Libraries {
+    fn libraries_in(library_path: &[&Path]) -> LibrarySearch {
+        LibrarySearch {
             library_path: library_path.iter().map(|path| path.to_path_buf()).collect(),
             cache: LdCache::default(),
             defaults: Vec::new(),
@@ -239,12 +241,16 @@ mod tests {
         }
     }
 
-    fn check(libraries: &Libraries, plugin: &Path, requires: &[Requirement]) -> Result<Vec<String>, Refusal> {
-        libraries.check(plugin, &Links::of_file(plugin).unwrap(), requires)
+    fn check_plugin(
+        libraries: &LibrarySearch,
+        plugin: &Path,
+        requires: &[RequiredLibrary],
+    ) -> Result<Vec<String>, Refusal> {
+        libraries.check_libraries(plugin, &LinkedLibraries::read_file(plugin).unwrap(), requires)
     }
 
-    fn requirement(soname: &str, version: Option<&str>) -> Requirement {
-        Requirement {
+    fn make_requirement(soname: &str, version: Option<&str>) -> RequiredLibrary {
+        RequiredLibrary {
             soname: soname.to_owned(),
             version: version.map(|range| range.parse().unwrap()),
             package: Some("foo-runtime".to_owned()),
@@ -257,37 +263,37 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let library_directory = root.path().join("lib");
         fs::create_dir(&library_directory).unwrap();
-        library(&library_directory.join("libdep.so"), &[]);
+        compile_library(&library_directory.join("libdep.so"), &[]);
         let search = format!("-L{}", library_directory.display());
         let link = |name: &str, extra: &str| {
             let plugin = root.path().join(name);
-            library(&plugin, &[&search, "-ldep", extra]);
+            compile_library(&plugin, &[&search, "-ldep", extra]);
             plugin
         };
         let plain = link("plain.so", "-Wl,-z,now");
-        let refusal = check(&libraries(&[]), &plain, &[]).unwrap_err();
-        assert_eq!(refusal.reason, Reason::SonameMissing);
+        let refusal = check_plugin(&libraries_in(&[]), &plain, &[]).unwrap_err();
+        assert_eq!(refusal.reason, RefusalReason::SonameMissing);
         assert!(refusal.to_string().contains("the library `libdep.so`"), "{refusal}");
-        assert!(check(&libraries(&[&library_directory]), &plain, &[]).is_ok());
+        assert!(check_plugin(&libraries_in(&[&library_directory]), &plain, &[]).is_ok());
         let by_runpath = link("runpath.so", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib");
-        assert!(check(&libraries(&[]), &by_runpath, &[]).is_ok());
+        assert!(check_plugin(&libraries_in(&[]), &by_runpath, &[]).is_ok());
         let by_rpath = link("rpath.so", "-Wl,--disable-new-dtags,-rpath,/none:${ORIGIN}/lib");
-        assert!(check(&libraries(&[]), &by_rpath, &[]).is_ok());
+        assert!(check_plugin(&libraries_in(&[]), &by_rpath, &[]).is_ok());
         fs::write(library_directory.join("libdep.so"), "not a library").unwrap();
-        assert!(check(&libraries(&[]), &by_runpath, &[]).is_err());
+        assert!(check_plugin(&libraries_in(&[]), &by_runpath, &[]).is_err());
     }
 
     #[test]
     fn a_library_that_a_library_needs_is_looked_for_too() {
         let root = tempfile::tempdir().unwrap();
         let search = format!("-L{}", root.path().display());
-        library(&root.path().join("libinner.so"), &[]);
-        library(&root.path().join("libouter.so"), &[&search, "-linner"]);
-        library(&root.path().join("plugin.so"), &[&search, "-louter"]);
+        compile_library(&root.path().join("libinner.so"), &[]);
+        compile_library(&root.path().join("libouter.so"), &[&search, "-linner"]);
+        compile_library(&root.path().join("plugin.so"), &[&search, "-louter"]);
         let plugin = root.path().join("plugin.so");
-        assert!(check(&libraries(&[root.path()]), &plugin, &[]).is_ok());
+        assert!(check_plugin(&libraries_in(&[root.path()]), &plugin, &[]).is_ok());
         fs::remove_file(root.path().join("libinner.so")).unwrap();
-        let refusal = check(&libraries(&[root.path()]), &plugin, &[]).unwrap_err();
+        let refusal = check_plugin(&libraries_in(&[root.path()]), &plugin, &[]).unwrap_err();
         assert!(refusal.expected.contains("`libinner.so`, which `"), "{refusal}");
         assert!(refusal.found.contains(&root.path().display().to_string()), "{refusal}");
     }
@@ -295,31 +301,34 @@ mod tests {
     #[test]
     fn a_required_library_is_judged_by_the_version_of_its_real_file() {
         let root = tempfile::tempdir().unwrap();
-        library(&root.path().join("libfoo.so.12.3.1"), &[]);
+        compile_library(&root.path().join("libfoo.so.12.3.1"), &[]);
         symlink("libfoo.so.12.3.1", root.path().join("libfoo.so.12")).unwrap();
-        library(&root.path().join("plugin.so"), &[]);
-        let check =
-            |row: Requirement| check(&libraries(&[root.path()]), &root.path().join("plugin.so"), &[row]);
-        assert_eq!(check(requirement("libfoo.so.12", Some(">=12.2"))), Ok(vec![]));
-        let refusal = check(requirement("libfoo.so.12", Some(">=12.4"))).unwrap_err();
+        compile_library(&root.path().join("plugin.so"), &[]);
+        let check = |row: RequiredLibrary| {
+            check_plugin(&libraries_in(&[root.path()]), &root.path().join("plugin.so"), &[row])
+        };
+        assert_eq!(check(make_requirement("libfoo.so.12", Some(">=12.2"))), Ok(vec![]));
+        let refusal = check(make_requirement("libfoo.so.12", Some(">=12.4"))).unwrap_err();
         assert!(
             refusal.to_string().contains("`libfoo.so.12` of version `>=12.4`, found version 12.3.1"),
             "{refusal}"
         );
         assert_eq!(refusal.remedy, "install or update the package `foo-runtime`");
-        assert!(check(requirement("libbar.so.1", None)).is_err());
-        let optional = Requirement { optional: true, ..requirement("libbar.so.1", None) };
+        assert!(check(make_requirement("libbar.so.1", None)).is_err());
+        let optional = RequiredLibrary { optional: true, ..make_requirement("libbar.so.1", None) };
         assert_eq!(check(optional).unwrap().len(), 1);
     }
 
     #[test]
     fn the_libraries_of_this_very_program_are_found() {
-        let environment = Environment::new(|_| None, false, crate::Identity::of_process());
-        let system = Libraries::of_system(&environment);
+        let environment = HostEnvironment::new(|_| None, false, crate::ProcessIdentity::of_process());
+        let system = LibrarySearch::of_system(&environment);
         let program = std::env::current_exe().unwrap();
-        let links =
-            Links { needed: vec!["libc.so.6".to_owned(), "libm.so.6".to_owned()], ..Links::default() };
-        assert_eq!(system.check(&program, &links, &[]), Ok(vec![]));
-        assert!(system.loaded().iter().any(|name| name.starts_with("libc")));
+        let links = LinkedLibraries {
+            needed: vec!["libc.so.6".to_owned(), "libm.so.6".to_owned()],
+            ..LinkedLibraries::default()
+        };
+        assert_eq!(system.check_libraries(&program, &links, &[]), Ok(vec![]));
+        assert!(system.loaded_libraries().iter().any(|name| name.starts_with("libc")));
     }
 }

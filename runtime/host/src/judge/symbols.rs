@@ -14,11 +14,11 @@
 
 use std::path::Path;
 
-use crate::judge::elf::{Binding, Elf, Export};
-use crate::{Reason, Refusal, clean_text};
+use crate::judge::elf::{ExportedSymbol, SharedObject, SymbolBinding};
+use crate::{Refusal, RefusalReason, sanitize_text};
 
 /// The one symbol a plugin exports.
-pub const ENTRY: &str = "oarlock_plugin_query";
+pub const ENTRY_SYMBOL: &str = "oarlock_plugin_query";
 
 /// Defined by the linker or by the start-up files of the C library in objects linked by older tools.
 const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_end", "_etext"];
@@ -27,12 +27,12 @@ const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_
 const NAMED_IN_MESSAGE: usize = 4;
 
 /// Refuses a plugin that lacks the entry, exports more than the entry, or imports from the host.
-pub fn check_symbols(path: &Path, elf: &Elf) -> Result<(), Refusal> {
-    if !elf.exports(ENTRY) {
+pub fn check_symbols(path: &Path, elf: &SharedObject) -> Result<(), Refusal> {
+    if !elf.exports_symbol(ENTRY_SYMBOL) {
         return Err(Refusal::new(
-            Reason::EntryMissing,
+            RefusalReason::EntryMissing,
             path,
-            format!("a plugin that exports `{ENTRY}`"),
+            format!("a plugin that exports `{ENTRY_SYMBOL}`"),
             "a shared object without it",
             "define it with default visibility and C linkage, or remove the file from the plugin directory",
         ));
@@ -41,10 +41,10 @@ pub fn check_symbols(path: &Path, elf: &Elf) -> Result<(), Refusal> {
         elf.exports.iter().filter(|export| is_leak(export)).map(|e| e.name.as_str()).collect();
     if !leaks.is_empty() {
         return Err(Refusal::new(
-            Reason::SymbolLeak,
+            RefusalReason::SymbolLeak,
             path,
-            format!("no exported symbol but `{ENTRY}`"),
-            list(&leaks),
+            format!("no exported symbol but `{ENTRY_SYMBOL}`"),
+            list_symbols(&leaks),
             "compile with `-fvisibility=hidden` and link with `-Wl,--exclude-libs,ALL`, or with a version script \
              that makes all else local",
         ));
@@ -53,10 +53,10 @@ pub fn check_symbols(path: &Path, elf: &Elf) -> Result<(), Refusal> {
         elf.imports.iter().map(String::as_str).filter(|n| n.starts_with("oarlock_")).collect();
     if !host.is_empty() {
         return Err(Refusal::new(
-            Reason::HostSymbolImported,
+            RefusalReason::HostSymbolImported,
             path,
             "a plugin that takes host services from the table it is given",
-            format!("an import of {}", list(&host)),
+            format!("an import of {}", list_symbols(&host)),
             "call through the host table instead of linking to the host",
         ));
     }
@@ -64,31 +64,31 @@ pub fn check_symbols(path: &Path, elf: &Elf) -> Result<(), Refusal> {
 }
 
 /// The symbols because of which the dynamic linker would never unload the object.
-pub fn pinning_symbols(elf: &Elf) -> Vec<&str> {
-    let unique = elf.exports.iter().filter(|export| export.binding == Binding::Unique);
+pub fn pinning_symbols(elf: &SharedObject) -> Vec<&str> {
+    let unique = elf.exports.iter().filter(|export| export.binding == SymbolBinding::Unique);
     unique.map(|export| export.name.as_str()).collect()
 }
 
 /// Names the first few of `symbols` and counts the others.
-pub(crate) fn list(symbols: &[&str]) -> String {
+pub(crate) fn list_symbols(symbols: &[&str]) -> String {
     let named: Vec<String> =
-        symbols.iter().take(NAMED_IN_MESSAGE).map(|name| format!("`{}`", short(name))).collect();
+        symbols.iter().take(NAMED_IN_MESSAGE).map(|name| format!("`{}`", shorten_symbol(name))).collect();
     let rest = symbols.len().saturating_sub(NAMED_IN_MESSAGE);
     if rest == 0 { named.join(", ") } else { format!("{} and {rest} more", named.join(", ")) }
 }
 
 /// A mangled name can be thousands of characters long; its beginning tells enough.
-fn short(name: &str) -> String {
+fn shorten_symbol(name: &str) -> String {
     const LONGEST: usize = 80;
     let start: String = name.chars().take(LONGEST).collect();
     let rest = if start.len() < name.len() { "…" } else { "" };
-    clean_text(&start) + rest
+    sanitize_text(&start) + rest
 }
 
-fn is_leak(export: &Export) -> bool {
-    let Export { name, binding } = export;
-    let forced_by_headers = *binding != Binding::Strong && is_standard_library(name);
-    name != ENTRY && !MADE_BY_LINKER.contains(&name.as_str()) && !forced_by_headers
+fn is_leak(export: &ExportedSymbol) -> bool {
+    let ExportedSymbol { name, binding } = export;
+    let forced_by_headers = *binding != SymbolBinding::Strong && is_standard_library(name);
+    name != ENTRY_SYMBOL && !MADE_BY_LINKER.contains(&name.as_str()) && !forced_by_headers
 }
 
 /// Whether a mangled C++ name lies in `std`, `__gnu_cxx` or `__cxxabiv1`, or is the placement form of `new` or
@@ -114,33 +114,40 @@ fn is_standard_library(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn export(name: &str, binding: Binding) -> Export {
-        Export { name: name.to_owned(), binding }
+    fn make_export(name: &str, binding: SymbolBinding) -> ExportedSymbol {
+        ExportedSymbol { name: name.to_owned(), binding }
     }
 
-    fn plugin(extra: Vec<Export>, imports: &[&str]) -> Elf {
-        let mut exports = vec![export(ENTRY, Binding::Strong)];
+    fn make_object(extra: Vec<ExportedSymbol>, imports: &[&str]) -> SharedObject {
+        let mut exports = vec![make_export(ENTRY_SYMBOL, SymbolBinding::Strong)];
         exports.extend(extra);
-        Elf { exports, imports: imports.iter().map(|name| (*name).to_owned()).collect(), ..Elf::default() }
+        SharedObject {
+            exports,
+            imports: imports.iter().map(|name| (*name).to_owned()).collect(),
+            ..SharedObject::default()
+        }
     }
 
-    fn reason(elf: &Elf) -> Option<Reason> {
+    fn refusal_reason(elf: &SharedObject) -> Option<RefusalReason> {
         check_symbols(Path::new("/p/libx.so"), elf).err().map(|refusal| refusal.reason)
     }
 
     #[test]
     fn only_the_entry_is_needed_and_linker_symbols_pass() {
-        assert_eq!(reason(&plugin(vec![export("_edata", Binding::Strong)], &["malloc"])), None);
-        assert_eq!(reason(&Elf::default()), Some(Reason::EntryMissing));
+        assert_eq!(
+            refusal_reason(&make_object(vec![make_export("_edata", SymbolBinding::Strong)], &["malloc"])),
+            None
+        );
+        assert_eq!(refusal_reason(&SharedObject::default()), Some(RefusalReason::EntryMissing));
     }
 
     #[test]
     fn a_vendors_own_classes_leak_whatever_their_binding() {
         for name in ["_ZN3npu5QueueC1Ev", "_ZTVN3npu5QueueE", "_ZTI5Queue", "_ZZN3npu3oneEvE1x", "helper"] {
-            for binding in [Binding::Strong, Binding::Weak, Binding::Unique] {
+            for binding in [SymbolBinding::Strong, SymbolBinding::Weak, SymbolBinding::Unique] {
                 assert_eq!(
-                    reason(&plugin(vec![export(name, binding)], &[])),
-                    Some(Reason::SymbolLeak),
+                    refusal_reason(&make_object(vec![make_export(name, binding)], &[])),
+                    Some(RefusalReason::SymbolLeak),
                     "{name}"
                 );
             }
@@ -160,21 +167,31 @@ mod tests {
             "_ZnwmPv",
         ];
         for name in names {
-            assert_eq!(reason(&plugin(vec![export(name, Binding::Weak)], &[])), None, "{name}");
             assert_eq!(
-                reason(&plugin(vec![export(name, Binding::Strong)], &[])),
-                Some(Reason::SymbolLeak),
+                refusal_reason(&make_object(vec![make_export(name, SymbolBinding::Weak)], &[])),
+                None,
+                "{name}"
+            );
+            assert_eq!(
+                refusal_reason(&make_object(vec![make_export(name, SymbolBinding::Strong)], &[])),
+                Some(RefusalReason::SymbolLeak),
                 "{name}"
             );
         }
-        assert_eq!(reason(&plugin(vec![export("_Znwm", Binding::Weak)], &[])), Some(Reason::SymbolLeak));
+        assert_eq!(
+            refusal_reason(&make_object(vec![make_export("_Znwm", SymbolBinding::Weak)], &[])),
+            Some(RefusalReason::SymbolLeak)
+        );
     }
 
     #[test]
     fn a_host_symbol_is_refused_and_the_message_counts_what_it_does_not_name() {
-        assert_eq!(reason(&plugin(vec![], &["oarlock_log"])), Some(Reason::HostSymbolImported));
-        let many = (0..9).map(|n| export(&format!("leak_{n}"), Binding::Strong)).collect();
-        let refusal = check_symbols(Path::new("/p/libx.so"), &plugin(many, &[])).unwrap_err();
+        assert_eq!(
+            refusal_reason(&make_object(vec![], &["oarlock_log"])),
+            Some(RefusalReason::HostSymbolImported)
+        );
+        let many = (0..9).map(|n| make_export(&format!("leak_{n}"), SymbolBinding::Strong)).collect();
+        let refusal = check_symbols(Path::new("/p/libx.so"), &make_object(many, &[])).unwrap_err();
         assert_eq!(refusal.found, "`leak_0`, `leak_1`, `leak_2`, `leak_3` and 5 more");
     }
 }

@@ -5,18 +5,18 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use crate::{Judged, Reason, Refusal};
+use crate::{JudgedPlugin, Refusal, RefusalReason};
 
 /// Groups files by the name of their plugin, each group with the one to use first: that of the earliest origin, and of
 /// several there the one this machine suits best.
 ///
 /// The order of `judged` is the order of the search, and groups are in the order of their first files. Files without a
 /// manifest have no name yet, so each is a group of its own.
-pub fn group_variants(judged: Vec<Judged>) -> Vec<VecDeque<Judged>> {
-    let mut groups = Vec::<VecDeque<Judged>>::new();
+pub fn group_variants(judged: Vec<JudgedPlugin>) -> Vec<VecDeque<JudgedPlugin>> {
+    let mut groups = Vec::<VecDeque<JudgedPlugin>>::new();
     for file in judged {
         let name = file.manifest.as_ref().map(|manifest| &manifest.name);
-        let same_name = |group: &&mut VecDeque<Judged>| {
+        let same_name = |group: &&mut VecDeque<JudgedPlugin>| {
             name.is_some() && group.iter().any(|other| other.manifest.as_ref().map(|m| &m.name) == name)
         };
         match groups.iter_mut().find(same_name) {
@@ -31,17 +31,17 @@ pub fn group_variants(judged: Vec<Judged>) -> Vec<VecDeque<Judged>> {
 }
 
 /// Why `loser` is not used although nothing speaks against it: `winner` is the one of its group that works.
-pub fn passed_over(loser: &Judged, winner: &Judged) -> Refusal {
+pub fn superseded_refusal(loser: &JudgedPlugin, winner: &JudgedPlugin) -> Refusal {
     let path = &loser.candidate.path;
     let other = winner.candidate.path.display();
     if loser.candidate.origin == winner.candidate.origin && loser.isa_rank < winner.isa_rank {
         let expected = "the variant this processor suits best";
         let found = format!("one that uses less of it than `{other}`");
-        return Refusal::new(Reason::BetterVariant, path, expected, found, "nothing needs to be done");
+        return Refusal::new(RefusalReason::BetterVariant, path, expected, found, "nothing needs to be done");
     }
     let name = winner.manifest.as_ref().map_or("", |manifest| &manifest.name);
     Refusal::new(
-        Reason::Duplicate,
+        RefusalReason::Duplicate,
         path,
         format!("one plugin called `{name}`"),
         format!("a second one beside `{other}`, which {} asked for first", winner.candidate.origin),

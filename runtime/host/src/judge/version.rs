@@ -174,22 +174,22 @@ impl From<ContractRange> for String {
 mod tests {
     use super::*;
 
-    fn holds(range: &str, version: &str) -> bool {
+    fn is_in_range(range: &str, version: &str) -> bool {
         range.parse::<VersionRange>().unwrap().contains(&version.parse().unwrap())
     }
 
     #[test]
     fn a_version_is_compared_number_by_number_and_only_as_far_as_it_is_known() {
-        assert!(holds(">=12.2", "12.10"));
-        assert!(holds(">=12.2", "12.2.0"));
-        assert!(holds(">=12.2", "12"));
-        assert!(!holds(">=12.2", "12.1.9"));
-        assert!(!holds(">=12.2", "11"));
-        assert!(holds(">=12.2, <13", "12.9"));
-        assert!(!holds(">=12.2, <13", "13.0"));
-        assert!(holds("=12", "12.3"));
-        assert!(holds("<=12", "12.3"));
-        assert!(!holds("<=12", "13"));
+        assert!(is_in_range(">=12.2", "12.10"));
+        assert!(is_in_range(">=12.2", "12.2.0"));
+        assert!(is_in_range(">=12.2", "12"));
+        assert!(!is_in_range(">=12.2", "12.1.9"));
+        assert!(!is_in_range(">=12.2", "11"));
+        assert!(is_in_range(">=12.2, <13", "12.9"));
+        assert!(!is_in_range(">=12.2, <13", "13.0"));
+        assert!(is_in_range("=12", "12.3"));
+        assert!(is_in_range("<=12", "12.3"));
+        assert!(!is_in_range("<=12", "13"));
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! Which devices a plugin has, and which of them the user wants to see.
 
-use crate::Environment;
+use crate::HostEnvironment;
 use crate::generated::CoreCalls;
-use crate::load::foreign::Breach;
-use crate::services::errors::Failure;
+use crate::load::foreign_struct::RuleBreach;
+use crate::services::errors::PluginFailure;
 
 /// The most devices of one plugin.
-const MOST: u32 = 4096;
+const MAX_DEVICES: u32 = 4096;
 /// How far behind the end of the list a plugin that writes too many ids is noticed.
-const GUARD: usize = 64;
+const GUARD_IDS: usize = 64;
 
 /// The ids of all devices, checked against their count (rule D-1).
-pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, Breach>, Failure> {
-    let breach = |expected: String, found: String| Ok(Err(Breach::new("D-1", expected, found)));
+pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, RuleBreach>, PluginFailure> {
+    let breach = |expected: String, found: String| Ok(Err(RuleBreach::new("D-1", expected, found)));
     let count = core.device_count()?;
-    if count > MOST {
-        return breach(format!("at most {MOST} devices"), format!("{count} from `device_count`"));
+    if count > MAX_DEVICES {
+        return breach(format!("at most {MAX_DEVICES} devices"), format!("{count} from `device_count`"));
     }
     // Two different fillings tell an id that was written from one that was there before.
-    let mut lists = [u32::MAX, u32::MAX - 1].map(|filling| vec![filling; count as usize + GUARD]);
+    let mut lists = [u32::MAX, u32::MAX - 1].map(|filling| vec![filling; count as usize + GUARD_IDS]);
     for list in &mut lists {
         let listed = core.device_list(&mut list[..count as usize])?;
         if listed != u64::from(count) {
@@ -43,20 +43,20 @@ pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, Breach>, F
 }
 
 /// The devices to show, and notes about what the variable says that cannot be done.
-pub(crate) fn visible(
+pub(crate) fn visible_devices(
     all: &[u32],
     variable: Option<&str>,
-    environment: &Environment,
+    environment: &HostEnvironment,
 ) -> (Vec<u32>, Vec<String>) {
     let value = variable.and_then(|variable| Some((variable, environment.variable(variable)?)));
     match value {
-        Some((variable, value)) => chosen(all, variable, &value.to_string_lossy()),
+        Some((variable, value)) => devices_in_list(all, variable, &value.to_string_lossy()),
         None => (all.to_vec(), Vec::new()),
     }
 }
 
 /// The devices that `value` lists, in its order. An empty value hides all; an entry that is no device is left out.
-fn chosen(all: &[u32], variable: &str, value: &str) -> (Vec<u32>, Vec<String>) {
+fn devices_in_list(all: &[u32], variable: &str, value: &str) -> (Vec<u32>, Vec<String>) {
     let (mut shown, mut notes) = (Vec::new(), Vec::new());
     for entry in value.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         match entry.parse() {
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn a_variable_chooses_and_orders_devices_and_its_mistakes_are_told() {
-        assert_eq!(chosen(&[0, 1, 5], "V", "5, 0,5"), (vec![5, 0], vec![]));
-        assert_eq!(chosen(&[0, 1], "V", ""), (vec![], vec![]));
-        let (shown, notes) = chosen(&[0, 1], "V", "1,7,x");
+        assert_eq!(devices_in_list(&[0, 1, 5], "V", "5, 0,5"), (vec![5, 0], vec![]));
+        assert_eq!(devices_in_list(&[0, 1], "V", ""), (vec![], vec![]));
+        let (shown, notes) = devices_in_list(&[0, 1], "V", "1,7,x");
         assert_eq!((shown, notes.len()), (vec![1], 2));
         assert!(notes[0].contains("`V`") && notes[0].contains("`7`"), "{}", notes[0]);
     }

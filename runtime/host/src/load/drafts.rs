@@ -8,11 +8,11 @@
 use oarlock_abi as abi;
 
 use crate::DraftInfo;
-use crate::load::foreign::{Breach, list, take_over};
-use crate::load::validate::name;
+use crate::load::foreign_struct::{RuleBreach, checked_list, copy_struct};
+use crate::load::validate::checked_name;
 
 /// The most drafts of one plugin.
-const MOST_DRAFTS: u64 = 64;
+const MAX_DRAFTS: u64 = 64;
 
 /// A draft as a plugin names it: the profile and the number.
 pub(crate) type BroughtDraft = (String, u32);
@@ -27,7 +27,7 @@ pub(crate) struct KnownProfiles {
 
 impl KnownProfiles {
     /// Those of this host.
-    pub(crate) const OURS: Self = Self { locked: abi::PROFILES, drafts: abi::draft::PROFILES };
+    pub(crate) const OF_HOST: Self = Self { locked: abi::PROFILES, drafts: abi::draft::PROFILES };
 }
 
 /// The drafts that a plugin brings. Of the tables nothing is read.
@@ -35,7 +35,7 @@ impl KnownProfiles {
 /// # Safety
 ///
 /// What the list of drafts points to is what the contract says, as far as addresses and sizes go.
-pub(crate) unsafe fn brought_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraft>, Breach> {
+pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraft>, RuleBreach> {
     let at_old_places = [
         ("graph", plugin.reserved_graph),
         ("collective", plugin.reserved_collective),
@@ -46,12 +46,12 @@ pub(crate) unsafe fn brought_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtD
     let mut brought: Vec<BroughtDraft> = old.map(|(profile, _)| (profile.to_owned(), 0)).collect();
     // SAFETY: the caller vouches for the list, the drafts in it and their texts.
     unsafe {
-        for source in list(plugin.drafts, plugin.drafts_count, MOST_DRAFTS, "drafts")? {
-            let draft = take_over(*source)?;
-            let profile = name(draft.profile, "the profile of a draft")?;
+        for source in checked_list(plugin.drafts, plugin.drafts_count, MAX_DRAFTS, "drafts")? {
+            let draft = copy_struct(*source)?;
+            let profile = checked_name(draft.profile, "the profile of a draft")?;
             if draft.table.is_null() {
                 let expected = format!("the address of the table of draft {} of `{profile}`", draft.number);
-                return Err(Breach::new("S-1", expected, "a null pointer"));
+                return Err(RuleBreach::new("S-1", expected, "a null pointer"));
             }
             brought.push((profile, draft.number));
         }
@@ -126,7 +126,7 @@ mod tests {
         drafts: &[("tried", 3, true), ("written", 1, false)],
     };
 
-    fn judged(brought: &[(&str, u32)]) -> (Vec<String>, Vec<String>) {
+    fn judge_sample(brought: &[(&str, u32)]) -> (Vec<String>, Vec<String>) {
         let brought: Vec<_> =
             brought.iter().map(|(profile, number)| ((*profile).to_owned(), *number)).collect();
         let (drafts, notes) = judge_drafts(&brought, &KNOWN, "acme-npu");
@@ -135,7 +135,7 @@ mod tests {
 
     #[track_caller]
     fn only_note(profile: &str, number: u32) -> String {
-        let (drafts, notes) = judged(&[(profile, number)]);
+        let (drafts, notes) = judge_sample(&[(profile, number)]);
         assert_eq!(drafts, [format!("{profile} {number} (not used)")]);
         let [note] = notes.as_slice() else { panic!("expected one note, found {notes:?}") };
         note.clone()
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_draft_on_trial_is_used_at_the_very_same_number_and_at_no_other() {
-        assert_eq!(judged(&[("tried", 3)]), (vec!["tried 3".to_owned()], vec![]));
+        assert_eq!(judge_sample(&[("tried", 3)]), (vec!["tried 3".to_owned()], vec![]));
         assert_eq!(
             only_note("tried", 2),
             "expected draft 3 of the profile `tried`, which this host knows, found draft 2, which is not used; \
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_table_from_before_the_profile_was_a_draft_is_not_used() {
-        let (drafts, notes) = judged(&[("tried", 0)]);
+        let (drafts, notes) = judge_sample(&[("tried", 0)]);
         assert_eq!(drafts, ["tried from before it was a draft (not used)"]);
         assert!(
             notes[0].contains("found a table from before it was a draft, which is not used"),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_plugin_that_brings_a_draft_for_this_host_and_for_others_is_not_complained_about() {
-        let (drafts, notes) = judged(&[("tried", 2), ("tried", 3), ("tried", 4)]);
+        let (drafts, notes) = judge_sample(&[("tried", 2), ("tried", 3), ("tried", 4)]);
         assert_eq!(drafts, ["tried 2 (not used)", "tried 3", "tried 4 (not used)"]);
         assert_eq!(notes, Vec::<String>::new());
     }

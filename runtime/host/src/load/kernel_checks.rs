@@ -7,18 +7,18 @@
 
 use oarlock_abi as abi;
 
-use crate::load::foreign::{Breach, Slots, list, take_over};
-use crate::load::validate::{name, text};
+use crate::load::foreign_struct::{RuleBreach, SlotTable, checked_list, copy_struct};
+use crate::load::validate::{checked_name, checked_text};
 use crate::{KernelInfo, OperandInfo};
 
 /// The most kernels of one plugin.
-const MOST_KERNELS: u64 = 1 << 16;
+const MAX_KERNELS: u64 = 1 << 16;
 /// The most operands of one kernel.
-const MOST_OPERANDS: u64 = 1 << 10;
+const MAX_OPERANDS: u64 = 1 << 10;
 /// The longest name of an op, a domain or an operand.
-const LONGEST_OP: u64 = 256;
+const MAX_OP_LENGTH: u64 = 256;
 /// A bit for each dtype the contract has.
-const EVERY_DTYPE: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
+const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// A kernel, checked and copied.
 #[derive(Clone, Debug)]
@@ -32,36 +32,42 @@ pub(crate) struct KernelRecord {
 /// # Safety
 ///
 /// What the table points to is what the contract says, as far as addresses and sizes go.
-pub(crate) unsafe fn kernels(
+pub(crate) unsafe fn check_kernels(
     table: &abi::KernelTable,
     device_type: Option<&str>,
-) -> Result<Vec<KernelRecord>, Breach> {
+) -> Result<Vec<KernelRecord>, RuleBreach> {
     // SAFETY: the caller vouches for the list.
-    let all = unsafe { list(table.kernels, table.kernels_count, MOST_KERNELS, "kernels")? };
+    let all = unsafe { checked_list(table.kernels, table.kernels_count, MAX_KERNELS, "kernels")? };
     // SAFETY: and for each kernel in it.
-    all.iter().map(|kernel| unsafe { check(*kernel, device_type) }).collect()
+    all.iter().map(|kernel| unsafe { check_kernel(*kernel, device_type) }).collect()
 }
 
 /// # Safety
 ///
 /// As for [`kernels`].
-unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result<KernelRecord, Breach> {
+unsafe fn check_kernel(
+    source: *const abi::Kernel,
+    device_type: Option<&str>,
+) -> Result<KernelRecord, RuleBreach> {
     // SAFETY: the caller vouches for the kernel; null and a wrong alignment are noticed.
-    let kernel = unsafe { take_over(source)? };
+    let kernel = unsafe { copy_struct(source)? };
     // SAFETY: the texts are those of the kernel, for which the caller vouches.
     let (op, domain) = unsafe {
-        (text(kernel.op, "name of an op", LONGEST_OP)?, text(kernel.domain, "domain of an op", LONGEST_OP)?)
+        (
+            checked_text(kernel.op, "name of an op", MAX_OP_LENGTH)?,
+            checked_text(kernel.domain, "domain of an op", MAX_OP_LENGTH)?,
+        )
     };
     let wrong = |rule, expected: &str, found: String| {
-        Err(Breach::new(rule, format!("{expected} in the kernel for `{op}`"), found))
+        Err(RuleBreach::new(rule, format!("{expected} in the kernel for `{op}`"), found))
     };
     if op.trim().is_empty() {
-        return Err(Breach::new("K-1", "a kernel that names an op", "one without a name"));
+        return Err(RuleBreach::new("K-1", "a kernel that names an op", "one without a name"));
     }
     let device_type = match device_type {
         _ if !kernel.device_type.is_empty() => {
             // SAFETY: the text is that of the kernel, for which the caller vouches.
-            unsafe { name(kernel.device_type, "the device type of a kernel")? }
+            unsafe { checked_name(kernel.device_type, "the device type of a kernel")? }
         }
         Some(own) => own.to_owned(),
         None => {
@@ -72,10 +78,10 @@ unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result
         let found = format!("{} to {}", kernel.version_min, kernel.version_max);
         return wrong("K-1", "versions in rising order", found);
     }
-    if let Some(slot) = kernel.empty_required() {
+    if let Some(slot) = kernel.missing_required_slot() {
         return wrong("K-2", &format!("a function in `{slot}`"), "none".to_owned());
     }
-    if let Some((one, other)) = kernel.broken_pair() {
+    if let Some((one, other)) = kernel.unpaired_slots() {
         return wrong(
             "K-2",
             &format!("`{one}` and `{other}` filled together"),
@@ -85,12 +91,13 @@ unsafe fn check(source: *const abi::Kernel, device_type: Option<&str>) -> Result
     // SAFETY: the lists of operands are those of the kernel, for which the caller vouches.
     let (inputs, outputs) = unsafe {
         (
-            operands(&op, "input", kernel.inputs, kernel.inputs_count)?,
-            operands(&op, "output", kernel.outputs, kernel.outputs_count)?,
+            check_operands(&op, "input", kernel.inputs, kernel.inputs_count)?,
+            check_operands(&op, "output", kernel.outputs, kernel.outputs_count)?,
         )
     };
     // SAFETY: the list of pairs is that of the kernel, for which the caller vouches.
-    let pairs = unsafe { list(kernel.in_place, kernel.in_place_count, MOST_OPERANDS, "in-place pairs")? };
+    let pairs =
+        unsafe { checked_list(kernel.in_place, kernel.in_place_count, MAX_OPERANDS, "in-place pairs")? };
     for pair in pairs {
         if !has_operand(&inputs, pair.input) || !has_operand(&outputs, pair.output) {
             let found = format!("output {} in place of input {}", pair.output, pair.input);
@@ -121,22 +128,26 @@ fn has_operand(operands: &[OperandInfo], index: u32) -> bool {
 /// # Safety
 ///
 /// As for [`kernels`].
-unsafe fn operands(
+unsafe fn check_operands(
     op: &str,
     side: &str,
     first: *const *const abi::Operand,
     count: u64,
-) -> Result<Vec<OperandInfo>, Breach> {
+) -> Result<Vec<OperandInfo>, RuleBreach> {
     // SAFETY: the caller vouches for the list.
-    let all = unsafe { list(first, count, MOST_OPERANDS, "operands")? };
+    let all = unsafe { checked_list(first, count, MAX_OPERANDS, "operands")? };
     let mut operands = Vec::with_capacity(all.len());
     for (index, source) in all.iter().enumerate() {
         // SAFETY: and for each operand in it.
-        let operand = unsafe { take_over(*source)? };
+        let operand = unsafe { copy_struct(*source)? };
         let wrong = |expected: &str, found: String| {
-            Err(Breach::new("K-1", format!("{expected} of {side} {index} of the kernel for `{op}`"), found))
+            Err(RuleBreach::new(
+                "K-1",
+                format!("{expected} of {side} {index} of the kernel for `{op}`"),
+                found,
+            ))
         };
-        if operand.dtypes.0 == 0 || operand.dtypes.0 & !EVERY_DTYPE != 0 {
+        if operand.dtypes.0 == 0 || operand.dtypes.0 & !ALL_DTYPES != 0 {
             return wrong("a set of dtypes that exist", format!("the bits {:#x}", operand.dtypes.0));
         }
         if operand.rank_min > operand.rank_max {
@@ -154,7 +165,7 @@ unsafe fn operands(
         }
         operands.push(OperandInfo {
             // SAFETY: the caller vouches for what the operands in its list point to.
-            name: unsafe { text(operand.name, "name of an operand", LONGEST_OP)? },
+            name: unsafe { checked_text(operand.name, "name of an operand", MAX_OP_LENGTH)? },
             dtypes: operand.dtypes.0,
             dtype_group: operand.dtype_group,
             rank_min: operand.rank_min,

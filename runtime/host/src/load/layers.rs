@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::Plugin;
-use crate::load::foreign::{Breach, Foreign};
-use crate::services::errors::Failure;
+use crate::LoadedPlugin;
+use crate::load::foreign_struct::{ForeignStruct, RuleBreach};
+use crate::services::errors::PluginFailure;
 
 /// What one layer made of one table, for as long as it is used.
-pub(crate) struct Wrapper {
-    layer: Arc<Plugin>,
+pub(crate) struct LayerWrapper {
+    layer: Arc<LoadedPlugin>,
     kind: abi::TableKind,
     context: *mut c_void,
     table: *mut c_void,
@@ -25,48 +25,48 @@ pub(crate) struct Wrapper {
 }
 
 // SAFETY: the pointers are the layer's own, whose functions may be called on any thread (rule T-1).
-unsafe impl Send for Wrapper {}
+unsafe impl Send for LayerWrapper {}
 // SAFETY: as above; nothing is done through a shared reference.
-unsafe impl Sync for Wrapper {}
+unsafe impl Sync for LayerWrapper {}
 
-impl Wrapper {
+impl LayerWrapper {
     pub(crate) fn layer_name(&self) -> &str {
         &self.layer.info().name
     }
 }
 
-impl Drop for Wrapper {
+impl Drop for LayerWrapper {
     fn drop(&mut self) {
         if let Some(calls) = &self.layer.calls.layer {
             // SAFETY: both are what the layer handed out, and whoever holds the wrapper has stopped using them.
             if let Err(failure) = unsafe { calls.unwrap(self.kind, self.context, self.table) } {
-                self.layer.warn(&format!("a wrapper was not freed: {failure}"));
+                self.layer.log_warning(&format!("a wrapper was not freed: {failure}"));
             }
         }
     }
 }
 
 /// The layers around one plugin, and what became of it.
-pub(crate) struct Chain<'a> {
+pub(crate) struct LayerChain<'a> {
     /// The outermost first.
-    pub(crate) layers: &'a [Arc<Plugin>],
+    pub(crate) layers: &'a [Arc<LoadedPlugin>],
     /// The plugin that is wrapped.
     pub(crate) plugin: &'a str,
-    pub(crate) wrappers: Vec<Wrapper>,
+    pub(crate) wrappers: Vec<LayerWrapper>,
     /// What the user should know of layers that did not work.
     pub(crate) notes: Vec<String>,
 }
 
-impl Chain<'_> {
+impl LayerChain<'_> {
     /// Wraps a table, the innermost layer first; `check` copies what a layer hands back.
     ///
     /// A layer that fails is left out, and said: what a user watches must not be lost with the watcher.
-    pub(crate) fn wrap<T: Foreign + 'static>(
+    pub(crate) fn wrap_table<T: ForeignStruct + 'static>(
         &mut self,
         kind: abi::TableKind,
         context: *mut c_void,
         table: T,
-        check: impl Fn(*const T) -> Result<T, Breach>,
+        check: impl Fn(*const T) -> Result<T, RuleBreach>,
     ) -> (*mut c_void, T) {
         let (mut context, mut table) = (context, table);
         for layer in self.layers.iter().rev() {
@@ -79,12 +79,17 @@ impl Chain<'_> {
                 // The layer does not care for this kind, and made nothing that would have to be freed.
                 continue;
             }
-            let checked = wrapped.map_err(|failure: Failure| failure.to_string()).and_then(|wrapped| {
-                let wrapper =
-                    Wrapper { layer: layer.clone(), kind, context: wrapped.0, table: wrapped.1, _next: next };
+            let checked = wrapped.map_err(|failure: PluginFailure| failure.to_string()).and_then(|wrapped| {
+                let wrapper = LayerWrapper {
+                    layer: layer.clone(),
+                    kind,
+                    context: wrapped.0,
+                    table: wrapped.1,
+                    _next: next,
+                };
                 let copy = check(wrapped.1.cast_const().cast());
                 let copy = copy.map_err(|breach| {
-                    let Breach { rule, expected, found } = breach;
+                    let RuleBreach { rule, expected, found } = breach;
                     format!("expected {expected}, found {found} (rule {rule})")
                 });
                 copy.map(|copy| (wrapper, copy))

@@ -4,13 +4,13 @@
 
 #![expect(unsafe_code, reason = "this is where code of a plugin is called for the first time")]
 
-pub(crate) mod described;
 pub(crate) mod device_list;
 pub(crate) mod drafts;
-pub(crate) mod foreign;
+pub(crate) mod foreign_struct;
 pub(crate) mod kernel_checks;
 pub(crate) mod layers;
 pub(crate) mod negotiate;
+pub(crate) mod plugin_description;
 pub(crate) mod validate;
 
 use std::path::Path;
@@ -19,22 +19,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
 
-use crate::load::foreign::{Breach, take_over};
-use crate::load::negotiate::{Behind, HOST_CONTRACT, negotiate};
-use crate::load::validate::Checked;
-use crate::services::Services;
-use crate::services::errors::{self, Failure};
-use crate::{Reason, Refusal, clean_text};
+use crate::load::foreign_struct::{RuleBreach, copy_struct};
+use crate::load::negotiate::{HOST_CONTRACT, OutdatedSide, negotiate_minor};
+use crate::load::validate::CheckedPlugin;
+use crate::services::PluginServices;
+use crate::services::errors::{self, PluginFailure};
+use crate::{Refusal, RefusalReason, sanitize_text};
 
 /// What a plugin answers into, and room behind it in which a plugin that writes too far is noticed.
 #[repr(C)]
-struct Answer {
+struct QueryAnswer {
     plugin: abi::Plugin,
     guard: [u64; 512],
 }
 
 /// The entries of the plugins that are in use in this process.
-static IN_USE: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
+static PLUGINS_IN_USE: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
 
 /// Marks a plugin as in use by one host. Another host of the process must leave it alone, unless the plugin offers
 /// `several_hosts`: it would work for both with the services of whoever asked last, and end for both at once.
@@ -45,12 +45,12 @@ pub(crate) struct InUse {
 }
 
 impl InUse {
-    fn mark(path: &Path, query: abi::PluginQuery) -> Result<Self, Refusal> {
+    fn mark_in_use(path: &Path, query: abi::PluginQuery) -> Result<Self, Refusal> {
         let entry = query as usize;
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = PLUGINS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.iter().any(|(other, several_hosts)| *other == entry && !several_hosts) {
             return Err(Refusal::new(
-                Reason::Duplicate,
+                RefusalReason::Duplicate,
                 path,
                 "a plugin that no other host of this process uses, or one that offers `several_hosts`",
                 "one that is in use",
@@ -61,24 +61,24 @@ impl InUse {
         Ok(Self { entry, is_shared: false })
     }
 
-    fn share(&mut self) {
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = in_use.iter_mut().find(|held| **held == self.held()) {
+    fn allow_sharing(&mut self) {
+        let mut in_use = PLUGINS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = in_use.iter_mut().find(|held| **held == self.entry_key()) {
             own.1 = true;
             self.is_shared = true;
         }
     }
 
-    fn held(&self) -> (usize, bool) {
+    fn entry_key(&self) -> (usize, bool) {
         (self.entry, self.is_shared)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = PLUGINS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         // A plugin that refuses this host may be in use by another, whose mark stays.
-        if let Some(index) = in_use.iter().position(|held| *held == self.held()) {
+        if let Some(index) = in_use.iter().position(|held| *held == self.entry_key()) {
             in_use.swap_remove(index);
         }
     }
@@ -86,31 +86,37 @@ impl Drop for InUse {
 
 /// A plugin that answered well. Its code stays in the process even when this is dropped, unless it is closed.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct QueriedPlugin {
     pub(crate) library: Option<Library>,
-    pub(crate) checked: Checked,
-    pub(crate) services: Arc<Services>,
+    pub(crate) checked: CheckedPlugin,
+    pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
 }
 
 /// Opens the file at `path` and asks the plugin in it. A refused plugin is never closed again: it may have started
 /// threads or registered functions that outlive its answer.
-pub(crate) fn open(path: &Path, services: Arc<Services>) -> Result<Loaded, Refusal> {
+pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
     // SAFETY: initialisers of the library run, which is what loading a plugin means; it was judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
-        Refusal::new(Reason::LoadFailed, path, "a plugin that can be loaded", linker_says(&error), remedy)
+        Refusal::new(
+            RefusalReason::LoadFailed,
+            path,
+            "a plugin that can be loaded",
+            linker_message(&error),
+            remedy,
+        )
     })?;
     // SAFETY: the one symbol of the contract has this type.
     let query = unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| *symbol);
     let query = query.map_err(|_| {
         let expected = format!("a plugin that exports `{}`", abi::ENTRY);
         let remedy = "define it with default visibility and C linkage, or remove the file";
-        Refusal::new(Reason::EntryMissing, path, expected, "a shared object without it", remedy)
+        Refusal::new(RefusalReason::EntryMissing, path, expected, "a shared object without it", remedy)
     });
     // SAFETY: the function is the plugin's entry, and the library is kept.
-    match query.and_then(|query| unsafe { ask(path, query, services) }) {
-        Ok(loaded) => Ok(Loaded { library: Some(library), ..loaded }),
+    match query.and_then(|query| unsafe { query_plugin(path, query, services) }) {
+        Ok(loaded) => Ok(QueriedPlugin { library: Some(library), ..loaded }),
         Err(refusal) => {
             std::mem::forget(library);
             Err(refusal)
@@ -119,9 +125,9 @@ pub(crate) fn open(path: &Path, services: Arc<Services>) -> Result<Loaded, Refus
 }
 
 /// What the dynamic linker said, without the name of the library around it.
-fn linker_says(error: &libloading::Error) -> String {
+fn linker_message(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    format!("`{}`", clean_text(&cause.trim().replace(['\n', '`'], " ")))
+    format!("`{}`", sanitize_text(&cause.trim().replace(['\n', '`'], " ")))
 }
 
 /// Asks a plugin.
@@ -129,26 +135,26 @@ fn linker_says(error: &libloading::Error) -> String {
 /// # Safety
 ///
 /// `query` is the entry of a plugin that stays loaded.
-pub(crate) unsafe fn ask(
+pub(crate) unsafe fn query_plugin(
     path: &Path,
     query: abi::PluginQuery,
-    services: Arc<Services>,
-) -> Result<Loaded, Refusal> {
+    services: Arc<PluginServices>,
+) -> Result<QueriedPlugin, Refusal> {
     /// Whether a plugin can be shared is known only once it has answered, so hosts ask one after the other.
-    static ASKING: Mutex<()> = Mutex::new(());
-    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut in_use = InUse::mark(path, query)?;
+    static QUERY_LOCK: Mutex<()> = Mutex::new(());
+    let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut in_use = InUse::mark_in_use(path, query)?;
     // SAFETY: the caller vouches for the entry.
-    match unsafe { answer(path, query, &services) } {
+    match unsafe { call_query(path, query, &services) } {
         Ok(checked) => {
             if checked.info.several_hosts {
-                in_use.share();
+                in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
-            Ok(Loaded { library: None, checked, services, in_use })
+            Ok(QueriedPlugin { library: None, checked, services, in_use })
         }
         Err(refusal) => {
-            services.keep_for_ever();
+            services.leak_services();
             Err(refusal)
         }
     }
@@ -156,32 +162,39 @@ pub(crate) unsafe fn ask(
 
 /// # Safety
 ///
-/// As for [`ask`].
-unsafe fn answer(path: &Path, query: abi::PluginQuery, services: &Arc<Services>) -> Result<Checked, Refusal> {
-    let mut answer = Answer { plugin: abi::Plugin::EMPTY, guard: [0; 512] };
+/// As for [`query_plugin`].
+unsafe fn call_query(
+    path: &Path,
+    query: abi::PluginQuery,
+    services: &Arc<PluginServices>,
+) -> Result<CheckedPlugin, Refusal> {
+    let mut answer = QueryAnswer { plugin: abi::Plugin::EMPTY, guard: [0; 512] };
     // SAFETY: both structs are the host's own and as large as they say; what the host's points to lives as long as the
     // services do.
-    let error = unsafe { query(services.host(), (&raw mut answer).cast()) };
-    let failure = errors::outcome(error).err();
+    let error = unsafe { query(services.abi_host(), (&raw mut answer).cast()) };
+    let failure = errors::result_from_error(error).err();
     let plugin = &answer.plugin;
     services.set_plugin_context(plugin.context);
     if answer.guard.iter().any(|word| *word != 0) {
         let expected = format!("at most {} bytes written to `plugin`", size_of::<abi::Plugin>());
-        return Err(broken(path, &Breach::new("S-3", expected, "more")));
+        return Err(breach_refusal(path, &RuleBreach::new("S-3", expected, "more")));
     }
     // A plugin that failed before it said its version has something else to say.
     if failure.is_none() || plugin.contract_major != 0 {
         check_version(path, plugin)?;
     }
     if let Some(failure) = failure {
-        return Err(failed(path, &failure));
+        return Err(failure_refusal(path, &failure));
     }
     if plugin.size as usize > size_of::<abi::Plugin>() {
         let expected = format!("a `plugin` of at most the {} bytes the host gave", size_of::<abi::Plugin>());
-        return Err(broken(path, &Breach::new("S-3", expected, format!("one of {} bytes", plugin.size))));
+        return Err(breach_refusal(
+            path,
+            &RuleBreach::new("S-3", expected, format!("one of {} bytes", plugin.size)),
+        ));
     }
     // SAFETY: the struct is the host's own, and the size it now has is one it really has.
-    let plugin = unsafe { take_over(plugin) }.map_err(|breach| broken(path, &breach))?;
+    let plugin = unsafe { copy_struct(plugin) }.map_err(|breach| breach_refusal(path, &breach))?;
     if plugin.sanitizer != abi::SANITIZER {
         let name = |sanitizer: abi::Sanitizer| match (sanitizer, sanitizer.name()) {
             (abi::Sanitizer::NONE, _) => "one built without a sanitizer".to_owned(),
@@ -190,21 +203,27 @@ unsafe fn answer(path: &Path, query: abi::PluginQuery, services: &Arc<Services>)
         };
         let expected = format!("a plugin built as this program is, {}", name(abi::SANITIZER));
         let remedy = "install the build of this plugin for this program";
-        return Err(Refusal::new(Reason::SanitizerMismatch, path, expected, name(plugin.sanitizer), remedy));
+        return Err(Refusal::new(
+            RefusalReason::SanitizerMismatch,
+            path,
+            expected,
+            name(plugin.sanitizer),
+            remedy,
+        ));
     }
     // SAFETY: the plugin vouches for what it handed out (rule S-6) and stays loaded.
-    unsafe { validate::check(&plugin) }.map_err(|breach| broken(path, &breach))
+    unsafe { validate::check_answer(&plugin) }.map_err(|breach| breach_refusal(path, &breach))
 }
 
 fn check_version(path: &Path, plugin: &abi::Plugin) -> Result<(), Refusal> {
-    let spoken = validate::contract_of(plugin);
-    let Err(behind) = negotiate(HOST_CONTRACT, spoken) else { return Ok(()) };
+    let spoken = validate::contract_range(plugin);
+    let Err(behind) = negotiate_minor(HOST_CONTRACT, spoken) else { return Ok(()) };
     let package = match behind {
-        Behind::Host => "oarlock".to_owned(),
-        Behind::Plugin => package(path, plugin),
+        OutdatedSide::Host => "oarlock".to_owned(),
+        OutdatedSide::Plugin => package_to_update(path, plugin),
     };
     Err(Refusal::new(
-        Reason::ContractVersion,
+        RefusalReason::ContractVersion,
         path,
         format!("a plugin that speaks contract {HOST_CONTRACT} (rule V-1)"),
         format!("one that speaks {spoken}"),
@@ -213,31 +232,32 @@ fn check_version(path: &Path, plugin: &abi::Plugin) -> Result<(), Refusal> {
 }
 
 /// The package to update. A plugin of another major keeps it elsewhere, so there the file has to do.
-fn package(path: &Path, plugin: &abi::Plugin) -> String {
+fn package_to_update(path: &Path, plugin: &abi::Plugin) -> String {
     let file = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     if plugin.contract_major != HOST_CONTRACT.major || plugin.size < abi::Plugin::SIZE_AT_FIRST {
         return file();
     }
     // SAFETY: the plugin is of the host's major version, whose first fields never move, and vouches for its texts.
-    let (package, name) = unsafe { (validate::name(plugin.package, ""), validate::name(plugin.name, "")) };
+    let (package, name) =
+        unsafe { (validate::checked_name(plugin.package, ""), validate::checked_name(plugin.name, "")) };
     package.or(name).unwrap_or_else(|_| file())
 }
 
 /// The refusal of a plugin that breaks a rule.
-pub(crate) fn broken(path: &Path, breach: &Breach) -> Refusal {
+pub(crate) fn breach_refusal(path: &Path, breach: &RuleBreach) -> Refusal {
     let reason = match breach.rule {
-        "P-1" => Reason::SlotMissing,
-        "E-4" | "S-5" => Reason::BadName,
-        _ => Reason::ContractBroken,
+        "P-1" => RefusalReason::SlotMissing,
+        "E-4" | "S-5" => RefusalReason::BadName,
+        _ => RefusalReason::ContractBroken,
     };
-    let Breach { rule, expected, found } = breach;
+    let RuleBreach { rule, expected, found } = breach;
     let remedy = "update the plugin, or tell its vendor";
     Refusal::new(reason, path, format!("{expected} (rule {rule})"), found, remedy)
 }
 
 /// The refusal of a plugin that said itself that it does not work.
-pub(crate) fn failed(path: &Path, failure: &Failure) -> Refusal {
+pub(crate) fn failure_refusal(path: &Path, failure: &PluginFailure) -> Refusal {
     let remedy = "do what the plugin asks for, or ask its vendor";
-    let its_error = format!("its error: {}", clean_text(&failure.to_string()));
-    Refusal::new(Reason::PluginError, path, "a plugin that starts", its_error, remedy)
+    let its_error = format!("its error: {}", sanitize_text(&failure.to_string()));
+    Refusal::new(RefusalReason::PluginError, path, "a plugin that starts", its_error, remedy)
 }

@@ -13,22 +13,22 @@ pub const HOST_CONTRACT: ContractRange =
 
 /// Which of the two sides is behind, and so which has to be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum OutdatedSide {
     Host,
     Plugin,
 }
 
 /// Agrees on a minor version: the smaller of the two newest. Fails with the side that is behind.
-pub(crate) fn negotiate(host: ContractRange, plugin: ContractRange) -> Result<u32, Behind> {
+pub(crate) fn negotiate_minor(host: ContractRange, plugin: ContractRange) -> Result<u32, OutdatedSide> {
     match host.major.cmp(&plugin.major) {
-        std::cmp::Ordering::Less => return Err(Behind::Host),
-        std::cmp::Ordering::Greater => return Err(Behind::Plugin),
+        std::cmp::Ordering::Less => return Err(OutdatedSide::Host),
+        std::cmp::Ordering::Greater => return Err(OutdatedSide::Plugin),
         std::cmp::Ordering::Equal => {}
     }
     if plugin.max_minor < host.min_minor {
-        Err(Behind::Plugin)
+        Err(OutdatedSide::Plugin)
     } else if host.max_minor < plugin.min_minor {
-        Err(Behind::Host)
+        Err(OutdatedSide::Host)
     } else {
         Ok(host.max_minor.min(plugin.max_minor))
     }
@@ -38,23 +38,38 @@ pub(crate) fn negotiate(host: ContractRange, plugin: ContractRange) -> Result<u3
 mod tests {
     use super::*;
 
-    fn spoken(major: u32, min_minor: u32, max_minor: u32) -> ContractRange {
+    fn contract_range(major: u32, min_minor: u32, max_minor: u32) -> ContractRange {
         ContractRange { major, min_minor, max_minor }
     }
 
     #[test]
     fn ranges_that_meet_agree_on_the_smaller_newest() {
-        assert_eq!(negotiate(spoken(1, 0, 4), spoken(1, 0, 2)), Ok(2));
-        assert_eq!(negotiate(spoken(1, 0, 2), spoken(1, 2, 9)), Ok(2));
-        assert_eq!(negotiate(spoken(1, 3, 3), spoken(1, 3, 3)), Ok(3));
+        assert_eq!(negotiate_minor(contract_range(1, 0, 4), contract_range(1, 0, 2)), Ok(2));
+        assert_eq!(negotiate_minor(contract_range(1, 0, 2), contract_range(1, 2, 9)), Ok(2));
+        assert_eq!(negotiate_minor(contract_range(1, 3, 3), contract_range(1, 3, 3)), Ok(3));
     }
 
     #[test]
     fn the_side_that_is_behind_is_named_in_both_directions() {
-        assert_eq!(negotiate(spoken(1, 2, 4), spoken(1, 0, 1)), Err(Behind::Plugin));
-        assert_eq!(negotiate(spoken(1, 0, 1), spoken(1, 2, 4)), Err(Behind::Host));
-        assert_eq!(negotiate(spoken(1, 0, 1), spoken(2, 0, 0)), Err(Behind::Host));
-        assert_eq!(negotiate(spoken(2, 0, 1), spoken(1, 0, 9)), Err(Behind::Plugin));
-        assert_eq!(negotiate(spoken(1, 0, 0), spoken(u32::MAX, u32::MAX, u32::MAX)), Err(Behind::Host));
+        assert_eq!(
+            negotiate_minor(contract_range(1, 2, 4), contract_range(1, 0, 1)),
+            Err(OutdatedSide::Plugin)
+        );
+        assert_eq!(
+            negotiate_minor(contract_range(1, 0, 1), contract_range(1, 2, 4)),
+            Err(OutdatedSide::Host)
+        );
+        assert_eq!(
+            negotiate_minor(contract_range(1, 0, 1), contract_range(2, 0, 0)),
+            Err(OutdatedSide::Host)
+        );
+        assert_eq!(
+            negotiate_minor(contract_range(2, 0, 1), contract_range(1, 0, 9)),
+            Err(OutdatedSide::Plugin)
+        );
+        assert_eq!(
+            negotiate_minor(contract_range(1, 0, 0), contract_range(u32::MAX, u32::MAX, u32::MAX)),
+            Err(OutdatedSide::Host)
+        );
     }
 }

@@ -6,22 +6,22 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::load::drafts::{KnownProfiles, brought_drafts, judge_drafts};
-use crate::load::foreign::{Breach, Foreign, Slots, take_over};
-use crate::load::kernel_checks::{KernelRecord, kernels};
-use crate::{ContractRange, Kind, PluginInfo, SupportLevel, clean_text};
+use crate::load::drafts::{KnownProfiles, copy_drafts, judge_drafts};
+use crate::load::foreign_struct::{ForeignStruct, RuleBreach, SlotTable, copy_struct};
+use crate::load::kernel_checks::{KernelRecord, check_kernels};
+use crate::{ContractRange, PluginInfo, PluginKind, SupportLevel, sanitize_text};
 
 /// The longest name (rule E-4).
-const LONGEST_NAME: u64 = 64;
+const MAX_NAME_LENGTH: u64 = 64;
 /// The longest of the other texts of a plugin.
-const LONGEST_TEXT: u64 = 1024;
+const MAX_TEXT_LENGTH: u64 = 1024;
 
 /// Everything a plugin handed out, checked and copied.
 #[derive(Clone, Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedPlugin {
     pub(crate) info: PluginInfo,
     pub(crate) context: *mut c_void,
-    pub(crate) tables: Tables,
+    pub(crate) tables: PluginTables,
     pub(crate) kernels: Option<abi::KernelTable>,
     pub(crate) rows: Vec<KernelRecord>,
     /// What the user should know of drafts that are not used.
@@ -31,15 +31,15 @@ pub(crate) struct Checked {
 
 /// Copies of the tables, as large as this host knows them.
 #[derive(Clone, Debug)]
-pub(crate) struct Tables {
+pub(crate) struct PluginTables {
     pub(crate) core: Option<abi::CoreTable>,
     pub(crate) r#async: Option<abi::AsyncTable>,
     pub(crate) layer: Option<abi::LayerTable>,
 }
 
-impl Tables {
+impl PluginTables {
     /// The profiles that are there.
-    fn profiles(&self) -> Vec<&'static str> {
+    fn profile_names(&self) -> Vec<&'static str> {
         let all =
             [(self.core.is_some(), abi::CoreTable::NAME), (self.r#async.is_some(), abi::AsyncTable::NAME)];
         all.into_iter().filter(|(present, _)| *present).map(|(_, name)| name).collect()
@@ -51,33 +51,33 @@ impl Tables {
 /// # Safety
 ///
 /// What `plugin` points to is what the contract says, as far as addresses and sizes go, and does not change.
-pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
+pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin, RuleBreach> {
     // SAFETY: the caller vouches for the addresses and sizes of the tables, and each is checked for null before it is read.
-    let (tables, kernel_table) = unsafe { (tables(plugin)?, optional(plugin.kernels)?) };
+    let (tables, kernel_table) = unsafe { (copy_tables(plugin)?, copy_optional(plugin.kernels)?) };
     // SAFETY: the caller vouches that a text has the size it says; its length, null and UTF-8 are checked.
-    let name = unsafe { name(plugin.name, "the plugin")? };
+    let name = unsafe { checked_name(plugin.name, "the plugin")? };
     let optional_name = |text: abi::Str, what: &str| {
         // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
-        let name = (!text.is_empty()).then(|| unsafe { self::name(text, what) });
+        let name = (!text.is_empty()).then(|| unsafe { self::checked_name(text, what) });
         name.transpose()
     };
     let device_type = optional_name(plugin.device_type, "the device type")?;
-    let kind = kind(&name, &tables, kernel_table.is_some(), device_type.as_deref())?;
+    let kind = plugin_kind(&name, &tables, kernel_table.is_some(), device_type.as_deref())?;
     let rows = match &kernel_table {
         // SAFETY: the table is the host's copy, and the caller vouches for the kernels it leads to.
-        Some(table) => unsafe { kernels(table, device_type.as_deref())? },
+        Some(table) => unsafe { check_kernels(table, device_type.as_deref())? },
         None => Vec::new(),
     };
     // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
-    let plain = |text: abi::Str, what: &str| unsafe { self::text(text, what, LONGEST_TEXT) };
+    let plain = |text: abi::Str, what: &str| unsafe { self::checked_text(text, what, MAX_TEXT_LENGTH) };
     let package = plain(plugin.package, "package")?;
     let package = if package.is_empty() { name.clone() } else { package };
     // SAFETY: the caller vouches for the list of drafts.
-    let brought = unsafe { brought_drafts(plugin)? };
-    let (drafts, notes) = judge_drafts(&brought, &KnownProfiles::OURS, &package);
+    let brought = unsafe { copy_drafts(plugin)? };
+    let (drafts, notes) = judge_drafts(&brought, &KnownProfiles::OF_HOST, &package);
     let unloadable = plugin.offers.contains(abi::PluginFlags::UNLOADABLE);
     if unloadable && plugin.unload.is_none() {
-        return Err(Breach::new(
+        return Err(RuleBreach::new(
             "P-1",
             "a function in `unload` of a plugin that offers `unloadable`",
             "none",
@@ -93,10 +93,10 @@ pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
             plugin.visible_devices_variable,
             "the variable of visible devices",
         )?,
-        support_level: SupportLevel::of(plugin.support_level),
+        support_level: SupportLevel::from_abi(plugin.support_level),
         support_note: plain(plugin.support_note, "support note")?,
-        contract: contract_of(plugin),
-        profiles: tables.profiles().into_iter().map(str::to_owned).collect(),
+        contract: contract_range(plugin),
+        profiles: tables.profile_names().into_iter().map(str::to_owned).collect(),
         drafts,
         kernel_count: rows.len(),
         unloadable,
@@ -105,11 +105,11 @@ pub(crate) unsafe fn check(plugin: &abi::Plugin) -> Result<Checked, Breach> {
         name,
     };
     let (context, unload) = (plugin.context, plugin.unload);
-    Ok(Checked { info, context, tables, kernels: kernel_table, rows, notes, unload })
+    Ok(CheckedPlugin { info, context, tables, kernels: kernel_table, rows, notes, unload })
 }
 
 /// The versions of the contract a plugin speaks.
-pub(crate) fn contract_of(plugin: &abi::Plugin) -> ContractRange {
+pub(crate) fn contract_range(plugin: &abi::Plugin) -> ContractRange {
     ContractRange {
         major: plugin.contract_major,
         min_minor: plugin.contract_minor_oldest,
@@ -118,62 +118,75 @@ pub(crate) fn contract_of(plugin: &abi::Plugin) -> ContractRange {
 }
 
 /// What the plugin is for (rules E-5 and E-6).
-fn kind(name: &str, tables: &Tables, kernels: bool, device_type: Option<&str>) -> Result<Kind, Breach> {
-    let extra = tables.profiles().into_iter().find(|profile| *profile != abi::CoreTable::NAME);
+fn plugin_kind(
+    name: &str,
+    tables: &PluginTables,
+    kernels: bool,
+    device_type: Option<&str>,
+) -> Result<PluginKind, RuleBreach> {
+    let extra = tables.profile_names().into_iter().find(|profile| *profile != abi::CoreTable::NAME);
     match (&tables.core, device_type, extra) {
-        (Some(_), None, _) => Err(Breach::new(
+        (Some(_), None, _) => Err(RuleBreach::new(
             "E-5",
             format!("a device type of `{name}`, which brings the table `core`"),
             "none",
         )),
         (None, Some(device), _) => {
-            Err(Breach::new("E-5", format!("the table `core` for the device type `{device}`"), "none"))
+            Err(RuleBreach::new("E-5", format!("the table `core` for the device type `{device}`"), "none"))
         }
         (None, None, Some(extra)) => {
-            Err(Breach::new("E-6", format!("the table `core` beside the table `{extra}`"), "none"))
+            Err(RuleBreach::new("E-6", format!("the table `core` beside the table `{extra}`"), "none"))
         }
-        (Some(_), Some(_), _) => Ok(Kind::Device),
-        (None, None, None) if tables.layer.is_some() => Ok(Kind::Layer),
-        (None, None, None) if kernels => Ok(Kind::Kernels),
-        (None, None, None) => Err(Breach::new("E-5", "a device, kernels or a layer", "none of them")),
+        (Some(_), Some(_), _) => Ok(PluginKind::Device),
+        (None, None, None) if tables.layer.is_some() => Ok(PluginKind::Layer),
+        (None, None, None) if kernels => Ok(PluginKind::Kernels),
+        (None, None, None) => Err(RuleBreach::new("E-5", "a device, kernels or a layer", "none of them")),
     }
 }
 
 /// # Safety
 ///
-/// As for [`check`].
-unsafe fn tables(plugin: &abi::Plugin) -> Result<Tables, Breach> {
+/// As for [`check_answer`].
+unsafe fn copy_tables(plugin: &abi::Plugin) -> Result<PluginTables, RuleBreach> {
     // SAFETY: the caller vouches for the tables.
     unsafe {
-        Ok(Tables { core: table(plugin.core)?, r#async: table(plugin.r#async)?, layer: table(plugin.layer)? })
+        Ok(PluginTables {
+            core: checked_table(plugin.core)?,
+            r#async: checked_table(plugin.r#async)?,
+            layer: checked_table(plugin.layer)?,
+        })
     }
 }
 
 /// # Safety
 ///
-/// As for [`take_over`].
-unsafe fn optional<T: Foreign>(source: *const T) -> Result<Option<T>, Breach> {
+/// As for [`copy_struct`].
+unsafe fn copy_optional<T: ForeignStruct>(source: *const T) -> Result<Option<T>, RuleBreach> {
     if source.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller vouches for the struct.
-    unsafe { take_over(source) }.map(Some)
+    unsafe { copy_struct(source) }.map(Some)
 }
 
 /// A table with its slots checked (rules P-1 and P-2).
 ///
 /// # Safety
 ///
-/// As for [`take_over`].
-pub(crate) unsafe fn table<T: Slots>(source: *const T) -> Result<Option<T>, Breach> {
+/// As for [`copy_struct`].
+pub(crate) unsafe fn checked_table<T: SlotTable>(source: *const T) -> Result<Option<T>, RuleBreach> {
     // SAFETY: the caller vouches for the table.
-    let Some(table) = (unsafe { optional(source)? }) else { return Ok(None) };
-    if let Some(slot) = table.empty_required() {
-        return Err(Breach::new("P-1", format!("a function in `{slot}` of the table `{}`", T::NAME), "none"));
+    let Some(table) = (unsafe { copy_optional(source)? }) else { return Ok(None) };
+    if let Some(slot) = table.missing_required_slot() {
+        return Err(RuleBreach::new(
+            "P-1",
+            format!("a function in `{slot}` of the table `{}`", T::NAME),
+            "none",
+        ));
     }
-    if let Some((one, other)) = table.broken_pair() {
+    if let Some((one, other)) = table.unpaired_slots() {
         let expected = format!("`{one}` and `{other}` of the table `{}` to be filled together", T::NAME);
-        return Err(Breach::new("P-2", expected, "only one of them"));
+        return Err(RuleBreach::new("P-2", expected, "only one of them"));
     }
     Ok(Some(table))
 }
@@ -183,23 +196,25 @@ pub(crate) unsafe fn table<T: Slots>(source: *const T) -> Result<Option<T>, Brea
 /// # Safety
 ///
 /// The text is readable.
-pub(crate) unsafe fn name(text: abi::Str, what: &str) -> Result<String, Breach> {
-    let expected = format!("a name of {what} with 1 to {LONGEST_NAME} letters, digits, `-`, `_` and `.`");
-    if text.size == 0 || text.size > LONGEST_NAME {
-        return Err(Breach::new("E-4", expected, format!("{} bytes", text.size)));
+pub(crate) unsafe fn checked_name(text: abi::Str, what: &str) -> Result<String, RuleBreach> {
+    let expected = format!("a name of {what} with 1 to {MAX_NAME_LENGTH} letters, digits, `-`, `_` and `.`");
+    if text.size == 0 || text.size > MAX_NAME_LENGTH {
+        return Err(RuleBreach::new("E-4", expected, format!("{} bytes", text.size)));
     }
     // SAFETY: the caller vouches for the text.
     let Some(bytes) = (unsafe { text.bytes() }) else {
-        return Err(Breach::new("S-5", expected, "a null pointer"));
+        return Err(RuleBreach::new("S-5", expected, "a null pointer"));
     };
     match std::str::from_utf8(bytes) {
         Ok(name) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) => {
             Ok(name.to_owned())
         }
-        Ok(name) => Err(Breach::new("E-4", expected, format!("`{}`", name.escape_debug()))),
-        Err(_) => {
-            Err(Breach::new("S-5", expected, format!("bytes that are not UTF-8, `{}`", bytes.escape_ascii())))
-        }
+        Ok(name) => Err(RuleBreach::new("E-4", expected, format!("`{}`", name.escape_debug()))),
+        Err(_) => Err(RuleBreach::new(
+            "S-5",
+            expected,
+            format!("bytes that are not UTF-8, `{}`", bytes.escape_ascii()),
+        )),
     }
 }
 
@@ -208,15 +223,15 @@ pub(crate) unsafe fn name(text: abi::Str, what: &str) -> Result<String, Breach> 
 /// # Safety
 ///
 /// The text is readable.
-pub(crate) unsafe fn text(text: abi::Str, what: &str, longest: u64) -> Result<String, Breach> {
+pub(crate) unsafe fn checked_text(text: abi::Str, what: &str, longest: u64) -> Result<String, RuleBreach> {
     let expected = format!("a {what} of at most {longest} bytes of UTF-8");
     if text.size > longest {
-        return Err(Breach::new("S-5", expected, format!("{} bytes", text.size)));
+        return Err(RuleBreach::new("S-5", expected, format!("{} bytes", text.size)));
     }
     // SAFETY: the caller vouches for the text.
     match unsafe { text.text() } {
-        Some(text) => Ok(clean_text(text)),
-        None if text.data.is_null() => Err(Breach::new("S-5", expected, "a null pointer")),
-        None => Err(Breach::new("S-5", expected, "bytes that are not UTF-8")),
+        Some(text) => Ok(sanitize_text(text)),
+        None if text.data.is_null() => Err(RuleBreach::new("S-5", expected, "a null pointer")),
+        None => Err(RuleBreach::new("S-5", expected, "bytes that are not UTF-8")),
     }
 }

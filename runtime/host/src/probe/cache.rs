@@ -14,27 +14,27 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::probe::{Examined, Options, ProbeCommand, Probed, examine, name_by_file};
-use crate::{Digest, HOST_CONTRACT, Identity, Reason};
+use crate::probe::{NamedProbeResult, PluginOptions, ProbeCommand, ProbeResult, name_by_file, run_probe};
+use crate::{Digest, HOST_CONTRACT, ProcessIdentity, RefusalReason};
 
 /// The most bytes of an entry.
-const LARGEST: u64 = 1 << 20;
+const MAX_ENTRY_BYTES: u64 = 1 << 20;
 /// How long a plugin that crashed or did not answer in time is not asked again.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const FAILURE_LIFETIME: Duration = Duration::from_secs(3600);
 /// What another layout of entries would be called.
-const LAYOUT: &str = "v3";
+const CACHE_VERSION: &str = "v3";
 
 /// Where answers are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeCache {
     directory: Option<PathBuf>,
-    identity: Identity,
+    identity: ProcessIdentity,
 }
 
 /// What is kept of one probe.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
-    probed: Probed,
+struct ProbeCacheEntry {
+    probed: ProbeResult,
     /// The name of the plugin, which is the key of its options; without it the plugin saw those of its file at most.
     name: Option<String>,
     /// The hash of the options it saw.
@@ -45,89 +45,90 @@ struct Entry {
 
 /// How long a verdict holds.
 #[derive(PartialEq, Eq)]
-enum Holds {
+enum VerdictLifetime {
     ForGood,
     AWhile,
     Not,
 }
 
-impl Holds {
-    fn of(probed: &Probed) -> Self {
+impl VerdictLifetime {
+    fn of_result(probed: &ProbeResult) -> Self {
         match probed.verdict.as_ref().map_err(|refusal| refusal.reason) {
             Ok(_) => Self::ForGood,
             Err(
-                Reason::ContractBroken
-                | Reason::SlotMissing
-                | Reason::BadName
-                | Reason::ContractVersion
-                | Reason::SanitizerMismatch
-                | Reason::EntryMissing,
+                RefusalReason::ContractBroken
+                | RefusalReason::SlotMissing
+                | RefusalReason::BadName
+                | RefusalReason::ContractVersion
+                | RefusalReason::SanitizerMismatch
+                | RefusalReason::EntryMissing,
             ) => Self::ForGood,
-            Err(Reason::ProbeCrashed | Reason::ProbeTimedOut) => Self::AWhile,
+            Err(RefusalReason::ProbeCrashed | RefusalReason::ProbeTimedOut) => Self::AWhile,
             Err(_) => Self::Not,
         }
     }
 }
 
-impl Entry {
-    fn new(examined: Examined, path: &Path, options: &Options, timeout: Duration) -> Self {
-        let Examined { probed, name } = examined;
-        Self { options: digest_of(options, path, name.as_deref()), probed, name, timeout }
+impl ProbeCacheEntry {
+    fn new(examined: NamedProbeResult, path: &Path, options: &PluginOptions, timeout: Duration) -> Self {
+        let NamedProbeResult { probed, name } = examined;
+        Self { options: options_digest(options, path, name.as_deref()), probed, name, timeout }
     }
 
     /// Whether a probe today would be the same.
-    fn is_about(&self, path: &Path, options: &Options, timeout: Duration) -> bool {
+    fn is_valid_for(&self, path: &Path, options: &PluginOptions, timeout: Duration) -> bool {
         let timed_out =
-            self.probed.verdict.as_ref().is_err_and(|refusal| refusal.reason == Reason::ProbeTimedOut);
-        let options = digest_of(options, path, self.name.as_deref());
+            self.probed.verdict.as_ref().is_err_and(|refusal| refusal.reason == RefusalReason::ProbeTimedOut);
+        let options = options_digest(options, path, self.name.as_deref());
         self.options == options && !(timed_out && self.timeout < timeout)
     }
 }
 
 /// The hash of what the plugin in a file sees, which says that it is called `name`.
-fn digest_of(options: &Options, path: &Path, name: Option<&str>) -> Digest {
+fn options_digest(options: &PluginOptions, path: &Path, name: Option<&str>) -> Digest {
     let own = [name_by_file(path, options), name].into_iter().flatten().filter_map(|name| options.get(name));
     // A length before each text keeps different options from looking alike.
     let text: String =
         own.flatten().map(|(key, value)| format!("{} {key}{} {value}", key.len(), value.len())).collect();
-    Digest::of(text.as_bytes())
+    Digest::hash_bytes(text.as_bytes())
 }
 
 impl ProbeCache {
     /// A cache below a user's cache directory; without one nothing is kept.
-    pub(crate) fn new(cache_home: Option<&Path>, identity: Identity) -> Self {
+    pub(crate) fn new(cache_home: Option<&Path>, identity: ProcessIdentity) -> Self {
         Self { directory: cache_home.map(|home| home.join("oarlock/probe")), identity }
     }
 
     /// What is known of a plugin, or else what a probe finds out. An entry names no file, so `path` is put into it.
-    pub(crate) fn probe(
+    pub(crate) fn probe_cached(
         &self,
         command: &ProbeCommand,
         path: &Path,
         digest: Digest,
-        options: &Options,
+        options: &PluginOptions,
         timeout: Duration,
-    ) -> Probed {
-        let file = self.directory.as_ref().map(|directory| directory.join(file_name(digest)));
-        let known = file.as_ref().and_then(|file| self.read(file));
-        if let Some(Entry { probed: mut known, .. }) =
-            known.filter(|entry| entry.is_about(path, options, timeout))
+    ) -> ProbeResult {
+        let file = self.directory.as_ref().map(|directory| directory.join(entry_file_name(digest)));
+        let known = file.as_ref().and_then(|file| self.read_entry(file));
+        if let Some(ProbeCacheEntry { probed: mut known, .. }) =
+            known.filter(|entry| entry.is_valid_for(path, options, timeout))
         {
             if let Err(refusal) = &mut known.verdict {
                 refusal.file = path.to_path_buf();
             }
             return known;
         }
-        let entry = Entry::new(examine(command, path, options, timeout), path, options, timeout);
-        if let Some(file) = file.filter(|_| Holds::of(&entry.probed) != Holds::Not) {
+        let entry = ProbeCacheEntry::new(run_probe(command, path, options, timeout), path, options, timeout);
+        if let Some(file) = file.filter(|_| VerdictLifetime::of_result(&entry.probed) != VerdictLifetime::Not)
+        {
             // A cache that cannot be written costs time and nothing else.
-            _ = self.write(&file, &entry);
+            _ = self.write_entry(&file, &entry);
         }
         entry.probed
     }
 
-    fn read(&self, file: &Path) -> Option<Entry> {
-        self.is_own(file.parent()?).then_some(())?;
+    fn read_entry(&self, file: &Path) -> Option<ProbeCacheEntry> {
+        self.is_private(file.parent()?).then_some(())?;
         let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(nofollow).open(file).ok()?;
         let metadata = file.metadata().ok()?;
@@ -135,10 +136,10 @@ impl ProbeCache {
             return None;
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        let mut entry: Entry = serde_json::from_slice(&bytes).ok()?;
-        if Holds::of(&entry.probed) == Holds::AWhile {
-            let age = metadata.modified().ok()?.elapsed().ok().filter(|age| *age <= PATIENCE)?;
+        file.take(MAX_ENTRY_BYTES).read_to_end(&mut bytes).ok()?;
+        let mut entry: ProbeCacheEntry = serde_json::from_slice(&bytes).ok()?;
+        if VerdictLifetime::of_result(&entry.probed) == VerdictLifetime::AWhile {
+            let age = metadata.modified().ok()?.elapsed().ok().filter(|age| *age <= FAILURE_LIFETIME)?;
             let minutes = age.as_secs() / 60;
             let note = format!("not asked again for an hour; it was last asked {minutes} minutes ago");
             entry.probed.notes.push(note);
@@ -147,16 +148,16 @@ impl ProbeCache {
     }
 
     /// Writes an entry whole or not at all, since several programs may do so at once.
-    fn write(&self, file: &Path, entry: &Entry) -> io::Result<()> {
+    fn write_entry(&self, file: &Path, entry: &ProbeCacheEntry) -> io::Result<()> {
         let Some(directory) = file.parent() else { return Ok(()) };
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        if !self.is_own(directory) {
+        if !self.is_private(directory) {
             return Ok(());
         }
         let thread = format!("{:?}", std::thread::current().id());
         let number: String = thread.chars().filter(char::is_ascii_digit).collect();
         let unfinished = file.with_extension(format!("{}-{number}", std::process::id()));
-        let written = create(&unfinished).and_then(|mut created| {
+        let written = create_private(&unfinished).and_then(|mut created| {
             created.write_all(&serde_json::to_vec(entry)?)?;
             std::fs::rename(&unfinished, file)
         });
@@ -167,21 +168,21 @@ impl ProbeCache {
     }
 
     /// Whether nobody else could have put entries into the directory.
-    fn is_own(&self, directory: &Path) -> bool {
+    fn is_private(&self, directory: &Path) -> bool {
         directory.symlink_metadata().is_ok_and(|metadata| {
             metadata.is_dir() && metadata.uid() == self.identity.user && metadata.mode() & 0o022 == 0
         })
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn file_name(digest: Digest) -> String {
+fn entry_file_name(digest: Digest) -> String {
     // A host with a sanitizer refuses what another one takes.
     let sanitizer = oarlock_abi::SANITIZER.0;
-    format!("{digest}-{LAYOUT}-{}-{HOST_CONTRACT}-{sanitizer}.json", env!("CARGO_PKG_VERSION"))
+    format!("{digest}-{CACHE_VERSION}-{}-{HOST_CONTRACT}-{sanitizer}.json", env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]
@@ -192,103 +193,121 @@ mod tests {
     use super::*;
     use crate::Refusal;
 
-    const SHORT: Duration = Duration::from_millis(1);
+    const SHORT_TIMEOUT: Duration = Duration::from_millis(1);
 
-    fn refused(reason: Reason) -> Entry {
+    fn refused_entry(reason: RefusalReason) -> ProbeCacheEntry {
         let refusal = Refusal::new(reason, "/p/x.so", "an answer", "a crash", "tell its vendor");
-        let probed = Probed { verdict: Err(refusal), notes: vec!["it printed".to_owned()] };
+        let probed = ProbeResult { verdict: Err(refusal), notes: vec!["it printed".to_owned()] };
         let name = Some("x".to_owned());
-        Entry::new(Examined { probed, name }, Path::new("/p/x.so"), &Options::new(), SHORT)
+        ProbeCacheEntry::new(
+            NamedProbeResult { probed, name },
+            Path::new("/p/x.so"),
+            &PluginOptions::new(),
+            SHORT_TIMEOUT,
+        )
     }
 
     /// A command that makes every real probe fail, which is never kept.
-    fn no_command() -> ProbeCommand {
+    fn failing_command() -> ProbeCommand {
         ProbeCommand { program: "/nonexistent".into(), arguments: Vec::new() }
     }
 
-    fn place(home: &tempfile::TempDir) -> (ProbeCache, PathBuf) {
-        let cache = ProbeCache::new(Some(home.path()), Identity::of_process());
-        (cache, home.path().join("oarlock/probe").join(file_name(Digest::of(b"x"))))
+    fn make_cache(home: &tempfile::TempDir) -> (ProbeCache, PathBuf) {
+        let cache = ProbeCache::new(Some(home.path()), ProcessIdentity::of_process());
+        (cache, home.path().join("oarlock/probe").join(entry_file_name(Digest::hash_bytes(b"x"))))
     }
 
-    fn ask_with(cache: &ProbeCache, options: &Options, timeout: Duration) -> Reason {
-        let probed = cache.probe(&no_command(), Path::new("/q/y.so"), Digest::of(b"x"), options, timeout);
+    fn probe_reason_with(cache: &ProbeCache, options: &PluginOptions, timeout: Duration) -> RefusalReason {
+        let probed = cache.probe_cached(
+            &failing_command(),
+            Path::new("/q/y.so"),
+            Digest::hash_bytes(b"x"),
+            options,
+            timeout,
+        );
         let refusal = probed.verdict.unwrap_err();
         assert_eq!(refusal.file, Path::new("/q/y.so"));
         refusal.reason
     }
 
-    fn ask(cache: &ProbeCache) -> Reason {
-        ask_with(cache, &Options::new(), SHORT)
+    fn probe_reason(cache: &ProbeCache) -> RefusalReason {
+        probe_reason_with(cache, &PluginOptions::new(), SHORT_TIMEOUT)
     }
 
     #[test]
     fn a_plugin_that_hung_or_crashed_is_asked_again_after_a_while_and_a_breach_is_kept() {
         let home = tempfile::tempdir().unwrap();
-        let (cache, entry) = place(&home);
+        let (cache, entry) = make_cache(&home);
         for (reason, later) in [
-            (Reason::ProbeTimedOut, Reason::ProbeFailed),
-            (Reason::ProbeCrashed, Reason::ProbeFailed),
-            (Reason::ContractBroken, Reason::ContractBroken),
+            (RefusalReason::ProbeTimedOut, RefusalReason::ProbeFailed),
+            (RefusalReason::ProbeCrashed, RefusalReason::ProbeFailed),
+            (RefusalReason::ContractBroken, RefusalReason::ContractBroken),
         ] {
-            cache.write(&entry, &refused(reason)).unwrap();
-            assert_eq!(ask(&cache), reason);
-            let long_ago = std::time::SystemTime::now() - PATIENCE - Duration::from_secs(1);
+            cache.write_entry(&entry, &refused_entry(reason)).unwrap();
+            assert_eq!(probe_reason(&cache), reason);
+            let long_ago = std::time::SystemTime::now() - FAILURE_LIFETIME - Duration::from_secs(1);
             File::options().write(true).open(&entry).unwrap().set_modified(long_ago).unwrap();
-            assert_eq!(ask(&cache), later);
+            assert_eq!(probe_reason(&cache), later);
         }
     }
 
     #[test]
     fn a_plugin_that_may_take_longer_now_is_asked_again() {
         let home = tempfile::tempdir().unwrap();
-        let (cache, entry) = place(&home);
-        for (reason, later) in
-            [(Reason::ProbeTimedOut, Reason::ProbeFailed), (Reason::ProbeCrashed, Reason::ProbeCrashed)]
-        {
-            cache.write(&entry, &refused(reason)).unwrap();
-            assert_eq!(ask_with(&cache, &Options::new(), Duration::ZERO), reason);
-            assert_eq!(ask_with(&cache, &Options::new(), 2 * SHORT), later);
+        let (cache, entry) = make_cache(&home);
+        for (reason, later) in [
+            (RefusalReason::ProbeTimedOut, RefusalReason::ProbeFailed),
+            (RefusalReason::ProbeCrashed, RefusalReason::ProbeCrashed),
+        ] {
+            cache.write_entry(&entry, &refused_entry(reason)).unwrap();
+            assert_eq!(probe_reason_with(&cache, &PluginOptions::new(), Duration::ZERO), reason);
+            assert_eq!(probe_reason_with(&cache, &PluginOptions::new(), 2 * SHORT_TIMEOUT), later);
         }
     }
 
     #[test]
     fn a_plugin_whose_own_options_change_is_asked_again() {
         let home = tempfile::tempdir().unwrap();
-        let (cache, entry) = place(&home);
-        cache.write(&entry, &refused(Reason::ContractBroken)).unwrap();
-        let options = |name: &str| -> Options {
+        let (cache, entry) = make_cache(&home);
+        cache.write_entry(&entry, &refused_entry(RefusalReason::ContractBroken)).unwrap();
+        let options = |name: &str| -> PluginOptions {
             [(name.to_owned(), [("key".to_owned(), "value".to_owned())].into())].into()
         };
-        assert_eq!(ask_with(&cache, &options("another"), SHORT), Reason::ContractBroken);
-        assert_eq!(ask_with(&cache, &options("x"), SHORT), Reason::ProbeFailed);
+        assert_eq!(
+            probe_reason_with(&cache, &options("another"), SHORT_TIMEOUT),
+            RefusalReason::ContractBroken
+        );
+        assert_eq!(probe_reason_with(&cache, &options("x"), SHORT_TIMEOUT), RefusalReason::ProbeFailed);
         // The plugin is called `x`, and its file `y.so`.
-        assert_eq!(ask_with(&cache, &options("y"), SHORT), Reason::ProbeFailed);
+        assert_eq!(probe_reason_with(&cache, &options("y"), SHORT_TIMEOUT), RefusalReason::ProbeFailed);
     }
 
     #[test]
     fn an_entry_is_found_again_under_another_path_unless_it_is_damaged_or_open_to_others() {
         let home = tempfile::tempdir().unwrap();
-        let (cache, entry) = place(&home);
-        assert_eq!(ask(&cache), Reason::ProbeFailed);
+        let (cache, entry) = make_cache(&home);
+        assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
         assert!(!entry.exists());
 
-        cache.write(&entry, &refused(Reason::ProbeCrashed)).unwrap();
-        assert_eq!(ask(&cache), Reason::ProbeCrashed);
+        cache.write_entry(&entry, &refused_entry(RefusalReason::ProbeCrashed)).unwrap();
+        assert_eq!(probe_reason(&cache), RefusalReason::ProbeCrashed);
         fs::set_permissions(&entry, fs::Permissions::from_mode(0o622)).unwrap();
-        assert_eq!(ask(&cache), Reason::ProbeFailed);
+        assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
 
         fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
         fs::set_permissions(entry.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(ask(&cache), Reason::ProbeFailed);
+        assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
 
         fs::set_permissions(entry.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(&entry, "{").unwrap();
-        assert_eq!(ask(&cache), Reason::ProbeFailed);
+        assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
     }
 
     #[test]
     fn without_a_directory_nothing_is_kept() {
-        assert_eq!(ask(&ProbeCache::new(None, Identity::of_process())), Reason::ProbeFailed);
+        assert_eq!(
+            probe_reason(&ProbeCache::new(None, ProcessIdentity::of_process())),
+            RefusalReason::ProbeFailed
+        );
     }
 }

@@ -21,22 +21,22 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::load::foreign::Breach;
-use crate::load::{broken, open};
-use crate::probe::{Request, name_by_file};
-use crate::services::{Services, Shared, Silent};
-use crate::{Environment, Plugin, PluginInfo, Refusal};
+use crate::load::foreign_struct::RuleBreach;
+use crate::load::{breach_refusal, open_plugin};
+use crate::probe::{ProbeRequest, name_by_file};
+use crate::services::{PluginServices, SharedServices, SilentLogSink};
+use crate::{HostEnvironment, LoadedPlugin, PluginInfo, Refusal};
 
 /// The memory a plugin gets on a machine that has little.
-const LEAST_MEMORY: u64 = 1 << 30;
+const MIN_MEMORY: u64 = 1 << 30;
 /// The most seconds of processor time, should the parent not be there to stop it.
-const MOST_SECONDS: u64 = 60;
+const MAX_CPU_SECONDS: u64 = 60;
 /// The most files that are open at once.
-const MOST_FILES: u64 = 256;
+const MAX_OPEN_FILES: u64 = 256;
 
 /// How far a probe has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum ProbeStep {
     /// The plugin was asked who it is.
     Asked,
     /// Its devices were readied, as far as they could be, and it was ended.
@@ -45,19 +45,19 @@ pub(crate) enum Step {
 
 /// What the child tells its parent, as one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct ProbeAnswer {
     /// The one of the request.
     pub(crate) token: String,
     /// Who answers: a plugin that forks would have it said twice.
     pub(crate) pid: u32,
-    pub(crate) step: Step,
+    pub(crate) step: ProbeStep,
     pub(crate) verdict: Result<PluginInfo, Refusal>,
 }
 
 /// Runs the hidden command that a program offers for its [`ProbeCommand`](crate::ProbeCommand): probes the plugin at
 /// `path`, answers on standard output, and ends.
 pub fn probe_child_main(path: &Path) -> ExitCode {
-    match prepare().and_then(|(request, answers)| examine(path, request, answers)) {
+    match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, request, answers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("`{}`: expected to probe it, found: {error}", path.display());
@@ -67,7 +67,7 @@ pub fn probe_child_main(path: &Path) -> ExitCode {
 }
 
 /// Shuts the child in; gives what it is asked and the file to answer to.
-fn prepare() -> io::Result<(Request, File)> {
+fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // Whatever the plugin forks off becomes a child of this process, even if it forks twice, so that it is found.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -77,14 +77,14 @@ fn prepare() -> io::Result<(Request, File)> {
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let mut limits = vec![
         (Resource::Core, 0),
-        (Resource::Cpu, MOST_SECONDS),
+        (Resource::Cpu, MAX_CPU_SECONDS),
         // The size of files is not limited: drivers keep device memory in anonymous ones.
-        (Resource::Nofile, MOST_FILES),
+        (Resource::Nofile, MAX_OPEN_FILES),
     ];
     // Sanitizers map far more than they use.
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::NONE {
-        limits.push((Resource::Data, most_memory()));
-        limit_addresses(Some(most_memory()))?;
+        limits.push((Resource::Data, memory_limit()));
+        limit_address_space(Some(memory_limit()))?;
     }
     for (resource, most) in limits {
         let present = rustix::process::getrlimit(resource);
@@ -115,14 +115,14 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Half of the machine's memory.
-fn most_memory() -> u64 {
+fn memory_limit() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
-    (bytes / 2).max(LEAST_MEMORY)
+    (bytes / 2).max(MIN_MEMORY)
 }
 
 /// Limits the addresses the process may map, in a way that can be taken back; as many as it ever may for `None`.
-fn limit_addresses(most: Option<u64>) -> io::Result<()> {
+fn limit_address_space(most: Option<u64>) -> io::Result<()> {
     let maximum = rustix::process::getrlimit(Resource::As).maximum;
     let current = match (most, maximum) {
         (Some(most), Some(maximum)) => Some(most.min(maximum)),
@@ -131,23 +131,24 @@ fn limit_addresses(most: Option<u64>) -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::As, Rlimit { current, maximum })?)
 }
 
-fn examine(path: &Path, request: Request, answers: File) -> io::Result<()> {
-    let mut channel = Channel { answers, token: request.token, asked_by: std::process::id() };
+fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result<()> {
+    let mut channel = ParentChannel { answers, token: request.token, asked_by: std::process::id() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
-    let shared = Shared::new("oarlock probe".to_owned(), Arc::new(Silent), request.options, None);
-    let services = Services::new(&shared, &name);
-    let opened = open(path, services.clone());
-    services.keep_for_ever();
+    let shared =
+        SharedServices::new("oarlock probe".to_owned(), Arc::new(SilentLogSink), request.options, None);
+    let services = PluginServices::new(&shared, &name);
+    let opened = open_plugin(path, services.clone());
+    services.leak_services();
     let said = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
-    let said = channel.tell(path, Step::Asked, said)?;
+    let said = channel.send_answer(path, ProbeStep::Asked, said)?;
     match (opened, said) {
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more addresses than they use; memory itself stays limited.
-            limit_addresses(None)?;
+            limit_address_space(None)?;
             // What a plugin says that cannot start is for the host to report, which starts it for real.
-            _ = Plugin::start(path, loaded, &[], &Environment::from_process());
-            channel.tell(path, Step::Readied, Ok(info)).map(drop)
+            _ = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
+            channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
             // Neither its code nor what it refers to may go before the process does.
@@ -158,30 +159,30 @@ fn examine(path: &Path, request: Request, answers: File) -> io::Result<()> {
 }
 
 /// The way to the parent.
-struct Channel {
+struct ParentChannel {
     answers: File,
     token: String,
     asked_by: u32,
 }
 
-impl Channel {
+impl ParentChannel {
     /// Answers with what the plugin said, unless it forked; gives what was answered.
-    fn tell(
+    fn send_answer(
         &mut self,
         path: &Path,
-        step: Step,
+        step: ProbeStep,
         said: Result<PluginInfo, Refusal>,
     ) -> io::Result<Result<PluginInfo, Refusal>> {
         let pid = std::process::id();
         let verdict = if pid != self.asked_by || has_children() {
-            Err(broken(
+            Err(breach_refusal(
                 path,
-                &Breach::new("R-3", "a plugin that does not fork", "one that does while it is probed"),
+                &RuleBreach::new("R-3", "a plugin that does not fork", "one that does while it is probed"),
             ))
         } else {
             said
         };
-        let answer = Answer { token: self.token.clone(), pid, step, verdict };
+        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict };
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
         self.answers.write_all(&line)?;

@@ -8,8 +8,8 @@
 
 pub(crate) mod cache;
 pub(crate) mod child;
+mod parent;
 mod verdict;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,18 +28,18 @@ use rustix::fs::MemfdFlags;
 use rustix::rand::GetRandomFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::probe::watch::watch;
-use crate::{PluginInfo, Reason, Refusal};
+use crate::probe::parent::watch_child;
+use crate::{PluginInfo, Refusal, RefusalReason};
 
 /// How long a plugin may take to answer, if the configuration does not say.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The options of each plugin, by its name.
-pub(crate) type Options = BTreeMap<String, BTreeMap<String, String>>;
+pub(crate) type PluginOptions = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The name of a plugin by what its file is called, if it has options: `acme-npu` for `libacme_npu.so` as well as for
 /// `libacme_plugin_npu.so`. So a plugin has its options already when it is asked who it is.
-fn name_by_file<'a>(path: &Path, options: &'a Options) -> Option<&'a str> {
+fn name_by_file<'a>(path: &Path, options: &'a PluginOptions) -> Option<&'a str> {
     let file = path.file_name()?.to_str()?;
     let stem = file.strip_prefix("lib").unwrap_or(file).split('.').next()?.replace('_', "-");
     let shorter = stem.replace("-plugin-", "-");
@@ -58,7 +58,7 @@ pub struct ProbeCommand {
 
 /// What a probe found out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probed {
+pub struct ProbeResult {
     /// Who the plugin says it is, or why it is not used.
     pub verdict: Result<PluginInfo, Refusal>,
     /// What the user may want to know.
@@ -66,7 +66,7 @@ pub struct Probed {
 }
 
 /// Probes several plugins, as many at once as there are processors.
-pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> Probed + Sync) -> Vec<Probed> {
+pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> ProbeResult + Sync) -> Vec<ProbeResult> {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
     if workers <= 1 {
         return items.iter().map(probe).collect();
@@ -76,7 +76,7 @@ pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> Probed + Syn
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some((index, item)) = take(items, &next) {
+                while let Some((index, item)) = take_next(items, &next) {
                     let probed = probe(item);
                     results.lock().unwrap_or_else(PoisonError::into_inner).push((index, probed));
                 }
@@ -88,59 +88,64 @@ pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> Probed + Syn
     results.into_iter().map(|(_, probed)| probed).collect()
 }
 
-fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
+fn take_next<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     Some((index, items.get(index)?))
 }
 
 /// What the parent tells its child, as JSON on standard input.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct ProbeRequest {
     /// What each answer has to repeat, so that nothing the plugin writes is taken for one.
     pub(crate) token: String,
     /// The options of all plugins, since the name of this one is not known yet.
-    pub(crate) options: Options,
+    pub(crate) options: PluginOptions,
 }
 
 /// What a probe found out, and about which plugin.
-pub(crate) struct Examined {
-    pub(crate) probed: Probed,
+pub(crate) struct NamedProbeResult {
+    pub(crate) probed: ProbeResult,
     /// The name the plugin gave, even if it was refused later; only then can it have seen its options.
     pub(crate) name: Option<String>,
 }
 
 /// Probes the plugin at `path`, which gets those of the `options` that are its own. It may take `timeout` to say who it
 /// is, and as much again to ready its devices.
-pub fn probe(
+pub fn probe_file(
     command: &ProbeCommand,
     path: &Path,
     options: &BTreeMap<String, BTreeMap<String, String>>,
     timeout: Duration,
-) -> Probed {
-    examine(command, path, options, timeout).probed
+) -> ProbeResult {
+    run_probe(command, path, options, timeout).probed
 }
 
-fn examine(command: &ProbeCommand, path: &Path, options: &Options, timeout: Duration) -> Examined {
-    let seen = token().and_then(|token| {
-        let request = Request { token, options: options.clone() };
-        watch(spawn(command, path, &request)?, request.token, timeout)
+fn run_probe(
+    command: &ProbeCommand,
+    path: &Path,
+    options: &PluginOptions,
+    timeout: Duration,
+) -> NamedProbeResult {
+    let seen = random_token().and_then(|token| {
+        let request = ProbeRequest { token, options: options.clone() };
+        watch_child(spawn_child(command, path, &request)?, request.token, timeout)
     });
     match seen {
-        Ok(seen) => seen.judge(path, timeout),
+        Ok(seen) => seen.into_result(path, timeout),
         Err(error) => {
             let refusal = Refusal::new(
-                Reason::ProbeFailed,
+                RefusalReason::ProbeFailed,
                 path,
                 format!("to start `{}` as the child process that probes plugins", command.program.display()),
                 error.to_string(),
                 "give the plugin a manifest, or correct what keeps the program from starting itself",
             );
-            Examined { probed: Probed { verdict: Err(refusal), notes: Vec::new() }, name: None }
+            NamedProbeResult { probed: ProbeResult { verdict: Err(refusal), notes: Vec::new() }, name: None }
         }
     }
 }
 
-fn spawn(command: &ProbeCommand, path: &Path, request: &Request) -> io::Result<Child> {
+fn spawn_child(command: &ProbeCommand, path: &Path, request: &ProbeRequest) -> io::Result<Child> {
     // A file in memory, unlike a pipe, takes any number of bytes from a parent that does not wait for the child.
     let mut input = File::from(rustix::fs::memfd_create("oarlock-probe", MemfdFlags::CLOEXEC)?);
     input.write_all(&serde_json::to_vec(request)?)?;
@@ -156,7 +161,7 @@ fn spawn(command: &ProbeCommand, path: &Path, request: &Request) -> io::Result<C
 }
 
 /// A word that nobody can guess.
-fn token() -> io::Result<String> {
+fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
     // So few bytes come whole.
     rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -172,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_file_is_called_after_its_plugin() {
-        let options: Options =
+        let options: PluginOptions =
             ["acme-npu", "oarlock-openblas"].map(|name| (name.to_owned(), [].into())).into();
         let name = |path: &str| name_by_file(Path::new(path), &options);
         assert_eq!(name("/plugins/libacme_npu.so"), Some("acme-npu"));

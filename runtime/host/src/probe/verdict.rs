@@ -3,37 +3,37 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::probe::child::Step;
-use crate::probe::watch::{Ended, Seen};
-use crate::probe::{Examined, Probed};
-use crate::{Reason, Refusal};
+use crate::probe::child::ProbeStep;
+use crate::probe::parent::{ChildExit, ChildObservation};
+use crate::probe::{NamedProbeResult, ProbeResult};
+use crate::{Refusal, RefusalReason};
 
-impl Seen {
+impl ChildObservation {
     /// Says who the plugin at `path` is, or why it is not used.
-    pub(crate) fn judge(self, path: &Path, timeout: Duration) -> Examined {
-        let excerpt = self.excerpt().map(|excerpt| {
+    pub(crate) fn into_result(self, path: &Path, timeout: Duration) -> NamedProbeResult {
+        let excerpt = self.output_excerpt().map(|excerpt| {
             format!("it printed `{excerpt}` while it was probed, although plugins have a log (rule R-4)")
         });
         let name = self.answers.iter().find_map(|answer| Some(answer.verdict.as_ref().ok()?.name.clone()));
         let verdict = match self.answers.last() {
             Some(answer) if answer.pid != self.pid => Err(Refusal::new(
-                Reason::ContractBroken,
+                RefusalReason::ContractBroken,
                 path,
                 "a plugin that does not fork (rule R-3)",
                 "an answer from a process it started",
                 "update the plugin, or tell its vendor",
             )),
-            Some(answer) if answer.step == Step::Readied => answer.verdict.clone(),
+            Some(answer) if answer.step == ProbeStep::Readied => answer.verdict.clone(),
             Some(answer) if answer.verdict.is_err() => answer.verdict.clone(),
-            known => Err(self.cut_short(path, timeout, known.is_some())),
+            known => Err(self.incomplete_refusal(path, timeout, known.is_some())),
         };
         // A path that is not UTF-8 does not survive the way from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
-        Examined { probed: Probed { verdict, notes: excerpt.into_iter().collect() }, name }
+        NamedProbeResult { probed: ProbeResult { verdict, notes: excerpt.into_iter().collect() }, name }
     }
 
     /// The refusal of a plugin that did not come to the end of the probe.
-    fn cut_short(&self, path: &Path, timeout: Duration, is_known: bool) -> Refusal {
+    fn incomplete_refusal(&self, path: &Path, timeout: Duration, is_known: bool) -> Refusal {
         let (expected, stage) = if is_known {
             ("a plugin that readies its devices and ends", " while its devices were readied")
         } else {
@@ -41,28 +41,28 @@ impl Seen {
         };
         let remedy = "update the plugin, or tell its vendor";
         let last_words =
-            self.excerpt().map_or(String::new(), |excerpt| format!(", after printing `{excerpt}`"));
+            self.output_excerpt().map_or(String::new(), |excerpt| format!(", after printing `{excerpt}`"));
         match self.ended {
-            Some(Ended::Signal(signal)) => {
+            Some(ChildExit::Signal(signal)) => {
                 let found = format!("a crash with {}{stage}{last_words}", signal_name(signal));
-                Refusal::new(Reason::ProbeCrashed, path, expected, found, remedy)
+                Refusal::new(RefusalReason::ProbeCrashed, path, expected, found, remedy)
             }
-            Some(Ended::Status(status)) => {
+            Some(ChildExit::Status(status)) => {
                 let found =
                     format!("that it ended the process with status {status}{stage} (rule R-3){last_words}");
-                Refusal::new(Reason::ProbeCrashed, path, expected, found, remedy)
+                Refusal::new(RefusalReason::ProbeCrashed, path, expected, found, remedy)
             }
             None => {
                 let found = format!("no answer within {} ms{stage}", timeout.as_millis());
                 let remedy =
                     "update the plugin, or allow it more time with `probe_timeout_ms` under `[plugins]`";
-                Refusal::new(Reason::ProbeTimedOut, path, expected, found, remedy)
+                Refusal::new(RefusalReason::ProbeTimedOut, path, expected, found, remedy)
             }
         }
     }
 
     /// The beginning of what the plugin printed.
-    fn excerpt(&self) -> Option<String> {
+    fn output_excerpt(&self) -> Option<String> {
         const LONGEST: usize = 80;
         let text = String::from_utf8_lossy(&self.printed);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;

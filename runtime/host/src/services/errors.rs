@@ -15,21 +15,21 @@ use oarlock_abi as abi;
 pub use oarlock_abi::{Code, ErrorFlags};
 
 /// The longest message that is kept, in bytes.
-const LONGEST_MESSAGE: usize = 16 * 1024;
+const MAX_MESSAGE_LENGTH: usize = 16 * 1024;
 /// The longest of the other texts.
-const LONGEST_DETAIL: usize = 1024;
+const MAX_DETAIL_LENGTH: usize = 1024;
 /// How many errors may be alive. A plugin that releases none must not take the host's memory.
-const MOST: usize = 1 << 16;
+const MAX_LIVE_ERRORS: usize = 1 << 16;
 /// What every number begins with, so that small numbers and addresses are not taken for errors.
-const MARK: u64 = 0x0A12 << 48;
+const ERROR_MARK: u64 = 0x0A12 << 48;
 /// The number of the error that is returned when there are too many others; no slot has this generation.
-const TOO_MANY: abi::Error = abi::Error(MARK | (u32::MAX as u64) << 16);
+const TOO_MANY_ERRORS: abi::Error = abi::Error(ERROR_MARK | (u32::MAX as u64) << 16);
 
 /// Something that went wrong in a plugin or in a service of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(Box<FailureDetails>);
+pub struct PluginFailure(Box<FailureDetails>);
 
-/// What a [`Failure`] says.
+/// What a [`PluginFailure`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureDetails {
     /// What kind of thing went wrong.
@@ -50,7 +50,7 @@ pub struct FailureDetails {
     pub line: u32,
 }
 
-impl Failure {
+impl PluginFailure {
     /// A failure of the part of the host that `origin` names.
     pub fn new(origin: &str, code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(FailureDetails {
@@ -67,7 +67,7 @@ impl Failure {
 
     /// The same failure, with the rule that was broken.
     #[must_use]
-    pub fn breaking(mut self, rule: &str) -> Self {
+    pub fn with_rule(mut self, rule: &str) -> Self {
         rule.clone_into(&mut self.0.rule);
         self
     }
@@ -87,7 +87,7 @@ impl Failure {
     pub(crate) fn empty_slot(table: &str, slot: &str) -> Self {
         let message =
             format!("expected a function in `{slot}` of table `{table}`, found none; a layer dropped it");
-        Self::new("host", Code::FATAL, message).breaking("P-1")
+        Self::new("host", Code::FATAL, message).with_rule("P-1")
     }
 
     /// Copies what a plugin says of its error.
@@ -95,13 +95,13 @@ impl Failure {
     /// # Safety
     ///
     /// The texts of `info` are readable.
-    pub(crate) unsafe fn copied_from(info: &abi::ErrorInfo, origin: &str) -> Self {
+    pub(crate) unsafe fn from_error_info(info: &abi::ErrorInfo, origin: &str) -> Self {
         // SAFETY: the caller vouches for every text.
         let (message, rule, file) = unsafe {
             (
-                kept(info.message, LONGEST_MESSAGE),
-                kept(info.rule, LONGEST_DETAIL),
-                kept(info.file, LONGEST_DETAIL),
+                bounded_text(info.message, MAX_MESSAGE_LENGTH),
+                bounded_text(info.rule, MAX_DETAIL_LENGTH),
+                bounded_text(info.file, MAX_DETAIL_LENGTH),
             )
         };
         Self(Box::new(FailureDetails {
@@ -117,14 +117,14 @@ impl Failure {
     }
 
     /// Gives the failure a number, to be returned across the boundary.
-    pub(crate) fn raise(self) -> abi::Error {
-        registry().insert(self.0)
+    pub(crate) fn into_error(self) -> abi::Error {
+        lock_registry().insert_error(self.0)
     }
 }
 
 impl FailureDetails {
     /// Describes the failure in a struct whose texts live as long as this does.
-    pub(crate) fn describe(&self) -> abi::ErrorInfo {
+    pub(crate) fn as_error_info(&self) -> abi::ErrorInfo {
         abi::ErrorInfo {
             code: self.code,
             bits: self.flags,
@@ -139,7 +139,7 @@ impl FailureDetails {
     }
 }
 
-impl Deref for Failure {
+impl Deref for PluginFailure {
     type Target = FailureDetails;
 
     fn deref(&self) -> &FailureDetails {
@@ -147,7 +147,7 @@ impl Deref for Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for PluginFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.origin.is_empty() {
             write!(f, "`{}`: ", self.origin)?;
@@ -171,85 +171,90 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for PluginFailure {}
 
 /// What a call returned: nothing, or a failure, which is read and released.
 #[inline]
-pub(crate) fn outcome(error: abi::Error) -> Result<(), Failure> {
-    if error.is_some() { Err(take(error)) } else { Ok(()) }
+pub(crate) fn result_from_error(error: abi::Error) -> Result<(), PluginFailure> {
+    if error.is_some() { Err(take_failure(error)) } else { Ok(()) }
 }
 
 /// Takes an error out of the registry.
 #[cold]
-pub(crate) fn take(error: abi::Error) -> Failure {
-    if error == TOO_MANY {
-        return too_many();
+pub(crate) fn take_failure(error: abi::Error) -> PluginFailure {
+    if error == TOO_MANY_ERRORS {
+        return too_many_errors();
     }
-    match registry().remove(error) {
-        Some(details) => Failure(details),
-        None => unknown(error),
+    match lock_registry().remove_error(error) {
+        Some(details) => PluginFailure(details),
+        None => unknown_error(error),
     }
 }
 
 /// Frees an error that a plugin made and nobody else will read.
-pub(crate) fn release(error: abi::Error) -> Result<(), Failure> {
-    if error == TOO_MANY || registry().remove(error).is_some() { Ok(()) } else { Err(unknown(error)) }
+pub(crate) fn release_error(error: abi::Error) -> Result<(), PluginFailure> {
+    if error == TOO_MANY_ERRORS || lock_registry().remove_error(error).is_some() {
+        Ok(())
+    } else {
+        Err(unknown_error(error))
+    }
 }
 
 /// Looks at an error without taking it. The texts live until somebody releases it.
-pub(crate) fn read(error: abi::Error) -> Result<abi::ErrorInfo, Failure> {
-    let registry = registry();
-    let (index, generation) = split(error).ok_or_else(|| unknown(error))?;
+pub(crate) fn read_error(error: abi::Error) -> Result<abi::ErrorInfo, PluginFailure> {
+    let registry = lock_registry();
+    let (index, generation) = split_error(error).ok_or_else(|| unknown_error(error))?;
     match registry.slots.get(index) {
-        Some(Slot { generation: found, details: Some(details) }) if *found == generation => {
+        Some(ErrorSlot { generation: found, details: Some(details) }) if *found == generation => {
             // The box stays where it is until it is removed, so the texts may be handed out.
-            Ok(details.describe())
+            Ok(details.as_error_info())
         }
-        _ => Err(unknown(error)),
+        _ => Err(unknown_error(error)),
     }
 }
 
 /// How many errors of this process nobody has read or released.
 pub fn live_errors() -> usize {
-    let registry = registry();
+    let registry = lock_registry();
     registry.slots.len() - registry.free.len()
 }
 
 #[derive(Debug)]
-struct Slot {
+struct ErrorSlot {
     generation: u32,
     details: Option<Box<FailureDetails>>,
 }
 
 #[derive(Debug)]
-struct Registry {
-    slots: Vec<Slot>,
+struct ErrorRegistry {
+    slots: Vec<ErrorSlot>,
     free: Vec<usize>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { slots: Vec::new(), free: Vec::new() });
+static ERROR_REGISTRY: Mutex<ErrorRegistry> =
+    Mutex::new(ErrorRegistry { slots: Vec::new(), free: Vec::new() });
 
-fn registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_registry() -> MutexGuard<'static, ErrorRegistry> {
+    ERROR_REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Registry {
-    fn insert(&mut self, details: Box<FailureDetails>) -> abi::Error {
+impl ErrorRegistry {
+    fn insert_error(&mut self, details: Box<FailureDetails>) -> abi::Error {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.slots.len() < MOST => {
-                self.slots.push(Slot { generation: 0, details: None });
+            None if self.slots.len() < MAX_LIVE_ERRORS => {
+                self.slots.push(ErrorSlot { generation: 0, details: None });
                 self.slots.len() - 1
             }
-            None => return TOO_MANY,
+            None => return TOO_MANY_ERRORS,
         };
         let slot = &mut self.slots[index];
         slot.details = Some(details);
-        abi::Error(MARK | u64::from(slot.generation) << 16 | index as u64)
+        abi::Error(ERROR_MARK | u64::from(slot.generation) << 16 | index as u64)
     }
 
-    fn remove(&mut self, error: abi::Error) -> Option<Box<FailureDetails>> {
-        let (index, generation) = split(error)?;
+    fn remove_error(&mut self, error: abi::Error) -> Option<Box<FailureDetails>> {
+        let (index, generation) = split_error(error)?;
         let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
         let details = slot.details.take()?;
         slot.generation = (generation + 1) % u32::MAX;
@@ -259,24 +264,25 @@ impl Registry {
 }
 
 /// The place in the registry and the generation that a number speaks of.
-fn split(error: abi::Error) -> Option<(usize, u32)> {
+fn split_error(error: abi::Error) -> Option<(usize, u32)> {
     let generation = (error.0 >> 16) as u32;
-    (error.0 & (0xFFFF << 48) == MARK).then_some(((error.0 & 0xFFFF) as usize, generation))
+    (error.0 & (0xFFFF << 48) == ERROR_MARK).then_some(((error.0 & 0xFFFF) as usize, generation))
 }
 
-fn unknown(error: abi::Error) -> Failure {
+fn unknown_error(error: abi::Error) -> PluginFailure {
     let message = format!(
         "expected an error made with `error_create` and not released since, found the number {:#x}; the plugin's \
          vendor has to correct this",
         error.0
     );
-    Failure::new("host", Code::FATAL, message).breaking("R-1")
+    PluginFailure::new("host", Code::FATAL, message).with_rule("R-1")
 }
 
-fn too_many() -> Failure {
-    let message =
-        format!("an error was lost because {MOST} others are alive; release errors after reading them");
-    Failure::new("host", Code::RESOURCE_EXHAUSTED, message)
+fn too_many_errors() -> PluginFailure {
+    let message = format!(
+        "an error was lost because {MAX_LIVE_ERRORS} others are alive; release errors after reading them"
+    );
+    PluginFailure::new("host", Code::RESOURCE_EXHAUSTED, message)
 }
 
 /// A copy of a plugin's text, cut to `longest` bytes; what cannot be text is replaced, and said.
@@ -284,7 +290,7 @@ fn too_many() -> Failure {
 /// # Safety
 ///
 /// The text is readable.
-unsafe fn kept(text: abi::Str, longest: usize) -> String {
+unsafe fn bounded_text(text: abi::Str, longest: usize) -> String {
     let whole = text.size;
     let cut = abi::Str { size: whole.min(longest as u64), ..text };
     // SAFETY: the caller vouches for the text, of which this is the beginning.
@@ -307,40 +313,42 @@ unsafe fn kept(text: abi::Str, longest: usize) -> String {
 mod tests {
     use super::*;
 
-    fn sample() -> Failure {
-        Failure::new("acme", Code::RESOURCE_EXHAUSTED, "expected 1 GiB, found 2").breaking("M-3")
+    fn sample_failure() -> PluginFailure {
+        PluginFailure::new("acme", Code::RESOURCE_EXHAUSTED, "expected 1 GiB, found 2").with_rule("M-3")
     }
 
     #[test]
     fn a_failure_survives_the_way_through_a_number() {
-        let error = sample().raise();
+        let error = sample_failure().into_error();
         assert!(error.is_some());
-        assert_eq!(take(error), sample());
-        assert_eq!(outcome(abi::Error::NONE), Ok(()));
+        assert_eq!(take_failure(error), sample_failure());
+        assert_eq!(result_from_error(abi::Error::NONE), Ok(()));
     }
 
     #[test]
     fn a_number_that_was_released_or_never_made_is_noticed() {
-        let stale = sample().raise();
-        take(stale);
-        let fresh = sample().raise();
-        for error in [stale, abi::Error(1), abi::Error(0xdead_beef_dead_beef), abi::Error(MARK | 0xFFFF)] {
-            let failure = take(error);
+        let stale = sample_failure().into_error();
+        take_failure(stale);
+        let fresh = sample_failure().into_error();
+        for error in
+            [stale, abi::Error(1), abi::Error(0xdead_beef_dead_beef), abi::Error(ERROR_MARK | 0xFFFF)]
+        {
+            let failure = take_failure(error);
             assert_eq!((failure.code, failure.rule.as_str()), (Code::FATAL, "R-1"));
             assert!(failure.message.contains(&format!("{:#x}", error.0)), "{failure}");
-            assert!(read(error).is_err());
+            assert!(read_error(error).is_err());
         }
-        assert_eq!(take(fresh), sample());
+        assert_eq!(take_failure(fresh), sample_failure());
     }
 
     #[test]
     fn a_full_registry_says_so_and_goes_on() {
-        let mut registry = Registry { slots: Vec::new(), free: Vec::new() };
-        let all: Vec<_> = (0..MOST).map(|_| registry.insert(sample().0)).collect();
-        assert_eq!(registry.insert(sample().0), TOO_MANY);
-        assert!(registry.remove(all[7]).is_some());
-        assert_ne!(registry.insert(sample().0), all[7]);
-        assert_eq!(take(TOO_MANY).code, Code::RESOURCE_EXHAUSTED);
+        let mut registry = ErrorRegistry { slots: Vec::new(), free: Vec::new() };
+        let all: Vec<_> = (0..MAX_LIVE_ERRORS).map(|_| registry.insert_error(sample_failure().0)).collect();
+        assert_eq!(registry.insert_error(sample_failure().0), TOO_MANY_ERRORS);
+        assert!(registry.remove_error(all[7]).is_some());
+        assert_ne!(registry.insert_error(sample_failure().0), all[7]);
+        assert_eq!(take_failure(TOO_MANY_ERRORS).code, Code::RESOURCE_EXHAUSTED);
     }
 
     #[test]
@@ -349,19 +357,22 @@ mod tests {
             let message = abi::Str { data: bytes.as_ptr(), size: bytes.len() as u64 };
             let info = abi::ErrorInfo { message, ..abi::ErrorInfo::EMPTY };
             // SAFETY: the message lives through the call and the other texts are empty.
-            unsafe { Failure::copied_from(&info, "acme") }.message.clone()
+            unsafe { PluginFailure::from_error_info(&info, "acme") }.message.clone()
         };
         assert_eq!(copied(b"a\xff"), "a\u{fffd} (not UTF-8, against rule S-5)");
-        let long = "é".repeat(LONGEST_MESSAGE);
-        assert_eq!(copied(&long.as_bytes()[..LONGEST_MESSAGE + 100]).len(), LONGEST_MESSAGE + "…".len());
+        let long = "é".repeat(MAX_MESSAGE_LENGTH);
+        assert_eq!(
+            copied(&long.as_bytes()[..MAX_MESSAGE_LENGTH + 100]).len(),
+            MAX_MESSAGE_LENGTH + "…".len()
+        );
         let shifted = format!("a{long}");
         assert!(copied(shifted.as_bytes()).ends_with("é…"));
     }
 
     #[test]
     fn a_failure_reads_as_one_sentence_with_its_origin() {
-        assert_eq!(sample().to_string(), "`acme`: expected 1 GiB, found 2 (rule M-3)");
-        let silent = Failure::new("acme", Code::NOT_FOUND, "");
+        assert_eq!(sample_failure().to_string(), "`acme`: expected 1 GiB, found 2 (rule M-3)");
+        let silent = PluginFailure::new("acme", Code::NOT_FOUND, "");
         assert_eq!(silent.to_string(), "`acme`: failed with the code `not_found` and no message");
     }
 }

@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "the services are functions that C code calls")]
 
 pub(crate) mod errors;
+mod log_sink;
 pub(crate) mod pool;
-mod sink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
@@ -18,45 +18,45 @@ use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
 use crate::device::kernel::HostCall;
-use crate::load::foreign::take_over;
-use crate::services::errors::{Code, Failure};
-use crate::services::pool::Pool;
-use crate::text::nearest::did_you_mean;
-pub use sink::{LogSink, Silent};
+use crate::load::foreign_struct::copy_struct;
+use crate::services::errors::{Code, PluginFailure};
+use crate::services::pool::ThreadPool;
+use crate::text::suggestion::did_you_mean;
+pub use log_sink::{LogSink, SilentLogSink};
 
 /// Dimensions of an output. More than any format for models allows.
-const MOST_DIMENSIONS: u64 = 64;
+const MAX_DIMENSIONS: u64 = 64;
 /// The longest key of an option.
-const LONGEST_KEY: u64 = 1024;
+const MAX_KEY_LENGTH: u64 = 1024;
 /// The longest description of what a kernel does that is kept whole.
-const LONGEST_WAY: u64 = 200;
+const MAX_KERNEL_DESCRIPTION: u64 = 200;
 /// The longest log message that is kept whole.
-const LONGEST_LOG: u64 = 16 * 1024;
+const MAX_LOG_LENGTH: u64 = 16 * 1024;
 
 /// What all plugins of a host share.
-pub(crate) struct Shared {
+pub(crate) struct SharedServices {
     pub(crate) log: Arc<dyn LogSink>,
     /// The options of each plugin, by its name.
     pub(crate) options: BTreeMap<String, BTreeMap<String, String>>,
-    pub(crate) pool: Pool,
+    pub(crate) pool: ThreadPool,
     /// Name and version of the program.
     pub(crate) program: String,
 }
 
-impl Shared {
+impl SharedServices {
     pub(crate) fn new(
         program: String,
         log: Arc<dyn LogSink>,
         options: BTreeMap<String, BTreeMap<String, String>>,
         threads: Option<NonZeroUsize>,
     ) -> Arc<Self> {
-        Arc::new(Self { log, options, pool: Pool::new(threads), program })
+        Arc::new(Self { log, options, pool: ThreadPool::new(threads), program })
     }
 }
 
 /// One plugin's side of the host. Its address is the context of every service, so it is never moved.
-pub(crate) struct Services {
-    shared: Arc<Shared>,
+pub(crate) struct PluginServices {
+    shared: Arc<SharedServices>,
     /// What messages call the plugin until it has said its name.
     file_name: String,
     name: OnceLock<String>,
@@ -71,10 +71,10 @@ pub(crate) struct Services {
 }
 
 /// The services of plugins whose code stays in the process, and which may therefore call them for as long.
-static KEPT: Mutex<Vec<Arc<Services>>> = Mutex::new(Vec::new());
+static LEAKED_SERVICES: Mutex<Vec<Arc<PluginServices>>> = Mutex::new(Vec::new());
 
-impl Services {
-    pub(crate) fn new(shared: &Arc<Shared>, file_name: &str) -> Arc<Self> {
+impl PluginServices {
+    pub(crate) fn new(shared: &Arc<SharedServices>, file_name: &str) -> Arc<Self> {
         Arc::new(Self {
             shared: shared.clone(),
             file_name: file_name.to_owned(),
@@ -87,7 +87,7 @@ impl Services {
     }
 
     /// What messages call the plugin.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn plugin_name(&self) -> &str {
         self.name.get().unwrap_or(&self.file_name)
     }
 
@@ -97,26 +97,26 @@ impl Services {
     }
 
     /// Says something about the plugin to whoever watches the host.
-    pub(crate) fn log(&self, level: LogLevel, message: &str) {
+    pub(crate) fn log_message(&self, level: LogLevel, message: &str) {
         if level == LogLevel::INFO && self.is_layer_in_use.load(Ordering::Relaxed) {
-            self.shared.log.note(self.name(), message);
+            self.shared.log.log_layer_note(self.plugin_name(), message);
         } else {
-            self.shared.log.log(self.name(), level, message);
+            self.shared.log.log(self.plugin_name(), level, message);
         }
     }
 
     /// Notes that the plugin is a layer that is put before others.
-    pub(crate) fn is_used_as_layer(&self) {
+    pub(crate) fn mark_used_as_layer(&self) {
         self.is_layer_in_use.store(true, Ordering::Relaxed);
     }
 
     /// What is wrong with the options that the user chose for the plugin, once it has asked for all it knows.
     pub(crate) fn unknown_options(&self) -> Vec<String> {
-        let Some(chosen) = self.shared.options.get(self.name()) else { return Vec::new() };
+        let Some(chosen) = self.shared.options.get(self.plugin_name()) else { return Vec::new() };
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let known: Vec<String> = asked.iter().map(|key| format!("`{key}`")).collect();
         let known = if known.is_empty() { "no option".to_owned() } else { known.join(" or ") };
-        let name = self.name();
+        let name = self.plugin_name();
         let unknown = chosen.keys().filter(|key| !asked.contains(*key));
         let told = unknown.map(|key| {
             let meant = did_you_mean(key, asked.iter().map(String::as_str));
@@ -131,12 +131,12 @@ impl Services {
     }
 
     /// Keeps the services until the process ends.
-    pub(crate) fn keep_for_ever(self: &Arc<Self>) {
-        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(self.clone());
+    pub(crate) fn leak_services(self: &Arc<Self>) {
+        LEAKED_SERVICES.lock().unwrap_or_else(PoisonError::into_inner).push(self.clone());
     }
 
     /// What the plugin is told of the host. It is good as long as the services are.
-    pub(crate) fn host(self: &Arc<Self>) -> &abi::Host {
+    pub(crate) fn abi_host(self: &Arc<Self>) -> &abi::Host {
         self.host.get_or_init(|| abi::Host {
             contract_major: abi::CONTRACT_MAJOR,
             contract_minor: abi::CONTRACT_MINOR,
@@ -144,28 +144,28 @@ impl Services {
             sanitizer: abi::SANITIZER,
             name: abi::Str::borrowed(&self.shared.program),
             context: Arc::as_ptr(self).cast_mut().cast(),
-            services: &raw const TABLE,
+            services: &raw const HOST_TABLE,
             ..abi::Host::EMPTY
         })
     }
 }
 
-impl std::fmt::Debug for Services {
+impl std::fmt::Debug for PluginServices {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Services").field(&self.name()).finish()
+        f.debug_tuple("Services").field(&self.plugin_name()).finish()
     }
 }
 
-static TABLE: abi::HostTable = abi::HostTable {
+static HOST_TABLE: abi::HostTable = abi::HostTable {
     error_create: Some(error_create),
     error_read: Some(error_read),
     error_release: Some(error_release),
-    log: Some(log),
-    option: Some(option),
+    log: Some(host_log),
+    option: Some(host_option),
     worker_count: Some(worker_count),
     parallel_for: Some(parallel_for),
     output_allocate: Some(output_allocate),
-    experimental: Some(experimental),
+    experimental: Some(host_experimental),
     kernel_describe: Some(kernel_describe),
     ..abi::HostTable::EMPTY
 };
@@ -175,21 +175,24 @@ static TABLE: abi::HostTable = abi::HostTable {
 /// # Safety
 ///
 /// `context` is the one the host handed out, of a plugin that is loaded.
-unsafe fn serve(context: *mut c_void, service: impl FnOnce(&Services) -> Result<(), Failure>) -> abi::Error {
+unsafe fn serve_call(
+    context: *mut c_void,
+    service: impl FnOnce(&PluginServices) -> Result<(), PluginFailure>,
+) -> abi::Error {
     if context.is_null() {
-        return wrong("the context of the host", "a null pointer").raise();
+        return argument_failure("the context of the host", "a null pointer").into_error();
     }
-    // SAFETY: the caller vouches for the context, which is the address of a `Services`.
-    let services = unsafe { &*context.cast::<Services>() };
+    // SAFETY: the caller vouches for the context, which is the address of a `PluginServices`.
+    let services = unsafe { &*context.cast::<PluginServices>() };
     match catch_unwind(AssertUnwindSafe(|| service(services))) {
         Ok(Ok(())) => abi::Error::NONE,
-        Ok(Err(failure)) => failure.raise(),
-        Err(_) => Failure::new("host", Code::FATAL, "a service of the host panicked").raise(),
+        Ok(Err(failure)) => failure.into_error(),
+        Err(_) => PluginFailure::new("host", Code::FATAL, "a service of the host panicked").into_error(),
     }
 }
 
-fn wrong(expected: &str, found: &str) -> Failure {
-    Failure::new("host", Code::INVALID_ARGUMENT, format!("expected {expected}, found {found}"))
+fn argument_failure(expected: &str, found: &str) -> PluginFailure {
+    PluginFailure::new("host", Code::INVALID_ARGUMENT, format!("expected {expected}, found {found}"))
 }
 
 /// Writes a result to where the plugin wants it.
@@ -197,9 +200,9 @@ fn wrong(expected: &str, found: &str) -> Failure {
 /// # Safety
 ///
 /// `target` is null or points to a place for a `T`.
-unsafe fn give<T>(target: *mut T, value: T) -> Result<(), Failure> {
+unsafe fn write_result<T>(target: *mut T, value: T) -> Result<(), PluginFailure> {
     if target.is_null() {
-        return Err(wrong("a place for the result", "a null pointer"));
+        return Err(argument_failure("a place for the result", "a null pointer"));
     }
     // SAFETY: the pointer is not null and the caller vouches for it.
     unsafe { target.write(value) };
@@ -211,27 +214,27 @@ unsafe fn give<T>(target: *mut T, value: T) -> Result<(), Failure> {
 /// # Safety
 ///
 /// The text is readable.
-unsafe fn lossy(text: abi::Str, longest: u64) -> String {
+unsafe fn lossy_text(text: abi::Str, longest: u64) -> String {
     let cut = abi::Str { size: text.size.min(longest), ..text };
     // SAFETY: the caller vouches for the text, of which this is the beginning.
     String::from_utf8_lossy(unsafe { cut.bytes() }.unwrap_or_default()).into_owned()
 }
 
 unsafe extern "C" fn error_create(context: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {
-    let service = |services: &Services| {
+    let service = |services: &PluginServices| {
         // SAFETY: the plugin vouches for the description while the call lasts.
-        let failure = match unsafe { take_over(info) } {
+        let failure = match unsafe { copy_struct(info) } {
             // SAFETY: as above, for its texts.
-            Ok(info) => unsafe { Failure::copied_from(&info, services.name()) },
+            Ok(info) => unsafe { PluginFailure::from_error_info(&info, services.plugin_name()) },
             Err(breach) => {
                 let message = format!("expected {}, found {}", breach.expected, breach.found);
-                Failure::new(services.name(), Code::FATAL, message).breaking(breach.rule)
+                PluginFailure::new(services.plugin_name(), Code::FATAL, message).with_rule(breach.rule)
             }
         };
         Err(failure)
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 unsafe extern "C" fn error_read(
@@ -239,8 +242,8 @@ unsafe extern "C" fn error_read(
     failure: abi::Error,
     info: *mut abi::ErrorInfo,
 ) -> abi::Error {
-    let service = |_: &Services| {
-        let found = errors::read(failure)?;
+    let service = |_: &PluginServices| {
+        let found = errors::read_error(failure)?;
         let size = if info.is_null() {
             0
         } else {
@@ -249,7 +252,7 @@ unsafe extern "C" fn error_read(
         };
         if size < abi::ErrorInfo::SIZE_AT_FIRST {
             let expected = format!("an `error_info` of at least {} bytes", abi::ErrorInfo::SIZE_AT_FIRST);
-            return Err(wrong(&expected, &format!("one of {size} bytes")).breaking("S-2"));
+            return Err(argument_failure(&expected, &format!("one of {size} bytes")).with_rule("S-2"));
         }
         let known = size.min(found.size);
         let found = abi::ErrorInfo { size, ..found };
@@ -260,48 +263,48 @@ unsafe extern "C" fn error_read(
         Ok(())
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 unsafe extern "C" fn error_release(context: *mut c_void, failure: abi::Error) -> abi::Error {
-    let service = |_: &Services| {
+    let service = |_: &PluginServices| {
         if failure.is_some() {
-            errors::release(failure)?;
+            errors::release_error(failure)?;
         }
         Ok(())
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
-unsafe extern "C" fn log(context: *mut c_void, level: LogLevel, message: abi::Str) -> abi::Error {
-    let service = |services: &Services| {
+unsafe extern "C" fn host_log(context: *mut c_void, level: LogLevel, message: abi::Str) -> abi::Error {
+    let service = |services: &PluginServices| {
         // SAFETY: the plugin vouches for the text while the call lasts.
-        let message = unsafe { lossy(message, LONGEST_LOG) };
-        services.log(level, &message);
+        let message = unsafe { lossy_text(message, MAX_LOG_LENGTH) };
+        services.log_message(level, &message);
         Ok(())
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
-unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi::Str) -> abi::Error {
-    let service = |services: &Services| {
+unsafe extern "C" fn host_option(context: *mut c_void, key: abi::Str, value: *mut abi::Str) -> abi::Error {
+    let service = |services: &PluginServices| {
         // SAFETY: the plugin vouches for the text while the call lasts.
-        let key = unsafe { lossy(key, LONGEST_KEY) };
-        let options = services.shared.options.get(services.name());
+        let key = unsafe { lossy_text(key, MAX_KEY_LENGTH) };
+        let options = services.shared.options.get(services.plugin_name());
         let found = options.and_then(|options| options.get(&key)).map_or("", String::as_str);
         services.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
         // SAFETY: the plugin vouches for the place; the options live as long as the services.
-        unsafe { give(value, abi::Str::borrowed(found)) }
+        unsafe { write_result(value, abi::Str::borrowed(found)) }
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 unsafe extern "C" fn worker_count(context: *mut c_void, count: *mut u32) -> abi::Error {
     // SAFETY: the plugin hands back its context and vouches for the place.
-    unsafe { serve(context, |services| give(count, services.shared.pool.workers())) }
+    unsafe { serve_call(context, |services| write_result(count, services.shared.pool.worker_count())) }
 }
 
 unsafe extern "C" fn parallel_for(
@@ -312,25 +315,25 @@ unsafe extern "C" fn parallel_for(
     user: *mut c_void,
 ) -> abi::Error {
     /// The plugin's own pointer, which its tasks share.
-    struct User(*mut c_void);
+    struct TaskPointer(*mut c_void);
     // SAFETY: a plugin that asks for several threads expects its tasks to run on them.
-    unsafe impl Sync for User {}
-    impl User {
-        fn get(&self) -> *mut c_void {
+    unsafe impl Sync for TaskPointer {}
+    impl TaskPointer {
+        fn pointer(&self) -> *mut c_void {
             self.0
         }
     }
-    let service = |services: &Services| {
-        let Some(task) = task else { return Err(wrong("a task", "a null pointer")) };
-        let user = User(user);
-        services.shared.pool.run(count, grain, |begin, end, worker| {
+    let service = |services: &PluginServices| {
+        let Some(task) = task else { return Err(argument_failure("a task", "a null pointer")) };
+        let user = TaskPointer(user);
+        services.shared.pool.parallel_for(count, grain, |begin, end, worker| {
             // SAFETY: the plugin vouches for its task and for what `user` points to until all tasks are done.
-            unsafe { task(user.get(), begin, end, worker) };
+            unsafe { task(user.pointer(), begin, end, worker) };
         });
         Ok(())
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 unsafe extern "C" fn output_allocate(
@@ -341,10 +344,13 @@ unsafe extern "C" fn output_allocate(
     dims: *const i64,
     dims_count: u64,
 ) -> abi::Error {
-    let service = |_: &Services| {
-        if call.is_null() || dims_count > MOST_DIMENSIONS || (dims.is_null() && dims_count > 0) {
-            let expected = format!("a call and at most {MOST_DIMENSIONS} dimensions");
-            return Err(wrong(&expected, &format!("call {call:p} and {dims_count} dimensions at {dims:p}")));
+    let service = |_: &PluginServices| {
+        if call.is_null() || dims_count > MAX_DIMENSIONS || (dims.is_null() && dims_count > 0) {
+            let expected = format!("a call and at most {MAX_DIMENSIONS} dimensions");
+            return Err(argument_failure(
+                &expected,
+                &format!("call {call:p} and {dims_count} dimensions at {dims:p}"),
+            ));
         }
         let dims = if dims_count == 0 {
             &[]
@@ -353,10 +359,10 @@ unsafe extern "C" fn output_allocate(
             unsafe { std::slice::from_raw_parts(dims, dims_count as usize) }
         };
         // SAFETY: the plugin hands back the call it was given, while it runs.
-        unsafe { HostCall::allocate(call, index, dtype, dims) }
+        unsafe { HostCall::allocate_output(call, index, dtype, dims) }
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 unsafe extern "C" fn kernel_describe(
@@ -364,32 +370,34 @@ unsafe extern "C" fn kernel_describe(
     call: *const abi::Call,
     way: abi::Str,
 ) -> abi::Error {
-    let service = |_: &Services| {
+    let service = |_: &PluginServices| {
         if call.is_null() {
-            return Err(wrong("a call", "a null pointer"));
+            return Err(argument_failure("a call", "a null pointer"));
         }
         // SAFETY: the plugin vouches for the text while the call lasts, and hands back the call it was given.
-        unsafe { HostCall::describe(call, crate::clean_text(&lossy(way, LONGEST_WAY))) };
+        unsafe {
+            HostCall::describe_kernel(call, crate::sanitize_text(&lossy_text(way, MAX_KERNEL_DESCRIPTION)));
+        };
         Ok(())
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
-unsafe extern "C" fn experimental(
+unsafe extern "C" fn host_experimental(
     context: *mut c_void,
     name: abi::Str,
     _function: *mut *mut c_void,
 ) -> abi::Error {
-    let service = |_: &Services| {
+    let service = |_: &PluginServices| {
         // SAFETY: the plugin vouches for the text while the call lasts.
-        let name = unsafe { lossy(name, LONGEST_KEY) };
+        let name = unsafe { lossy_text(name, MAX_KEY_LENGTH) };
         let message =
             format!("expected the name of an experimental function, found `{name}`; this host has none");
-        Err(Failure::new("host", Code::NOT_FOUND, message))
+        Err(PluginFailure::new("host", Code::NOT_FOUND, message))
     };
     // SAFETY: the plugin hands back its context.
-    unsafe { serve(context, service) }
+    unsafe { serve_call(context, service) }
 }
 
 #[cfg(test)]

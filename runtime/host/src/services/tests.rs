@@ -4,59 +4,66 @@ use super::*;
 
 /// Keeps what it hears.
 #[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
+struct RecordingLogSink(Mutex<Vec<String>>);
 
-impl LogSink for Heard {
+impl LogSink for RecordingLogSink {
     fn log(&self, plugin: &str, level: LogLevel, message: &str) {
         self.0.lock().unwrap().push(format!("{plugin} {} {message}", level.0));
     }
 }
 
-fn services(log: Arc<dyn LogSink>) -> Arc<Services> {
+fn test_services(log: Arc<dyn LogSink>) -> Arc<PluginServices> {
     let options = [("speed".to_owned(), "fast".to_owned())].into();
     let options = [("acme".to_owned(), options)].into();
-    Services::new(&Shared::new("test 1".to_owned(), log, options, NonZeroUsize::new(2)), "libacme.so")
+    PluginServices::new(
+        &SharedServices::new("test 1".to_owned(), log, options, NonZeroUsize::new(2)),
+        "libacme.so",
+    )
 }
 
-fn context(services: &Arc<Services>) -> *mut c_void {
-    services.host().context
+fn service_context(services: &Arc<PluginServices>) -> *mut c_void {
+    services.abi_host().context
 }
 
 #[test]
 fn an_error_has_the_plugin_as_its_origin_and_is_gone_once_released() {
-    let services = services(Arc::new(Silent));
+    let services = test_services(Arc::new(SilentLogSink));
     let info = abi::ErrorInfo { message: abi::Str::new("no"), ..abi::ErrorInfo::EMPTY };
     let mut read = abi::ErrorInfo::EMPTY;
     // SAFETY: the context is that of the services, and the structs are as large as they say.
     unsafe {
-        let error = error_create(context(&services), &raw const info);
-        assert_eq!(error_read(context(&services), error, &raw mut read), abi::Error::NONE);
+        let error = error_create(service_context(&services), &raw const info);
+        assert_eq!(error_read(service_context(&services), error, &raw mut read), abi::Error::NONE);
         assert_eq!((read.message.text(), read.origin.text()), (Some("no"), Some("libacme.so")));
-        assert_eq!(error_release(context(&services), error), abi::Error::NONE);
-        assert_eq!(error_release(context(&services), abi::Error::NONE), abi::Error::NONE);
-        let twice = errors::take(error_release(context(&services), error));
+        assert_eq!(error_release(service_context(&services), error), abi::Error::NONE);
+        assert_eq!(error_release(service_context(&services), abi::Error::NONE), abi::Error::NONE);
+        let twice = errors::take_failure(error_release(service_context(&services), error));
         assert_eq!(twice.rule, "R-1");
     }
 }
 
 #[test]
 fn an_error_without_a_proper_description_is_still_an_error() {
-    let services = services(Arc::new(Silent));
+    let services = test_services(Arc::new(SilentLogSink));
     let short = abi::ErrorInfo { size: 8, ..abi::ErrorInfo::EMPTY };
     // SAFETY: a description that is too short is not looked at.
-    let made =
-        unsafe { [std::ptr::null(), &raw const short].map(|info| error_create(context(&services), info)) };
-    assert_eq!(made.map(|error| errors::take(error).rule.clone()), ["S-1", "S-2"]);
+    let made = unsafe {
+        [std::ptr::null(), &raw const short].map(|info| error_create(service_context(&services), info))
+    };
+    assert_eq!(made.map(|error| errors::take_failure(error).rule.clone()), ["S-1", "S-2"]);
 }
 
 #[test]
 fn options_are_those_of_the_plugins_name() {
-    let services = services(Arc::new(Silent));
+    let services = test_services(Arc::new(SilentLogSink));
     let mut value = abi::Str::EMPTY;
     let mut ask = |key| {
         // SAFETY: the context is that of the services, and they keep the options.
         unsafe {
-            assert_eq!(option(context(&services), abi::Str::new(key), &raw mut value), abi::Error::NONE);
+            assert_eq!(
+                host_option(service_context(&services), abi::Str::new(key), &raw mut value),
+                abi::Error::NONE
+            );
             value.text().unwrap().to_owned()
         }
     };
@@ -67,14 +74,14 @@ fn options_are_those_of_the_plugins_name() {
 
 #[test]
 fn an_option_that_the_plugin_did_not_ask_for_is_named_with_those_that_it_did() {
-    let services = services(Arc::new(Silent));
+    let services = test_services(Arc::new(SilentLogSink));
     services.set_name("acme");
     let told = services.unknown_options();
     assert_eq!(told, ["expected no option under `[plugin.acme]` in the configuration, found `speed`"]);
     let mut value = abi::Str::EMPTY;
     let mut ask = |key| {
         // SAFETY: the context is that of the services, and the place is there.
-        let error = unsafe { option(context(&services), abi::Str::new(key), &raw mut value) };
+        let error = unsafe { host_option(service_context(&services), abi::Str::new(key), &raw mut value) };
         assert_eq!(error, abi::Error::NONE);
     };
     ask("sped");
@@ -90,32 +97,39 @@ fn an_option_that_the_plugin_did_not_ask_for_is_named_with_those_that_it_did() {
 
 #[test]
 fn messages_reach_the_log_even_if_they_are_no_text() {
-    let heard = Arc::new(Heard::default());
-    let services = services(heard.clone());
+    let heard = Arc::new(RecordingLogSink::default());
+    let services = test_services(heard.clone());
     let bytes = b"a\xffb";
     // SAFETY: the context is that of the services, and the bytes live through the call.
     unsafe {
-        log(context(&services), LogLevel::WARNING, abi::Str { data: bytes.as_ptr(), size: 3 });
-        log(context(&services), LogLevel::INFO, abi::Str { data: std::ptr::null(), size: 3 });
+        host_log(service_context(&services), LogLevel::WARNING, abi::Str { data: bytes.as_ptr(), size: 3 });
+        host_log(service_context(&services), LogLevel::INFO, abi::Str { data: std::ptr::null(), size: 3 });
     }
     assert_eq!(*heard.0.lock().unwrap(), ["libacme.so 2 a\u{fffd}b", "libacme.so 3 "]);
 }
 
 #[test]
 fn null_pointers_and_unknown_names_are_errors_and_not_crashes() {
-    let services = services(Arc::new(Silent));
+    let services = test_services(Arc::new(SilentLogSink));
     // SAFETY: null pointers are not followed.
     let errors = unsafe {
         [
-            worker_count(context(&services), std::ptr::null_mut()),
+            worker_count(service_context(&services), std::ptr::null_mut()),
             worker_count(std::ptr::null_mut(), std::ptr::null_mut()),
-            parallel_for(context(&services), 1, 1, None, std::ptr::null_mut()),
-            output_allocate(context(&services), std::ptr::null(), 0, abi::Dtype::F32, std::ptr::null(), 0),
-            error_read(context(&services), abi::Error(7), std::ptr::null_mut()),
-            experimental(context(&services), abi::Str::new("x_since_1_0"), std::ptr::null_mut()),
+            parallel_for(service_context(&services), 1, 1, None, std::ptr::null_mut()),
+            output_allocate(
+                service_context(&services),
+                std::ptr::null(),
+                0,
+                abi::Dtype::F32,
+                std::ptr::null(),
+                0,
+            ),
+            error_read(service_context(&services), abi::Error(7), std::ptr::null_mut()),
+            host_experimental(service_context(&services), abi::Str::new("x_since_1_0"), std::ptr::null_mut()),
         ]
     };
     assert!(errors.iter().all(|error| error.is_some()));
-    assert_eq!(errors::take(errors[5]).code, Code::NOT_FOUND);
-    errors[..5].iter().for_each(|error| _ = errors::take(*error));
+    assert_eq!(errors::take_failure(errors[5]).code, Code::NOT_FOUND);
+    errors[..5].iter().for_each(|error| _ = errors::take_failure(*error));
 }

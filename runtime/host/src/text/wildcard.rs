@@ -1,7 +1,7 @@
 //! Matches names against patterns in which `*` stands for any characters.
 
 /// Whether all of `name` matches `pattern`.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
@@ -24,10 +24,10 @@ mod tests {
         for (pattern, name) in
             [("cuda", "cuda"), ("*", ""), ("cu*", "cu"), ("*a*a*", "banana"), ("a*b*c", "axbxbc")]
         {
-            assert!(matches(pattern, name), "{pattern} {name}");
+            assert!(matches_pattern(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("cuda", "cudax"), ("a*a", "a"), ("", "a"), ("a*b*b", "ab"), ("?", "a")] {
-            assert!(!matches(pattern, name), "{pattern} {name}");
+            assert!(!matches_pattern(pattern, name), "{pattern} {name}");
         }
     }
 }

@@ -4,10 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oarlock_host::{Config, Environment, Host, HostOptions, Identity, ProbeCommand, Reason};
+use oarlock_host::{
+    Host, HostConfig, HostEnvironment, HostOptions, ProbeCommand, ProcessIdentity, RefusalReason,
+};
 
 /// A compiler that builds plugins as this program is built, since a host refuses others.
-fn compiler() -> Command {
+fn compiler_command() -> Command {
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
         // Unlike gcc, it leaves the sanitizer's own code to the program.
         let mut clang = Command::new("clang");
@@ -18,9 +20,9 @@ fn compiler() -> Command {
 }
 
 /// A private directory for plugins and the cache.
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct PluginDirectory(tempfile::TempDir);
 
-impl Place {
+impl PluginDirectory {
     pub(crate) fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         std::fs::set_permissions(place.0.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -32,10 +34,10 @@ impl Place {
     }
 
     /// Compiles the plugin `name` with some of the macros of `plugin.c`.
-    pub(crate) fn compile(&self, name: &str, macros: &[&str]) -> PathBuf {
+    pub(crate) fn compile_plugin(&self, name: &str, macros: &[&str]) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = self.path().join(format!("{name}.so"));
-        let built = compiler()
+        let built = compiler_command()
             .args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"])
             .arg(format!("-DNAME=\"{name}\""))
             .args(macros.iter().map(|name| format!("-D{name}")))
@@ -51,9 +53,9 @@ impl Place {
     }
 
     /// Options for a host that looks here and nowhere else.
-    pub(crate) fn options(&self) -> HostOptions {
-        let environment = Environment::new(|_| None, false, Identity::of_process());
-        let mut options = HostOptions::new("test 1.0", Config::default(), environment);
+    pub(crate) fn host_options(&self) -> HostOptions {
+        let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+        let mut options = HostOptions::new("test 1.0", HostConfig::default(), environment);
         options.paths = vec![self.path().to_path_buf()];
         options.cache_home = Some(self.path().join("cache"));
         let target = std::env::current_exe().unwrap();
@@ -63,15 +65,15 @@ impl Place {
         options
     }
 
-    pub(crate) fn start(&self) -> Host {
-        Host::start(&self.options()).unwrap()
+    pub(crate) fn start_host(&self) -> Host {
+        Host::start(&self.host_options()).unwrap()
     }
 }
 
 /// Why the plugin of this name was refused, and in which words.
-pub(crate) fn refusal(host: &Host, name: &str) -> (Reason, String) {
+pub(crate) fn refusal_of(host: &Host, name: &str) -> (RefusalReason, String) {
     let file = format!("{name}.so");
-    let refusal = host.report().refused().find(|refusal| refusal.file.ends_with(&file));
+    let refusal = host.report().refusals().find(|refusal| refusal.file.ends_with(&file));
     let refusal = refusal.unwrap_or_else(|| panic!("`{name}` is not refused: {:#?}", host.report()));
     (refusal.reason, refusal.to_string())
 }

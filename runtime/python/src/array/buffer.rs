@@ -12,11 +12,11 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::read::{may_copy, of_memory};
+use super::from_python::{check_copy_allowed, tensor_from_memory};
 use crate::error::OrRaise as _;
 
 /// How the struct module writes elements.
-const FORMATS: [(Dtype, &str); 14] = [
+const BUFFER_FORMATS: [(Dtype, &str); 14] = [
     (Dtype::Bool, "?"),
     (Dtype::I8, "b"),
     (Dtype::U8, "B"),
@@ -34,12 +34,12 @@ const FORMATS: [(Dtype, &str); 14] = [
 ];
 
 /// Whether buffers have such elements.
-pub(super) fn has(dtype: Dtype) -> bool {
-    FORMATS.iter().any(|(known, _)| *known == dtype)
+pub(super) fn has_buffer_format(dtype: Dtype) -> bool {
+    BUFFER_FORMATS.iter().any(|(known, _)| *known == dtype)
 }
 
 /// What a view that was given out points to.
-struct Lent {
+struct BufferExport {
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
     format: CString,
@@ -47,7 +47,7 @@ struct Lent {
 }
 
 /// Fills a view of a tensor, which keeps both alive. What may be written is nobody else's.
-pub(super) fn fill(
+pub(super) fn fill_view(
     owner: Bound<'_, PyAny>,
     tensor: Tensor,
     view: *mut ffi::Py_buffer,
@@ -66,7 +66,7 @@ pub(super) fn fill(
         );
     }
     let dtype = tensor.dtype();
-    let Some((_, format)) = FORMATS.iter().find(|(known, _)| *known == dtype) else {
+    let Some((_, format)) = BUFFER_FORMATS.iter().find(|(known, _)| *known == dtype) else {
         let name = dtype.numpy_name();
         return refused(format!(
             "expected a dtype that buffers have, found {name}\nhint: convert it with `astype(oarlock.float32)` first"
@@ -82,9 +82,9 @@ pub(super) fn fill(
     if !tensor.is_contiguous() && !asks(ffi::PyBUF_STRIDES) {
         return refused("expected a contiguous array, found one with strides".to_owned());
     }
-    let size = dtype.bytes().unwrap_or(1).cast_signed() as ffi::Py_ssize_t;
+    let size = dtype.byte_size().unwrap_or(1).cast_signed() as ffi::Py_ssize_t;
     let narrow = |value: i64| ffi::Py_ssize_t::try_from(value).unwrap_or(ffi::Py_ssize_t::MAX);
-    let lent = Box::new(Lent {
+    let lent = Box::new(BufferExport {
         shape: tensor.dims().iter().map(|dim| narrow(*dim)).collect(),
         strides: tensor.strides().iter().map(|stride| narrow(*stride) * size).collect(),
         format: CString::new(*format)?,
@@ -111,19 +111,19 @@ pub(super) fn fill(
 }
 
 /// Takes back what a view pointed to.
-pub(super) fn release(view: *mut ffi::Py_buffer) {
+pub(super) fn release_view(view: *mut ffi::Py_buffer) {
     // SAFETY: the interpreter hands back a view that `fill` has filled, once.
     let lent = unsafe { std::mem::replace(&mut (*view).internal, ptr::null_mut()) };
     if !lent.is_null() {
         // SAFETY: as above; `internal` is the box that `fill` made.
-        drop(unsafe { Box::from_raw(lent.cast::<Lent>()) });
+        drop(unsafe { Box::from_raw(lent.cast::<BufferExport>()) });
     }
 }
 
 /// The memory of another object, for as long as an array needs it.
-struct Borrowed(PyUntypedBuffer);
+struct BorrowedBuffer(PyUntypedBuffer);
 
-impl AsRef<[u8]> for Borrowed {
+impl AsRef<[u8]> for BorrowedBuffer {
     fn as_ref(&self) -> &[u8] {
         if self.0.len_bytes() == 0 {
             return &[];
@@ -135,7 +135,7 @@ impl AsRef<[u8]> for Borrowed {
 }
 
 /// The array that a buffer is; nothing where the object is none.
-pub(super) fn read(
+pub(super) fn read_buffer(
     object: &Bound<'_, PyAny>,
     device: &Device,
     copy: Option<bool>,
@@ -145,20 +145,20 @@ pub(super) fn read(
         // The interpreter set an error for it, which is for whoever tries another way.
         return Ok(None);
     };
-    let dtype = dtype_of(&buffer)?;
+    let dtype = buffer_dtype(&buffer)?;
     let dims: Vec<i64> = buffer.shape().iter().map(|dim| i64::try_from(*dim).unwrap_or(i64::MAX)).collect();
     if !buffer.is_c_contiguous() {
-        may_copy(copy, "elements with gaps between them")?;
+        check_copy_allowed(copy, "elements with gaps between them")?;
         // Whoever has strides knows how to lay elements out one after the other.
         let bytes =
             py.import("builtins")?.getattr("memoryview")?.call1((object,))?.call_method0("tobytes")?;
         let bytes: Vec<u8> = bytes.extract()?;
         return Tensor::from_bytes(device, dtype, &dims, &bytes).or_raise().map(Some);
     }
-    of_memory(device, dtype, &dims, Bytes::from_owner(Borrowed(buffer)), copy).map(Some)
+    tensor_from_memory(device, dtype, &dims, Bytes::from_owner(BorrowedBuffer(buffer)), copy).map(Some)
 }
 
-fn dtype_of(buffer: &PyUntypedBuffer) -> PyResult<Dtype> {
+fn buffer_dtype(buffer: &PyUntypedBuffer) -> PyResult<Dtype> {
     let text = buffer.format().to_str().unwrap_or("");
     // `@` and `=` are the order of the machine, and so is `<` on those that there are.
     let plain = text.strip_prefix(['@', '=', '<']).unwrap_or(text);
@@ -167,9 +167,9 @@ fn dtype_of(buffer: &PyUntypedBuffer) -> PyResult<Dtype> {
         "l" | "n" | "q" => Some(Dtype::I64),
         "L" | "N" | "Q" => Some(Dtype::U64),
         "c" => Some(Dtype::U8),
-        _ => FORMATS.iter().find(|(_, format)| *format == plain).map(|(dtype, _)| *dtype),
+        _ => BUFFER_FORMATS.iter().find(|(_, format)| *format == plain).map(|(dtype, _)| *dtype),
     };
-    let found = same.filter(|dtype| dtype.bytes() == Some(size));
+    let found = same.filter(|dtype| dtype.byte_size() == Some(size));
     found.ok_or_else(|| {
         PyTypeError::new_err(format!(
             "expected elements that arrays have, such as `f` or `q`, found `{text}` of {size} bytes"

@@ -5,33 +5,33 @@ use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyT
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::operand::{Number, array_given};
-use super::{Array, copied, only, read};
-use crate::call::{Fixed, named};
-use crate::device::chosen;
+use super::operand::{PythonNumber, array_argument};
+use super::{PyTensor, copy_tensor, from_python, single_output};
+use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
-use crate::error::{OrRaise as _, in_name_of, raised_of_call, told_of, type_name};
-use crate::promote::default_of;
+use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
+use crate::op_call::{StaticOp, call_named_op};
+use crate::promote::default_dtype;
 
 /// A size, or several.
-pub(crate) struct Shape(Vec<i64>);
+pub(crate) struct ShapeArgument(Vec<i64>);
 
-impl Shape {
+impl ShapeArgument {
     /// What a function is given as a shape, or as dimensions.
-    fn given(object: &Bound<'_, PyAny>, function: &str) -> PyResult<Self> {
+    fn from_argument(object: &Bound<'_, PyAny>, function: &str) -> PyResult<Self> {
         if object.is_instance_of::<PyInt>() {
-            return Ok(Self(vec![size(object, function)?]));
+            return Ok(Self(vec![parse_size(object, function)?]));
         }
         match object.try_iter() {
-            Ok(sizes) => sizes.map(|each| size(&each?, function)).collect::<PyResult<_>>().map(Self),
+            Ok(sizes) => sizes.map(|each| parse_size(&each?, function)).collect::<PyResult<_>>().map(Self),
             // Whatever else counts as a whole number.
-            Err(_) => Ok(Self(vec![size(object, function)?])),
+            Err(_) => Ok(Self(vec![parse_size(object, function)?])),
         }
     }
 }
 
 /// One size of a shape.
-fn size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
+fn parse_size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
     object.extract().map_err(|error: PyErr| {
         let py = object.py();
         let wrong = if error.is_instance_of::<PyOverflowError>(py) {
@@ -46,7 +46,7 @@ fn size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
                  such as `(2, 3)`"
             ))
         };
-        told_of(py, function, wrong)
+        with_function_name(py, function, wrong)
     })
 }
 
@@ -63,14 +63,16 @@ pub(crate) fn full(
     fill_value: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
-    let (py, shape) = (fill_value.py(), Shape::given(shape, "full")?);
-    let Some(number) = Number::of(fill_value)? else {
-        let one = read::asarray(fill_value, dtype, device, None)?.get().tensor();
-        return of_element(py, &shape.0, &one).map(Array::new).map_err(|error| in_name_of(py, "full", error));
+) -> PyResult<PyTensor> {
+    let (py, shape) = (fill_value.py(), ShapeArgument::from_argument(shape, "full")?);
+    let Some(number) = PythonNumber::from_object(fill_value)? else {
+        let one = from_python::asarray(fill_value, dtype, device, None)?.get().tensor();
+        return full_of_element(py, &shape.0, &one)
+            .map(PyTensor::new)
+            .map_err(|error| rename_op(py, "full", error));
     };
-    let dtype = dtype.map_or_else(|| default_of(number.kind()), |dtype| dtype.0);
-    of_one(py, "full", &shape.0, (number, dtype), &chosen(py, device)?)
+    let dtype = dtype.map_or_else(|| default_dtype(number.dtype_kind()), |dtype| dtype.0);
+    full_of_number(py, "full", &shape.0, (number, dtype), &resolve_device(py, device)?)
 }
 
 /// An array of zeros.
@@ -80,9 +82,15 @@ pub(crate) fn zeros(
     shape: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
-    let (py, shape) = (shape.py(), Shape::given(shape, "zeros")?);
-    of_one(py, "zeros", &shape.0, (Number::Integer(0), or_float(dtype)), &chosen(py, device)?)
+) -> PyResult<PyTensor> {
+    let (py, shape) = (shape.py(), ShapeArgument::from_argument(shape, "zeros")?);
+    full_of_number(
+        py,
+        "zeros",
+        &shape.0,
+        (PythonNumber::Integer(0), dtype_or_float(dtype)),
+        &resolve_device(py, device)?,
+    )
 }
 
 /// An array of ones.
@@ -92,64 +100,70 @@ pub(crate) fn ones(
     shape: &Bound<'_, PyAny>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Array> {
-    let (py, shape) = (shape.py(), Shape::given(shape, "ones")?);
-    of_one(py, "ones", &shape.0, (Number::Integer(1), or_float(dtype)), &chosen(py, device)?)
+) -> PyResult<PyTensor> {
+    let (py, shape) = (shape.py(), ShapeArgument::from_argument(shape, "ones")?);
+    full_of_number(
+        py,
+        "ones",
+        &shape.0,
+        (PythonNumber::Integer(1), dtype_or_float(dtype)),
+        &resolve_device(py, device)?,
+    )
 }
 
-fn or_float(dtype: Option<DtypeLike>) -> Dtype {
+fn dtype_or_float(dtype: Option<DtypeLike>) -> Dtype {
     dtype.map_or(Dtype::F32, |dtype| dtype.0)
 }
 
 /// A number everywhere in a shape, for a function with a name.
-fn of_one(
+fn full_of_number(
     py: Python<'_>,
     function: &str,
     shape: &[i64],
-    (number, dtype): (Number, Dtype),
+    (number, dtype): (PythonNumber, Dtype),
     device: &Device,
-) -> PyResult<Array> {
+) -> PyResult<PyTensor> {
     let mut bytes = Vec::with_capacity(16);
-    number.write(dtype, &mut bytes)?;
+    number.write_element(dtype, &mut bytes)?;
     let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
-        filled(function, shape, (&bytes, dtype), device)
+        fill_tensor(function, shape, (&bytes, dtype), device)
     } else {
-        repeated(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
+        repeat_element(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
     };
-    made.map(Array::new).map_err(|error| in_name_of(py, function, error))
+    made.map(PyTensor::new).map_err(|error| rename_op(py, function, error))
 }
 
-fn filled(
+fn fill_tensor(
     function: &str,
     shape: &[i64],
     (bytes, dtype): (&[u8], Dtype),
     device: &Device,
 ) -> PyResult<Tensor> {
     let made = Tensor::filled(device, dtype, shape, bytes);
-    made.map_err(|error| raised_of_call(error.of_op(function).on_device(device)))
+    made.map_err(|error| call_exception(error.with_op(function).with_device(device)))
 }
 
 /// An array everywhere in a shape: one element is written there, and more are repeated.
-fn of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
+fn full_of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
     let is_number = one.dims().is_empty() && one.dtype() != Dtype::String && !one.dtype().is_packed();
     if !is_number || !one.device().shares_host_memory() {
-        return repeated(py, one, shape);
+        return repeat_element(py, one, shape);
     }
-    filled("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
+    fill_tensor("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
 }
 
 /// What a device, or the host for one that only computes, repeats an element to.
-fn repeated(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tensor> {
-    static EXPAND: Fixed = Fixed::new("Expand");
+fn repeat_element(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tensor> {
+    static EXPAND: StaticOp = StaticOp::new("Expand");
     if shape.is_empty() {
         return Ok(one.clone());
     }
-    let host = super::host(py)?;
+    let host = super::host_memory_device(py)?;
     let sizes = Tensor::from_slice(&host, &[i64::try_from(shape.len())?], shape).or_raise()?;
     match EXPAND.call(py, &[one, &sizes]) {
         Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
-            let made = EXPAND.call(py, &[&one.to(&host).or_raise()?, &sizes])?;
-            made.to(one.device()).or_raise()
+            let made = EXPAND.call(py, &[&one.to_device(&host).or_raise()?, &sizes])?;
+            made.to_device(one.device()).or_raise()
         }
         made => made,
     }
@@ -165,40 +179,44 @@ pub(crate) fn _steps(
     step: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, PyAny>>,
     is_narrow: bool,
-) -> PyResult<Array> {
-    let (py, count) = (start.py(), size(count, "arange")?);
+) -> PyResult<PyTensor> {
+    let (py, count) = (start.py(), parse_size(count, "arange")?);
     if count < 0 {
         return Err(PyValueError::new_err(format!(
             "expected a number of elements of at least 0, found {count}"
         )));
     }
-    let device = chosen(py, device)?;
+    let device = resolve_device(py, device)?;
     let made = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
         let (start, step): (i64, i64) = (start.extract()?, step.extract()?);
-        Tensor::of_places(&device, &[count], |at| (at as i64).wrapping_mul(step).wrapping_add(start))
+        Tensor::from_fn(&device, &[count], |at| (at as i64).wrapping_mul(step).wrapping_add(start))
     } else {
         let (start, step): (f64, f64) = (start.extract()?, step.extract()?);
         let number = |at| at as f64 * step + start;
         if is_narrow {
-            Tensor::of_places(&device, &[count], |at| number(at) as f32)
+            Tensor::from_fn(&device, &[count], |at| number(at) as f32)
         } else {
-            Tensor::of_places(&device, &[count], number)
+            Tensor::from_fn(&device, &[count], number)
         }
     };
-    let made = made.map_err(|error| raised_of_call(error.of_op("arange").on_device(&device)));
-    made.map(Array::new)
+    let made = made.map_err(|error| call_exception(error.with_op("arange").with_device(&device)));
+    made.map(PyTensor::new)
 }
 
 /// The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
 /// gaps between them or `copy` is on.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
-pub(crate) fn reshape(x: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>, copy: Option<bool>) -> PyResult<Array> {
-    let (py, tensor) = (x.py(), array_given(x, "reshape", "x")?.get().tensor());
-    let shape = Shape::given(shape, "reshape")?;
-    if let Some(sizes) = sizes_for(i64::try_from(tensor.element_count())?, &shape.0) {
+pub(crate) fn reshape(
+    x: &Bound<'_, PyAny>,
+    shape: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+) -> PyResult<PyTensor> {
+    let (py, tensor) = (x.py(), array_argument(x, "reshape", "x")?.get().tensor());
+    let shape = ShapeArgument::from_argument(shape, "reshape")?;
+    if let Some(sizes) = resolve_sizes(i64::try_from(tensor.element_count())?, &shape.0) {
         if tensor.is_contiguous() {
-            return seen(py, &tensor, &sizes, copy);
+            return reshape_view(py, &tensor, &sizes, copy);
         }
         if copy == Some(false) {
             return Err(PyValueError::new_err(
@@ -208,14 +226,16 @@ pub(crate) fn reshape(x: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>, copy: Opti
         }
     }
     let sizes =
-        Tensor::from_slice(&super::host(py)?, &[i64::try_from(shape.0.len())?], &shape.0).or_raise()?;
-    let attributes = Attributes::new().with("allowzero", Attribute::Int(1));
-    let made = named(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1).and_then(only);
-    made.map(Array::new).map_err(|error| in_name_of(py, "reshape", error))
+        Tensor::from_slice(&super::host_memory_device(py)?, &[i64::try_from(shape.0.len())?], &shape.0)
+            .or_raise()?;
+    let attributes = Attributes::new().with_attribute("allowzero", Attribute::Int(1));
+    let made =
+        call_named_op(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1).and_then(single_output);
+    made.map(PyTensor::new).map_err(|error| rename_op(py, "reshape", error))
 }
 
 /// The sizes of a shape for so many elements, with what is left in the place of a -1; nothing where they do not fit.
-fn sizes_for(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
+fn resolve_sizes(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
     let mut known = shape.iter().filter(|size| **size != -1);
     let known = known.try_fold(1i64, |product, size| product.checked_mul(*size))?;
     let left = shape.iter().filter(|size| **size == -1).count();
@@ -228,17 +248,17 @@ fn sizes_for(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
     (fits && shape.iter().all(|size| *size >= -1)).then(|| sizes.collect())
 }
 
-fn seen(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<Array> {
+fn reshape_view(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<PyTensor> {
     let seen = tensor.reshape(sizes).or_raise()?;
-    Ok(Array::new(if copy == Some(true) { copied(py, &seen)? } else { seen }))
+    Ok(PyTensor::new(if copy == Some(true) { copy_tensor(py, &seen)? } else { seen }))
 }
 
 /// An array with its dimensions in another order.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
-pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let axes = Shape::given(axes, "permute_dims")?;
-    let tensor = array_given(x, "permute_dims", "x")?.get().tensor();
+pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let axes = ShapeArgument::from_argument(axes, "permute_dims")?;
+    let tensor = array_argument(x, "permute_dims", "x")?.get().tensor();
     let rank = i64::try_from(tensor.dims().len())?;
     let mut order = Vec::with_capacity(axes.0.len());
     for axis in &axes.0 {
@@ -257,19 +277,19 @@ pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyR
             axes.0
         )));
     }
-    tensor.transpose(&order).or_raise().map(Array::new)
+    tensor.transpose(&order).or_raise().map(PyTensor::new)
 }
 
 /// Complex numbers as their parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
-pub(crate) fn _parts(x: &Bound<'_, Array>) -> PyResult<Array> {
-    x.get().tensor().parts().or_raise().map(Array::new)
+pub(crate) fn _parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    x.get().tensor().view_as_real().or_raise().map(PyTensor::new)
 }
 
 /// The complex numbers that have these parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
-pub(crate) fn _of_parts(x: &Bound<'_, Array>) -> PyResult<Array> {
-    x.get().tensor().of_parts().or_raise().map(Array::new)
+pub(crate) fn _of_parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
+    x.get().tensor().view_as_complex().or_raise().map(PyTensor::new)
 }

@@ -12,26 +12,26 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use super::read::{may_copy, of_memory};
+use super::from_python::{check_copy_allowed, tensor_from_memory};
 use crate::error::{OrRaise as _, type_name};
 
 /// The kind of device that is the host.
-const HOST: i32 = 1;
+const HOST_DEVICE: i32 = 1;
 /// The kinds of types of devices.
-const KINDS: [(&str, i32); 4] = [("cuda", 2), ("opencl", 4), ("rocm", 10), ("xpu", 14)];
+const DEVICE_KINDS: [(&str, i32); 4] = [("cuda", 2), ("opencl", 4), ("rocm", 10), ("xpu", 14)];
 /// The kind of all devices that the protocol does not know.
-const OTHER: i32 = 12;
+const OTHER_DEVICE: i32 = 12;
 /// The newest version of the protocol that is spoken.
-const VERSION: (u32, u32) = (1, 1);
+const DLPACK_VERSION: (u32, u32) = (1, 1);
 /// The elements may be read and not written.
-const READ_ONLY: u64 = 1;
+const READ_ONLY_FLAG: u64 = 1;
 /// The elements are a copy.
-const IS_COPIED: u64 = 2;
+const COPIED_FLAG: u64 = 2;
 
-const NAME: &CStr = c"dltensor";
-const USED: &CStr = c"used_dltensor";
-const VERSIONED_NAME: &CStr = c"dltensor_versioned";
-const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+const CAPSULE_NAME: &CStr = c"dltensor";
+const USED_CAPSULE_NAME: &CStr = c"used_dltensor";
+const VERSIONED_CAPSULE_NAME: &CStr = c"dltensor_versioned";
+const USED_VERSIONED_CAPSULE_NAME: &CStr = c"used_dltensor_versioned";
 
 #[repr(C)]
 struct DlDevice {
@@ -53,14 +53,14 @@ struct DlTensor {
 }
 
 #[repr(C)]
-struct Managed {
+struct DlManagedTensor {
     tensor: DlTensor,
     context: *mut c_void,
     deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
 #[repr(C)]
-struct ManagedVersioned {
+struct DlManagedTensorVersioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
@@ -70,7 +70,7 @@ struct ManagedVersioned {
 }
 
 /// Codes and bits of dtypes.
-const TYPES: [(Dtype, u8, u8); 21] = [
+const DTYPE_CODES: [(Dtype, u8, u8); 21] = [
     (Dtype::I8, 0, 8),
     (Dtype::I16, 0, 16),
     (Dtype::I32, 0, 32),
@@ -95,14 +95,14 @@ const TYPES: [(Dtype, u8, u8); 21] = [
 ];
 
 /// What a consumer asks for.
-pub(super) struct Wish {
+pub(super) struct ExportRequest {
     pub(super) max_version: Option<(u32, u32)>,
     pub(super) device: Option<(i32, i32)>,
     pub(super) copy: Option<bool>,
 }
 
 /// A wish that a consumer has or has not.
-pub(super) fn wished<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+pub(super) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     given: Option<&Bound<'_, PyAny>>,
     name: &str,
     expected: &str,
@@ -115,26 +115,33 @@ pub(super) fn wished<T: for<'a, 'py> FromPyObject<'a, 'py>>(
 }
 
 /// Where the elements of a tensor are, as the protocol says it.
-pub(super) fn device(tensor: &Tensor) -> PyResult<(i32, i32)> {
+pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     if tensor.host_address().or_raise()?.is_some() {
-        return Ok((HOST, 0));
+        return Ok((HOST_DEVICE, 0));
     }
     let device = tensor.device();
-    let kind = KINDS.iter().find(|(name, _)| *name == device.device_type()).map_or(OTHER, |(_, kind)| *kind);
+    let kind = DEVICE_KINDS
+        .iter()
+        .find(|(name, _)| *name == device.device_type())
+        .map_or(OTHER_DEVICE, |(_, kind)| *kind);
     Ok((kind, i32::try_from(device.id())?))
 }
 
 /// The tensor in memory of the host, and whether that is another one than its own: where others cannot reach that, who asks for
 /// the host gets a copy.
-fn in_reach(py: Python<'_>, tensor: &Tensor, wish: &Wish) -> PyResult<(Tensor, bool)> {
-    let own = device(tensor)?;
+fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> PyResult<(Tensor, bool)> {
+    let own = dlpack_device(tensor)?;
     let wanted = wish.device.unwrap_or(own);
     let may_copy = wish.copy != Some(false);
     match (own.0, wanted) {
-        (HOST, (HOST, 0)) if wish.copy == Some(true) => Ok((super::copied(py, tensor)?, true)),
-        (HOST, (HOST, 0)) => Ok((tensor.clone(), false)),
-        (_, (HOST, 0)) if may_copy => Ok((tensor.to(&super::host(py)?).or_raise()?, true)),
-        (kind, _) if kind != HOST && (wanted == own || wanted == (HOST, 0)) => {
+        (HOST_DEVICE, (HOST_DEVICE, 0)) if wish.copy == Some(true) => {
+            Ok((super::copy_tensor(py, tensor)?, true))
+        }
+        (HOST_DEVICE, (HOST_DEVICE, 0)) => Ok((tensor.clone(), false)),
+        (_, (HOST_DEVICE, 0)) if may_copy => {
+            Ok((tensor.to_device(&super::host_memory_device(py)?).or_raise()?, true))
+        }
+        (kind, _) if kind != HOST_DEVICE && (wanted == own || wanted == (HOST_DEVICE, 0)) => {
             Err(PyBufferError::new_err(format!(
                 "expected an array in the memory of the host, found one on {}\nhint: copy it with `to_device(\"cpu\")`, or ask for the \
              device of the host",
@@ -146,7 +153,7 @@ fn in_reach(py: Python<'_>, tensor: &Tensor, wish: &Wish) -> PyResult<(Tensor, b
 }
 
 /// What an exported tensor points to.
-struct Lent<M> {
+struct DlpackExport<M> {
     managed: M,
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -154,16 +161,20 @@ struct Lent<M> {
 }
 
 /// A tensor for another library, in a capsule.
-pub(super) fn export<'py>(py: Python<'py>, tensor: &Tensor, wish: &Wish) -> PyResult<Bound<'py, PyCapsule>> {
-    let Some((_, code, bits)) = TYPES.iter().find(|(dtype, ..)| *dtype == tensor.dtype()) else {
+pub(super) fn export_tensor<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    wish: &ExportRequest,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let Some((_, code, bits)) = DTYPE_CODES.iter().find(|(dtype, ..)| *dtype == tensor.dtype()) else {
         let found = tensor.dtype().numpy_name();
         return Err(PyBufferError::new_err(format!("expected a dtype that DLPack has, found {found}")));
     };
-    let (tensor, is_copy) = in_reach(py, tensor, wish)?;
+    let (tensor, is_copy) = reachable_tensor(py, tensor, wish)?;
     let address = tensor.host_address().or_raise()?.unwrap_or(ptr::null());
     let mut described = DlTensor {
         data: address.cast_mut().cast::<c_void>(),
-        device: DlDevice { kind: HOST, id: 0 },
+        device: DlDevice { kind: HOST_DEVICE, id: 0 },
         rank: i32::try_from(tensor.dims().len()).unwrap_or(i32::MAX),
         code: *code,
         bits: *bits,
@@ -174,28 +185,41 @@ pub(super) fn export<'py>(py: Python<'py>, tensor: &Tensor, wish: &Wish) -> PyRe
     };
     let (mut shape, mut strides) = (tensor.dims().to_vec(), tensor.strides().to_vec());
     (described.shape, described.strides) = (shape.as_mut_ptr(), strides.as_mut_ptr());
-    if wish.max_version.is_some_and(|(major, _)| major >= VERSION.0) {
-        let managed = ManagedVersioned {
-            major: VERSION.0,
-            minor: VERSION.1,
+    if wish.max_version.is_some_and(|(major, _)| major >= DLPACK_VERSION.0) {
+        let managed = DlManagedTensorVersioned {
+            major: DLPACK_VERSION.0,
+            minor: DLPACK_VERSION.1,
             context: ptr::null_mut(),
-            deleter: Some(drop_lent::<ManagedVersioned>),
+            deleter: Some(drop_export::<DlManagedTensorVersioned>),
             // Nobody else sees a copy, so it may be written.
-            flags: if is_copy { IS_COPIED } else { READ_ONLY },
+            flags: if is_copy { COPIED_FLAG } else { READ_ONLY_FLAG },
             tensor: described,
         };
-        capsule(py, Lent { managed, shape, strides, _tensor: tensor }, VERSIONED_NAME, free_versioned)
+        create_capsule(
+            py,
+            DlpackExport { managed, shape, strides, _tensor: tensor },
+            VERSIONED_CAPSULE_NAME,
+            free_versioned,
+        )
     } else {
-        let managed =
-            Managed { context: ptr::null_mut(), deleter: Some(drop_lent::<Managed>), tensor: described };
-        capsule(py, Lent { managed, shape, strides, _tensor: tensor }, NAME, free_plain)
+        let managed = DlManagedTensor {
+            context: ptr::null_mut(),
+            deleter: Some(drop_export::<DlManagedTensor>),
+            tensor: described,
+        };
+        create_capsule(
+            py,
+            DlpackExport { managed, shape, strides, _tensor: tensor },
+            CAPSULE_NAME,
+            free_unversioned,
+        )
     }
 }
 
 /// Puts what is lent into a capsule. The managed struct is the first field, so a pointer to one is a pointer to the other.
-fn capsule<'py, M>(
+fn create_capsule<'py, M>(
     py: Python<'py>,
-    lent: Lent<M>,
+    lent: DlpackExport<M>,
     name: &CStr,
     destructor: unsafe extern "C" fn(*mut ffi::PyObject),
 ) -> PyResult<Bound<'py, PyCapsule>> {
@@ -219,9 +243,12 @@ fn capsule<'py, M>(
 
 /// # Safety
 ///
-/// `managed` is the first field of a `Lent` in a box, which nobody uses any more.
-unsafe extern "C" fn drop_lent<M>(managed: *mut M) {
-    let lent = managed.cast::<u8>().wrapping_sub(std::mem::offset_of!(Lent<M>, managed)).cast::<Lent<M>>();
+/// `managed` is the first field of a `DlpackExport` in a box, which nobody uses any more.
+unsafe extern "C" fn drop_export<M>(managed: *mut M) {
+    let lent = managed
+        .cast::<u8>()
+        .wrapping_sub(std::mem::offset_of!(DlpackExport<M>, managed))
+        .cast::<DlpackExport<M>>();
     // SAFETY: as the caller says.
     drop(unsafe { Box::from_raw(lent) });
 }
@@ -229,39 +256,41 @@ unsafe extern "C" fn drop_lent<M>(managed: *mut M) {
 /// # Safety
 ///
 /// The interpreter calls it with a capsule that `export` has made.
-unsafe extern "C" fn free_plain(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn free_unversioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as the caller says; one that was consumed has another name, and its consumer calls the deleter.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) != 0 {
-            drop_lent::<Managed>(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());
+        if ffi::PyCapsule_IsValid(capsule, CAPSULE_NAME.as_ptr()) != 0 {
+            drop_export::<DlManagedTensor>(ffi::PyCapsule_GetPointer(capsule, CAPSULE_NAME.as_ptr()).cast());
         }
     }
 }
 
 /// # Safety
 ///
-/// As [`free_plain`].
+/// As [`free_unversioned`].
 unsafe extern "C" fn free_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, VERSIONED_NAME.as_ptr()) != 0 {
-            drop_lent::<ManagedVersioned>(ffi::PyCapsule_GetPointer(capsule, VERSIONED_NAME.as_ptr()).cast());
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED_CAPSULE_NAME.as_ptr()) != 0 {
+            drop_export::<DlManagedTensorVersioned>(
+                ffi::PyCapsule_GetPointer(capsule, VERSIONED_CAPSULE_NAME.as_ptr()).cast(),
+            );
         }
     }
 }
 
 /// A tensor of another library, given back when dropped.
-enum Taken {
-    Plain(NonNull<Managed>),
-    Versioned(NonNull<ManagedVersioned>),
+enum ImportedTensor {
+    Plain(NonNull<DlManagedTensor>),
+    Versioned(NonNull<DlManagedTensorVersioned>),
 }
 
 // SAFETY: the protocol lets any thread call a deleter; the elements are only read.
-unsafe impl Send for Taken {}
+unsafe impl Send for ImportedTensor {}
 // SAFETY: as above.
-unsafe impl Sync for Taken {}
+unsafe impl Sync for ImportedTensor {}
 
-impl Drop for Taken {
+impl Drop for ImportedTensor {
     fn drop(&mut self) {
         // SAFETY: the struct is this side's to give back, once; a producer that has nothing to free gives no deleter.
         unsafe {
@@ -281,8 +310,8 @@ impl Drop for Taken {
     }
 }
 
-impl Taken {
-    fn tensor(&self) -> &DlTensor {
+impl ImportedTensor {
+    fn dl_tensor(&self) -> &DlTensor {
         // SAFETY: the struct is there until it is given back.
         unsafe {
             match self {
@@ -297,12 +326,12 @@ impl Taken {
         match self {
             Self::Plain(_) => false,
             // SAFETY: the struct is there until it is given back.
-            Self::Versioned(managed) => unsafe { managed.as_ref().flags & IS_COPIED != 0 },
+            Self::Versioned(managed) => unsafe { managed.as_ref().flags & COPIED_FLAG != 0 },
         }
     }
 
     /// Takes what is in a capsule, which then is empty.
-    fn of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
+    fn from_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
         let take = |name: &CStr, used: &'static CStr| -> PyResult<Option<NonNull<c_void>>> {
             // SAFETY: the capsule is one; a pointer is asked for only under the name it has.
             unsafe {
@@ -316,33 +345,33 @@ impl Taken {
                 Ok(NonNull::new(pointer))
             }
         };
-        if let Some(versioned) = take(VERSIONED_NAME, VERSIONED_USED)? {
+        if let Some(versioned) = take(VERSIONED_CAPSULE_NAME, USED_VERSIONED_CAPSULE_NAME)? {
             let taken = Self::Versioned(versioned.cast());
             // SAFETY: every version begins with its numbers.
-            let major = unsafe { versioned.cast::<ManagedVersioned>().as_ref().major };
-            if major != VERSION.0 {
+            let major = unsafe { versioned.cast::<DlManagedTensorVersioned>().as_ref().major };
+            if major != DLPACK_VERSION.0 {
                 return Err(PyBufferError::new_err(format!(
                     "expected version {} of DLPack, found {major}",
-                    VERSION.0
+                    DLPACK_VERSION.0
                 )));
             }
             return Ok(taken);
         }
-        take(NAME, USED)?.map(|plain| Self::Plain(plain.cast())).ok_or_else(|| {
+        take(CAPSULE_NAME, USED_CAPSULE_NAME)?.map(|plain| Self::Plain(plain.cast())).ok_or_else(|| {
             PyTypeError::new_err("expected a capsule of DLPack that nobody consumed, found another")
         })
     }
 }
 
 /// What is read where the elements lie.
-struct Elements {
-    taken: Taken,
+struct ImportedElements {
+    taken: ImportedTensor,
     size: usize,
 }
 
-impl AsRef<[u8]> for Elements {
+impl AsRef<[u8]> for ImportedElements {
     fn as_ref(&self) -> &[u8] {
-        let tensor = self.taken.tensor();
+        let tensor = self.taken.dl_tensor();
         if self.size == 0 {
             return &[];
         }
@@ -358,9 +387,13 @@ impl AsRef<[u8]> for Elements {
 }
 
 /// The array that another library's object is, through `__dlpack__`.
-pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
+pub(super) fn import_tensor(
+    object: &Bound<'_, PyAny>,
+    device: &Device,
+    copy: Option<bool>,
+) -> PyResult<Tensor> {
     let wish = PyDict::new(object.py());
-    wish.set_item("max_version", VERSION)?;
+    wish.set_item("max_version", DLPACK_VERSION)?;
     if copy == Some(false) {
         wish.set_item("copy", false)?;
     }
@@ -377,20 +410,20 @@ pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bo
         }
         other => other?,
     };
-    let taken = Taken::of(capsule.cast::<PyCapsule>()?)?;
+    let taken = ImportedTensor::from_capsule(capsule.cast::<PyCapsule>()?)?;
     if taken.is_copied() {
-        may_copy(copy, "a copy that its library made")?;
+        check_copy_allowed(copy, "a copy that its library made")?;
     }
     let (dtype, dims, order) = {
-        let tensor = taken.tensor();
-        if tensor.device.kind != HOST {
+        let tensor = taken.dl_tensor();
+        if tensor.device.kind != HOST_DEVICE {
             let found = tensor.device.kind;
             return Err(PyBufferError::new_err(format!(
                 "expected elements in the memory of the host, found those of a device of DLPack's kind {found}\nhint: copy \
                  them to the host with the library they come from"
             )));
         }
-        let dtype = TYPES
+        let dtype = DTYPE_CODES
             .iter()
             .find(|(_, code, bits)| (*code, *bits, 1) == (tensor.code, tensor.bits, tensor.lanes));
         let dtype = dtype.map(|(dtype, ..)| *dtype).ok_or_else(|| {
@@ -412,21 +445,21 @@ pub(super) fn import(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bo
     };
     let Some(order) = order else {
         drop(taken);
-        return not_dense(object, device, copy);
+        return import_strided(object, device, copy);
     };
     let laid: Vec<i64> = order.iter().map(|axis| dims[*axis]).collect();
     let size = oarlock_core::shape::size_in_bytes(dtype, &laid).or_raise()?;
-    let elements = Elements { taken, size: usize::try_from(size)? };
-    let tensor = of_memory(device, dtype, &laid, Bytes::from_owner(elements), copy)?;
+    let elements = ImportedElements { taken, size: usize::try_from(size)? };
+    let tensor = tensor_from_memory(device, dtype, &laid, Bytes::from_owner(elements), copy)?;
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(place, axis)| back[*axis] = place);
     tensor.transpose(&back).or_raise()
 }
 
 /// Elements with gaps are laid out one after the other by the library that has them.
-fn not_dense(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
-    may_copy(copy, "elements with gaps between them")?;
-    let found = super::buffer::read(object, device, Some(true))?;
+fn import_strided(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
+    check_copy_allowed(copy, "elements with gaps between them")?;
+    let found = super::buffer::read_buffer(object, device, Some(true))?;
     found.ok_or_else(|| {
         PyBufferError::new_err(
             "expected elements without gaps, found some\nhint: make the array contiguous first",

@@ -4,19 +4,19 @@
 //! Numbers and slices are written where the elements lie, or in a copy where others hold them; by masks and places a new tensor
 //! is made.
 
-use oarlock_core::{Attribute, Attributes, Device, Dtype, Pick, Source, Tensor};
+use oarlock_core::{Attribute, Attributes, Device, DimSelection, Dtype, SelectionSource, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::operand::{Number, foreign, scalar, text_beside};
-use super::{Array, Operand, cast, only, recent};
-use crate::call::{Fixed, named};
+use super::operand::{PythonNumber, foreign_operand_error, numpy_scalar, text_operand};
+use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
-use crate::promote::{Kind, kind};
+use crate::op_call::{StaticOp, call_named_op};
+use crate::promote::{DtypeKind, dtype_kind};
 
 /// One part of a key.
-enum Part<'py> {
+enum KeyPart<'py> {
     At(i64),
     Slice(Bound<'py, PySlice>),
     New,
@@ -25,9 +25,9 @@ enum Part<'py> {
     Places(Tensor),
 }
 
-impl Part<'_> {
+impl KeyPart<'_> {
     /// How many dimensions it is about.
-    fn takes(&self) -> usize {
+    fn dimension_count(&self) -> usize {
         match self {
             Self::At(_) | Self::Slice(_) | Self::Places(_) => 1,
             Self::New | Self::Rest => 0,
@@ -35,47 +35,47 @@ impl Part<'_> {
         }
     }
 
-    fn is_of_places(&self) -> bool {
+    fn is_index_array(&self) -> bool {
         matches!(self, Self::At(_) | Self::Mask(_) | Self::Places(_))
     }
 }
 
 /// A part, whose places lie on the device of what is picked from.
-fn part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
+fn parse_part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<KeyPart<'py>> {
     // What is nearly always given is known by its type, without asking it for anything.
     if key.is_exact_instance_of::<PyInt>() {
-        return at(key);
+        return parse_index(key);
     }
     if key.is_none() {
-        return Ok(Part::New);
+        return Ok(KeyPart::New);
     }
     if key.is_instance_of::<PyEllipsis>() {
-        return Ok(Part::Rest);
+        return Ok(KeyPart::Rest);
     }
     if let Ok(slice) = key.cast::<PySlice>() {
-        return Ok(Part::Slice(slice.clone()));
+        return Ok(KeyPart::Slice(slice.clone()));
     }
-    if let Ok(array) = key.cast::<Array>() {
+    if let Ok(array) = key.cast::<PyTensor>() {
         let tensor = array.get().tensor();
-        if !tensor.device().is(device) {
+        if !tensor.device().is_same_device(device) {
             return Err(PyValueError::new_err(format!(
                 "expected places on `{device}`, where the array lies, found them on `{}`\nhint: move them with `to_device`",
                 tensor.device()
             )));
         }
-        return places(tensor);
+        return parse_index_array(tensor);
     }
     let is_array =
         key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
     if key.cast::<PyList>().is_ok_and(|list| list.is_empty()) {
-        return Ok(Part::Places(Tensor::from_slice::<i64>(device, &[0], &[]).or_raise()?));
+        return Ok(KeyPart::Places(Tensor::from_slice::<i64>(device, &[0], &[]).or_raise()?));
     }
     if is_array {
-        let read = super::read::asarray(key, None, None, None)?.get().tensor();
-        return places(read.to(device).or_raise()?);
+        let read = super::from_python::asarray(key, None, None, None)?.get().tensor();
+        return parse_index_array(read.to_device(device).or_raise()?);
     }
-    if let Some(truth @ Number::Bool(_)) = scalar(key)? {
-        return places(truth.tensor(device, Dtype::Bool)?);
+    if let Some(truth @ PythonNumber::Bool(_)) = numpy_scalar(key)? {
+        return parse_index_array(truth.to_tensor(device, Dtype::Bool)?);
     }
     let index = key.call_method0("__index__").map_err(|_| {
         let found = type_name(key);
@@ -83,20 +83,20 @@ fn part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
             "expected whole numbers, slices, `...`, `None` or arrays of whole numbers or truths as an index, found {found}"
         ))
     })?;
-    at(&index)
+    parse_index(&index)
 }
 
-fn at<'py>(index: &Bound<'py, PyAny>) -> PyResult<Part<'py>> {
+fn parse_index<'py>(index: &Bound<'py, PyAny>) -> PyResult<KeyPart<'py>> {
     let place = index.extract();
     place
-        .map(Part::At)
+        .map(KeyPart::At)
         .map_err(|_| PyIndexError::new_err(format!("expected an index that int64 has, found {index}")))
 }
 
-fn places<'py>(tensor: Tensor) -> PyResult<Part<'py>> {
-    match kind(tensor.dtype()) {
-        Some(Kind::Bool) => Ok(Part::Mask(tensor)),
-        Some(Kind::Integer) => Ok(Part::Places(tensor)),
+fn parse_index_array<'py>(tensor: Tensor) -> PyResult<KeyPart<'py>> {
+    match dtype_kind(tensor.dtype()) {
+        Some(DtypeKind::Bool) => Ok(KeyPart::Mask(tensor)),
+        Some(DtypeKind::Integer) => Ok(KeyPart::Places(tensor)),
         _ => Err(PyIndexError::new_err(format!(
             "expected whole numbers or truths as places, found {}",
             tensor.dtype().numpy_name()
@@ -106,22 +106,23 @@ fn places<'py>(tensor: Tensor) -> PyResult<Part<'py>> {
 
 /// The parts of a key, with as many whole slices as there are dimensions that it does not name: behind `...`, which tells parts
 /// apart even where it stands for none, or at the end.
-fn parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py>>> {
+fn parse_key_parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<KeyPart<'py>>> {
     let (rank, device) = (tensor.dims().len(), tensor.device());
     let mut parts = match key.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().map(|key| part(device, &key)).collect::<PyResult<Vec<_>>>()?,
-        Err(_) => vec![part(device, key)?],
+        Ok(tuple) => tuple.iter().map(|key| parse_part(device, &key)).collect::<PyResult<Vec<_>>>()?,
+        Err(_) => vec![parse_part(device, key)?],
     };
-    let taken: usize = parts.iter().map(Part::takes).sum();
+    let taken: usize = parts.iter().map(KeyPart::dimension_count).sum();
     if taken > rank {
         return Err(PyIndexError::new_err(format!("expected at most {rank} indices, found {taken}")));
     }
-    let mut rests = parts.iter().enumerate().filter(|(_, part)| matches!(part, Part::Rest)).map(|(at, _)| at);
+    let mut rests =
+        parts.iter().enumerate().filter(|(_, part)| matches!(part, KeyPart::Rest)).map(|(at, _)| at);
     let rest = rests.next();
     if rests.next().is_some() {
         return Err(PyIndexError::new_err("expected `...` at most once, found it twice"));
     }
-    let fill = (taken..rank).map(|_| Part::Slice(PySlice::full(key.py())));
+    let fill = (taken..rank).map(|_| KeyPart::Slice(PySlice::full(key.py())));
     match rest {
         Some(at) => drop(parts.splice(at + 1..at + 1, fill)),
         None => parts.extend(fill),
@@ -131,32 +132,32 @@ fn parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<Part<'py
 
 /// What a key picks of a tensor.
 #[derive(Default)]
-struct Key {
+struct IndexKey {
     /// What another view of the memory can say.
-    picks: Vec<Pick>,
+    picks: Vec<DimSelection>,
     /// Dimensions of that view whose elements come in the opposite order, each so many before the last.
     turned: Vec<(usize, u64)>,
     /// What is gathered from that view, each from a dimension on.
-    gathered: Vec<(usize, Gathered)>,
+    gathered: Vec<(usize, GatherIndices)>,
     /// Whether other parts stand between those that are places, masks or numbers, which are places as well.
     is_apart: bool,
 }
 
-enum Gathered {
+enum GatherIndices {
     Mask(Tensor),
     Places(Tensor),
 }
 
-impl Key {
+impl IndexKey {
     fn new(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let dims = tensor.dims();
         let mut found = Self::default();
         // The next dimension of the tensor, and of the view.
         let (mut own, mut axis) = (0, 0);
         let (mut has_places, mut has_ended) = (false, false);
-        for part in parts(tensor, key)? {
-            let taken = part.takes();
-            if part.is_of_places() {
+        for part in parse_key_parts(tensor, key)? {
+            let taken = part.dimension_count();
+            if part.is_index_array() {
                 found.is_apart |= has_ended;
                 has_places = true;
             } else {
@@ -165,19 +166,21 @@ impl Key {
             let sizes = &dims[own..own + taken];
             own += taken;
             match part {
-                Part::Rest => {}
-                Part::New => {
-                    found.picks.push(Pick::New);
+                KeyPart::Rest => {}
+                KeyPart::New => {
+                    found.picks.push(DimSelection::New);
                     axis += 1;
                 }
-                Part::At(index) => found.picks.push(Pick::At(place(index, sizes[0], axis)?)),
-                Part::Slice(slice) => {
-                    let (pick, turned) = range(&slice, sizes[0])?;
+                KeyPart::At(index) => {
+                    found.picks.push(DimSelection::At(normalize_index(index, sizes[0], axis)?));
+                }
+                KeyPart::Slice(slice) => {
+                    let (pick, turned) = resolve_slice(&slice, sizes[0])?;
                     found.picks.push(pick);
                     found.turned.extend(turned.map(|step| (axis, step)));
                     axis += 1;
                 }
-                Part::Mask(mask) => {
+                KeyPart::Mask(mask) => {
                     // Of what has no elements none are chosen, so it may be a mask of more than there is.
                     let fits = |(own, mask): (&i64, &i64)| own == mask || *mask == 0;
                     if !sizes.iter().zip(mask.dims()).all(fits) {
@@ -188,15 +191,15 @@ impl Key {
                     }
                     // A single truth is a dimension of one element or none.
                     let mask = if taken == 0 { mask.unsqueeze(0).or_raise()? } else { mask };
-                    let pick = if taken == 0 { Pick::New } else { Pick::Whole };
+                    let pick = if taken == 0 { DimSelection::New } else { DimSelection::Whole };
                     let rank = mask.dims().len();
                     found.picks.extend(std::iter::repeat_n(pick, rank));
-                    found.gathered.push((axis, Gathered::Mask(mask)));
+                    found.gathered.push((axis, GatherIndices::Mask(mask)));
                     axis += rank;
                 }
-                Part::Places(places) => {
-                    found.picks.push(Pick::Whole);
-                    found.gathered.push((axis, Gathered::Places(places)));
+                KeyPart::Places(places) => {
+                    found.picks.push(DimSelection::Whole);
+                    found.gathered.push((axis, GatherIndices::Places(places)));
                     axis += 1;
                 }
             }
@@ -211,7 +214,7 @@ impl Key {
 }
 
 /// An index that may be counted from the end, counted from the beginning.
-fn place(index: i64, size: i64, axis: usize) -> PyResult<u64> {
+fn normalize_index(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     let at = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&at) {
         return Ok(at.unsigned_abs());
@@ -228,11 +231,11 @@ fn place(index: i64, size: i64, axis: usize) -> PyResult<u64> {
 
 /// The indices of a dimension that a slice means. Where they come in the opposite order it is all from the last to the first, which
 /// lie as they lay, and how far they are apart.
-fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, Option<u64>)> {
+fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelection, Option<u64>)> {
     let range = slice.indices(isize::try_from(size)?)?;
     let (count, step) = (range.slicelength as u64, range.step.unsigned_abs() as u64);
     if count == 0 {
-        return Ok((Pick::Range { begin: 0, count: 0, step: 1 }, None));
+        return Ok((DimSelection::Range { begin: 0, count: 0, step: 1 }, None));
     }
     let first = range.start as u64;
     let is_turned = range.step < 0 && count > 1;
@@ -243,75 +246,77 @@ fn range(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(Pick, Option<u64>)>
         (first, count, step)
     };
     let pick = if begin == 0 && count == size as u64 && step == 1 {
-        Pick::Whole
+        DimSelection::Whole
     } else {
-        Pick::Range { begin, count, step }
+        DimSelection::Range { begin, count, step }
     };
     Ok((pick, turned))
 }
 
 /// The part of a tensor that a key means.
-pub(super) fn get(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    take(py, tensor, &Key::new(tensor, key)?)
+pub(super) fn index_tensor(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    select_elements(py, tensor, &IndexKey::new(tensor, key)?)
 }
 
-fn take(py: Python<'_>, tensor: &Tensor, key: &Key) -> PyResult<Tensor> {
-    let mut seen = tensor.pick(&key.picks).or_raise()?;
+fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {
+    let mut seen = tensor.select_view(&key.picks).or_raise()?;
     if !key.turned.is_empty() {
-        seen = turned(py, &seen, &key.turned)?;
+        seen = reverse_axes(py, &seen, &key.turned)?;
     }
     let mut gathered = Vec::new();
     match &key.gathered[..] {
         [] => return Ok(seen),
-        [(axis, Gathered::Mask(mask))]
-            if has_shape_of(mask, &seen, *axis) && (*axis == 0 || !key.is_apart) =>
+        [(axis, GatherIndices::Mask(mask))]
+            if has_mask_shape(mask, &seen, *axis) && (*axis == 0 || !key.is_apart) =>
         {
-            return compress(py, &seen, *axis, mask);
+            return compress_masked(py, &seen, *axis, mask);
         }
         parts => {
             for (axis, part) in parts {
                 match part {
-                    Gathered::Mask(mask) => gathered.extend((*axis..).zip(true_places(py, mask)?)),
-                    Gathered::Places(places) => gathered.push((*axis, cast(py, places, Dtype::I64)?)),
+                    GatherIndices::Mask(mask) => gathered.extend((*axis..).zip(nonzero_indices(py, mask)?)),
+                    GatherIndices::Places(places) => {
+                        gathered.push((*axis, cast_tensor(py, places, Dtype::I64)?));
+                    }
                 }
             }
         }
     }
-    gather(py, &seen, &gathered, key.is_apart)
+    gather_elements(py, &seen, &gathered, key.is_apart)
 }
 
 /// Whether a mask has the shape of the dimensions from one on.
-fn has_shape_of(mask: &Tensor, tensor: &Tensor, axis: usize) -> bool {
+fn has_mask_shape(mask: &Tensor, tensor: &Tensor, axis: usize) -> bool {
     tensor.dims().get(axis..axis + mask.dims().len()) == Some(mask.dims())
 }
 
 /// The elements of dimensions from one on for which a mask of their shape is true, as one dimension.
-fn compress(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) -> PyResult<Tensor> {
+fn compress_masked(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) -> PyResult<Tensor> {
     let dims = tensor.dims();
     let count = i64::try_from(mask.element_count())?;
     let joined = [&dims[..axis], &[count], &dims[axis + mask.dims().len()..]].concat();
-    let data = gapless(py, tensor)?.reshape(&joined).or_raise()?;
-    let mask = gapless(py, mask)?.reshape(&[count]).or_raise()?;
-    let along = Attributes::new().with("axis", Attribute::Int(axis as i64));
-    only(named(py, "Compress", &[Some(&data), Some(&mask)], along, 1)?)
+    let data = make_contiguous(py, tensor)?.reshape(&joined).or_raise()?;
+    let mask = make_contiguous(py, mask)?.reshape(&[count]).or_raise()?;
+    let along = Attributes::new().with_attribute("axis", Attribute::Int(axis as i64));
+    single_output(call_named_op(py, "Compress", &[Some(&data), Some(&mask)], along, 1)?)
 }
 
 /// The same elements without gaps between them.
-fn gapless(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
+fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.is_contiguous() {
         return Ok(tensor.clone());
     }
-    let stream = tensor.device().stream().or_raise()?;
-    crate::start::runtime(py)?.contiguous(tensor, stream).or_raise()
+    let stream = tensor.device().default_stream().or_raise()?;
+    crate::startup::shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()
 }
 
 /// A tensor with the elements of some dimensions in the opposite order, each so many before the last.
-fn turned(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Tensor> {
-    static SLICE: Fixed = Fixed::new("Slice");
-    let device = super::host(py)?;
+fn reverse_axes(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Tensor> {
+    static SLICE: StaticOp = StaticOp::new("Slice");
+    let device = super::host_memory_device(py)?;
     let list = |value: &dyn Fn(&(usize, u64)) -> i64| {
         if let [axis] = axes {
-            return recent::list(value(axis), &device);
+            return scalar_cache::single_element_list(value(axis), &device);
         }
         let values: Vec<i64> = axes.iter().map(value).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
@@ -323,8 +328,8 @@ fn turned(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Te
 }
 
 /// For each dimension of a mask, where it is true.
-fn true_places(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
-    static NON_ZERO: Fixed = Fixed::new("NonZero");
+fn nonzero_indices(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
+    static NON_ZERO: StaticOp = StaticOp::new("NonZero");
     let all = NON_ZERO.call(py, &[mask])?;
     (0..mask.dims().len())
         .map(|axis| {
@@ -336,23 +341,28 @@ fn true_places(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
 
 /// The elements at places of some dimensions, which become one group of dimensions: before all others where the key has them
 /// apart, and in place of the first of them otherwise.
-fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)], is_apart: bool) -> PyResult<Tensor> {
-    static GATHER: Fixed = Fixed::new("GatherND");
+fn gather_elements(
+    py: Python<'_>,
+    tensor: &Tensor,
+    gathered: &[(usize, Tensor)],
+    is_apart: bool,
+) -> PyResult<Tensor> {
+    static GATHER: StaticOp = StaticOp::new("GatherND");
     if let ([(axis, places)], false) = (gathered, is_apart) {
-        let along = Attributes::new().with("axis", Attribute::Int(*axis as i64));
-        return only(named(py, "Gather", &[Some(tensor), Some(places)], along, 1)?);
+        let along = Attributes::new().with_attribute("axis", Attribute::Int(*axis as i64));
+        return single_output(call_named_op(py, "Gather", &[Some(tensor), Some(places)], along, 1)?);
     }
     let mut shape = oarlock_core::Dims::new();
     for (_, places) in gathered {
-        shape = oarlock_core::shape::broadcast(&shape, places.dims()).or_raise()?;
+        shape = oarlock_core::shape::broadcast_dims(&shape, places.dims()).or_raise()?;
     }
     let columns: Vec<Tensor> = gathered
         .iter()
         .map(|(_, places)| places.expand(&shape).and_then(|places| places.unsqueeze(shape.len())).or_raise())
         .collect::<PyResult<_>>()?;
     let columns: Vec<Option<&Tensor>> = columns.iter().map(Some).collect();
-    let last = Attributes::new().with("axis", Attribute::Int(shape.len() as i64));
-    let indices = only(named(py, "Concat", &columns, last, 1)?);
+    let last = Attributes::new().with_attribute("axis", Attribute::Int(shape.len() as i64));
+    let indices = single_output(call_named_op(py, "Concat", &columns, last, 1)?);
     let axes: Vec<usize> = gathered.iter().map(|(axis, _)| *axis).collect();
     let rank = tensor.dims().len();
     let others = (0..rank).filter(|axis| !axes.contains(axis));
@@ -368,55 +378,66 @@ fn gather(py: Python<'_>, tensor: &Tensor, gathered: &[(usize, Tensor)], is_apar
 }
 
 /// Gives an array other elements in the part that a key means.
-pub(super) fn set(py: Python<'_>, array: &Array, key: &Bound<'_, PyAny>, value: &Operand) -> PyResult<()> {
+pub(super) fn assign_index(
+    py: Python<'_>,
+    array: &PyTensor,
+    key: &Bound<'_, PyAny>,
+    value: &ArrayOperand,
+) -> PyResult<()> {
     let tensor = array.tensor();
     let (dtype, device) = (tensor.dtype(), tensor.device().clone());
-    let key = Key::new(&tensor, key)?;
+    let key = IndexKey::new(&tensor, key)?;
     let can_write =
-        key.is_view() && device.shares_host_memory() && dtype.bytes().is_some() && dtype != Dtype::String;
-    if can_write && let Operand::Number(number) = value {
+        key.is_view() && device.shares_host_memory() && dtype.byte_size().is_some() && dtype != Dtype::String;
+    if can_write && let ArrayOperand::Number(number) = value {
         let mut bytes = Vec::with_capacity(16);
-        checked(*number, dtype)?.write(dtype, &mut bytes)?;
+        check_number(*number, dtype)?.write_element(dtype, &mut bytes)?;
         drop(tensor);
-        return array.change(|tensor| tensor.replace(&key.picks, Source::One(&bytes))).or_raise();
+        return array
+            .update_tensor(|tensor| tensor.write_selection(&key.picks, SelectionSource::One(&bytes)))
+            .or_raise();
     }
     let value = match value {
-        Operand::Foreign(name) => return Err(foreign(&format!("`{name}`"))),
-        Operand::Refused(told) => return Err(PyTypeError::new_err(told.clone())),
-        Operand::Number(number) => checked(*number, dtype)?.tensor(&device, dtype)?,
-        Operand::Text(text) => text_beside(&tensor, text.clone())?,
-        Operand::Array(value) => {
-            if crate::promote::of_two(dtype, value.dtype())? != dtype && kind(value.dtype()) > kind(dtype) {
+        ArrayOperand::Foreign(name) => return Err(foreign_operand_error(&format!("`{name}`"))),
+        ArrayOperand::Refused(told) => return Err(PyTypeError::new_err(told.clone())),
+        ArrayOperand::Number(number) => check_number(*number, dtype)?.to_tensor(&device, dtype)?,
+        ArrayOperand::Text(text) => text_operand(&tensor, text.clone())?,
+        ArrayOperand::Array(value) => {
+            if crate::promote::promote_dtypes(dtype, value.dtype())? != dtype
+                && dtype_kind(value.dtype()) > dtype_kind(dtype)
+            {
                 return Err(PyTypeError::new_err(format!(
                     "expected elements that {} has, found {}\nhint: convert them with `astype`",
                     dtype.numpy_name(),
                     value.dtype().numpy_name()
                 )));
             }
-            cast(py, &value.to(&device).or_raise()?, dtype)?
+            cast_tensor(py, &value.to_device(&device).or_raise()?, dtype)?
         }
     };
     if can_write {
-        let value = repeated(&value, &tensor.picked_dims(&key.picks).or_raise()?)?;
+        let value = broadcast_value(&value, &tensor.selected_dims(&key.picks).or_raise()?)?;
         drop(tensor);
-        return array.change(|tensor| tensor.replace(&key.picks, Source::Of(&value))).or_raise();
+        return array
+            .update_tensor(|tensor| tensor.write_selection(&key.picks, SelectionSource::Of(&value)))
+            .or_raise();
     }
     let written = match &key.gathered[..] {
-        [(0, Gathered::Mask(mask))]
+        [(0, GatherIndices::Mask(mask))]
             if value.dims().is_empty() && key.turned.is_empty() && mask.dims() == tensor.dims() =>
         {
-            static WHERE: Fixed = Fixed::new("Where");
+            static WHERE: StaticOp = StaticOp::new("Where");
             WHERE.call(py, &[mask, &value, &tensor])?
         }
-        _ => scattered(py, &tensor, &key, &value)?,
+        _ => scatter_elements(py, &tensor, &key, &value)?,
     };
-    array.change(|tensor| *tensor = written);
+    array.update_tensor(|tensor| *tensor = written);
     Ok(())
 }
 
 /// A value repeated to the shape of what it is written to.
-fn repeated(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
-    let fits = oarlock_core::shape::broadcast(value.dims(), dims).is_ok_and(|found| *found == *dims);
+fn broadcast_value(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
+    let fits = oarlock_core::shape::broadcast_dims(value.dims(), dims).is_ok_and(|found| *found == *dims);
     if fits {
         return value.expand(dims).or_raise();
     }
@@ -427,14 +448,14 @@ fn repeated(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
 }
 
 /// A tensor with other elements at places that are found as the elements would be.
-fn scattered(py: Python<'_>, tensor: &Tensor, key: &Key, value: &Tensor) -> PyResult<Tensor> {
-    static SCATTER: Fixed = Fixed::new("ScatterElements");
+fn scatter_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey, value: &Tensor) -> PyResult<Tensor> {
+    static SCATTER: StaticOp = StaticOp::new("ScatterElements");
     let places: Vec<i64> = (0..i64::try_from(tensor.element_count())?).collect();
     let places = Tensor::from_slice(tensor.device(), tensor.dims(), &places).or_raise()?;
-    let places = take(py, &places, key)?;
-    let value = repeated(value, places.dims())?;
+    let places = select_elements(py, &places, key)?;
+    let value = broadcast_value(value, places.dims())?;
     let flat = |tensor: &Tensor| {
-        let whole = gapless(py, tensor)?;
+        let whole = make_contiguous(py, tensor)?;
         whole.reshape(&[i64::try_from(whole.element_count())?]).or_raise()
     };
     let written = SCATTER.call(py, &[&flat(tensor)?, &flat(&places)?, &flat(&value)?])?;
@@ -442,8 +463,8 @@ fn scattered(py: Python<'_>, tensor: &Tensor, key: &Key, value: &Tensor) -> PyRe
 }
 
 /// A number that may be written into an array: one of a kind that the dtype has.
-fn checked(number: Number, dtype: Dtype) -> PyResult<Number> {
-    if Some(number.kind()) <= kind(dtype) {
+fn check_number(number: PythonNumber, dtype: Dtype) -> PyResult<PythonNumber> {
+    if Some(number.dtype_kind()) <= dtype_kind(dtype) {
         return Ok(number);
     }
     if dtype == Dtype::String {

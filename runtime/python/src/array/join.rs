@@ -3,20 +3,20 @@
 use oarlock_core::{Attribute, Attributes};
 use pyo3::prelude::*;
 
-use super::{Array, cast, only};
-use crate::call::named;
+use super::{PyTensor, cast_tensor, single_output};
 use crate::error::OrRaise as _;
-use crate::promote::of_two;
+use crate::op_call::call_named_op;
+use crate::promote::promote_dtypes;
 
 /// Arrays along a dimension, as the dtype that they have in common: along a new one where `is_new`.
 #[pyfunction]
 #[pyo3(signature = (arrays, axis, is_new))]
 pub(crate) fn _joined(
     py: Python<'_>,
-    arrays: Vec<Bound<'_, Array>>,
+    arrays: Vec<Bound<'_, PyTensor>>,
     axis: usize,
     is_new: bool,
-) -> PyResult<Array> {
+) -> PyResult<PyTensor> {
     let mut tensors: Vec<_> = arrays.iter().map(|array| array.get().tensor()).collect();
     let mut dtypes = tensors.iter().map(oarlock_core::Tensor::dtype);
     let Some(first) = dtypes.next() else {
@@ -24,7 +24,7 @@ pub(crate) fn _joined(
             "expected an array to join at least, found none",
         ));
     };
-    let dtype = dtypes.try_fold(first, of_two)?;
+    let dtype = dtypes.try_fold(first, promote_dtypes)?;
     let shape = tensors[0].dims();
     if is_new && let Some(other) = tensors.iter().find(|other| other.dims() != shape) {
         return Err(pyo3::exceptions::PyValueError::new_err(format!(
@@ -34,10 +34,10 @@ pub(crate) fn _joined(
         )));
     }
     for tensor in &mut tensors {
-        let part = cast(py, tensor, dtype)?;
+        let part = cast_tensor(py, tensor, dtype)?;
         *tensor = if is_new { part.unsqueeze(axis).or_raise()? } else { part };
     }
     let tensors: Vec<_> = tensors.iter().map(Some).collect();
-    let along = Attributes::new().with("axis", Attribute::Int(i64::try_from(axis)?));
-    only(named(py, "Concat", &tensors, along, 1)?).map(Array::new)
+    let along = Attributes::new().with_attribute("axis", Attribute::Int(i64::try_from(axis)?));
+    single_output(call_named_op(py, "Concat", &tensors, along, 1)?).map(PyTensor::new)
 }

@@ -8,18 +8,18 @@
 mod buffer;
 mod convert;
 pub(crate) mod create;
+mod display;
 mod dlpack;
-mod given;
+pub(crate) mod from_python;
 mod index;
 pub(crate) mod join;
 mod numpy;
+mod numpy_arrays;
 pub(crate) mod operand;
 mod operators;
+mod owned_buffer;
 pub(crate) mod pickle;
-mod print;
-pub(crate) mod read;
-pub(crate) mod recent;
-mod unusual;
+pub(crate) mod scalar_cache;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,28 +29,28 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-pub(crate) use self::convert::cast;
-use self::convert::copied;
-pub(crate) use self::operand::Operand;
-use self::operators::no_modulo;
-use crate::device::{self, Device};
+pub(crate) use self::convert::cast_tensor;
+use self::convert::copy_tensor;
+pub(crate) use self::operand::ArrayOperand;
+use self::operators::refuse_modulo;
+use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
-use crate::model::record;
+use crate::model::recorder;
 
 /// Elements of one dtype in a shape, on a device.
 ///
 /// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
 /// `==` compares each element with those of another array or with a number or text; with `None` it is False.
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
-pub(crate) struct Array {
+pub(crate) struct PyTensor {
     /// What others hold of a tensor never changes: to write into an array is to give it another one, or its own where nobody
     /// else has that.
     tensor: Mutex<Tensor>,
 }
 
-impl Array {
+impl PyTensor {
     pub(crate) fn new(tensor: Tensor) -> Self {
         Self { tensor: Mutex::new(tensor) }
     }
@@ -62,28 +62,28 @@ impl Array {
     }
 
     /// Changes what it holds, while nobody looks at it. Nothing of Python is called meanwhile.
-    fn change<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
+    fn update_tensor<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
         by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[pymethods]
-impl Array {
+impl PyTensor {
     /// The type of its elements.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<DType>> {
-        dtype::object(py, self.tensor().dtype())
+        dtype::dtype_object(py, self.tensor().dtype())
     }
 
     /// The device it lies on.
     #[getter]
-    fn device(&self) -> Device {
-        Device(self.tensor().device().clone())
+    fn device(&self) -> PyDevice {
+        PyDevice(self.tensor().device().clone())
     }
 
     /// The device it lies on, by the name that Paddle has for it.
     #[getter]
-    fn place(&self) -> Device {
+    fn place(&self) -> PyDevice {
         self.device()
     }
 
@@ -153,10 +153,12 @@ impl Array {
             ));
         }
         let py = device.py();
-        let (device, tensor) = (device::chosen(py, Some(device))?, self.tensor());
-        let copied = py.detach(|| match record::active() {
-            Some(recording) if !tensor.device().is(&device) => recording.copy(&tensor, &device),
-            _ => tensor.to(&device),
+        let (device, tensor) = (device::resolve_device(py, Some(device))?, self.tensor());
+        let copied = py.detach(|| match recorder::active_recording() {
+            Some(recording) if !tensor.device().is_same_device(&device) => {
+                recording.record_copy(&tensor, &device)
+            }
+            _ => tensor.to_device(&device),
         });
         copied.or_raise().map(Self::new)
     }
@@ -166,39 +168,40 @@ impl Array {
     fn astype(slf: Bound<'_, Self>, dtype: dtype::DtypeLike, copy: bool) -> PyResult<Bound<'_, Self>> {
         let (py, tensor) = (slf.py(), slf.get().tensor());
         if tensor.dtype() != dtype.0 {
-            return Bound::new(py, Self::new(cast(py, &tensor, dtype.0)?));
+            return Bound::new(py, Self::new(cast_tensor(py, &tensor, dtype.0)?));
         }
-        if copy { Bound::new(py, Self::new(copied(py, &tensor)?)) } else { Ok(slf) }
+        if copy { Bound::new(py, Self::new(copy_tensor(py, &tensor)?)) } else { Ok(slf) }
     }
 
     /// The one element as a number of Python.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        print::item(py, &self.tensor())
+        display::single_item(py, &self.tensor())
     }
 
     /// Its elements as numbers of Python in nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        print::nested(py, &self.tensor())
+        display::nested_lists(py, &self.tensor())
     }
 
     /// Its elements as an array of NumPy, which shares the memory where NumPy can reach it.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.tensor().to(&host(py)?).or_raise()?;
-        if !buffer::has(here.dtype()) {
-            return unusual::write(py, &here);
+        let here = self.tensor().to_device(&host_memory_device(py)?).or_raise()?;
+        if !buffer::has_buffer_format(here.dtype()) {
+            return numpy_arrays::write_numpy(py, &here);
         }
         py.import("numpy")?.call_method1("asarray", (Self::new(here),))
     }
 
     /// Its elements as an array of NumPy that may be written, in its memory where nobody else has that. It has none afterwards.
     fn _given_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let host = host(py)?;
+        let host = host_memory_device(py)?;
         let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
-        let tensor = self.change(|tensor| std::mem::replace(tensor, nothing)).to(&host).or_raise()?;
-        if !buffer::has(tensor.dtype()) {
-            return unusual::write(py, &tensor);
+        let tensor =
+            self.update_tensor(|tensor| std::mem::replace(tensor, nothing)).to_device(&host).or_raise()?;
+        if !buffer::has_buffer_format(tensor.dtype()) {
+            return numpy_arrays::write_numpy(py, &tensor);
         }
-        given::to_numpy(py, tensor)
+        owned_buffer::to_numpy(py, tensor)
     }
 
     /// The same for NumPy, which asks this way where there is no buffer to share.
@@ -210,7 +213,7 @@ impl Array {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        if buffer::has(tensor.dtype()) {
+        if buffer::has_buffer_format(tensor.dtype()) {
             // It has a buffer, but not here.
             return Err(PyTypeError::new_err(format!(
                 "expected an array in the memory of the host, found one on {}\nhint: copy it with `numpy()`",
@@ -222,7 +225,7 @@ impl Array {
                 "expected what needs no copy, found elements that have no buffer",
             ));
         }
-        let made = unusual::write(py, &tensor)?;
+        let made = numpy_arrays::write_numpy(py, &tensor)?;
         match dtype {
             Some(dtype) => made.call_method1("astype", (dtype,)),
             None => Ok(made),
@@ -230,19 +233,19 @@ impl Array {
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
-        copied(py, &self.tensor()).map(Self::new)
+        copy_tensor(py, &self.tensor()).map(Self::new)
     }
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>, py: Python<'_>) -> PyResult<Self> {
         self.__copy__(py)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<pickle::Reduced<'py>> {
-        pickle::reduced(py, &self.tensor())
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<pickle::PickleReduction<'py>> {
+        pickle::pickle_tensor(py, &self.tensor())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        print::representation(py, &self.tensor())
+        display::tensor_repr(py, &self.tensor())
     }
 
     #[pyo3(signature = (*, api_version=None))]
@@ -271,14 +274,14 @@ impl Array {
         copy: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = stream;
-        let max_version = dlpack::wished(max_version, "max_version", "two numbers")?;
-        let device = dlpack::wished(dl_device, "dl_device", "two numbers")?;
-        let copy = dlpack::wished(copy, "copy", "True, False or None")?;
-        dlpack::export(py, &self.tensor(), &dlpack::Wish { max_version, device, copy })
+        let max_version = dlpack::optional_argument(max_version, "max_version", "two numbers")?;
+        let device = dlpack::optional_argument(dl_device, "dl_device", "two numbers")?;
+        let copy = dlpack::optional_argument(copy, "copy", "True, False or None")?;
+        dlpack::export_tensor(py, &self.tensor(), &dlpack::ExportRequest { max_version, device, copy })
     }
 
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        dlpack::device(&self.tensor())
+        dlpack::dlpack_device(&self.tensor())
     }
 
     /// # Safety
@@ -290,14 +293,14 @@ impl Array {
         flags: std::ffi::c_int,
     ) -> PyResult<()> {
         let tensor = slf.get().tensor();
-        buffer::fill(slf.into_any(), tensor, view, flags, false)
+        buffer::fill_view(slf.into_any(), tensor, view, flags, false)
     }
 
     /// # Safety
     ///
     /// The interpreter calls it with a view that was filled.
     unsafe fn __releasebuffer__(&self, view: *mut pyo3::ffi::Py_buffer) {
-        buffer::release(view);
+        buffer::release_view(view);
     }
 
     #[pyo3(signature = (function, method, /, *inputs, **more))]
@@ -308,15 +311,15 @@ impl Array {
         inputs: &Bound<'py, PyTuple>,
         more: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        numpy::called(function, method, inputs, more)
+        numpy::call_ufunc(function, method, inputs, more)
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        index::get(key.py(), &self.tensor(), key).map(Self::new)
+        index::index_tensor(key.py(), &self.tensor(), key).map(Self::new)
     }
 
-    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: Operand) -> PyResult<()> {
-        index::set(key.py(), self, key, &value)
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: ArrayOperand) -> PyResult<()> {
+        index::assign_index(key.py(), self, key, &value)
     }
 
     fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -354,7 +357,7 @@ impl Array {
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dtype = self.tensor().dtype();
-        if crate::promote::kind(dtype) != Some(crate::promote::Kind::Integer) {
+        if crate::promote::dtype_kind(dtype) != Some(crate::promote::DtypeKind::Integer) {
             let found = dtype.numpy_name();
             return Err(PyTypeError::new_err(format!(
                 "expected an array of integers as an index, found {found}"
@@ -364,8 +367,8 @@ impl Array {
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, by: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match operators::compared(other, by)? {
-            Some(other) => Ok(Py::new(py, self.compare(py, &other, by)?)?.into_any()),
+        match operators::comparison_operand(other, by)? {
+            Some(other) => Ok(Py::new(py, self.compare_elements(py, &other, by)?)?.into_any()),
             None => Ok(py.NotImplemented()),
         }
     }
@@ -386,167 +389,182 @@ impl Array {
         ops::bitwise_invert(py, self)
     }
 
-    fn __add__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __add__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::add(py, self, &other)
     }
 
-    fn __radd__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __radd__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::add(py, &other, self)
     }
 
-    fn __sub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __sub__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::subtract(py, self, &other)
     }
 
-    fn __rsub__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rsub__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::subtract(py, &other, self)
     }
 
-    fn __mul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __mul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::multiply(py, self, &other)
     }
 
-    fn __rmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rmul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::multiply(py, &other, self)
     }
 
-    fn __truediv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __truediv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::divide(py, self, &other)
     }
 
-    fn __rtruediv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rtruediv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::divide(py, &other, self)
     }
 
-    fn __floordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __floordiv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::floor_divide(py, self, &other)
     }
 
-    fn __rfloordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rfloordiv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::floor_divide(py, &other, self)
     }
 
-    fn __mod__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __mod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::remainder(py, self, &other)
     }
 
-    fn __rmod__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rmod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::remainder(py, &other, self)
     }
 
-    fn __lshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __lshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_left_shift(py, self, &other)
     }
 
-    fn __rlshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rlshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_left_shift(py, &other, self)
     }
 
-    fn __rshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_right_shift(py, self, &other)
     }
 
-    fn __rrshift__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rrshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_right_shift(py, &other, self)
     }
 
-    fn __pow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
-        no_modulo(modulo)?;
+    fn __pow__(
+        &self,
+        other: ArrayOperand,
+        modulo: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Self> {
+        refuse_modulo(modulo)?;
         ops::pow(py, self, &other)
     }
 
-    fn __rpow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
-        no_modulo(modulo)?;
+    fn __rpow__(
+        &self,
+        other: ArrayOperand,
+        modulo: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<Self> {
+        refuse_modulo(modulo)?;
         ops::pow(py, &other, self)
     }
 
-    fn __and__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __and__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_and(py, self, &other)
     }
 
-    fn __rand__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rand__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_and(py, &other, self)
     }
 
-    fn __or__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __or__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_or(py, self, &other)
     }
 
-    fn __ror__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __ror__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_or(py, &other, self)
     }
 
-    fn __xor__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __xor__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_xor(py, self, &other)
     }
 
-    fn __rxor__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rxor__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::bitwise_xor(py, &other, self)
     }
 
-    fn __matmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __matmul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::matmul(py, self, &other)
     }
 
-    fn __rmatmul__(&self, other: Operand, py: Python<'_>) -> PyResult<Self> {
+    fn __rmatmul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<Self> {
         ops::matmul(py, &other, self)
     }
 
-    fn __iadd__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("+=", ops::add(py, self, &other)?)
+    fn __iadd__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("+=", ops::add(py, self, &other)?)
     }
 
-    fn __isub__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("-=", ops::subtract(py, self, &other)?)
+    fn __isub__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("-=", ops::subtract(py, self, &other)?)
     }
 
-    fn __imul__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("*=", ops::multiply(py, self, &other)?)
+    fn __imul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("*=", ops::multiply(py, self, &other)?)
     }
 
-    fn __itruediv__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("/=", ops::divide(py, self, &other)?)
+    fn __itruediv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("/=", ops::divide(py, self, &other)?)
     }
 
-    fn __ifloordiv__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("//=", ops::floor_divide(py, self, &other)?)
+    fn __ifloordiv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("//=", ops::floor_divide(py, self, &other)?)
     }
 
-    fn __imod__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("%=", ops::remainder(py, self, &other)?)
+    fn __imod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("%=", ops::remainder(py, self, &other)?)
     }
 
-    fn __ilshift__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("<<=", ops::bitwise_left_shift(py, self, &other)?)
+    fn __ilshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("<<=", ops::bitwise_left_shift(py, self, &other)?)
     }
 
-    fn __irshift__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result(">>=", ops::bitwise_right_shift(py, self, &other)?)
+    fn __irshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result(">>=", ops::bitwise_right_shift(py, self, &other)?)
     }
 
-    fn __ipow__(&self, other: Operand, modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<()> {
-        no_modulo(modulo)?;
-        self.become_result("**=", ops::pow(py, self, &other)?)
+    fn __ipow__(
+        &self,
+        other: ArrayOperand,
+        modulo: Option<&Bound<'_, PyAny>>,
+        py: Python<'_>,
+    ) -> PyResult<()> {
+        refuse_modulo(modulo)?;
+        self.store_result("**=", ops::pow(py, self, &other)?)
     }
 
-    fn __iand__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("&=", ops::bitwise_and(py, self, &other)?)
+    fn __iand__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("&=", ops::bitwise_and(py, self, &other)?)
     }
 
-    fn __ior__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("|=", ops::bitwise_or(py, self, &other)?)
+    fn __ior__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("|=", ops::bitwise_or(py, self, &other)?)
     }
 
-    fn __ixor__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("^=", ops::bitwise_xor(py, self, &other)?)
+    fn __ixor__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("^=", ops::bitwise_xor(py, self, &other)?)
     }
 
-    fn __imatmul__(&self, other: Operand, py: Python<'_>) -> PyResult<()> {
-        self.become_result("@=", ops::matmul(py, self, &other)?)
+    fn __imatmul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
+        self.store_result("@=", ops::matmul(py, self, &other)?)
     }
 
     fn __format__<'py>(&self, format: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
-        print::formatted(format, &self.tensor())
+        display::format_item(format, &self.tensor())
     }
 
     #[pyo3(signature = (ndigits=None))]
@@ -559,21 +577,21 @@ impl Array {
         ops::round(py, self)
     }
 
-    fn __divmod__(&self, other: Operand, py: Python<'_>) -> PyResult<(Self, Self)> {
+    fn __divmod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<(Self, Self)> {
         Ok((ops::floor_divide(py, self, &other)?, ops::remainder(py, self, &other)?))
     }
 
-    fn __rdivmod__(&self, other: Operand, py: Python<'_>) -> PyResult<(Self, Self)> {
+    fn __rdivmod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<(Self, Self)> {
         Ok((ops::floor_divide(py, &other, self)?, ops::remainder(py, &other, self)?))
     }
 }
 
 /// The one output of a call.
-pub(crate) fn only(made: Vec<Tensor>) -> PyResult<Tensor> {
+pub(crate) fn single_output(made: Vec<Tensor>) -> PyResult<Tensor> {
     made.into_iter().next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))
 }
 
 /// The device whose memory is that of the interpreter.
-pub(crate) fn host(py: Python<'_>) -> PyResult<oarlock_core::Device> {
-    crate::start::runtime(py)?.device("cpu").or_raise()
+pub(crate) fn host_memory_device(py: Python<'_>) -> PyResult<oarlock_core::Device> {
+    crate::startup::shared_runtime(py)?.device("cpu").or_raise()
 }

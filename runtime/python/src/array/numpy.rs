@@ -6,10 +6,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::Array;
+use super::PyTensor;
 
 /// The functions that are operators, each with the method of the second operand that answers for it.
-const OPERATORS: [(&str, &str); 19] = [
+const UFUNC_OPERATORS: [(&str, &str); 19] = [
     ("add", "__radd__"),
     ("subtract", "__rsub__"),
     ("multiply", "__rmul__"),
@@ -33,7 +33,7 @@ const OPERATORS: [(&str, &str); 19] = [
 
 /// Answers for an operator whose first operand is NumPy's as for any other, and refuses all else: NumPy's functions would
 /// take what has a buffer, and give arrays of their own back.
-pub(super) fn called<'py>(
+pub(super) fn call_ufunc<'py>(
     function: &Bound<'py, PyAny>,
     method: &str,
     inputs: &Bound<'py, PyTuple>,
@@ -42,15 +42,15 @@ pub(super) fn called<'py>(
     let py = function.py();
     let name: String = function.getattr("__name__")?.extract()?;
     let is_plain = method == "__call__" && more.is_none_or(|more| more.is_empty());
-    if let Some((_, answer)) = OPERATORS.iter().find(|(operator, _)| is_plain && *operator == name)
+    if let Some((_, answer)) = UFUNC_OPERATORS.iter().find(|(operator, _)| is_plain && *operator == name)
         && let Ok((first, second)) = inputs.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
-        && !first.is_instance_of::<Array>()
+        && !first.is_instance_of::<PyTensor>()
     {
         // NumPy makes an array of a scalar before it compares.
         let is_turned = first.hasattr("shape")? && first.getattr("shape")?.extract::<[usize; 0]>().is_ok();
         let first = if is_turned { first.get_item(PyTuple::empty(py))? } else { first };
-        let is_text = |array: &Bound<'_, Array>| array.get().tensor().dtype() == Dtype::String;
-        if !first.is_instance_of::<PyString>() || second.cast::<Array>().is_ok_and(is_text) {
+        let is_text = |array: &Bound<'_, PyTensor>| array.get().tensor().dtype() == Dtype::String;
+        if !first.is_instance_of::<PyString>() || second.cast::<PyTensor>().is_ok_and(is_text) {
             let made = second.call_method1(*answer, (first,))?;
             if !made.is(py.NotImplemented()) {
                 return Ok(made);

@@ -9,14 +9,14 @@ use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
 };
 
-use super::{Array, cast, recent};
+use super::{PyTensor, cast_tensor, scalar_cache};
 use crate::error::{OrRaise as _, type_name};
-use crate::promote::{self, Kind};
+use crate::promote::{self, DtypeKind};
 
 /// An array, or a number or text of Python.
-pub(crate) enum Operand {
+pub(crate) enum ArrayOperand {
     Array(Tensor),
-    Number(Number),
+    Number(PythonNumber),
     Text(String),
     /// An array of another library, by the name of its type: it is refused here, since what it would make of the expression
     /// by itself is an error that helps nobody, or `False` for `==`.
@@ -28,26 +28,26 @@ pub(crate) enum Operand {
 
 /// A number of Python.
 #[derive(Clone, Copy)]
-pub(crate) enum Number {
+pub(crate) enum PythonNumber {
     Bool(bool),
     Integer(i128),
     Float(f64),
     Complex(f64, f64),
 }
 
-impl Number {
+impl PythonNumber {
     /// The number that an object of Python is; nothing where it is none.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        Ok(match promote::kind_of_number(object) {
+    pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        Ok(match promote::number_kind(object) {
             None => None,
-            Some(Kind::Bool) => Some(Self::Bool(object.extract()?)),
+            Some(DtypeKind::Bool) => Some(Self::Bool(object.extract()?)),
             // An integer of more bits than any dtype has is out of range of each. Few have more than 64, and reading those takes
             // as long as a small op.
-            Some(Kind::Integer) => Some(Self::Integer(
+            Some(DtypeKind::Integer) => Some(Self::Integer(
                 object.extract::<i64>().map_or_else(|_| object.extract().unwrap_or(i128::MAX), i128::from),
             )),
-            Some(Kind::Float) => Some(Self::Float(object.extract()?)),
-            Some(Kind::Complex) => {
+            Some(DtypeKind::Float) => Some(Self::Float(object.extract()?)),
+            Some(DtypeKind::Complex) => {
                 let (real, imaginary) =
                     (object.getattr("real")?.extract()?, object.getattr("imag")?.extract()?);
                 Some(Self::Complex(real, imaginary))
@@ -55,22 +55,22 @@ impl Number {
         })
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn dtype_kind(self) -> DtypeKind {
         match self {
-            Self::Bool(_) => Kind::Bool,
-            Self::Integer(_) => Kind::Integer,
-            Self::Float(_) => Kind::Float,
-            Self::Complex(..) => Kind::Complex,
+            Self::Bool(_) => DtypeKind::Bool,
+            Self::Integer(_) => DtypeKind::Integer,
+            Self::Float(_) => DtypeKind::Float,
+            Self::Complex(..) => DtypeKind::Complex,
         }
     }
 
     /// The bytes of the number as an element of a dtype.
-    pub(crate) fn write(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
-        let float = || self.real(dtype);
+    pub(crate) fn write_element(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
+        let float = || self.to_float(dtype);
         macro_rules! integer {
             ($ty:ty) => {{
-                let whole = self.whole(dtype)?;
-                let value = <$ty>::try_from(whole).map_err(|_| out_of_range(whole, dtype))?;
+                let whole = self.to_integer(dtype)?;
+                let value = <$ty>::try_from(whole).map_err(|_| out_of_range_error(whole, dtype))?;
                 bytes.extend(value.to_ne_bytes());
             }};
         }
@@ -121,16 +121,16 @@ impl Number {
         Ok(())
     }
 
-    fn real(self, dtype: Dtype) -> PyResult<f64> {
+    fn to_float(self, dtype: Dtype) -> PyResult<f64> {
         match self {
             Self::Bool(value) => Ok(f64::from(u8::from(value))),
             Self::Integer(value) => Ok(value as f64),
             Self::Float(value) => Ok(value),
-            Self::Complex(..) => Err(not_real(dtype)),
+            Self::Complex(..) => Err(not_real_error(dtype)),
         }
     }
 
-    fn whole(self, dtype: Dtype) -> PyResult<i128> {
+    fn to_integer(self, dtype: Dtype) -> PyResult<i128> {
         match self {
             Self::Bool(value) => Ok(i128::from(value)),
             Self::Integer(value) => Ok(value),
@@ -139,20 +139,20 @@ impl Number {
                 "expected a number that {} has, found {value}",
                 dtype.numpy_name()
             ))),
-            Self::Complex(..) => Err(not_real(dtype)),
+            Self::Complex(..) => Err(not_real_error(dtype)),
         }
     }
 
     /// As an array without dimensions.
-    pub(crate) fn tensor(self, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
+    pub(crate) fn to_tensor(self, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
         let mut bytes = Vec::with_capacity(16);
-        self.write(dtype, &mut bytes)?;
+        self.write_element(dtype, &mut bytes)?;
         Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()
     }
 }
 
 #[cold]
-fn not_real(dtype: Dtype) -> PyErr {
+fn not_real_error(dtype: Dtype) -> PyErr {
     PyTypeError::new_err(format!(
         "expected a real number for {}, found a complex one\nhint: take its `real` part first",
         dtype.numpy_name()
@@ -160,34 +160,36 @@ fn not_real(dtype: Dtype) -> PyErr {
 }
 
 #[cold]
-fn out_of_range(found: i128, dtype: Dtype) -> PyErr {
+fn out_of_range_error(found: i128, dtype: Dtype) -> PyErr {
     let found = if found == i128::MAX { "one of more bits".to_owned() } else { found.to_string() };
     PyOverflowError::new_err(format!("expected a number that {} has, found {found}", dtype.numpy_name()))
 }
 
-impl FromPyObject<'_, '_> for Operand {
+impl FromPyObject<'_, '_> for ArrayOperand {
     type Error = PyErr;
 
     #[inline]
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        if let Ok(array) = object.cast::<Array>() {
+        if let Ok(array) = object.cast::<PyTensor>() {
             return Ok(Self::Array(array.get().tensor()));
         }
-        match Number::of(&object)?.map_or_else(|| scalar(&object), |number| Ok(Some(number)))? {
+        match PythonNumber::from_object(&object)?
+            .map_or_else(|| numpy_scalar(&object), |number| Ok(Some(number)))?
+        {
             Some(number) => Ok(Self::Number(number)),
             None if object.is_instance_of::<PyString>() => Ok(Self::Text(object.extract()?)),
             None if object.hasattr("__dlpack__")? => {
                 Ok(Self::Foreign(object.get_type().fully_qualified_name()?.to_string()))
             }
-            None if is_of_python(&object) => Ok(Self::Refused(no_operand(&object))),
-            None => Err(PyTypeError::new_err(no_operand(&object))),
+            None if is_builtin_object(&object) => Ok(Self::Refused(describe_non_operand(&object))),
+            None => Err(PyTypeError::new_err(describe_non_operand(&object))),
         }
     }
 }
 
 /// Whether an object is of a type of Python itself, which has no operators with arrays.
 #[cold]
-fn is_of_python(object: &Bound<'_, PyAny>) -> bool {
+fn is_builtin_object(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_exact_instance_of::<PyList>()
         || object.is_exact_instance_of::<PyTuple>()
@@ -199,7 +201,7 @@ fn is_of_python(object: &Bound<'_, PyAny>) -> bool {
 
 /// What is told of an object that is no operand.
 #[cold]
-fn no_operand(object: &Bound<'_, PyAny>) -> String {
+fn describe_non_operand(object: &Bound<'_, PyAny>) -> String {
     let hint = if object.is_none() {
         "look where it comes from: a function without `return` gives it"
     } else if object.is_instance_of::<PyDict>() {
@@ -214,12 +216,12 @@ fn no_operand(object: &Bound<'_, PyAny>) -> String {
 
 /// The array that a function is given under a name.
 #[inline]
-pub(crate) fn array_given<'a, 'py>(
+pub(crate) fn array_argument<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
     function: &str,
     name: &str,
-) -> PyResult<&'a Bound<'py, Array>> {
-    object.cast::<Array>().map_err(|_| {
+) -> PyResult<&'a Bound<'py, PyTensor>> {
+    object.cast::<PyTensor>().map_err(|_| {
         let found = type_name(object);
         PyTypeError::new_err(format!(
             "`{function}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
@@ -228,8 +230,8 @@ pub(crate) fn array_given<'a, 'py>(
 }
 
 /// The number that an object of Python is, unless it is also a scalar of NumPy, which has a dtype; nothing where it is none.
-pub(super) fn own_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
-    let Some(number) = Number::of(object)? else { return Ok(None) };
+pub(super) fn python_number(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonNumber>> {
+    let Some(number) = PythonNumber::from_object(object)? else { return Ok(None) };
     let is_exact = object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
         || object.is_exact_instance_of::<PyBool>()
@@ -240,7 +242,7 @@ pub(super) fn own_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> 
 
 /// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
 #[cold]
-pub(super) fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonNumber>> {
     let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
     if !is_scalar {
         return Ok(None);
@@ -253,24 +255,24 @@ pub(super) fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
             "expected a scalar of a dtype that is known, found `{found}`\nhint: convert it with `float(…)` or `complex(…)`"
         )));
     }
-    Number::of(&item)
+    PythonNumber::from_object(&item)
 }
 
 /// What may be an operand of a function of two.
 pub(crate) trait AsOperand {
-    fn as_operand(&self) -> Operand;
+    fn as_operand(&self) -> ArrayOperand;
 }
 
-impl AsOperand for Array {
+impl AsOperand for PyTensor {
     #[inline]
-    fn as_operand(&self) -> Operand {
-        Operand::Array(self.tensor())
+    fn as_operand(&self) -> ArrayOperand {
+        ArrayOperand::Array(self.tensor())
     }
 }
 
-impl AsOperand for Operand {
+impl AsOperand for ArrayOperand {
     #[inline]
-    fn as_operand(&self) -> Operand {
+    fn as_operand(&self) -> ArrayOperand {
         match self {
             Self::Array(tensor) => Self::Array(tensor.clone()),
             Self::Number(number) => Self::Number(*number),
@@ -283,54 +285,57 @@ impl AsOperand for Operand {
 
 /// Two operands as tensors of the dtype that they have in common.
 #[inline]
-pub(crate) fn together(
+pub(crate) fn promote_operands(
     py: Python<'_>,
     left: &impl AsOperand,
     right: &impl AsOperand,
 ) -> PyResult<[Tensor; 2]> {
     match (left.as_operand(), right.as_operand()) {
-        (Operand::Array(left), Operand::Array(right)) => {
+        (ArrayOperand::Array(left), ArrayOperand::Array(right)) => {
             if left.dtype() == right.dtype() {
                 return Ok([left, right]);
             }
-            if !left.device().is(right.device()) {
-                return Err(apart(&left, &right));
+            if !left.device().is_same_device(right.device()) {
+                return Err(device_mismatch_error(&left, &right));
             }
-            let dtype = promote::of_two(left.dtype(), right.dtype())?;
-            Ok([cast(py, &left, dtype)?, cast(py, &right, dtype)?])
+            let dtype = promote::promote_dtypes(left.dtype(), right.dtype())?;
+            Ok([cast_tensor(py, &left, dtype)?, cast_tensor(py, &right, dtype)?])
         }
-        (Operand::Array(array), Operand::Number(number)) => {
-            let (array, number) = beside(py, &array, number)?;
+        (ArrayOperand::Array(array), ArrayOperand::Number(number)) => {
+            let (array, number) = promote_number(py, &array, number)?;
             Ok([array, number])
         }
-        (Operand::Number(number), Operand::Array(array)) => {
-            let (array, number) = beside(py, &array, number)?;
+        (ArrayOperand::Number(number), ArrayOperand::Array(array)) => {
+            let (array, number) = promote_number(py, &array, number)?;
             Ok([number, array])
         }
-        (Operand::Array(array), Operand::Text(text)) => {
-            let text = text_beside(&array, text)?;
+        (ArrayOperand::Array(array), ArrayOperand::Text(text)) => {
+            let text = text_operand(&array, text)?;
             Ok([array, text])
         }
-        (Operand::Text(text), Operand::Array(array)) => Ok([text_beside(&array, text)?, array]),
-        (Operand::Refused(told), _) | (_, Operand::Refused(told)) => Err(PyTypeError::new_err(told)),
-        (left @ Operand::Foreign(_), right) | (left, right @ Operand::Foreign(_)) => {
+        (ArrayOperand::Text(text), ArrayOperand::Array(array)) => Ok([text_operand(&array, text)?, array]),
+        (ArrayOperand::Refused(told), _) | (_, ArrayOperand::Refused(told)) => {
+            Err(PyTypeError::new_err(told))
+        }
+        (left @ ArrayOperand::Foreign(_), right) | (left, right @ ArrayOperand::Foreign(_)) => {
             let told = |operand| match operand {
-                Operand::Array(_) => "`oarlock.Tensor`".to_owned(),
-                Operand::Number(_) => "a number".to_owned(),
-                Operand::Text(_) => "text".to_owned(),
-                Operand::Foreign(name) => format!("`{name}`"),
-                Operand::Refused(told) => told,
+                ArrayOperand::Array(_) => "`oarlock.Tensor`".to_owned(),
+                ArrayOperand::Number(_) => "a number".to_owned(),
+                ArrayOperand::Text(_) => "text".to_owned(),
+                ArrayOperand::Foreign(name) => format!("`{name}`"),
+                ArrayOperand::Refused(told) => told,
             };
-            Err(foreign(&format!("{} and {}", told(left), told(right))))
+            Err(foreign_operand_error(&format!("{} and {}", told(left), told(right))))
         }
-        (Operand::Number(_) | Operand::Text(_), Operand::Number(_) | Operand::Text(_)) => {
-            Err(PyTypeError::new_err("expected an array among the operands, found none"))
-        }
+        (
+            ArrayOperand::Number(_) | ArrayOperand::Text(_),
+            ArrayOperand::Number(_) | ArrayOperand::Text(_),
+        ) => Err(PyTypeError::new_err("expected an array among the operands, found none")),
     }
 }
 
 #[cold]
-pub(super) fn foreign(found: &str) -> PyErr {
+pub(super) fn foreign_operand_error(found: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "expected arrays of Oarlock and numbers, found {found}\nhint: make arrays of other libraries into ones with \
          `oarlock.asarray(…)`, which shares their memory where it can"
@@ -339,7 +344,7 @@ pub(super) fn foreign(found: &str) -> PyErr {
 
 /// What an operator in place says that would have made another dtype or shape.
 #[cold]
-pub(super) fn not_in_place(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
+pub(super) fn in_place_error(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
     let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
     let message = format!(
         "expected what has the dtype and shape of the array for `{operator}`, {}, found {}\nhint: write `a = a {} b`, which makes a \
@@ -353,7 +358,7 @@ pub(super) fn not_in_place(operator: &str, own: &Tensor, made: &Tensor) -> PyErr
 }
 
 #[cold]
-fn apart(left: &Tensor, right: &Tensor) -> PyErr {
+fn device_mismatch_error(left: &Tensor, right: &Tensor) -> PyErr {
     let (left, right) = (left.device(), right.device());
     PyValueError::new_err(format!(
         "expected arrays on one device, found one on `{left}` and one on `{right}`\nhint: copy one of them with `to_device`"
@@ -361,18 +366,18 @@ fn apart(left: &Tensor, right: &Tensor) -> PyErr {
 }
 
 /// Text of Python as an array without dimensions, for use with an array.
-pub(super) fn text_beside(array: &Tensor, text: String) -> PyResult<Tensor> {
+pub(super) fn text_operand(array: &Tensor, text: String) -> PyResult<Tensor> {
     if array.dtype() != Dtype::String {
         return Err(PyTypeError::new_err(format!(
             "expected a number or an array beside an array of {}, found text\nhint: convert text with `float(…)` or `int(…)` first",
             array.dtype().numpy_name()
         )));
     }
-    Tensor::from_texts(array.device(), &[], vec![text]).or_raise()
+    Tensor::from_strings(array.device(), &[], vec![text]).or_raise()
 }
 
 /// An array and a number as tensors of one dtype.
-fn beside(py: Python<'_>, array: &Tensor, number: Number) -> PyResult<(Tensor, Tensor)> {
-    let dtype = promote::with_number(array.dtype(), number.kind())?;
-    Ok((cast(py, array, dtype)?, recent::tensor(number, array.device(), dtype)?))
+fn promote_number(py: Python<'_>, array: &Tensor, number: PythonNumber) -> PyResult<(Tensor, Tensor)> {
+    let dtype = promote::promote_with_number(array.dtype(), number.dtype_kind())?;
+    Ok((cast_tensor(py, array, dtype)?, scalar_cache::scalar_tensor(number, array.device(), dtype)?))
 }

@@ -5,23 +5,28 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::Array;
-use super::operand::{self, Operand};
+use super::PyTensor;
+use super::operand::{self, ArrayOperand};
 use crate::elementwise as ops;
 
-impl Array {
+impl PyTensor {
     /// Holds what an operator in place has made of it, which has the dtype and the shape that it has.
-    pub(super) fn become_result(&self, operator: &str, made: Self) -> PyResult<()> {
+    pub(super) fn store_result(&self, operator: &str, made: Self) -> PyResult<()> {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
-            self.change(|tensor| *tensor = made);
+            self.update_tensor(|tensor| *tensor = made);
             return Ok(());
         }
-        Err(operand::not_in_place(operator, &own, &made))
+        Err(operand::in_place_error(operator, &own, &made))
     }
 
     /// What a comparison with something says of each element.
-    pub(super) fn compare(&self, py: Python<'_>, other: &Operand, by: CompareOp) -> PyResult<Self> {
+    pub(super) fn compare_elements(
+        &self,
+        py: Python<'_>,
+        other: &ArrayOperand,
+        by: CompareOp,
+    ) -> PyResult<Self> {
         match by {
             CompareOp::Eq => ops::equal(py, self, other),
             CompareOp::Ne => ops::not_equal(py, self, other),
@@ -36,13 +41,13 @@ impl Array {
 /// What an array is compared with; nothing for what has a say of its own, such as what equals anything, and for `None` where
 /// it is asked whether they are equal. Lists are told what operators tell, since that they are not equal to an array would be
 /// taken for an answer.
-pub(super) fn compared(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Option<Operand>> {
+pub(super) fn comparison_operand(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Option<ArrayOperand>> {
     let may_differ = matches!(by, CompareOp::Eq | CompareOp::Ne);
     let is_said = other.is_instance_of::<PyList>()
         || other.is_instance_of::<PyTuple>()
         || other.is_instance_of::<PyBytes>();
     match other.extract() {
-        Ok(Operand::Refused(_)) if may_differ && !is_said => Ok(None),
+        Ok(ArrayOperand::Refused(_)) if may_differ && !is_said => Ok(None),
         Ok(operand) => Ok(Some(operand)),
         Err(error) if is_said || !error.is_instance_of::<PyTypeError>(other.py()) => Err(error),
         Err(_) => Ok(None),
@@ -50,7 +55,7 @@ pub(super) fn compared(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Opti
 }
 
 /// That nobody gives `pow` a third operand, which it has for numbers of Python.
-pub(super) fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+pub(super) fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match modulo {
         Some(modulo) if !modulo.is_none() => {
             Err(PyTypeError::new_err("expected two operands for `pow` of arrays, found a third"))

@@ -5,23 +5,23 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::Array;
+use super::PyTensor;
 use crate::dtype::{self, DType};
 use crate::error::OrRaise as _;
-use crate::start::runtime;
+use crate::startup::shared_runtime;
 
 /// What makes an array again, and what it is called with.
-pub(super) type Reduced<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
+pub(super) type PickleReduction<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
 /// An array as `_restored` and its arguments.
-pub(super) fn reduced<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Reduced<'py>> {
+pub(super) fn pickle_tensor<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<PickleReduction<'py>> {
     let elements = if tensor.dtype() == Dtype::String {
-        PyList::new(py, tensor.to_texts().or_raise()?)?.into_any()
+        PyList::new(py, tensor.to_strings().or_raise()?)?.into_any()
     } else {
         PyBytes::new(py, &py.detach(|| tensor.to_bytes()).or_raise()?).into_any()
     };
     let dims = PyTuple::new(py, tensor.dims())?;
-    let arguments = (dtype::object(py, tensor.dtype())?, dims, tensor.device().name(), elements);
+    let arguments = (dtype::dtype_object(py, tensor.dtype())?, dims, tensor.device().name(), elements);
     Ok((py.import("oarlock._oarlock")?.getattr("_restored")?, arguments.into_pyobject(py)?))
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn _restored(
     dims: Vec<i64>,
     device: &str,
     elements: &Bound<'_, PyAny>,
-) -> PyResult<Array> {
-    let device = runtime(py)?.device(device).or_raise().map_err(|error| {
+) -> PyResult<PyTensor> {
+    let device = shared_runtime(py)?.device(device).or_raise().map_err(|error| {
         PyValueError::new_err(format!(
             "{}\nhint: the array lay there when it was pickled; pickle `x.to_device(\"cpu\")` for programs without the device",
             error.value(py)
@@ -42,7 +42,7 @@ pub(crate) fn _restored(
     })?;
     let made = match elements.cast::<PyBytes>() {
         Ok(bytes) => Tensor::from_bytes(&device, dtype.0, &dims, bytes.as_bytes()),
-        Err(_) => Tensor::from_texts(&device, &dims, elements.extract::<Vec<String>>()?),
+        Err(_) => Tensor::from_strings(&device, &dims, elements.extract::<Vec<String>>()?),
     };
-    made.or_raise().map(Array::new)
+    made.or_raise().map(PyTensor::new)
 }

@@ -1,9 +1,9 @@
 //! What `oarlock.extension` needs of the runtime: the headers that kernels are compiled with, plugins that are added, and
 //! what their kernels do.
 
-pub(crate) mod exit;
 pub(crate) mod function;
 pub(crate) mod sdk;
+pub(crate) mod shutdown;
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::error::{Error, OrRaise as _};
-use crate::start::runtime;
+use crate::startup::shared_runtime;
 
 /// The headers of the contract, each with its name.
-const HEADERS: [(&str, &str); 5] = [
+const CONTRACT_HEADERS: [(&str, &str); 5] = [
     ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
     ("contract_draft.h", include_str!("../../../../device-sdk/include/oarlock/contract_draft.h")),
     ("contract_layout.h", include_str!("../../../../device-sdk/include/oarlock/contract_layout.h")),
@@ -27,7 +27,7 @@ const HEADERS: [(&str, &str); 5] = [
 /// The headers of the contract, each with its name.
 #[pyfunction]
 pub(crate) fn _headers() -> Vec<(&'static str, &'static str)> {
-    HEADERS.to_vec()
+    CONTRACT_HEADERS.to_vec()
 }
 
 /// The version of the contract that the headers are of, such as `1.1`.
@@ -39,9 +39,9 @@ pub(crate) fn _contract() -> String {
 /// Adds the plugin in a file to the runtime, and gives its name.
 #[pyfunction]
 pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
-    let runtime = runtime(py)?;
+    let runtime = shared_runtime(py)?;
     let added = py.detach(|| runtime.add_plugin(&file)).or_raise()?;
-    crate::warning::tell(py)?;
+    crate::warning::emit_warnings(py)?;
     Ok(added.info().name.clone())
 }
 
@@ -49,28 +49,28 @@ pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
 #[pyfunction]
 #[pyo3(signature = (*, plugin=None, op=None))]
 pub(crate) fn _kernels(py: Python<'_>, plugin: Option<&str>, op: Option<&str>) -> PyResult<String> {
-    let registry = runtime(py)?.registry();
-    let wanted = registry.rows().iter().filter(|row| {
-        plugin.is_none_or(|plugin| row.plugin() == plugin) && op.is_none_or(|op| row.info().op == op)
+    let registry = shared_runtime(py)?.registry();
+    let wanted = registry.entries().iter().filter(|row| {
+        plugin.is_none_or(|plugin| row.plugin_name() == plugin) && op.is_none_or(|op| row.info().op == op)
     });
-    let rows: Vec<Value> = wanted.map(|row| told(row.plugin(), row.info())).collect();
+    let rows: Vec<Value> = wanted.map(|row| kernel_json(row.plugin_name(), row.info())).collect();
     serde_json::to_string(&rows).map_err(|error| Error::new_err(error.to_string()))
 }
 
-fn told(plugin: &str, kernel: &KernelInfo) -> Value {
-    let all = |operands: &[OperandInfo]| operands.iter().map(operand).collect::<Vec<_>>();
+fn kernel_json(plugin: &str, kernel: &KernelInfo) -> Value {
+    let all = |operands: &[OperandInfo]| operands.iter().map(operand_json).collect::<Vec<_>>();
     json!({
         "plugin": plugin,
         "op": kernel.op,
         "domain": kernel.domain,
-        "versions": kernel.versions(),
+        "versions": kernel.version_range(),
         "device": kernel.device_type,
         "inputs": all(&kernel.inputs),
         "outputs": all(&kernel.outputs),
     })
 }
 
-fn operand(operand: &OperandInfo) -> Value {
+fn operand_json(operand: &OperandInfo) -> Value {
     let taken = Dtype::ALL.iter().filter(|dtype| dtype.is_in(DtypeSet(operand.dtypes)));
     json!({
         "name": operand.name,

@@ -27,14 +27,14 @@ macro_rules! manifest {
     };
 }
 
-const SOURCES: [(&str, &str); 18] = sources! {
+const SDK_SOURCES: [(&str, &str); 18] = sources! {
     "abi": "draft.rs" "generated.rs" "lib.rs" "text.rs" "versions.rs";
-    "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "place.rs"
+    "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "panics.rs" "plugin_path.rs"
         "plugin.rs" "pointer.rs";
     "sdk/macros": "lib.rs";
 };
 
-const MANIFESTS: [(&str, &str); 3] = [
+const SDK_MANIFESTS: [(&str, &str); 3] = [
     ("abi/Cargo.toml", manifest!("oarlock-abi", "")),
     (
         "sdk/Cargo.toml",
@@ -49,5 +49,5 @@ const MANIFESTS: [(&str, &str); 3] = [
 /// The files of the SDK, each with its path.
 #[pyfunction]
 pub(crate) fn _sdk() -> Vec<(&'static str, &'static str)> {
-    MANIFESTS.into_iter().chain(SOURCES).collect()
+    SDK_MANIFESTS.into_iter().chain(SDK_SOURCES).collect()
 }

@@ -11,15 +11,15 @@ use super::Session;
 
 /// What is to be told when a run has returned: the engine says it while a plan is made, where no code of Python may run.
 #[derive(Default)]
-pub(super) struct Untold {
+pub(super) struct PendingFallbacks {
     sentences: Mutex<Vec<String>>,
     /// Whether there are any, without a lock.
     is_any: AtomicBool,
 }
 
-impl Untold {
+impl PendingFallbacks {
     /// Who keeps it.
-    pub(super) fn listener(self: &Arc<Self>) -> FallbackListener {
+    pub(super) fn fallback_listener(self: &Arc<Self>) -> FallbackListener {
         let untold = self.clone();
         FallbackListener::new(move |summary| {
             untold.sentences.lock().unwrap_or_else(PoisonError::into_inner).push(summary.to_string());
@@ -29,12 +29,12 @@ impl Untold {
 
     /// Has the session tell it, in whatever way its class does.
     #[inline]
-    pub(super) fn tell(&self, session: &Bound<'_, Session>) -> PyResult<()> {
-        if self.is_any.load(Ordering::Relaxed) { self.tell_all(session) } else { Ok(()) }
+    pub(super) fn report_fallbacks(&self, session: &Bound<'_, Session>) -> PyResult<()> {
+        if self.is_any.load(Ordering::Relaxed) { self.report_pending(session) } else { Ok(()) }
     }
 
     #[cold]
-    fn tell_all(&self, session: &Bound<'_, Session>) -> PyResult<()> {
+    fn report_pending(&self, session: &Bound<'_, Session>) -> PyResult<()> {
         self.is_any.store(false, Ordering::Relaxed);
         let sentences = std::mem::take(&mut *self.sentences.lock().unwrap_or_else(PoisonError::into_inner));
         for sentence in sentences {
@@ -45,9 +45,12 @@ impl Untold {
 }
 
 /// Which device runs how many nodes, and what the CPU runs for others.
-pub(super) fn described<'py>(py: Python<'py>, summary: &FallbackSummary) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn describe_fallback<'py>(
+    py: Python<'py>,
+    summary: &FallbackSummary,
+) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
-    all.set_item("nodes", summary.fallen_nodes())?;
+    all.set_item("nodes", summary.fallback_nodes())?;
     all.set_item("of", summary.nodes)?;
     all.set_item("cpu_named", summary.is_cpu_named)?;
     all.set_item("devices", &summary.nodes_by_device)?;

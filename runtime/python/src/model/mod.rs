@@ -2,7 +2,7 @@
 
 mod fallback;
 mod plan;
-pub(crate) mod record;
+pub(crate) mod recorder;
 mod slot;
 mod stop;
 mod value;
@@ -12,41 +12,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use oarlock_core::Dtype;
-use oarlock_core::flags::Fallback;
-use oarlock_engine::import::{self, Labels};
-use oarlock_engine::{Datum, Model, Precision, SessionOptions};
+use oarlock_core::flags::FallbackScope;
+use oarlock_engine::import::{self, ModelMetadata};
+use oarlock_engine::{Model, PrecisionMode, RuntimeValue, SessionOptions};
 use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use self::fallback::Untold;
-pub(crate) use self::record::Recorder;
+use self::fallback::PendingFallbacks;
+pub(crate) use self::recorder::Recorder;
 pub(crate) use self::slot::Slot;
 pub(crate) use self::stop::Stop;
-use self::value::{datum, object};
-use crate::device::Device;
+use self::value::{datum_from_object, datum_to_object};
+use crate::device::PyDevice;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, type_name};
-use crate::start::runtime;
+use crate::startup::shared_runtime;
 
 /// A model that is ready to run, from as many threads at once as one likes.
 #[pyclass(frozen, subclass, weakref, module = "oarlock")]
 pub(crate) struct Session {
     /// Apart from the object, whose memory the interpreter aligns to less than a session needs.
     session: Box<oarlock_engine::Session>,
-    about: About,
+    about: ModelProperties,
     /// What is still to be told of what the CPU runs for other devices.
-    untold: Arc<Untold>,
+    untold: Arc<PendingFallbacks>,
 }
 
 /// What a model says about itself.
-struct About {
+struct ModelProperties {
     format: String,
     producer: String,
     graph: String,
     opsets: BTreeMap<String, u32>,
     metadata: BTreeMap<String, String>,
-    labels: Labels,
+    labels: ModelMetadata,
 }
 
 #[pymethods]
@@ -61,66 +61,74 @@ impl Session {
         precision: Option<DtypeLike>,
         fallback: Option<&str>,
     ) -> PyResult<Self> {
-        let runtime = runtime(py)?.clone();
-        let untold = Arc::new(Untold::default());
+        let runtime = shared_runtime(py)?.clone();
+        let untold = Arc::new(PendingFallbacks::default());
         let options = SessionOptions {
-            devices: device.map_or(Ok(Vec::new()), crate::device::several)?,
-            fallback: fallback.map(Fallback::of_name).transpose().or_raise()?,
-            on_fallback: untold.listener(),
-            precision: precision.map_or(Ok(Precision::F32), |dtype| permitted(dtype.0))?,
+            devices: device.map_or(Ok(Vec::new()), crate::device::resolve_devices)?,
+            fallback: fallback.map(FallbackScope::from_name).transpose().or_raise()?,
+            on_fallback: untold.fallback_listener(),
+            precision: precision.map_or(Ok(PrecisionMode::F32), |dtype| parse_precision(dtype.0))?,
             ..SessionOptions::default()
         };
-        let source = Source::of(model)?;
+        let source = ModelSource::from_object(model)?;
         let read = || -> oarlock_core::Result<Self> {
-            let model = source.read()?;
+            let model = source.read_model()?;
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
             let Model { graph, format, producer, opsets, metadata, labels } = model;
             let session = Box::new(session);
             Ok(Self {
                 session,
                 untold,
-                about: About { format, producer, graph: graph.name.to_string(), opsets, metadata, labels },
+                about: ModelProperties {
+                    format,
+                    producer,
+                    graph: graph.name.to_string(),
+                    opsets,
+                    metadata,
+                    labels,
+                },
             })
         };
-        let made = py.detach(read).map_err(|error| source.raised(py, error))?;
-        crate::warning::tell(py)?;
+        let made = py.detach(read).map_err(|error| source.to_exception(py, error))?;
+        crate::warning::emit_warnings(py)?;
         Ok(made)
     }
 
     /// What a run is to be given.
     #[getter]
     fn inputs(&self) -> Vec<Slot> {
-        slot::all(self.session.inputs())
+        slot::wrap_slots(self.session.inputs())
     }
 
     /// What a run may be given beside, by name. The model has a value for each.
     #[getter]
     fn optional_inputs(&self) -> Vec<Slot> {
-        slot::all(self.session.optional_inputs())
+        slot::wrap_slots(self.session.optional_inputs())
     }
 
     /// What a run gives.
     #[getter]
     fn outputs(&self) -> Vec<Slot> {
-        slot::all(self.session.outputs())
+        slot::wrap_slots(self.session.outputs())
     }
 
     /// The devices that its ops run on, the first one first.
     #[getter]
-    fn devices(&self) -> Vec<Device> {
-        self.session.devices().iter().cloned().map(Device).collect()
+    fn devices(&self) -> Vec<PyDevice> {
+        self.session.devices().iter().cloned().map(PyDevice).collect()
     }
 
     /// Runs the model on arrays in the order of its inputs. What comes back is an array, or a tuple of several.
     #[pyo3(signature = (*inputs))]
     fn __call__<'py>(slf: &Bound<'py, Self>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let mut made = stop::run(py, &this.session, &this.in_order(inputs)?, None)?;
-        this.untold.tell(slf)?;
+        let mut made = stop::run_interruptible(py, &this.session, &this.order_inputs(inputs)?, None)?;
+        this.untold.report_fallbacks(slf)?;
         match made.len() {
-            1 => object(py, made.remove(0)),
+            1 => datum_to_object(py, made.remove(0)),
             _ => {
-                let all = made.into_iter().map(|datum| object(py, datum)).collect::<PyResult<Vec<_>>>()?;
+                let all =
+                    made.into_iter().map(|datum| datum_to_object(py, datum)).collect::<PyResult<Vec<_>>>()?;
                 Ok(PyTuple::new(py, all)?.into_any())
             }
         }
@@ -148,16 +156,16 @@ impl Session {
             })
         };
         let names: Vec<String> = feeds.keys().into_iter().map(name_of).collect::<PyResult<_>>()?;
-        let mut named: Vec<(&str, Datum)> = Vec::new();
+        let mut named: Vec<(&str, RuntimeValue)> = Vec::new();
         for (name, value) in names.iter().zip(feeds.values()) {
-            named.push((name, datum(&value)?));
+            named.push((name, datum_from_object(&value)?));
         }
-        let given = this.session.in_order(&named).or_raise()?;
-        let outputs = stop::run(py, &this.session, &given, stop.map(|stop| stop.get()))?;
-        this.untold.tell(slf)?;
+        let given = this.session.order_inputs(&named).or_raise()?;
+        let outputs = stop::run_interruptible(py, &this.session, &given, stop.map(|stop| stop.get()))?;
+        this.untold.report_fallbacks(slf)?;
         let made = PyDict::new(py);
         for (slot, datum) in this.session.outputs().iter().zip(outputs) {
-            made.set_item(&*slot.name, object(py, datum)?)?;
+            made.set_item(&*slot.name, datum_to_object(py, datum)?)?;
         }
         Ok(made)
     }
@@ -165,7 +173,7 @@ impl Session {
     /// What the model says about itself.
     #[getter]
     fn _about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let About { format, producer, graph, opsets, metadata, labels } = &self.about;
+        let ModelProperties { format, producer, graph, opsets, metadata, labels } = &self.about;
         let all = PyDict::new(py);
         all.set_item("format", format)?;
         all.set_item("producer", producer)?;
@@ -182,9 +190,9 @@ impl Session {
 
     /// The bytes of an ONNX file of the model as passes left it, and the parts of a file beside it of this name, each with
     /// its place.
-    fn _onnx<'py>(&self, py: Python<'py>, weights_file: &str) -> PyResult<Written<'py>> {
+    fn _onnx<'py>(&self, py: Python<'py>, weights_file: &str) -> PyResult<WrittenModel<'py>> {
         let (metadata, opsets) = (self.about.metadata.clone(), self.about.opsets.clone());
-        let about = oarlock_engine::export::onnx::About { metadata, opsets, weights_file };
+        let about = oarlock_engine::export::onnx::OnnxExportOptions { metadata, opsets, weights_file };
         let files = py.detach(|| self.session.to_onnx(&about)).or_raise()?;
         let part = |(place, bytes): &(u64, bytes::Bytes)| (*place, PyBytes::new(py, bytes));
         Ok((PyBytes::new(py, &files.model), files.weights.iter().map(part).collect()))
@@ -193,7 +201,7 @@ impl Session {
     /// How the model is run on such inputs, as `explain` shows it.
     #[pyo3(signature = (*inputs))]
     fn _plan<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
-        plan::described(py, &self.session, &self.in_order(inputs)?)
+        plan::describe_plan(py, &self.session, &self.order_inputs(inputs)?)
     }
 
     /// A model that is ready is threads and memory of devices, which no file has.
@@ -205,7 +213,7 @@ impl Session {
     }
 
     fn __repr__(&self) -> String {
-        let ends = |slots: &[oarlock_engine::Slot]| -> String {
+        let ends = |slots: &[oarlock_engine::ModelOperand]| -> String {
             slots.iter().map(|slot| slot.name.to_string()).collect::<Vec<_>>().join(", ")
         };
         format!("Session(({}) -> ({}))", ends(self.session.inputs()), ends(self.session.outputs()))
@@ -214,7 +222,7 @@ impl Session {
 
 impl Session {
     /// Arrays in the order of the inputs, as the engine takes them.
-    fn in_order(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<Datum>> {
+    fn order_inputs(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<RuntimeValue>> {
         let wanted = self.session.inputs().len();
         if inputs.len() != wanted {
             let names: Vec<&str> = self.session.inputs().iter().map(|slot| &*slot.name).collect();
@@ -224,21 +232,21 @@ impl Session {
                 inputs.len()
             )));
         }
-        inputs.iter().map(|input| datum(&input)).collect()
+        inputs.iter().map(|input| datum_from_object(&input)).collect()
     }
 }
 
 /// A model, and the parts of the file that has its weights.
-type Written<'py> = (Bound<'py, PyBytes>, Vec<(u64, Bound<'py, PyBytes>)>);
+type WrittenModel<'py> = (Bound<'py, PyBytes>, Vec<(u64, Bound<'py, PyBytes>)>);
 
 /// Where a model is read from.
-enum Source {
+enum ModelSource {
     File(PathBuf),
     Bytes(bytes::Bytes),
 }
 
-impl Source {
-    fn of(model: &Bound<'_, PyAny>) -> PyResult<Self> {
+impl ModelSource {
+    fn from_object(model: &Bound<'_, PyAny>) -> PyResult<Self> {
         match model.cast::<PyBytes>() {
             Ok(given) => Ok(Self::Bytes(bytes::Bytes::copy_from_slice(given.as_bytes()))),
             Err(_) => model.extract().map(Self::File).map_err(|_| {
@@ -250,16 +258,16 @@ impl Source {
         }
     }
 
-    fn read(&self) -> oarlock_core::Result<oarlock_engine::Model> {
+    fn read_model(&self) -> oarlock_core::Result<oarlock_engine::Model> {
         match self {
-            Self::File(file) => import::load(file),
-            Self::Bytes(bytes) => import::onnx::decode(bytes.clone(), None),
+            Self::File(file) => import::load_model(file),
+            Self::Bytes(bytes) => import::onnx::decode_onnx(bytes.clone(), None),
         }
     }
 
     /// The exception for what went wrong: where no file is, the one that Python has for that.
-    fn raised(&self, py: Python<'_>, error: oarlock_core::Error) -> PyErr {
-        let made = crate::error::raised(error);
+    fn to_exception(&self, py: Python<'_>, error: oarlock_core::Error) -> PyErr {
+        let made = crate::error::to_exception(error);
         let message = || made.value(py).to_string();
         match self {
             Self::File(file) if file.is_dir() => PyIsADirectoryError::new_err(message()),
@@ -270,10 +278,10 @@ impl Source {
 }
 
 /// The precision that products may be rounded to.
-fn permitted(dtype: Dtype) -> PyResult<Precision> {
+fn parse_precision(dtype: Dtype) -> PyResult<PrecisionMode> {
     match dtype {
-        Dtype::F32 => Ok(Precision::F32),
-        Dtype::BF16 => Ok(Precision::Bf16),
+        Dtype::F32 => Ok(PrecisionMode::F32),
+        Dtype::BF16 => Ok(PrecisionMode::Bf16),
         other => Err(PyValueError::new_err(format!(
             "expected `float32` or `bfloat16` for `precision`, found `{}`",
             other.numpy_name()

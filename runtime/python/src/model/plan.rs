@@ -1,24 +1,24 @@
 //! How a model is run, for `explain` to say.
 
-use oarlock_engine::passes::{self, Effect};
-use oarlock_engine::{Datum, Session, StepInfo};
+use oarlock_engine::passes::{self, PassEffect};
+use oarlock_engine::{RuntimeValue, Session, StepView};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::OrRaise as _;
 
 /// The plan for certain inputs: what passes did, what each step is run by, and the memory that a run takes.
-pub(super) fn described<'py>(
+pub(super) fn describe_plan<'py>(
     py: Python<'py>,
     session: &Session,
-    inputs: &[Datum],
+    inputs: &[RuntimeValue],
 ) -> PyResult<Bound<'py, PyDict>> {
     let (plan, fallback) = py
-        .detach(|| session.plan(inputs).and_then(|plan| Ok((plan, session.fallback(inputs)?))))
+        .detach(|| session.plan(inputs).and_then(|plan| Ok((plan, session.fallback_summary(inputs)?))))
         .or_raise()?;
-    let before = session.effects().iter().map(|effect| pass(py, effect, false));
-    let after = plan.effects().iter().map(|effect| pass(py, effect, true));
-    let steps = plan.steps().map(|info| step(py, info));
+    let before = session.effects().iter().map(|effect| describe_pass(py, effect, false));
+    let after = plan.effects().iter().map(|effect| describe_pass(py, effect, true));
+    let steps = plan.steps().map(|info| describe_step(py, info));
     let arenas = PyDict::new(py);
     for (device, bytes) in plan.arenas() {
         arenas.set_item(device.name(), bytes)?;
@@ -27,12 +27,17 @@ pub(super) fn described<'py>(
     all.set_item("passes", PyList::new(py, before.chain(after).collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("steps", PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("arenas", arenas)?;
-    all.set_item("fallback", super::fallback::described(py, &fallback)?)?;
+    all.set_item("fallback", super::fallback::describe_fallback(py, &fallback)?)?;
     Ok(all)
 }
 
-fn pass<'py>(py: Python<'py>, effect: &Effect, with_shapes: bool) -> PyResult<Bound<'py, PyDict>> {
-    let purpose = passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
+fn describe_pass<'py>(
+    py: Python<'py>,
+    effect: &PassEffect,
+    with_shapes: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let purpose =
+        passes::ALL_PASSES.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
     let all = PyDict::new(py);
     all.set_item("name", effect.pass)?;
     all.set_item("purpose", purpose)?;
@@ -43,15 +48,15 @@ fn pass<'py>(py: Python<'py>, effect: &Effect, with_shapes: bool) -> PyResult<Bo
     Ok(all)
 }
 
-pub(super) fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn describe_step<'py>(py: Python<'py>, info: StepView<'_>) -> PyResult<Bound<'py, PyDict>> {
     let node = info.node();
     let all = PyDict::new(py);
-    all.set_item("op", op_of(info))?;
+    all.set_item("op", step_op_name(info))?;
     all.set_item("node", &*node.name)?;
     all.set_item("device", info.device().name())?;
     all.set_item("kernel", info.runner())?;
     all.set_item("how", info.description())?;
-    all.set_item("why", info.stays())?;
+    all.set_item("why", info.host_affinity())?;
     let cost = info.cost();
     all.set_item("flops", cost.flops)?;
     all.set_item("bytes", cost.bytes)?;
@@ -59,12 +64,12 @@ pub(super) fn step<'py>(py: Python<'py>, info: StepInfo<'_>) -> PyResult<Bound<'
 }
 
 /// The op of a step, with its domain where that is not the one of ONNX.
-fn op_of(step: StepInfo<'_>) -> String {
+fn step_op_name(step: StepView<'_>) -> String {
     let node = step.node();
-    if step.is_copy() { "copy".to_owned() } else { qualified(&node.op, &node.domain) }
+    if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.op, &node.domain) }
 }
 
 /// The name of an op, with its domain where that is not the one of ONNX.
-pub(super) fn qualified(op: &str, domain: &str) -> String {
+pub(super) fn qualified_op_name(op: &str, domain: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }

@@ -1,6 +1,6 @@
 //! What a model says about its inputs and outputs.
 
-use oarlock_engine::graph::{Dimension, ValueType};
+use oarlock_engine::graph::{DeclaredDimension, ValueType};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -8,7 +8,7 @@ use crate::dtype::{self, DType};
 
 /// An input or output of a model.
 #[pyclass(frozen, module = "oarlock")]
-pub(crate) struct Slot(oarlock_engine::Slot);
+pub(crate) struct Slot(oarlock_engine::ModelOperand);
 
 #[pymethods]
 impl Slot {
@@ -22,7 +22,7 @@ impl Slot {
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Option<Py<DType>>> {
         let ValueType::Tensor { dtype: Some(dtype), .. } = &self.0.declared else { return Ok(None) };
-        dtype::object(py, *dtype).map(Some)
+        dtype::dtype_object(py, *dtype).map(Some)
     }
 
     /// The sizes of its dimensions: a number, a name that stands for the same number wherever it is, or `None` for any.
@@ -30,10 +30,10 @@ impl Slot {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let ValueType::Tensor { dims: Some(dims), .. } = &self.0.declared else { return Ok(None) };
-        let size = |dimension: &Dimension| match dimension {
-            Dimension::Known(size) => Ok(size.into_pyobject(py)?.into_any()),
-            Dimension::Symbol(name) => Ok(name.as_ref().into_pyobject(py)?.into_any()),
-            Dimension::Unknown => Ok(py.None().into_bound(py)),
+        let size = |dimension: &DeclaredDimension| match dimension {
+            DeclaredDimension::Known(size) => Ok(size.into_pyobject(py)?.into_any()),
+            DeclaredDimension::Symbol(name) => Ok(name.as_ref().into_pyobject(py)?.into_any()),
+            DeclaredDimension::Unknown => Ok(py.None().into_bound(py)),
         };
         PyTuple::new(py, dims.iter().map(size).collect::<PyResult<Vec<_>>>()?).map(Some)
     }
@@ -41,7 +41,7 @@ impl Slot {
     /// What it is, in text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`.
     #[getter]
     fn kind(&self) -> String {
-        kind(&self.0.declared)
+        type_text(&self.0.declared)
     }
 
     fn __repr__(&self) -> String {
@@ -50,20 +50,20 @@ impl Slot {
 }
 
 /// All of a list.
-pub(super) fn all(slots: &[oarlock_engine::Slot]) -> Vec<Slot> {
+pub(super) fn wrap_slots(slots: &[oarlock_engine::ModelOperand]) -> Vec<Slot> {
     slots.iter().cloned().map(Slot).collect()
 }
 
 /// A type as Python writes it: with the names that NumPy has for dtypes.
-fn kind(declared: &ValueType) -> String {
+fn type_text(declared: &ValueType) -> String {
     match declared {
         ValueType::Tensor { dtype: Some(dtype), dims } => {
             let nameless = ValueType::Tensor { dtype: None, dims: dims.clone() }.to_string();
             format!("{}{}", dtype.numpy_name(), nameless.trim_start_matches('?'))
         }
-        ValueType::Sequence(of) => format!("sequence of {}", kind(of)),
-        ValueType::Optional(of) => format!("optional {}", kind(of)),
-        ValueType::Map(key, of) => format!("map of {} to {}", key.numpy_name(), kind(of)),
+        ValueType::Sequence(of) => format!("sequence of {}", type_text(of)),
+        ValueType::Optional(of) => format!("optional {}", type_text(of)),
+        ValueType::Map(key, of) => format!("map of {} to {}", key.numpy_name(), type_text(of)),
         ValueType::Tensor { dtype: None, .. } | ValueType::Unknown => declared.to_string(),
     }
 }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oarlock_core::{Error, Result};
-use oarlock_engine::{Datum, Session};
+use oarlock_engine::{RuntimeValue, Session};
 use pyo3::prelude::*;
 
-use super::record;
+use super::recorder;
 use crate::error::OrRaise as _;
 
 /// Ends the run that it was given to, once it is set.
@@ -30,12 +30,12 @@ impl Stop {
 
 /// Runs a model while other threads of Python run. A signal whose handler raises ends it with what the handler raised. A run
 /// that is noted, step by step, goes on to its end.
-pub(super) fn run(
+pub(super) fn run_interruptible(
     py: Python<'_>,
     session: &Session,
-    inputs: &[Datum],
+    inputs: &[RuntimeValue],
     stop: Option<&Stop>,
-) -> PyResult<Vec<Datum>> {
+) -> PyResult<Vec<RuntimeValue>> {
     let stopped = |why: &str| Error::precondition_not_met(why);
     let is_stopped = || stop.is_some_and(|stop| stop.0.load(Ordering::Relaxed));
     // A run that is short would not ask.
@@ -43,8 +43,8 @@ pub(super) fn run(
         return Err(stopped("the run was stopped")).or_raise();
     }
     let (made, raised) = py.detach(|| {
-        if let Some(recording) = record::active() {
-            return (recording.run(session, inputs), None);
+        if let Some(recording) = recorder::active_recording() {
+            return (recording.record_run(session, inputs), None);
         }
         let raised = RefCell::new(None);
         let ask = || -> Result<()> {
@@ -66,6 +66,6 @@ pub(super) fn run(
         return Err(error);
     }
     let made = made.or_raise()?;
-    crate::warning::tell(py)?;
+    crate::warning::emit_warnings(py)?;
     Ok(made)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use self::selection::Selection;
+use self::selection::TestSelection;
 use crate::test_programs::{self, TestResults};
 use crate::workspace::Workspace;
 use crate::{cargo, root};
@@ -32,7 +32,7 @@ pub(crate) struct CheckArguments {
 }
 
 /// A step that is done.
-struct Step {
+struct CheckStep {
     name: &'static str,
     took: Duration,
     /// What is wrong, where something is.
@@ -88,21 +88,21 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
 }
 
 /// What to check: the crates that are named, or those of the files that changed.
-fn choose(workspace: &Workspace, arguments: &CheckArguments) -> Result<Selection> {
+fn choose(workspace: &Workspace, arguments: &CheckArguments) -> Result<TestSelection> {
     let mut chosen = if arguments.crates.is_empty() {
         let base = changes::base(&workspace.root, arguments.since.as_deref())?;
         let files = changes::files(&workspace.root, &base)?;
         println!("==> files that differ from {:.9}: {}", base, files.len());
-        Selection::of_files(workspace, files, |manifest| workspace.root.join(manifest).is_file())
+        TestSelection::of_files(workspace, files, |manifest| workspace.root.join(manifest).is_file())
     } else {
         let names = arguments.crates.iter().map(|name| Ok(workspace.find(name)?.name.clone()));
-        Selection::of_crates(workspace, names.collect::<Result<BTreeSet<_>>>()?)
+        TestSelection::of_crates(workspace, names.collect::<Result<BTreeSet<_>>>()?)
     };
     chosen.is_all = arguments.all;
     Ok(chosen)
 }
 
-fn say_what_is_checked(chosen: &Selection) {
+fn say_what_is_checked(chosen: &TestSelection) {
     let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     if !chosen.whole.is_empty() {
         println!("==> all tests of {}", list(&chosen.whole));
@@ -122,14 +122,14 @@ fn say_what_is_checked(chosen: &Selection) {
 }
 
 /// Does one step and says how long it took.
-fn step(name: &'static str, work: impl FnOnce() -> Result<()>) -> Step {
+fn step(name: &'static str, work: impl FnOnce() -> Result<()>) -> CheckStep {
     println!("==> {name}");
     let begin = Instant::now();
     let failure = work().err().map(|error| format!("{error:#}"));
     if let Some(failure) = &failure {
         eprintln!("error: {name}: {failure}");
     }
-    Step { name, took: begin.elapsed(), failure }
+    CheckStep { name, took: begin.elapsed(), failure }
 }
 
 /// Runs cargo in the root of the tree, and says what to do where it fails.
@@ -142,9 +142,9 @@ fn calls(cargo: &OsString, root: &Path, arguments: &[&str], advice: &str) -> Res
 }
 
 /// A table of the steps.
-fn summarize(steps: &[Step], passed: u64, took: Duration) {
+fn summarize(steps: &[CheckStep], passed: u64, took: Duration) {
     println!();
-    for Step { name, took, failure } in steps {
+    for CheckStep { name, took, failure } in steps {
         let result = if failure.is_some() { "failed" } else { "well" };
         println!("    {name:<16} {:>4.0} s   {result}", took.as_secs_f64());
     }
@@ -152,7 +152,7 @@ fn summarize(steps: &[Step], passed: u64, took: Duration) {
 }
 
 /// What was not checked, and the command that checks it.
-fn say_what_is_left_out(workspace: &Workspace, chosen: &Selection, arguments: &CheckArguments) {
+fn say_what_is_left_out(workspace: &Workspace, chosen: &TestSelection, arguments: &CheckArguments) {
     let left_out = chosen.left_out(workspace);
     if !left_out.is_empty() {
         let of_each = left_out.iter().map(|(member, tests)| format!("{} of {member}", tests.join(", ")));

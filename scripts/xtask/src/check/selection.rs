@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::test_programs::TestKind;
-use crate::workspace::{Member, Workspace};
+use crate::workspace::{Workspace, WorkspaceMember};
 
 /// What holds pages to what they say: a crate and its tests.
 const OF_PAGES: (&str, [&str; 2]) = ("oarlock-tests", ["house", "recipes"]);
 
 /// The tests to run.
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct TestSelection {
     /// The crates all of whose tests are run.
     pub(super) whole: BTreeSet<String>,
     /// The crates that depend on those.
@@ -24,7 +24,7 @@ pub(super) struct Selection {
     pub(super) is_all: bool,
 }
 
-impl Selection {
+impl TestSelection {
     /// What these files ask for.
     pub(super) fn of_files(
         workspace: &Workspace,
@@ -61,7 +61,7 @@ impl Selection {
     }
 
     /// Whether a test program of a crate is run.
-    pub(super) fn has(&self, member: &Member, kind: TestKind<'_>) -> bool {
+    pub(super) fn has(&self, member: &WorkspaceMember, kind: TestKind<'_>) -> bool {
         let is_whole = self.whole.contains(&member.name);
         let is_dependant = self.dependants.contains(&member.name);
         match kind {
@@ -93,7 +93,7 @@ impl Selection {
 
     /// The integration tests that are not run, of each crate that depends on those that changed.
     pub(super) fn left_out<'w>(&self, workspace: &'w Workspace) -> Vec<(&'w str, Vec<&'w str>)> {
-        let of = |member: &'w Member| -> Vec<&'w str> {
+        let of = |member: &'w WorkspaceMember| -> Vec<&'w str> {
             let tests = member.tests.keys().map(String::as_str);
             tests.filter(|test| !self.has(member, TestKind::Integration(test))).collect()
         };
@@ -112,13 +112,13 @@ mod tests {
     /// A crate and tests, of which one is quick, that depend on it.
     fn workspace() -> Workspace {
         let main = |name: &str| (name.to_owned(), PathBuf::from(format!("tests/{name}.rs")));
-        let core = Member {
+        let core = WorkspaceMember {
             name: "core".into(),
             directory: "core".into(),
             tests: [main("infer")].into(),
-            ..Member::default()
+            ..WorkspaceMember::default()
         };
-        let tests = Member {
+        let tests = WorkspaceMember {
             name: "oarlock-tests".into(),
             directory: "tests".into(),
             dependencies: ["core".to_owned()].into(),
@@ -129,13 +129,13 @@ mod tests {
         Workspace { root: "/tree".into(), members }
     }
 
-    fn of_files(files: &[&str]) -> Selection {
+    fn of_files(files: &[&str]) -> TestSelection {
         let manifests = ["core/Cargo.toml", "tests/Cargo.toml"];
         let is_manifest = |file: &Path| manifests.iter().any(|manifest| file == Path::new(manifest));
-        Selection::of_files(&workspace(), files.iter().map(PathBuf::from).collect(), is_manifest)
+        TestSelection::of_files(&workspace(), files.iter().map(PathBuf::from).collect(), is_manifest)
     }
 
-    fn run(chosen: &Selection) -> Vec<String> {
+    fn run(chosen: &TestSelection) -> Vec<String> {
         chosen.integration_tests(&workspace()).into_iter().collect()
     }
 

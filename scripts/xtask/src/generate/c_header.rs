@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use oarlock_contract::lower::{PlainField, callback_params, fields};
-use oarlock_contract::model::{Constant, Item, ItemKind};
-use oarlock_contract::{Contract, layout};
+use oarlock_contract::lower::{LoweredField, callback_params, item_fields};
+use oarlock_contract::model::{ConstantDefinition, ContractItem, ItemKind};
+use oarlock_contract::{Contract, struct_layout};
 
 use super::names::{c_declaration, c_params};
 
-const BANNER: &str =
+const C_BANNER: &str =
     "/* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */\n";
 
 /// `oarlock/contract.h`.
-pub(super) fn contract(contract: &Contract) -> String {
-    let mut out = String::from(BANNER);
+pub(super) fn contract_header(contract: &Contract) -> String {
+    let mut out = String::from(C_BANNER);
     let Contract { major, minor, .. } = contract;
     write!(
         out,
@@ -41,7 +41,7 @@ _Static_assert(sizeof(void *) == 8, "Oarlock runs on 64-bit machines");
     )
     .expect("writing to a string never fails");
 
-    declarations(&mut out, contract, Item::is_locked);
+    write_declarations(&mut out, contract, ContractItem::is_locked);
     out.push_str(
         r#"
 #ifdef _WIN32
@@ -65,8 +65,8 @@ OARLOCK_EXPORT oarlock_error oarlock_plugin_query(const oarlock_host *host, oarl
 }
 
 /// `oarlock/contract_draft.h`: the profiles that are not locked yet.
-pub(super) fn drafts(contract: &Contract) -> String {
-    let mut out = String::from(BANNER);
+pub(super) fn draft_header(contract: &Contract) -> String {
+    let mut out = String::from(C_BANNER);
     out.push_str(
         r#"/* SPDX-License-Identifier: Apache-2.0
  *
@@ -99,14 +99,14 @@ extern "C" {
         let name = profile.to_uppercase();
         writeln!(out, "#define OARLOCK_{name}_DRAFT {number}u").expect("infallible");
     }
-    declarations(&mut out, contract, |item| !item.is_locked());
+    write_declarations(&mut out, contract, |item| !item.is_locked());
     out.push_str("\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     out
 }
 
-fn declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
-    let items: Vec<&Item> = contract.items.iter().filter(|item| is_wanted(item)).collect();
-    items.iter().for_each(|item| scalar(out, item));
+fn write_declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&ContractItem) -> bool) {
+    let items: Vec<&ContractItem> = contract.items.iter().filter(|item| is_wanted(item)).collect();
+    items.iter().for_each(|item| write_scalar(out, item));
     let structs = || items.iter().filter(|item| is_struct(item));
     if structs().next().is_some() {
         out.push_str("\n/* Structs and tables, declared before any of them is described. */\n");
@@ -117,18 +117,18 @@ fn declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item)
     }
     for item in &items {
         if let ItemKind::Callback(callback) = &item.kind {
-            comment(out, "", &item.docs);
+            write_comment(out, "", &item.docs);
             let result = if callback.fallible { "oarlock_error" } else { "void" };
             let params = c_params(&callback_params(contract, callback));
             writeln!(out, "typedef {result} (*oarlock_{})({params});", item.name).expect("infallible");
         }
     }
-    structs().for_each(|item| structure(out, contract, item));
+    structs().for_each(|item| write_structure(out, contract, item));
 }
 
 /// `oarlock/contract_layout.h`: what the compiler must agree with.
-pub(super) fn layout_check(contract: &Contract) -> String {
-    let mut out = String::from(BANNER);
+pub(super) fn layout_check_header(contract: &Contract) -> String {
+    let mut out = String::from(C_BANNER);
     out.push_str(
         r#"/* SPDX-License-Identifier: Apache-2.0
  *
@@ -152,7 +152,7 @@ pub(super) fn layout_check(contract: &Contract) -> String {
 "#,
     );
     for item in contract.items.iter().filter(|item| is_struct(item)) {
-        let layout = layout(contract, item, contract.minor);
+        let layout = struct_layout(contract, item, contract.minor);
         let name = item.type_name();
         writeln!(out, "OARLOCK_CHECK(sizeof(oarlock_{name}) == {});", layout.size).expect("infallible");
         writeln!(out, "OARLOCK_CHECK(OARLOCK_ALIGNMENT(oarlock_{name}) == {});", layout.align)
@@ -166,29 +166,29 @@ pub(super) fn layout_check(contract: &Contract) -> String {
     out
 }
 
-fn is_struct(item: &Item) -> bool {
+fn is_struct(item: &ContractItem) -> bool {
     matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_))
 }
 
-fn scalar(out: &mut String, item: &Item) {
+fn write_scalar(out: &mut String, item: &ContractItem) {
     let upper = item.name.to_uppercase();
-    let (ty, constants, render): (_, &[Constant], fn(u32) -> String) = match &item.kind {
+    let (ty, constants, render): (_, &[ConstantDefinition], fn(u32) -> String) = match &item.kind {
         ItemKind::Handle => ("uint64_t", &[], |_| String::new()),
         ItemKind::Enum(constants) => ("uint32_t", constants, |value| format!("{value}u")),
         ItemKind::Flags(32, constants) => ("uint32_t", constants, |bit| format!("(1u << {bit})")),
         ItemKind::Flags(_, constants) => ("uint64_t", constants, |bit| format!("(1ull << {bit})")),
         _ => return,
     };
-    comment(out, "", &item.docs);
+    write_comment(out, "", &item.docs);
     writeln!(out, "typedef {ty} oarlock_{};", item.name).expect("infallible");
     for constant in constants {
-        comment(out, "", &constant.docs);
+        write_comment(out, "", &constant.docs);
         let name = format!("OARLOCK_{upper}_{}", constant.name.to_uppercase());
         writeln!(out, "#define {name} {}", render(constant.value)).expect("infallible");
     }
 }
 
-fn structure(out: &mut String, contract: &Contract, item: &Item) {
+fn write_structure(out: &mut String, contract: &Contract, item: &ContractItem) {
     let name = item.type_name();
     out.push('\n');
     if matches!(item.kind, ItemKind::Table(_)) {
@@ -198,25 +198,26 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
             .expect("infallible");
         writeln!(out, "#define OARLOCK_{upper}_FEATURES ({})", bits.join(" | ")).expect("infallible");
     }
-    comment(out, "", &item.docs);
+    write_comment(out, "", &item.docs);
     writeln!(out, "struct oarlock_{name} {{").expect("infallible");
-    for field in fields(contract, item) {
+    for field in item_fields(contract, item) {
         let mut docs = field.docs.clone();
-        annotate(&mut docs, &field, contract, item);
-        comment(out, "    ", &docs);
-        writeln!(out, "    {};", wrapped(&c_declaration(&field))).expect("infallible");
+        annotate_slot(&mut docs, &field, contract, item);
+        write_comment(out, "    ", &docs);
+        writeln!(out, "    {};", wrap_declaration(&c_declaration(&field))).expect("infallible");
     }
     out.push_str("};\n");
 }
 
 /// Says of a slot whether it must be filled and what happens when it is not.
-fn annotate(docs: &mut Vec<String>, field: &PlainField, contract: &Contract, item: &Item) {
+fn annotate_slot(docs: &mut Vec<String>, field: &LoweredField, contract: &Contract, item: &ContractItem) {
     let members = match &item.kind {
         ItemKind::Table(table) => &table.members,
         ItemKind::Struct(members) => members,
         _ => return,
     };
-    let Some(slot) = oarlock_contract::model::slots(members).find(|slot| slot.name == field.name) else {
+    let Some(slot) = oarlock_contract::model::member_slots(members).find(|slot| slot.name == field.name)
+    else {
         return;
     };
     match &slot.default {
@@ -230,15 +231,15 @@ fn annotate(docs: &mut Vec<String>, field: &PlainField, contract: &Contract, ite
 }
 
 /// Breaks a long function pointer at its arguments.
-fn wrapped(declaration: &str) -> String {
-    const WIDTH: usize = 110;
-    if declaration.len() + 5 <= WIDTH {
+fn wrap_declaration(declaration: &str) -> String {
+    const MAX_LINE_WIDTH: usize = 110;
+    if declaration.len() + 5 <= MAX_LINE_WIDTH {
         return declaration.to_owned();
     }
     let mut out = String::new();
     let mut column = 4;
     for part in declaration.split_inclusive(", ") {
-        if column + part.trim_end().len() > WIDTH {
+        if column + part.trim_end().len() > MAX_LINE_WIDTH {
             out.truncate(out.trim_end().len());
             out.push_str("\n        ");
             column = 8;
@@ -249,7 +250,7 @@ fn wrapped(declaration: &str) -> String {
     out
 }
 
-fn comment(out: &mut String, indent: &str, docs: &[String]) {
+fn write_comment(out: &mut String, indent: &str, docs: &[String]) {
     if docs.is_empty() {
         return;
     }
@@ -262,13 +263,15 @@ fn comment(out: &mut String, indent: &str, docs: &[String]) {
 
 #[cfg(test)]
 mod tests {
-    use oarlock_contract::lower::Plain;
+    use oarlock_contract::lower::LoweredType;
 
     use crate::generate::names::c_type;
 
     #[test]
     fn a_list_of_structs_is_a_pointer_to_constant_pointers() {
-        let list = Plain::Const(Some(Box::new(Plain::Const(Some(Box::new(Plain::Named("tensor".into())))))));
+        let list = LoweredType::Const(Some(Box::new(LoweredType::Const(Some(Box::new(
+            LoweredType::Named("tensor".into()),
+        ))))));
         assert_eq!(c_type(&list), "const oarlock_tensor *const *");
     }
 }

@@ -4,10 +4,13 @@
 use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
-use oarlock_contract::drafts::reached_from;
-use oarlock_contract::model::{Direction, Item, ItemKind, Member, Param, Slot, Stage, Type, slots};
+use oarlock_contract::drafts::reachable_items;
+use oarlock_contract::model::{
+    ContractItem, ContractType, ItemKind, ItemStage, MemberDefinition, ParameterDefinition,
+    ParameterDirection, SlotDefinition, member_slots,
+};
 
-use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_name};
+use super::names::{RUST_BANNER, RustScope, rust_docs, rust_identifier, rust_name, to_camel_case};
 use super::params::{is_result, is_struct, value_type};
 
 /// What the host makes of an address.
@@ -29,13 +32,13 @@ pub(super) fn has_caller(table: &str, slot: &str) -> bool {
 }
 
 /// `runtime/host/src/generated.rs`.
-pub(super) fn calls(contract: &Contract) -> String {
+pub(super) fn host_bindings(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every method here calls through a pointer into a plugin\")]\n\
          #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use std::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::load::foreign::{Foreign, Slots};\nuse crate::services::errors::{Failure, outcome};\n\n",
+         use crate::load::foreign_struct::{ForeignStruct, SlotTable};\nuse crate::services::errors::{PluginFailure, result_from_error};\n\n",
     );
     for item in contract.items.iter().filter(|item| is_known_to_the_host(contract, item)) {
         let members = match &item.kind {
@@ -43,33 +46,34 @@ pub(super) fn calls(contract: &Contract) -> String {
             ItemKind::Table(table) => &table.members,
             _ => continue,
         };
-        foreign(&mut out, contract, item);
+        write_foreign_struct(&mut out, contract, item);
         if is_called_by_the_host(item, members) {
-            slot_checks(&mut out, contract, item, members);
-            caller(&mut out, contract, item, members);
+            write_slot_checks(&mut out, contract, item, members);
+            write_caller(&mut out, contract, item, members);
         }
     }
     out
 }
 
 /// Whether it is locked, or part of a draft that is on trial.
-fn is_known_to_the_host(contract: &Contract, item: &Item) -> bool {
-    let is_part_of = |table: &Item| reached_from(contract, table).iter().any(|part| part.line == item.line);
-    let mut trials = contract.items.iter().filter(|table| table.stage == Stage::Trial);
+fn is_known_to_the_host(contract: &Contract, item: &ContractItem) -> bool {
+    let is_part_of =
+        |table: &ContractItem| reachable_items(contract, table).iter().any(|part| part.line == item.line);
+    let mut trials = contract.items.iter().filter(|table| table.stage == ItemStage::Trial);
     item.is_locked() || trials.any(is_part_of)
 }
 
 /// Whether it has slots that the host calls; its own table is for plugins, and a plugin's `unload` is called by hand.
-fn is_called_by_the_host(item: &Item, members: &[Member]) -> bool {
-    slots(members).next().is_some() && !matches!(item.name.as_str(), "host" | "plugin")
+fn is_called_by_the_host(item: &ContractItem, members: &[MemberDefinition]) -> bool {
+    member_slots(members).next().is_some() && !matches!(item.name.as_str(), "host" | "plugin")
 }
 
-fn foreign(out: &mut String, contract: &Contract, item: &Item) {
+fn write_foreign_struct(out: &mut String, contract: &Contract, item: &ContractItem) {
     let (name, ty) = (&item.name, rust_name(contract, &item.type_name(), RustScope::Abi));
     write!(
         out,
         "// SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.\n\
-         unsafe impl Foreign for {ty} {{\n\
+         unsafe impl ForeignStruct for {ty} {{\n\
          const NAME: &'static str = {name:?};\n\
          const SIZE_AT_FIRST: u32 = Self::SIZE_AT_FIRST;\n\
          const EMPTY: Self = Self::EMPTY;\n}}\n\n"
@@ -77,16 +81,21 @@ fn foreign(out: &mut String, contract: &Contract, item: &Item) {
     .expect("infallible");
 }
 
-fn slot_checks(out: &mut String, contract: &Contract, item: &Item, members: &[Member]) {
+fn write_slot_checks(
+    out: &mut String,
+    contract: &Contract,
+    item: &ContractItem,
+    members: &[MemberDefinition],
+) {
     let ty = rust_name(contract, &item.type_name(), RustScope::Abi);
-    writeln!(out, "impl Slots for {ty} {{\nfn empty_required(&self) -> Option<&'static str> {{")
+    writeln!(out, "impl SlotTable for {ty} {{\nfn missing_required_slot(&self) -> Option<&'static str> {{")
         .expect("infallible");
-    for slot in slots(members).filter(|slot| slot.required) {
+    for slot in member_slots(members).filter(|slot| slot.required) {
         writeln!(out, "if self.{0}.is_none() {{ return Some({0:?}); }}", slot.name).expect("infallible");
     }
     out.push_str("None\n}\n\n");
-    out.push_str("fn broken_pair(&self) -> Option<(&'static str, &'static str)> {\n");
-    for (take, give) in pairs(members) {
+    out.push_str("fn unpaired_slots(&self) -> Option<(&'static str, &'static str)> {\n");
+    for (take, give) in paired_slots(members) {
         writeln!(
             out,
             "if self.{take}.is_some() != self.{give}.is_some() {{ return Some(({take:?}, {give:?})); }}"
@@ -97,20 +106,20 @@ fn slot_checks(out: &mut String, contract: &Contract, item: &Item, members: &[Me
 }
 
 /// The optional slots that take and give back one thing, which their names tell.
-fn pairs(members: &[Member]) -> Vec<(&str, String)> {
-    const WORDS: [(&str, &str); 4] =
+fn paired_slots(members: &[MemberDefinition]) -> Vec<(&str, String)> {
+    const PAIR_VERBS: [(&str, &str); 4] =
         [("allocate", "deallocate"), ("create", "destroy"), ("import", "close"), ("prepare", "release")];
     let optional: Vec<&str> =
-        slots(members).filter(|slot| !slot.required).map(|slot| slot.name.as_str()).collect();
+        member_slots(members).filter(|slot| !slot.required).map(|slot| slot.name.as_str()).collect();
     let given_back = |take: &str| {
-        let names = WORDS.iter().filter(|(word, _)| take.split('_').any(|part| part == *word));
+        let names = PAIR_VERBS.iter().filter(|(word, _)| take.split('_').any(|part| part == *word));
         names.map(|(word, back)| take.replace(word, back)).find(|give| optional.contains(&give.as_str()))
     };
     optional.iter().filter_map(|take| Some((*take, given_back(take)?))).collect()
 }
 
-fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]) {
-    let (name, ty) = (camel(&item.name), rust_name(contract, &item.type_name(), RustScope::Abi));
+fn write_caller(out: &mut String, contract: &Contract, item: &ContractItem, members: &[MemberDefinition]) {
+    let (name, ty) = (to_camel_case(&item.name), rust_name(contract, &item.type_name(), RustScope::Abi));
     write!(
         out,
         "/// Calls the functions of a `{}` of a plugin.\n///\n\
@@ -129,23 +138,23 @@ fn caller(out: &mut String, contract: &Contract, item: &Item, members: &[Member]
         item.name
     )
     .expect("infallible");
-    for slot in slots(members).filter(|slot| has_caller(&item.name, &slot.name)) {
+    for slot in member_slots(members).filter(|slot| has_caller(&item.name, &slot.name)) {
         method(out, contract, item, slot);
     }
     out.push_str("}\n\n");
 }
 
-fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
+fn method(out: &mut String, contract: &Contract, item: &ContractItem, slot: &SlotDefinition) {
     let name = &slot.name;
-    let results: Vec<&Param> = slot.params.iter().filter(|param| is_result(param)).collect();
+    let results: Vec<&ParameterDefinition> = slot.params.iter().filter(|param| is_result(param)).collect();
     let types: Vec<String> = results.iter().map(|param| result_type(contract, param)).collect();
     let result = match types.as_slice() {
         [one] => one.clone(),
         several => format!("({})", several.join(", ")),
     };
-    let result = format!("Result<{result}, Failure>");
+    let result = format!("Result<{result}, PluginFailure>");
     let result = if slot.required { result } else { format!("Option<{result}>") };
-    let trusting = slot.params.iter().any(|param| needs_trust(contract, param));
+    let trusting = slot.params.iter().any(|param| needs_unsafe(contract, param));
     let (safety, keyword) = if trusting {
         let text = "Handles are alive and the plugin's own, addresses are what the contract says they are.";
         (format!("///\n/// # Safety\n///\n/// {text}\n"), "unsafe ")
@@ -159,7 +168,7 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     if slot.required {
         writeln!(
             out,
-            "let Some(slot) = self.table.{name} else {{ return Err(Failure::empty_slot({:?}, {name:?})) }};",
+            "let Some(slot) = self.table.{name} else {{ return Err(PluginFailure::empty_slot({:?}, {name:?})) }};",
             item.name
         )
         .expect("infallible");
@@ -167,14 +176,14 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
         writeln!(out, "let slot = self.table.{name}?;").expect("infallible");
     }
     for param in &results {
-        let local = identifier(&param.name);
+        let local = rust_identifier(&param.name);
         let (local, value) = match &param.ty {
-            Type::List(_) => (format!("{local}_count"), "0"),
-            Type::Pointer => (local, "std::ptr::null_mut()"),
-            Type::Number(_) => (local, "0"),
-            Type::Named(ty) => {
+            ContractType::List(_) => (format!("{local}_count"), "0"),
+            ContractType::Pointer => (local, "std::ptr::null_mut()"),
+            ContractType::Number(_) => (local, "0"),
+            ContractType::Named(ty) => {
                 let path = rust_name(contract, ty, RustScope::Abi);
-                let empty = match contract.find(ty).map(|item| &item.kind) {
+                let empty = match contract.find_item(ty).map(|item| &item.kind) {
                     Some(ItemKind::Struct(_) | ItemKind::Value(_)) => format!("{path}::EMPTY"),
                     _ => format!("{path}(0)"),
                 };
@@ -185,14 +194,14 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
         };
         writeln!(out, "let mut {local} = {value};").expect("infallible");
     }
-    let arguments: String = slot.params.iter().map(argument).collect();
+    let arguments: String = slot.params.iter().map(call_argument).collect();
     let locals: Vec<String> = results
         .iter()
         .map(|param| {
-            if matches!(param.ty, Type::List(_)) {
+            if matches!(param.ty, ContractType::List(_)) {
                 format!("{}_count", param.name)
             } else {
-                identifier(&param.name)
+                rust_identifier(&param.name)
             }
         })
         .collect();
@@ -208,71 +217,73 @@ fn method(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     writeln!(out, "// SAFETY: {reason}\nlet failure = unsafe {{ slot(self.context{arguments}) }};")
         .expect("infallible");
     let mapped = if results.is_empty() {
-        "outcome(failure)".to_owned()
+        "result_from_error(failure)".to_owned()
     } else {
-        format!("outcome(failure).map(|()| {value})")
+        format!("result_from_error(failure).map(|()| {value})")
     };
     let mapped = if slot.required { mapped } else { format!("Some({mapped})") };
     writeln!(out, "{mapped}\n}}").expect("infallible");
 }
 
-fn result_type(contract: &Contract, param: &Param) -> String {
+fn result_type(contract: &Contract, param: &ParameterDefinition) -> String {
     match &param.ty {
-        Type::List(_) => "u64".to_owned(),
+        ContractType::List(_) => "u64".to_owned(),
         ty => value_type(contract, RAW_POINTER, ty),
     }
 }
 
 /// Whether a wrong argument could do harm that no check in the callee can prevent.
-fn needs_trust(contract: &Contract, param: &Param) -> bool {
+fn needs_unsafe(contract: &Contract, param: &ParameterDefinition) -> bool {
     if is_result(param) {
         return false;
     }
     let named = match &param.ty {
-        Type::Pointer | Type::Callback(_) => return true,
-        Type::Named(name) => name,
-        Type::List(element) | Type::PointerTo(element) => match &**element {
-            Type::Named(name) => name,
+        ContractType::Pointer | ContractType::Callback(_) => return true,
+        ContractType::Named(name) => name,
+        ContractType::List(element) | ContractType::PointerTo(element) => match &**element {
+            ContractType::Named(name) => name,
             _ => return false,
         },
         _ => return false,
     };
-    matches!(contract.find(named).map(|item| &item.kind), Some(ItemKind::Handle | ItemKind::Struct(_)))
+    matches!(contract.find_item(named).map(|item| &item.kind), Some(ItemKind::Handle | ItemKind::Struct(_)))
 }
 
-fn method_param(contract: &Contract, param: &Param) -> Option<String> {
-    let value = |ty: &Type| value_type(contract, RAW_POINTER, ty);
+fn method_param(contract: &Contract, param: &ParameterDefinition) -> Option<String> {
+    let value = |ty: &ContractType| value_type(contract, RAW_POINTER, ty);
     let path = |name: &str| rust_name(contract, name, RustScope::Abi);
     let ty = match (&param.ty, param.direction) {
-        (Type::Bytes, Direction::Out) => "&mut [u8]".to_owned(),
-        (Type::Bytes, _) => "&[u8]".to_owned(),
-        (Type::List(element), Direction::Out) => format!("&mut [{}]", value(element)),
-        (_, Direction::Out) => return None,
-        (Type::List(element), _) => match &**element {
-            Type::Named(name) if is_struct(contract, name) => format!("&[*const {}]", path(name)),
+        (ContractType::Bytes, ParameterDirection::Out) => "&mut [u8]".to_owned(),
+        (ContractType::Bytes, _) => "&[u8]".to_owned(),
+        (ContractType::List(element), ParameterDirection::Out) => format!("&mut [{}]", value(element)),
+        (_, ParameterDirection::Out) => return None,
+        (ContractType::List(element), _) => match &**element {
+            ContractType::Named(name) if is_struct(contract, name) => format!("&[*const {}]", path(name)),
             element => format!("&[{}]", value(element)),
         },
-        (Type::Callback(name), _) => path(name),
-        (Type::Named(name), _) if name == "str" => "&str".to_owned(),
-        (Type::Pointer, Direction::In) => "*const c_void".to_owned(),
-        (ty, Direction::In) => format!("&{}", value(ty)),
-        (ty, Direction::Value) => value(ty),
+        (ContractType::Callback(name), _) => path(name),
+        (ContractType::Named(name), _) if name == "str" => "&str".to_owned(),
+        (ContractType::Pointer, ParameterDirection::In) => "*const c_void".to_owned(),
+        (ty, ParameterDirection::In) => format!("&{}", value(ty)),
+        (ty, ParameterDirection::Value) => value(ty),
     };
-    Some(format!(", {}: {ty}", identifier(&param.name)))
+    Some(format!(", {}: {ty}", rust_identifier(&param.name)))
 }
 
-fn argument(param: &Param) -> String {
-    let name = identifier(&param.name);
+fn call_argument(param: &ParameterDefinition) -> String {
+    let name = rust_identifier(&param.name);
     match (&param.ty, param.direction) {
-        (Type::Bytes, Direction::Out) => format!(", {name}.as_mut_ptr().cast(), {name}.len() as u64"),
-        (Type::Bytes, _) => format!(", {name}.as_ptr().cast(), {name}.len() as u64"),
-        (Type::List(_), Direction::Out) => {
+        (ContractType::Bytes, ParameterDirection::Out) => {
+            format!(", {name}.as_mut_ptr().cast(), {name}.len() as u64")
+        }
+        (ContractType::Bytes, _) => format!(", {name}.as_ptr().cast(), {name}.len() as u64"),
+        (ContractType::List(_), ParameterDirection::Out) => {
             format!(", {name}.as_mut_ptr(), {name}.len() as u64, &raw mut {}_count", param.name)
         }
-        (_, Direction::Out) => format!(", &raw mut {name}"),
-        (Type::List(_), _) => format!(", {name}.as_ptr(), {name}.len() as u64"),
-        (Type::Callback(_), _) => format!(", Some({name})"),
-        (Type::Named(named), _) if named == "str" => format!(", abi::Str::borrowed({name})"),
+        (_, ParameterDirection::Out) => format!(", &raw mut {name}"),
+        (ContractType::List(_), _) => format!(", {name}.as_ptr(), {name}.len() as u64"),
+        (ContractType::Callback(_), _) => format!(", Some({name})"),
+        (ContractType::Named(named), _) if named == "str" => format!(", abi::Str::borrowed({name})"),
         _ => format!(", {name}"),
     }
 }

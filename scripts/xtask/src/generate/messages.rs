@@ -8,7 +8,7 @@ use protox::prost_reflect::prost_types::{DescriptorProto, FileDescriptorSet};
 
 /// What nothing reads: whole messages and enums, and fields as `message.field`. The Rust types lack it, so decoding skips
 /// it: texts for people, which can be most of a file, how to train, how to spread a model over machines.
-const UNREAD: &[&str] = &[
+const UNREAD_MESSAGES: &[&str] = &[
     "DeviceConfigurationProto",
     "IntIntListEntryProto",
     "NodeDeviceConfigurationProto",
@@ -39,7 +39,7 @@ const UNREAD: &[&str] = &[
 
 /// Large and rarely there: in a box they make room for what is there, and a file of nothing but empty messages does not
 /// become very much larger in memory.
-const BOXED: [&str; 6] = [
+const BOXED_FIELDS: [&str; 6] = [
     "AttributeProto.g",
     "AttributeProto.sparse_tensor",
     "AttributeProto.t",
@@ -49,15 +49,15 @@ const BOXED: [&str; 6] = [
 ];
 
 /// The Rust types of a file of messages. Bytes are parts of what they are decoded from, not copies.
-pub(super) fn types(root: &Path, file: &str) -> Result<String> {
+pub(super) fn message_types(root: &Path, file: &str) -> Result<String> {
     let path = root.join(file);
     let directory = path.parent().context("a file without a directory")?;
     let files = protox::compile([&path], [directory]).with_context(|| file.to_owned())?;
     let module = Module::from_parts(["messages"]);
-    let requests = read_parts(files).file.into_iter().map(|file| (module.clone(), file)).collect();
+    let requests = keep_read_messages(files).file.into_iter().map(|file| (module.clone(), file)).collect();
     let mut config = Config::new();
     config.bytes(["."]);
-    for field in BOXED {
+    for field in BOXED_FIELDS {
         config.boxed(field);
     }
     let mut made = config.generate(requests)?;
@@ -70,21 +70,21 @@ pub(super) fn types(root: &Path, file: &str) -> Result<String> {
 }
 
 /// The messages without what nothing reads, and without comments, which would not be where they belong any more.
-fn read_parts(mut files: FileDescriptorSet) -> FileDescriptorSet {
+fn keep_read_messages(mut files: FileDescriptorSet) -> FileDescriptorSet {
     for file in &mut files.file {
         file.source_code_info = None;
-        file.enum_type.retain(|kind| !UNREAD.contains(&kind.name()));
-        leave_out("", &mut file.message_type);
+        file.enum_type.retain(|kind| !UNREAD_MESSAGES.contains(&kind.name()));
+        remove_unread("", &mut file.message_type);
     }
     files
 }
 
 /// Takes what nothing reads out of the messages of a file, or out of those within a message.
-fn leave_out(within: &str, messages: &mut Vec<DescriptorProto>) {
-    messages.retain(|message| !UNREAD.contains(&message.name()));
+fn remove_unread(within: &str, messages: &mut Vec<DescriptorProto>) {
+    messages.retain(|message| !UNREAD_MESSAGES.contains(&message.name()));
     for message in messages {
         let path = format!("{within}{}.", message.name());
-        message.field.retain(|field| !UNREAD.contains(&format!("{path}{}", field.name()).as_str()));
-        leave_out(&path, &mut message.nested_type);
+        message.field.retain(|field| !UNREAD_MESSAGES.contains(&format!("{path}{}", field.name()).as_str()));
+        remove_unread(&path, &mut message.nested_type);
     }
 }

@@ -17,21 +17,21 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use oarlock_contract::{Contract, lock};
 
-const CONTRACT: &str = "device-sdk/contract/oarlock.contract";
-const LOCK: &str = "device-sdk/contract/abi.lock";
-const DRAFT_FACTS: &str = "device-sdk/contract/abi.draft";
-const ONNX: &str = "runtime/engine/protos/onnx-ml.proto";
-const PADDLE: &str = "runtime/engine/protos/paddle.proto";
+const CONTRACT_FILE: &str = "device-sdk/contract/oarlock.contract";
+const LOCK_FILE: &str = "device-sdk/contract/abi.lock";
+const DRAFT_FILE: &str = "device-sdk/contract/abi.draft";
+const ONNX_PROTO: &str = "runtime/engine/protos/onnx-ml.proto";
+const PADDLE_PROTO: &str = "runtime/engine/protos/paddle.proto";
 
 /// Writes the generated files, or with `check` says which are stale.
 pub(crate) fn run(check: bool) -> Result<()> {
     let root = crate::root();
-    let source = std::fs::read_to_string(root.join(CONTRACT)).context(CONTRACT)?;
-    let contract =
-        oarlock_contract::read(&source).map_err(|error| anyhow::anyhow!("`{CONTRACT}`: {error}"))?;
-    keep_the_lock(&root, &contract)?;
+    let source = std::fs::read_to_string(root.join(CONTRACT_FILE)).context(CONTRACT_FILE)?;
+    let contract = oarlock_contract::read_contract(&source)
+        .map_err(|error| anyhow::anyhow!("`{CONTRACT_FILE}`: {error}"))?;
+    update_lock(&root, &contract)?;
     let mut stale = Vec::new();
-    for (path, text) in files(&root, &contract)? {
+    for (path, text) in generated_files(&root, &contract)? {
         let target = root.join(&path);
         if std::fs::read_to_string(&target).is_ok_and(|present| present == text) {
             continue;
@@ -53,40 +53,40 @@ pub(crate) fn run(check: bool) -> Result<()> {
     Ok(())
 }
 
-fn files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
-    let rust = |path: &str, text: String| Ok::<_, anyhow::Error>((PathBuf::from(path), rustfmt(&text)?));
+fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, String)>> {
+    let rust = |path: &str, text: String| Ok::<_, anyhow::Error>((PathBuf::from(path), format_rust(&text)?));
     Ok(vec![
-        (LOCK.into(), lock::text(contract)),
-        (DRAFT_FACTS.into(), lock::draft_text(contract)),
-        ("device-sdk/include/oarlock/contract.h".into(), c_header::contract(contract)),
-        ("device-sdk/include/oarlock/contract_draft.h".into(), c_header::drafts(contract)),
-        ("device-sdk/include/oarlock/contract_layout.h".into(), c_header::layout_check(contract)),
-        ("docs/src/reference/contract.md".into(), reference::page(contract)),
-        rust("device-sdk/abi/src/generated.rs", rust_bindings::bindings(contract))?,
+        (LOCK_FILE.into(), lock::lock_text(contract)),
+        (DRAFT_FILE.into(), lock::draft_text(contract)),
+        ("device-sdk/include/oarlock/contract.h".into(), c_header::contract_header(contract)),
+        ("device-sdk/include/oarlock/contract_draft.h".into(), c_header::draft_header(contract)),
+        ("device-sdk/include/oarlock/contract_layout.h".into(), c_header::layout_check_header(contract)),
+        ("docs/src/reference/contract.md".into(), reference::reference_page(contract)),
+        rust("device-sdk/abi/src/generated.rs", rust_bindings::abi_bindings(contract))?,
         rust("device-sdk/abi/src/draft.rs", rust_bindings::draft_bindings(contract))?,
-        rust("device-sdk/sdk/src/generated.rs", sdk_glue::glue(contract))?,
-        rust("runtime/host/src/generated.rs", host_calls::calls(contract))?,
+        rust("device-sdk/sdk/src/generated.rs", sdk_glue::sdk_bindings(contract))?,
+        rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
         rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
-        rust("runtime/engine/src/import/onnx/messages.rs", messages::types(root, ONNX)?)?,
-        rust("runtime/engine/src/import/paddle/messages.rs", messages::types(root, PADDLE)?)?,
+        rust("runtime/engine/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
+        rust("runtime/engine/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
     ])
 }
 
 /// Refuses a contract that takes anything back that the lock promises.
-fn keep_the_lock(root: &Path, contract: &Contract) -> Result<()> {
-    let Ok(old) = std::fs::read_to_string(root.join(LOCK)) else { return Ok(()) };
-    let new = lock::text(contract);
-    let lost = lock::lost(&old, &new);
+fn update_lock(root: &Path, contract: &Contract) -> Result<()> {
+    let Ok(old) = std::fs::read_to_string(root.join(LOCK_FILE)) else { return Ok(()) };
+    let new = lock::lock_text(contract);
+    let lost = lock::lost_lines(&old, &new);
     if !lost.is_empty() {
         bail!(
-            "the contract breaks binaries; these lines of `{LOCK}` would be lost:\n  {}\nappend instead, with `since`",
+            "the contract breaks binaries; these lines of `{LOCK_FILE}` would be lost:\n  {}\nappend instead, with `since`",
             lost.join("\n  ")
         );
     }
     Ok(())
 }
 
-fn rustfmt(source: &str) -> Result<String> {
+fn format_rust(source: &str) -> Result<String> {
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../rustfmt.toml");
     let mut child = Command::new("rustfmt")
         .args(["--edition", "2024", "--emit", "stdout", "--config-path", config])
@@ -102,7 +102,7 @@ fn rustfmt(source: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use oarlock_contract::{SOURCE, read};
+    use oarlock_contract::{CONTRACT_SOURCE, read_contract};
 
     use super::{host_calls, lock, sdk_glue, trace_layer};
 
@@ -113,19 +113,20 @@ mod tests {
 
     #[test]
     fn the_host_and_the_sdk_get_code_for_a_draft_on_trial_and_for_no_other() {
-        let written = read(SOURCE).unwrap();
-        let tried = read(&SOURCE.replace("draft table graph", "trial table graph")).unwrap();
-        let (host, sdk) = (host_calls::calls(&tried), sdk_glue::glue(&tried));
+        let written = read_contract(CONTRACT_SOURCE).unwrap();
+        let tried =
+            read_contract(&CONTRACT_SOURCE.replace("draft table graph", "trial table graph")).unwrap();
+        let (host, sdk) = (host_calls::host_bindings(&tried), sdk_glue::sdk_bindings(&tried));
         for wanted in ["struct GraphCalls", "table: abi::draft::GraphTable", "unsafe fn graph_run"] {
             assert!(host.contains(wanted), "{wanted}");
-            assert!(!host_calls::calls(&written).contains(wanted), "{wanted}");
+            assert!(!host_calls::host_bindings(&written).contains(wanted), "{wanted}");
         }
         for wanted in ["pub trait Graph", "Result<abi::draft::Executable>", "{HostPointer, ByteSink, "] {
             assert!(sdk.contains(wanted), "{wanted}");
-            assert!(!sdk_glue::glue(&written).contains(wanted), "{wanted}");
+            assert!(!sdk_glue::sdk_bindings(&written).contains(wanted), "{wanted}");
         }
         assert!(!host.contains("Collective") && !sdk.contains("Collective"), "one draft was put on trial");
         assert_eq!(trace_layer::layer(&tried), trace_layer::layer(&written), "layers do not see drafts");
-        assert_eq!(lock::text(&tried), lock::text(&written), "a trial locks nothing");
+        assert_eq!(lock::lock_text(&tried), lock::lock_text(&written), "a trial locks nothing");
     }
 }

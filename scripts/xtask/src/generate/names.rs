@@ -1,21 +1,21 @@
 //! How the names of the contract are spelt in C and in Rust.
 
 use oarlock_contract::Contract;
-use oarlock_contract::lower::{Plain, PlainField};
+use oarlock_contract::lower::{LoweredField, LoweredType};
 
 /// What every generated Rust file starts with.
 pub(super) const RUST_BANNER: &str =
     "// Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.\n\n";
 
 /// `memory_kind` as `MemoryKind`.
-pub(super) fn camel(name: &str) -> String {
+pub(super) fn to_camel_case(name: &str) -> String {
     name.split('_')
         .map(|word| word.split_at_checked(1).map_or(String::new(), |(head, tail)| head.to_uppercase() + tail))
         .collect()
 }
 
 /// A name as Rust lets fields and arguments be called.
-pub(super) fn identifier(name: &str) -> String {
+pub(super) fn rust_identifier(name: &str) -> String {
     match name {
         "async" | "type" | "in" | "ref" | "move" | "loop" | "match" | "use" => format!("r#{name}"),
         _ => name.to_owned(),
@@ -23,28 +23,28 @@ pub(super) fn identifier(name: &str) -> String {
 }
 
 /// A type in C.
-pub(super) fn c_type(ty: &Plain) -> String {
+pub(super) fn c_type(ty: &LoweredType) -> String {
     match ty {
-        Plain::Number(name) => c_number(name).to_owned(),
-        Plain::Named(name) | Plain::Callback(name) => format!("oarlock_{name}"),
-        Plain::Const(None) => "const void *".to_owned(),
-        Plain::Mutable(None) => "void *".to_owned(),
-        Plain::Const(Some(target)) => match c_type(target) {
+        LoweredType::Number(name) => c_number_type(name).to_owned(),
+        LoweredType::Named(name) | LoweredType::Callback(name) => format!("oarlock_{name}"),
+        LoweredType::Const(None) => "const void *".to_owned(),
+        LoweredType::Mutable(None) => "void *".to_owned(),
+        LoweredType::Const(Some(target)) => match c_type(target) {
             pointer if pointer.ends_with('*') => format!("{pointer}const *"),
             name => format!("const {name} *"),
         },
-        Plain::Mutable(Some(target)) => match c_type(target) {
+        LoweredType::Mutable(Some(target)) => match c_type(target) {
             pointer if pointer.ends_with('*') => format!("{pointer}*"),
             name => format!("{name} *"),
         },
-        Plain::Function(_) => unreachable!("functions are declared with their name"),
+        LoweredType::Function(_) => unreachable!("functions are declared with their name"),
     }
 }
 
 /// A field or an argument in C.
-pub(super) fn c_declaration(field: &PlainField) -> String {
+pub(super) fn c_declaration(field: &LoweredField) -> String {
     match &field.ty {
-        Plain::Function(params) => {
+        LoweredType::Function(params) => {
             format!("oarlock_error (*{})({})", field.name, c_params(params))
         }
         ty => {
@@ -56,11 +56,11 @@ pub(super) fn c_declaration(field: &PlainField) -> String {
 }
 
 /// A list of arguments in C.
-pub(super) fn c_params(params: &[PlainField]) -> String {
+pub(super) fn c_params(params: &[LoweredField]) -> String {
     params.iter().map(c_declaration).collect::<Vec<_>>().join(", ")
 }
 
-fn c_number(name: &str) -> &'static str {
+fn c_number_type(name: &str) -> &'static str {
     match name {
         "char" => "char",
         "u8" => "uint8_t",
@@ -85,24 +85,24 @@ pub(super) enum RustScope {
 pub(super) fn rust_name(contract: &Contract, name: &str, scope: RustScope) -> String {
     let path = match scope {
         RustScope::Bindings => "",
-        RustScope::Abi if contract.find(name).is_some_and(|item| !item.is_locked()) => "abi::draft::",
+        RustScope::Abi if contract.find_item(name).is_some_and(|item| !item.is_locked()) => "abi::draft::",
         RustScope::Abi => "abi::",
     };
-    format!("{path}{}", camel(name))
+    format!("{path}{}", to_camel_case(name))
 }
 
 /// A type in Rust.
-pub(super) fn rust_type(contract: &Contract, ty: &Plain, scope: RustScope) -> String {
+pub(super) fn rust_type(contract: &Contract, ty: &LoweredType, scope: RustScope) -> String {
     match ty {
-        Plain::Number("char") => "u8".to_owned(),
-        Plain::Number(name) => (*name).to_owned(),
-        Plain::Named(name) => rust_name(contract, name, scope),
-        Plain::Callback(name) => format!("Option<{}>", rust_name(contract, name, scope)),
-        Plain::Const(None) => "*const c_void".to_owned(),
-        Plain::Mutable(None) => "*mut c_void".to_owned(),
-        Plain::Const(Some(target)) => format!("*const {}", rust_type(contract, target, scope)),
-        Plain::Mutable(Some(target)) => format!("*mut {}", rust_type(contract, target, scope)),
-        Plain::Function(params) => {
+        LoweredType::Number("char") => "u8".to_owned(),
+        LoweredType::Number(name) => (*name).to_owned(),
+        LoweredType::Named(name) => rust_name(contract, name, scope),
+        LoweredType::Callback(name) => format!("Option<{}>", rust_name(contract, name, scope)),
+        LoweredType::Const(None) => "*const c_void".to_owned(),
+        LoweredType::Mutable(None) => "*mut c_void".to_owned(),
+        LoweredType::Const(Some(target)) => format!("*const {}", rust_type(contract, target, scope)),
+        LoweredType::Mutable(Some(target)) => format!("*mut {}", rust_type(contract, target, scope)),
+        LoweredType::Function(params) => {
             let error = rust_name(contract, "error", scope);
             let params = rust_params(contract, params, scope);
             format!("Option<unsafe extern \"C\" fn({params}) -> {error}>")
@@ -111,10 +111,10 @@ pub(super) fn rust_type(contract: &Contract, ty: &Plain, scope: RustScope) -> St
 }
 
 /// A list of arguments in Rust.
-pub(super) fn rust_params(contract: &Contract, params: &[PlainField], scope: RustScope) -> String {
+pub(super) fn rust_params(contract: &Contract, params: &[LoweredField], scope: RustScope) -> String {
     params
         .iter()
-        .map(|param| format!("{}: {}", identifier(&param.name), rust_type(contract, &param.ty, scope)))
+        .map(|param| format!("{}: {}", rust_identifier(&param.name), rust_type(contract, &param.ty, scope)))
         .collect::<Vec<_>>()
         .join(", ")
 }

@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
-use oarlock_contract::lower::{PlainField, callback_params, fields, slot_params};
-use oarlock_contract::model::{Constant, Item, ItemKind, Member, Slot, Stage, Table, slots};
+use oarlock_contract::lower::{LoweredField, callback_params, item_fields, slot_params};
+use oarlock_contract::model::{
+    ConstantDefinition, ContractItem, ItemKind, ItemStage, MemberDefinition, SlotDefinition, TableDefinition,
+    member_slots,
+};
 
 use super::host_calls::has_caller;
 use super::names::{c_declaration, c_params};
 
 /// `docs/src/reference/contract.md`.
-pub(super) fn page(contract: &Contract) -> String {
+pub(super) fn reference_page(contract: &Contract) -> String {
     let mut out = String::from(
         "<!-- Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. -->\n\n",
     );
@@ -24,25 +27,25 @@ pub(super) fn page(contract: &Contract) -> String {
         contract.major, contract.minor
     )
     .expect("infallible");
-    profiles(&mut out, contract);
-    let is_draft = |item: &Item| !item.is_locked();
-    sections(&mut out, contract, "##", Item::is_locked);
-    rules(&mut out, contract);
-    custom_device(&mut out, contract);
-    drafts(&mut out, contract);
-    sections(&mut out, contract, "###", is_draft);
+    write_profiles(&mut out, contract);
+    let is_draft = |item: &ContractItem| !item.is_locked();
+    write_sections(&mut out, contract, "##", ContractItem::is_locked);
+    write_rules(&mut out, contract);
+    write_custom_device(&mut out, contract);
+    write_drafts(&mut out, contract);
+    write_sections(&mut out, contract, "###", is_draft);
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
 }
 
 /// Everything that is locked, or everything that is not, by kinds. `level` is the mark of a heading of a table or a kind.
-fn sections(out: &mut String, contract: &Contract, level: &str, is_wanted: fn(&Item) -> bool) {
+fn write_sections(out: &mut String, contract: &Contract, level: &str, is_wanted: fn(&ContractItem) -> bool) {
     for (item, table) in contract.tables().filter(|(item, _)| is_wanted(item)) {
         write_table(out, contract, level, item, table);
     }
-    let items: Vec<&Item> = contract.items.iter().filter(|item| is_wanted(item)).collect();
-    let mut section = |title: &str, write_item: &dyn Fn(&mut String, &Item)| {
+    let items: Vec<&ContractItem> = contract.items.iter().filter(|item| is_wanted(item)).collect();
+    let mut section = |title: &str, write_item: &dyn Fn(&mut String, &ContractItem)| {
         write!(out, "{level} {title}\n\n").expect("infallible");
         items.iter().for_each(|item| write_item(out, item));
     };
@@ -68,7 +71,7 @@ fn sections(out: &mut String, contract: &Contract, level: &str, is_wanted: fn(&I
     });
 }
 
-fn profiles(out: &mut String, contract: &Contract) {
+fn write_profiles(out: &mut String, contract: &Contract) {
     out.push_str(
         "## Profiles\n\nA profile is a table that a plugin brings whole or leaves out. A plugin that brings a profile fills its \
          required slots; a slot never turns from optional to required within a version of its profile.\n\n\
@@ -96,7 +99,7 @@ fn profiles(out: &mut String, contract: &Contract) {
 }
 
 /// What a draft is, before all that is one.
-fn drafts(out: &mut String, contract: &Contract) {
+fn write_drafts(out: &mut String, contract: &Contract) {
     out.push_str(
         "\n## Drafts\n\n> **What follows may change or go with any version.** It is in `oarlock/contract_draft.h` and in the module \
          `draft` of `oarlock-abi`, and in nothing else that a plugin is built with.\n\n\
@@ -111,27 +114,41 @@ fn drafts(out: &mut String, contract: &Contract) {
     );
     for (item, profile, number) in contract.draft_profiles() {
         let state = match item.stage {
-            Stage::Trial => "on trial: the host and the SDK have code for it",
-            Stage::Draft | Stage::Locked => "a proposal: no host calls it and the SDK has no trait for it",
+            ItemStage::Trial => "on trial: the host and the SDK have code for it",
+            ItemStage::Draft | ItemStage::Locked => {
+                "a proposal: no host calls it and the SDK has no trait for it"
+            }
         };
         writeln!(out, "| [`{profile}`](#table-{profile}) | {number} | {state} |").expect("infallible");
     }
     out.push('\n');
 }
 
-fn write_table(out: &mut String, contract: &Contract, level: &str, item: &Item, table: &Table) {
+fn write_table(
+    out: &mut String,
+    contract: &Contract,
+    level: &str,
+    item: &ContractItem,
+    table: &TableDefinition,
+) {
     write!(out, "{level} Table `{}`\n\n{}\n\n", item.name, item.docs.join(" ")).expect("infallible");
     for member in &table.members {
         match member {
-            Member::Slot(slot) => write_slot(out, contract, level, item, slot),
-            Member::Field(field) => {
+            MemberDefinition::Slot(slot) => write_slot(out, contract, level, item, slot),
+            MemberDefinition::Field(field) => {
                 write!(out, "- `{}`: {}\n\n", field.name, field.docs.join(" ")).expect("infallible");
             }
         }
     }
 }
 
-fn write_slot(out: &mut String, contract: &Contract, level: &str, item: &Item, slot: &Slot) {
+fn write_slot(
+    out: &mut String,
+    contract: &Contract,
+    level: &str,
+    item: &ContractItem,
+    slot: &SlotDefinition,
+) {
     let params = c_params(&slot_params(contract, slot));
     let promise = match &slot.default {
         _ if slot.required => "**Required.**".to_owned(),
@@ -148,14 +165,14 @@ fn write_slot(out: &mut String, contract: &Contract, level: &str, item: &Item, s
     .expect("infallible");
 }
 
-fn write_heading(out: &mut String, level: &str, item: &Item) {
+fn write_heading(out: &mut String, level: &str, item: &ContractItem) {
     write!(out, "{level}# `oarlock_{}`\n\n", item.type_name()).expect("infallible");
     if !item.docs.is_empty() {
         write!(out, "{}\n\n", item.docs.join("\n")).expect("infallible");
     }
 }
 
-fn write_struct(out: &mut String, contract: &Contract, level: &str, item: &Item) {
+fn write_struct(out: &mut String, contract: &Contract, level: &str, item: &ContractItem) {
     let (members, header) = match &item.kind {
         ItemKind::Value(members) => (members, 0),
         ItemKind::Struct(members) => (members, 3),
@@ -163,23 +180,29 @@ fn write_struct(out: &mut String, contract: &Contract, level: &str, item: &Item)
     };
     write_heading(out, level, item);
     out.push_str("| Field | Meaning |\n|---|---|\n");
-    for field in fields(contract, item).iter().skip(header).filter(|field| field.required.is_none()) {
-        writeln!(out, "| `{}` | {} |", c_declaration(field), meaning(field)).expect("infallible");
+    for field in item_fields(contract, item).iter().skip(header).filter(|field| field.required.is_none()) {
+        writeln!(out, "| `{}` | {} |", c_declaration(field), field_meaning(field)).expect("infallible");
     }
     out.push('\n');
-    for slot in slots(members) {
+    for slot in member_slots(members) {
         write_slot(out, contract, level, item, slot);
     }
 }
 
-fn meaning(field: &PlainField) -> String {
+fn field_meaning(field: &LoweredField) -> String {
     if field.name.starts_with("reserved") && field.docs.is_empty() {
         return "Zero.".to_owned();
     }
     field.docs.join(" ")
 }
 
-fn write_constants(out: &mut String, level: &str, item: &Item, constants: &[Constant], column: &str) {
+fn write_constants(
+    out: &mut String,
+    level: &str,
+    item: &ContractItem,
+    constants: &[ConstantDefinition],
+    column: &str,
+) {
     write_heading(out, level, item);
     writeln!(out, "| Name | {column} | Meaning |\n|---|---|---|").expect("infallible");
     for constant in constants {
@@ -189,7 +212,7 @@ fn write_constants(out: &mut String, level: &str, item: &Item, constants: &[Cons
     out.push('\n');
 }
 
-fn rules(out: &mut String, contract: &Contract) {
+fn write_rules(out: &mut String, contract: &Contract) {
     out.push_str(
         "## Rules\n\nMessages quote these numbers. *Noticed by* says who finds a breach: the host, when it loads a plugin or when a \
          program asks it for something that breaks the rule; the SDK that plugins are written with; the conformance suite; the \
@@ -205,7 +228,7 @@ fn rules(out: &mut String, contract: &Contract) {
     out.push('\n');
 }
 
-fn custom_device(out: &mut String, contract: &Contract) {
+fn write_custom_device(out: &mut String, contract: &Contract) {
     out.push_str(
         "## For authors of custom-device plugins\n\nWhere each function of a custom-device runtime has gone. `set_device` and \
          `get_device` have no slot: the device is an argument of every call (rule D-3).\n\n\

@@ -3,17 +3,19 @@
 
 use std::fmt::Write as _;
 
-use oarlock_contract::lower::{Plain, PlainField, callback_params, fields};
-use oarlock_contract::model::{Constant, Item, ItemKind, Stage};
-use oarlock_contract::{Contract, layout};
+use oarlock_contract::lower::{LoweredField, LoweredType, callback_params, item_fields};
+use oarlock_contract::model::{ConstantDefinition, ContractItem, ItemKind, ItemStage};
+use oarlock_contract::{Contract, struct_layout};
 
-use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_params, rust_type};
+use super::names::{
+    RUST_BANNER, RustScope, rust_docs, rust_identifier, rust_params, rust_type, to_camel_case,
+};
 
-const IMPORTS: &str = "use core::ffi::c_void;\nuse core::mem::{align_of, offset_of, size_of};\n\n";
+const BINDING_IMPORTS: &str = "use core::ffi::c_void;\nuse core::mem::{align_of, offset_of, size_of};\n\n";
 
 /// `device-sdk/abi/src/generated.rs`.
-pub(super) fn bindings(contract: &Contract) -> String {
-    let mut out = format!("{RUST_BANNER}{IMPORTS}");
+pub(super) fn abi_bindings(contract: &Contract) -> String {
+    let mut out = format!("{RUST_BANNER}{BINDING_IMPORTS}");
     write!(
         out,
         "/// The major version of the contract.\npub const CONTRACT_MAJOR: u32 = {};\n\
@@ -26,60 +28,68 @@ pub(super) fn bindings(contract: &Contract) -> String {
         writeln!(out, "({profile:?}, {version}),").expect("infallible");
     }
     out.push_str("];\n");
-    declarations(&mut out, contract, Item::is_locked);
-    rules(&mut out, contract);
-    layout_check(&mut out, contract, Item::is_locked);
+    write_declarations(&mut out, contract, ContractItem::is_locked);
+    write_rules(&mut out, contract);
+    write_layout_check(&mut out, contract, ContractItem::is_locked);
     out
 }
 
 /// `device-sdk/abi/src/draft.rs`.
 pub(super) fn draft_bindings(contract: &Contract) -> String {
-    let mut out = format!("{RUST_BANNER}{DRAFT_HEAD}{IMPORTS}use crate::generated::*;\n\n");
+    let mut out = format!("{RUST_BANNER}{DRAFT_HEADER}{BINDING_IMPORTS}use crate::generated::*;\n\n");
     out.push_str(
         "/// The profiles that are drafts: the name, the number of the draft, and whether the host and the SDK have code for it.\n\
          pub const PROFILES: &[(&str, u32, bool)] = &[\n",
     );
     for (item, profile, number) in contract.draft_profiles() {
-        writeln!(out, "({profile:?}, {number}, {}),", item.stage == Stage::Trial).expect("infallible");
+        writeln!(out, "({profile:?}, {number}, {}),", item.stage == ItemStage::Trial).expect("infallible");
     }
     out.push_str("];\n");
-    let is_draft = |item: &Item| !item.is_locked();
-    declarations(&mut out, contract, is_draft);
-    layout_check(&mut out, contract, is_draft);
+    let is_draft = |item: &ContractItem| !item.is_locked();
+    write_declarations(&mut out, contract, is_draft);
+    write_layout_check(&mut out, contract, is_draft);
     out
 }
 
-const DRAFT_HEAD: &str = "//! Profiles that are not locked yet. **What is here may change or go with any version.**\n//!\n\
+const DRAFT_HEADER: &str = "//! Profiles that are not locked yet. **What is here may change or go with any version.**\n//!\n\
      //! A plugin names a draft by its profile and its number ([`DraftProfile`]), and a host that has another number passes it over.\n\n\
      #![expect(clippy::type_complexity, reason = \"the contract says what a function takes\")]\n\n";
 
-fn declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
+fn write_declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(&ContractItem) -> bool) {
     for item in contract.items.iter().filter(|item| is_wanted(item)) {
         out.push('\n');
         match &item.kind {
-            ItemKind::Handle => scalar(out, item, "u64", &[], ""),
-            ItemKind::Enum(constants) => scalar(out, item, "u32", constants, ""),
+            ItemKind::Handle => write_scalar(out, item, "u64", &[], ""),
+            ItemKind::Enum(constants) => write_scalar(out, item, "u32", constants, ""),
             ItemKind::Flags(bits, constants) => {
-                scalar(out, item, &format!("u{bits}"), constants, "1 << ");
-                bit_operations(out, &camel(&item.name));
+                write_scalar(out, item, &format!("u{bits}"), constants, "1 << ");
+                write_bit_operations(out, &to_camel_case(&item.name));
             }
             ItemKind::Callback(callback) => {
                 let params = callback_params(contract, callback);
                 let params = rust_params(contract, &params, RustScope::Bindings);
                 let result = if callback.fallible { " -> Error" } else { "" };
                 let docs = rust_docs(&item.docs, "");
-                let name = camel(&item.name);
+                let name = to_camel_case(&item.name);
                 writeln!(out, "{docs}pub type {name} = unsafe extern \"C\" fn({params}){result};")
                     .expect("infallible");
             }
-            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => structure(out, contract, item),
+            ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_) => {
+                write_structure(out, contract, item);
+            }
             ItemKind::Rule(_) => {}
         }
     }
 }
 
-fn scalar(out: &mut String, item: &Item, ty: &str, constants: &[Constant], shift: &str) {
-    let name = camel(&item.name);
+fn write_scalar(
+    out: &mut String,
+    item: &ContractItem,
+    ty: &str,
+    constants: &[ConstantDefinition],
+    shift: &str,
+) {
+    let name = to_camel_case(&item.name);
     write!(
         out,
         "{}#[repr(transparent)]\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]\n\
@@ -110,7 +120,7 @@ fn scalar(out: &mut String, item: &Item, ty: &str, constants: &[Constant], shift
     out.push_str("_ => None, } } }\n");
 }
 
-fn bit_operations(out: &mut String, name: &str) {
+fn write_bit_operations(out: &mut String, name: &str) {
     write!(
         out,
         "impl {name} {{\n/// Whether every bit of `other` is set.\n\
@@ -121,12 +131,12 @@ fn bit_operations(out: &mut String, name: &str) {
     .expect("infallible");
 }
 
-fn structure(out: &mut String, contract: &Contract, item: &Item) {
-    let name = camel(&item.type_name());
-    let fields = fields(contract, item);
+fn write_structure(out: &mut String, contract: &Contract, item: &ContractItem) {
+    let name = to_camel_case(&item.type_name());
+    let fields = item_fields(contract, item);
     let plain_value = matches!(item.kind, ItemKind::Value(_));
     let is_table = matches!(item.kind, ItemKind::Table(_));
-    let numbers_only = fields.iter().all(|field| matches!(field.ty, Plain::Number(_)));
+    let numbers_only = fields.iter().all(|field| matches!(field.ty, LoweredType::Number(_)));
     let comparable = if numbers_only { ", PartialEq, Eq, PartialOrd, Ord, Hash" } else { "" };
     write!(
         out,
@@ -139,7 +149,7 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
         writeln!(
             out,
             "{docs}pub {}: {},",
-            identifier(&field.name),
+            rust_identifier(&field.name),
             rust_type(contract, &field.ty, RustScope::Bindings)
         )
         .expect("infallible");
@@ -154,7 +164,7 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
         .expect("infallible");
     }
     if !plain_value {
-        let oldest = layout(contract, item, 0).size;
+        let oldest = struct_layout(contract, item, 0).size;
         writeln!(
             out,
             "/// The size in the first version of the contract: no one may send less.\n\
@@ -167,27 +177,26 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
         let value = match (&field.ty, field.name.as_str()) {
             (_, "size") if !plain_value => "size_of::<Self>() as u32".to_owned(),
             (_, "features") if is_table => "Self::FEATURES".to_owned(),
-            (Plain::Number("f64"), _) => "0.0".to_owned(),
-            (Plain::Number(_), _) => "0".to_owned(),
-            (Plain::Const(_), _) => "core::ptr::null()".to_owned(),
-            (Plain::Mutable(_), _) => "core::ptr::null_mut()".to_owned(),
-            (Plain::Function(_) | Plain::Callback(_), _) => "None".to_owned(),
-            (Plain::Named(ty), _) => match contract.find(ty).map(|item| &item.kind) {
-                Some(ItemKind::Value(_)) => format!("{}::EMPTY", camel(ty)),
-                _ => format!("{}(0)", camel(ty)),
+            (LoweredType::Number("f64"), _) => "0.0".to_owned(),
+            (LoweredType::Number(_), _) => "0".to_owned(),
+            (LoweredType::Const(_), _) => "core::ptr::null()".to_owned(),
+            (LoweredType::Mutable(_), _) => "core::ptr::null_mut()".to_owned(),
+            (LoweredType::Function(_) | LoweredType::Callback(_), _) => "None".to_owned(),
+            (LoweredType::Named(ty), _) => match contract.find_item(ty).map(|item| &item.kind) {
+                Some(ItemKind::Value(_)) => format!("{}::EMPTY", to_camel_case(ty)),
+                _ => format!("{}(0)", to_camel_case(ty)),
             },
         };
-        writeln!(out, "{}: {value},", identifier(&field.name)).expect("infallible");
+        writeln!(out, "{}: {value},", rust_identifier(&field.name)).expect("infallible");
     }
     out.push_str("};\n");
     if is_table && fields.iter().any(|field| field.required.is_some()) {
-        slot_names(out, &fields);
+        write_slot_names(out, &fields);
     }
     out.push_str("}\n");
-    if fields
-        .iter()
-        .any(|field| matches!(field.ty, Plain::Const(_) | Plain::Mutable(_)) || is_text(&field.ty))
-    {
+    if fields.iter().any(|field| {
+        matches!(field.ty, LoweredType::Const(_) | LoweredType::Mutable(_)) || is_text_type(&field.ty)
+    }) {
         write!(
             out,
             "\n// SAFETY: the struct is plain data; whoever follows one of its pointers argues why it may.\n\
@@ -199,7 +208,7 @@ fn structure(out: &mut String, contract: &Contract, item: &Item) {
 }
 
 /// The slots by name, for whoever talks about tables rather than through them: reports, simulators, tests.
-fn slot_names(out: &mut String, fields: &[PlainField]) {
+fn write_slot_names(out: &mut String, fields: &[LoweredField]) {
     let slots = fields.iter().filter_map(|field| Some((&field.name, field.required?)));
     out.push_str(
         "/// The name of each slot and whether it must be filled.\npub const SLOTS: &[(&str, bool)] = &[\n",
@@ -211,11 +220,11 @@ fn slot_names(out: &mut String, fields: &[PlainField]) {
     out.push_str("_ => return false,\n}\ntrue\n}\n");
 }
 
-fn is_text(ty: &Plain) -> bool {
-    matches!(ty, Plain::Named(name) if name == "str")
+fn is_text_type(ty: &LoweredType) -> bool {
+    matches!(ty, LoweredType::Named(name) if name == "str")
 }
 
-fn rules(out: &mut String, contract: &Contract) {
+fn write_rules(out: &mut String, contract: &Contract) {
     out.push_str("\n/// Every rule of the contract: its number, who notices a breach, and what it says.\n");
     out.push_str("pub const RULES: &[(&str, &str, &str)] = &[\n");
     for item in &contract.items {
@@ -226,7 +235,7 @@ fn rules(out: &mut String, contract: &Contract) {
     out.push_str("];\n");
 }
 
-fn layout_check(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item) -> bool) {
+fn write_layout_check(out: &mut String, contract: &Contract, is_wanted: impl Fn(&ContractItem) -> bool) {
     out.push_str(
         "\n// The compiler agrees with the contract on every size, alignment and offset.\nconst _: () = {\n",
     );
@@ -234,12 +243,12 @@ fn layout_check(out: &mut String, contract: &Contract, is_wanted: impl Fn(&Item)
         if !matches!(item.kind, ItemKind::Value(_) | ItemKind::Struct(_) | ItemKind::Table(_)) {
             continue;
         }
-        let layout = layout(contract, item, contract.minor);
-        let name = camel(&item.type_name());
+        let layout = struct_layout(contract, item, contract.minor);
+        let name = to_camel_case(&item.type_name());
         writeln!(out, "assert!(size_of::<{name}>() == {});", layout.size).expect("infallible");
         writeln!(out, "assert!(align_of::<{name}>() == {});", layout.align).expect("infallible");
         for (field, offset, _) in layout.fields {
-            let field = identifier(&field.name);
+            let field = rust_identifier(&field.name);
             writeln!(out, "assert!(offset_of!({name}, {field}) == {offset});").expect("infallible");
         }
     }

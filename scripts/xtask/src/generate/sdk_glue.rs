@@ -6,27 +6,32 @@ use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
 use oarlock_contract::lower::slot_params;
-use oarlock_contract::model::{Direction, Item, Param, Slot, Stage, Table, Type};
+use oarlock_contract::model::{
+    ContractItem, ContractType, ItemStage, ParameterDefinition, ParameterDirection, SlotDefinition,
+    TableDefinition,
+};
 
-use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_docs, rust_name, rust_params};
+use super::names::{
+    RUST_BANNER, RustScope, rust_docs, rust_identifier, rust_name, rust_params, to_camel_case,
+};
 use super::params::{is_result, is_struct, is_user, value_type};
 
 /// What the SDK makes of an address.
-const HOST_POINTER: &str = "HostPointer";
+const HOST_POINTER_TYPE: &str = "HostPointer";
 
 /// `device-sdk/sdk/src/generated.rs`.
-pub(super) fn glue(contract: &Contract) -> String {
+pub(super) fn sdk_bindings(contract: &Contract) -> String {
     let profiles = contract.tables().filter(|(_, table)| table.profile.is_some());
-    let profiles: Vec<_> = profiles.filter(|(item, _)| item.stage != Stage::Draft).collect();
+    let profiles: Vec<_> = profiles.filter(|(item, _)| item.stage != ItemStage::Draft).collect();
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
          #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use core::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::boundary::{self, Instance, Out};\nuse crate::error::{Error, Result};\n",
+         use crate::boundary::{self, OutValue, PluginInstance};\nuse crate::error::{PluginError, Result};\n",
     );
     let slots = || profiles.iter().flat_map(|(_, table)| table.slots());
-    if slots().flat_map(|slot| &slot.params).any(|param| param.ty == Type::Named("call".to_owned())) {
+    if slots().flat_map(|slot| &slot.params).any(|param| param.ty == ContractType::Named("call".to_owned())) {
         out.push_str("use crate::call::Call;\n");
     }
     let callbacks = callbacks(slots());
@@ -42,16 +47,16 @@ pub(super) fn glue(contract: &Contract) -> String {
 }
 
 /// The callbacks that some slots take, as the SDK has them.
-fn callbacks<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<String> {
+fn callbacks<'a>(slots: impl Iterator<Item = &'a SlotDefinition>) -> Vec<String> {
     let names = slots.flat_map(|slot| &slot.params).filter_map(|param| match &param.ty {
-        Type::Callback(name) => Some(camel(name)),
+        ContractType::Callback(name) => Some(to_camel_case(name)),
         _ => None,
     });
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn write_trait(out: &mut String, contract: &Contract, item: &Item, table: &Table) {
-    let name = camel(&item.name);
+fn write_trait(out: &mut String, contract: &Contract, item: &ContractItem, table: &TableDefinition) {
+    let name = to_camel_case(&item.name);
     let docs = rust_docs(&item.docs, "");
     write!(
         out,
@@ -74,33 +79,34 @@ fn write_trait(out: &mut String, contract: &Contract, item: &Item, table: &Table
             out.push_str(";\n");
         } else {
             let names = slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
-            let names = names.map(|param| identifier(&param.name)).collect::<Vec<_>>();
+            let names = names.map(|param| rust_identifier(&param.name)).collect::<Vec<_>>();
             let unused = match names.as_slice() {
                 [] => String::new(),
                 [one] => format!("let _ = {one};"),
                 several => format!("let _ = ({});", several.join(", ")),
             };
-            writeln!(out, "{{ {unused} Err(Error::absent({:?})) }}", slot.name).expect("infallible");
+            writeln!(out, "{{ {unused} Err(PluginError::slot_not_offered({:?})) }}", slot.name)
+                .expect("infallible");
         }
     }
     out.push_str("}\n\n");
 }
 
-fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
+fn write_slot(out: &mut String, contract: &Contract, item: &ContractItem, slot: &SlotDefinition) {
     let params = rust_params(contract, &slot_params(contract, slot), RustScope::Abi);
     write!(
         out,
         "unsafe extern \"C\" fn {}_{}<D: {}>({params}) -> abi::Error {{\n\
          // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.\n\
-         unsafe {{ boundary::enter(context, |plugin: &Instance<D>| {{\n",
+         unsafe {{ boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {{\n",
         item.name,
         slot.name,
-        camel(&item.name)
+        to_camel_case(&item.name)
     )
     .expect("infallible");
     for param in &slot.params {
         if let Some(check) = check(contract, param) {
-            writeln!(out, "let {} = {check}?;", identifier(&param.name)).expect("infallible");
+            writeln!(out, "let {} = {check}?;", rust_identifier(&param.name)).expect("infallible");
         }
     }
     let arguments = slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
@@ -109,12 +115,12 @@ fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     let call = format!("plugin.device.{}({arguments})", slot.name);
     match results.as_slice() {
         [] => writeln!(out, "{call}"),
-        [one] => writeln!(out, "{}.{}({call}?)", identifier(&one.name), writer(contract, one)),
+        [one] => writeln!(out, "{}.{}({call}?)", rust_identifier(&one.name), writer(contract, one)),
         several => {
             let names = (0..several.len()).map(|n| format!("result{n}")).collect::<Vec<_>>();
             writeln!(out, "let ({}) = {call}?;", names.join(", ")).expect("infallible");
             for (name, param) in names.iter().zip(several) {
-                writeln!(out, "{}.{}({name})?;", identifier(&param.name), writer(contract, param))
+                writeln!(out, "{}.{}({name})?;", rust_identifier(&param.name), writer(contract, param))
                     .expect("infallible");
             }
             writeln!(out, "Ok(())")
@@ -124,8 +130,8 @@ fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
     out.push_str("}) }\n}\n\n");
 }
 
-fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table) {
-    let (name, camel_name) = (&item.name, camel(&item.name));
+fn write_table(out: &mut String, contract: &Contract, item: &ContractItem, table: &TableDefinition) {
+    let (name, camel_name) = (&item.name, to_camel_case(&item.name));
     let ty = rust_name(contract, &item.type_name(), RustScope::Abi);
     write!(
         out,
@@ -139,7 +145,7 @@ fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table
         if slot.required {
             writeln!(out, "{}: Some({function}),", slot.name).expect("infallible");
         } else {
-            writeln!(out, "{0}: boundary::offered(D::SLOTS, {0:?}, {function}),", slot.name)
+            writeln!(out, "{0}: boundary::slot_if_offered(D::SLOTS, {0:?}, {function}),", slot.name)
                 .expect("infallible");
         }
     }
@@ -147,41 +153,41 @@ fn write_table(out: &mut String, contract: &Contract, item: &Item, table: &Table
 }
 
 /// An argument as the trait's function takes it; a call is wrapped first and so passed by reference.
-fn argument(param: &Param) -> String {
-    let name = identifier(&param.name);
+fn argument(param: &ParameterDefinition) -> String {
+    let name = rust_identifier(&param.name);
     match &param.ty {
-        Type::Named(ty) if ty == "call" => format!("&{name}"),
+        ContractType::Named(ty) if ty == "call" => format!("&{name}"),
         _ => name,
     }
 }
 
-fn trait_params(contract: &Contract, slot: &Slot) -> String {
+fn trait_params(contract: &Contract, slot: &SlotDefinition) -> String {
     let mut out = String::new();
     for param in slot.params.iter().filter(|param| !is_result(param) && !is_user(param)) {
         let ty = match (&param.ty, param.direction) {
-            (Type::Bytes, Direction::Out) => "&mut [u8]".to_owned(),
-            (Type::Bytes, _) => "&[u8]".to_owned(),
-            (Type::List(element), _) => format!("&[{}]", element_type(contract, element)),
-            (Type::Callback(name), _) => camel(name),
-            (Type::Pointer, Direction::In) => "HostPointer".to_owned(),
-            (Type::Named(name), Direction::In) if name == "call" => "&Call<'_>".to_owned(),
-            (ty, Direction::In) => format!("&{}", value_type(contract, HOST_POINTER, ty)),
-            (Type::Named(name), _) if name == "str" => "&str".to_owned(),
-            (ty, _) => value_type(contract, HOST_POINTER, ty),
+            (ContractType::Bytes, ParameterDirection::Out) => "&mut [u8]".to_owned(),
+            (ContractType::Bytes, _) => "&[u8]".to_owned(),
+            (ContractType::List(element), _) => format!("&[{}]", element_type(contract, element)),
+            (ContractType::Callback(name), _) => to_camel_case(name),
+            (ContractType::Pointer, ParameterDirection::In) => "HostPointer".to_owned(),
+            (ContractType::Named(name), ParameterDirection::In) if name == "call" => "&Call<'_>".to_owned(),
+            (ty, ParameterDirection::In) => format!("&{}", value_type(contract, HOST_POINTER_TYPE, ty)),
+            (ContractType::Named(name), _) if name == "str" => "&str".to_owned(),
+            (ty, _) => value_type(contract, HOST_POINTER_TYPE, ty),
         };
-        write!(out, ", {}: {ty}", identifier(&param.name)).expect("infallible");
+        write!(out, ", {}: {ty}", rust_identifier(&param.name)).expect("infallible");
     }
     out
 }
 
-fn trait_result(contract: &Contract, slot: &Slot) -> String {
+fn trait_result(contract: &Contract, slot: &SlotDefinition) -> String {
     let types: Vec<_> = slot
         .params
         .iter()
         .filter(|param| is_result(param))
         .map(|param| match &param.ty {
-            Type::List(element) => format!("Vec<{}>", element_type(contract, element)),
-            ty => value_type(contract, HOST_POINTER, ty),
+            ContractType::List(element) => format!("Vec<{}>", element_type(contract, element)),
+            ty => value_type(contract, HOST_POINTER_TYPE, ty),
         })
         .collect();
     match types.as_slice() {
@@ -190,47 +196,55 @@ fn trait_result(contract: &Contract, slot: &Slot) -> String {
     }
 }
 
-fn element_type(contract: &Contract, ty: &Type) -> String {
+fn element_type(contract: &Contract, ty: &ContractType) -> String {
     match ty {
-        Type::Named(name) if is_struct(contract, name) => {
+        ContractType::Named(name) if is_struct(contract, name) => {
             format!("&{}", rust_name(contract, name, RustScope::Abi))
         }
-        ty => value_type(contract, HOST_POINTER, ty),
+        ty => value_type(contract, HOST_POINTER_TYPE, ty),
     }
 }
 
 /// The check of an argument that is more than a number.
-fn check(contract: &Contract, param: &Param) -> Option<String> {
-    let name = identifier(&param.name);
+fn check(contract: &Contract, param: &ParameterDefinition) -> Option<String> {
+    let name = rust_identifier(&param.name);
     let text = &param.name;
     Some(match (&param.ty, param.direction) {
-        (Type::Bytes, Direction::Out) => format!("boundary::bytes_mut({name}, {name}_size, {text:?})"),
-        (Type::Bytes, _) => format!("boundary::bytes({name}, {name}_size, {text:?})"),
-        (Type::List(_), Direction::Out) => {
+        (ContractType::Bytes, ParameterDirection::Out) => {
+            format!("boundary::checked_bytes_mut({name}, {name}_size, {text:?})")
+        }
+        (ContractType::Bytes, _) => format!("boundary::checked_bytes({name}, {name}_size, {text:?})"),
+        (ContractType::List(_), ParameterDirection::Out) => {
             format!("boundary::OutList::new({name}, {name}_capacity, {name}_count, {text:?})")
         }
-        (Type::List(element), _) => match &**element {
-            Type::Named(named) if is_struct(contract, named) => {
+        (ContractType::List(element), _) => match &**element {
+            ContractType::Named(named) if is_struct(contract, named) => {
                 format!("boundary::references({name}, {name}_count, {text:?})")
             }
             _ => format!("boundary::slice({name}, {name}_count, {text:?})"),
         },
-        (Type::Callback(named), _) => format!("{}::new({name}, user)", camel(named)),
-        (_, Direction::Out) => format!("Out::new({name}, {text:?})"),
-        (Type::Pointer, Direction::In) => format!("HostPointer::new({name}.cast_mut(), {text:?})"),
-        (Type::Named(named), Direction::In) if named == "call" => format!("Call::new({name}, plugin.host)"),
-        (_, Direction::In) => format!("boundary::reference({name}, {text:?})"),
-        (Type::Named(named), _) if named == "str" => format!("boundary::text({name}, {text:?})"),
-        (Type::Pointer, _) if is_user(param) => return None,
-        (Type::Pointer, _) => format!("HostPointer::new({name}, {text:?})"),
+        (ContractType::Callback(named), _) => format!("{}::new({name}, user)", to_camel_case(named)),
+        (_, ParameterDirection::Out) => format!("OutValue::new({name}, {text:?})"),
+        (ContractType::Pointer, ParameterDirection::In) => {
+            format!("HostPointer::new({name}.cast_mut(), {text:?})")
+        }
+        (ContractType::Named(named), ParameterDirection::In) if named == "call" => {
+            format!("Call::new({name}, plugin.host)")
+        }
+        (_, ParameterDirection::In) => format!("boundary::reference({name}, {text:?})"),
+        (ContractType::Named(named), _) if named == "str" => {
+            format!("boundary::checked_text({name}, {text:?})")
+        }
+        (ContractType::Pointer, _) if is_user(param) => return None,
+        (ContractType::Pointer, _) => format!("HostPointer::new({name}, {text:?})"),
         _ => return None,
     })
 }
 
-fn writer(contract: &Contract, param: &Param) -> &'static str {
+fn writer(contract: &Contract, param: &ParameterDefinition) -> &'static str {
     match &param.ty {
-        Type::Pointer => "write_pointer",
-        Type::Named(name) if is_struct(contract, name) => "write_struct",
+        ContractType::Pointer => "write_pointer",
+        ContractType::Named(name) if is_struct(contract, name) => "write_struct",
         _ => "write",
     }
 }

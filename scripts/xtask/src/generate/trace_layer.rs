@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use oarlock_contract::Contract;
-use oarlock_contract::lower::{Plain, PlainField, slot_params};
-use oarlock_contract::model::{Item, ItemKind, Slot, slots};
+use oarlock_contract::lower::{LoweredField, LoweredType, slot_params};
+use oarlock_contract::model::{ContractItem, ItemKind, SlotDefinition, member_slots};
 
-use super::names::{RUST_BANNER, RustScope, camel, identifier, rust_params};
+use super::names::{RUST_BANNER, RustScope, rust_identifier, rust_params, to_camel_case};
 
 /// `plugins/trace/src/generated.rs`.
 pub(super) fn layer(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
-         use core::ffi::c_void;\n\nuse oarlock_sdk::abi;\n\nuse crate::recorder::CallSite;\nuse crate::wrapped::Wrapped;\n\n",
+         use core::ffi::c_void;\n\nuse oarlock_sdk::abi;\n\nuse crate::recorder::TracePoint;\nuse crate::traced_table::TracedTable;\n\n",
     );
     // Drafts are not wrapped.
     for item in contract.items.iter().filter(|item| item.is_locked()) {
@@ -22,7 +22,7 @@ pub(super) fn layer(contract: &Contract) -> String {
             ItemKind::Struct(members) if item.name == "kernel" => members,
             _ => continue,
         };
-        let slots: Vec<&Slot> = slots(members).collect();
+        let slots: Vec<&SlotDefinition> = member_slots(members).collect();
         for slot in &slots {
             write_slot(&mut out, contract, item, slot);
         }
@@ -31,26 +31,26 @@ pub(super) fn layer(contract: &Contract) -> String {
     out
 }
 
-fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
+fn write_slot(out: &mut String, contract: &Contract, item: &ContractItem, slot: &SlotDefinition) {
     let all = slot_params(contract, slot);
     let params = rust_params(contract, &all, RustScope::Abi);
-    let ty = camel(&item.type_name());
+    let ty = to_camel_case(&item.type_name());
     let (arguments, noted) = (&all[1..], all[1..].iter().filter_map(|param| note(contract, param)));
     let (names, values): (Vec<_>, Vec<_>) = noted.unzip();
     let passed =
-        std::iter::once("this.context".to_owned()).chain(arguments.iter().map(|p| identifier(&p.name)));
+        std::iter::once("this.context".to_owned()).chain(arguments.iter().map(|p| rust_identifier(&p.name)));
     let passed = passed.collect::<Vec<_>>().join(", ");
     write!(
         out,
         "unsafe extern \"C\" fn {0}_{1}({params}) -> abi::Error {{\n\
-         static SITE: CallSite = CallSite {{ name: \"{0}.{1}\", arguments: &{names:?} }};\n\
+         static SITE: TracePoint = TracePoint {{ name: \"{0}.{1}\", arguments: &{names:?} }};\n\
          // SAFETY: the host hands back the context that `wrap` gave it.\n\
-         let this = unsafe {{ &*context.cast::<Wrapped<abi::{ty}>>() }};\n\
-         let Some(next) = this.next.{1} else {{ return this.missing(&SITE) }};\n\
-         let began = this.recorder.now();\n\
+         let this = unsafe {{ &*context.cast::<TracedTable<abi::{ty}>>() }};\n\
+         let Some(next) = this.next.{1} else {{ return this.missing_slot(&SITE) }};\n\
+         let began = this.recorder.elapsed_nanoseconds();\n\
          // SAFETY: the arguments are passed on as they came, to the function they were meant for.\n\
          let failure = unsafe {{ next({passed}) }};\n\
-         this.note(&SITE, began, &[{values}], failure)\n}}\n\n",
+         this.record_call(&SITE, began, &[{values}], failure)\n}}\n\n",
         item.name,
         slot.name,
         values = values.join(", ")
@@ -59,13 +59,13 @@ fn write_slot(out: &mut String, contract: &Contract, item: &Item, slot: &Slot) {
 }
 
 /// The name of an argument worth noting, and its value as a `u64`. Pointers say nothing once the call is over.
-fn note(contract: &Contract, param: &PlainField) -> Option<(String, String)> {
-    let name = identifier(&param.name);
+fn note(contract: &Contract, param: &LoweredField) -> Option<(String, String)> {
+    let name = rust_identifier(&param.name);
     let value = match &param.ty {
-        Plain::Number("u64") => name,
-        Plain::Number("i32") => format!("{name} as u64"),
-        Plain::Number(_) => format!("u64::from({name})"),
-        Plain::Named(ty) => match contract.find(ty)?.kind {
+        LoweredType::Number("u64") => name,
+        LoweredType::Number("i32") => format!("{name} as u64"),
+        LoweredType::Number(_) => format!("u64::from({name})"),
+        LoweredType::Named(ty) => match contract.find_item(ty)?.kind {
             ItemKind::Handle => format!("{name}.0"),
             ItemKind::Enum(_) | ItemKind::Flags(32, _) => format!("u64::from({name}.0)"),
             _ => return None,
@@ -75,8 +75,8 @@ fn note(contract: &Contract, param: &PlainField) -> Option<(String, String)> {
     Some((param.name.clone(), value))
 }
 
-fn write_table(out: &mut String, item: &Item, slots: &[&Slot]) {
-    let (name, ty) = (&item.name, camel(&item.type_name()));
+fn write_table(out: &mut String, item: &ContractItem, slots: &[&SlotDefinition]) {
+    let (name, ty) = (&item.name, to_camel_case(&item.type_name()));
     let docs = match item.kind {
         ItemKind::Table(_) => "The table that stands before `next`; a slot that is empty below stays empty.",
         _ => "The record that stands before `next`; its context is still that of `next`.",

@@ -2,63 +2,64 @@
 
 use std::sync::LazyLock;
 
-use oarlock_core::schema::{self, Schema};
+use oarlock_core::schema::{self, OpSchema};
 use oarlock_core::{Attribute, Attributes, Dtype};
 
-use super::change;
-use super::given::{Given, Number, View};
-use super::source::Source;
+use super::call_change;
+use super::call_input::{CallInput, ElementValue, InputView};
+use super::choice_source::ChoiceSource;
 
 /// Calls that work. Lines that begin with `#` are comments.
-const WORKING: &str = include_str!("calls.txt");
+const WORKING_CALLS_TEXT: &str = include_str!("calls.txt");
 
-static WORKING_CALLS: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let lines = WORKING.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    lines.map(|line| Case::read(line).unwrap_or_else(|| panic!("no call: {line}"))).collect()
+static WORKING_CALLS: LazyLock<Vec<CallCase>> = LazyLock::new(|| {
+    let lines = WORKING_CALLS_TEXT.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| CallCase::parse_line(line).unwrap_or_else(|| panic!("no call: {line}"))).collect()
 });
 
-static SCHEMAS: LazyLock<Vec<&'static Schema>> =
-    LazyLock::new(|| schema::all().expect("schemas").map(|schema| schema.expect("a schema")).collect());
+static SCHEMAS: LazyLock<Vec<&'static OpSchema>> = LazyLock::new(|| {
+    schema::all_schemas().expect("schemas").map(|schema| schema.expect("a schema")).collect()
+});
 
 /// A call.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct CallCase {
     pub(crate) domain: String,
     pub(crate) op: String,
     pub(crate) opset: u32,
     pub(crate) attributes: Attributes,
-    pub(crate) inputs: Vec<Option<Given>>,
+    pub(crate) inputs: Vec<Option<CallInput>>,
     pub(crate) outputs: usize,
 }
 
-impl Case {
+impl CallCase {
     /// The calls that work.
-    pub(crate) fn working() -> &'static [Self] {
+    pub(crate) fn working_cases() -> &'static [Self] {
         &WORKING_CALLS
     }
 
     /// A call that is wrong somewhere, most of the time.
-    pub(crate) fn of(source: &mut Source<'_>) -> Self {
+    pub(crate) fn from_choices(source: &mut ChoiceSource<'_>) -> Self {
         let mut case = if source.once_in(8) {
-            Self::made_up(source)
+            Self::random_case(source)
         } else {
-            WORKING_CALLS[source.below(WORKING_CALLS.len())].clone()
+            WORKING_CALLS[source.choose_below(WORKING_CALLS.len())].clone()
         };
-        for _ in 0..=source.below(3) {
-            change::something(&mut case, source);
+        for _ in 0..=source.choose_below(3) {
+            call_change::change_something(&mut case, source);
         }
         case
     }
 
     /// Reads a line of the list.
-    pub(crate) fn read(line: &str) -> Option<Self> {
+    pub(crate) fn parse_line(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let name = words.next()?;
         let (domain, op) = name.split_once(':').unwrap_or(("", name));
         let mut case = Self {
             domain: domain.to_owned(),
             op: op.to_owned(),
-            opset: schema::newest_opset(domain).ok()?,
+            opset: schema::latest_opset(domain).ok()?,
             attributes: Attributes::new(),
             inputs: Vec::new(),
             outputs: 1,
@@ -70,8 +71,8 @@ impl Case {
                 '>' => case.outputs = word[1..].parse().ok()?,
                 '-' => case.inputs.push(None),
                 _ => match word.split_once('=') {
-                    Some((name, value)) => case.attributes.set(name, attribute(value)?),
-                    None => case.inputs.push(Some(tensor(word)?)),
+                    Some((name, value)) => case.attributes.set(name, parse_attribute(value)?),
+                    None => case.inputs.push(Some(parse_tensor(word)?)),
                 },
             }
         }
@@ -79,22 +80,22 @@ impl Case {
     }
 
     /// A call of any op in any version, with inputs that have nothing to do with each other.
-    fn made_up(source: &mut Source<'_>) -> Self {
-        let schema = SCHEMAS[source.below(SCHEMAS.len())];
+    fn random_case(source: &mut ChoiceSource<'_>) -> Self {
+        let schema = SCHEMAS[source.choose_below(SCHEMAS.len())];
         let most = schema.max_inputs().unwrap_or(4).min(8);
-        let count = if source.once_in(3) { source.below(9) } else { most };
+        let count = if source.once_in(3) { source.choose_below(9) } else { most };
         let mut dtypes = vec![None; schema.types.len()];
         let mut input = |index: usize| {
             let formal = schema.formal_input(index)?;
-            let allowed = schema.dtypes(formal);
+            let allowed = schema.allowed_dtypes(formal);
             let fitting: Vec<Dtype> =
                 Dtype::ALL.iter().copied().filter(|dtype| dtype.is_in(allowed)).collect();
             if fitting.is_empty() || source.once_in(8) {
                 return None;
             }
-            let dtype = *dtypes[formal.type_index].get_or_insert(source.one_of(&fitting));
-            let rank = source.one_of(&[2, 1, 3, 4, 0, 5, 9]);
-            Some(Given::new(dtype, (0..rank).map(|_| source.one_of(&[2, 1, 3, 0])).collect()))
+            let dtype = *dtypes[formal.type_index].get_or_insert(source.choose_from(&fitting));
+            let rank = source.choose_from(&[2, 1, 3, 4, 0, 5, 9]);
+            Some(CallInput::new(dtype, (0..rank).map(|_| source.choose_from(&[2, 1, 3, 0])).collect()))
         };
         let inputs = (0..count).map(&mut input).collect();
         let mut case = Self {
@@ -107,7 +108,7 @@ impl Case {
         };
         for known in &schema.attributes {
             if known.is_required || source.once_in(4) {
-                change::attribute(&mut case, source, known.name, known.kind);
+                call_change::set_attribute(&mut case, source, known.name, known.kind);
             }
         }
         case
@@ -115,7 +116,7 @@ impl Case {
 }
 
 /// Reads an attribute: a text in quotes, a list of texts or numbers in brackets, a tensor or a number.
-fn attribute(word: &str) -> Option<Attribute> {
+fn parse_attribute(word: &str) -> Option<Attribute> {
     let text = |word: &str| Some(word.strip_prefix('\'')?.strip_suffix('\'')?.to_owned());
     if word.starts_with('\'') {
         return text(word).map(Attribute::String);
@@ -131,7 +132,7 @@ fn attribute(word: &str) -> Option<Attribute> {
         });
     }
     if word.contains('[') {
-        return Some(Attribute::Tensor(tensor(word)?.constant().ok()?));
+        return Some(Attribute::Tensor(parse_tensor(word)?.to_constant().ok()?));
     }
     if word.contains('.') {
         word.parse().ok().map(Attribute::Float)
@@ -142,13 +143,13 @@ fn attribute(word: &str) -> Option<Attribute> {
 
 /// Reads a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps repeated to another shape, as `f32[1]->[4]`, or constant, as
 /// `*f32[2]`.
-fn tensor(word: &str) -> Option<Given> {
+fn parse_tensor(word: &str) -> Option<CallInput> {
     if let Some(word) = word.strip_prefix('*') {
-        return Some(Given { is_constant: true, ..tensor(word)? });
+        return Some(CallInput { is_constant: true, ..parse_tensor(word)? });
     }
     if let Some((word, dims)) = word.split_once("->") {
-        let Attribute::Ints(dims) = attribute(dims)? else { return None };
-        return Some(Given { views: vec![View::Expand(dims)], ..tensor(word)? });
+        let Attribute::Ints(dims) = parse_attribute(dims)? else { return None };
+        return Some(CallInput { views: vec![InputView::Expand(dims)], ..parse_tensor(word)? });
     }
     let (dtype, rest) = word.split_once('[')?;
     let (dims, elements) = rest.split_once(']')?;
@@ -156,14 +157,14 @@ fn tensor(word: &str) -> Option<Given> {
         list.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
     };
     let dims = items(dims).iter().map(|dim| dim.parse().ok()).collect::<Option<_>>()?;
-    let mut given = Given::new(dtype.parse().ok()?, dims);
+    let mut given = CallInput::new(dtype.parse().ok()?, dims);
     let elements = items(elements.trim_matches(['{', '}']));
     if given.dtype == Dtype::String {
         given.texts = elements;
     } else {
         let number = |item: &String| {
             let float: f64 = item.parse().ok()?;
-            Some(Number { int: item.parse().unwrap_or(float as i64), float })
+            Some(ElementValue { int: item.parse().unwrap_or(float as i64), float })
         };
         given.elements = elements.iter().map(number).collect::<Option<_>>()?;
     }

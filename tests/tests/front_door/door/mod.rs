@@ -4,12 +4,12 @@
 //! are changed. The same bytes make the same call, so a test can go through seeds and a fuzzer through whatever it finds.
 
 mod call;
-mod change;
-mod given;
-mod ready;
-mod source;
+mod call_change;
+mod call_input;
+mod choice_source;
+mod prepared_call;
 mod trial;
 
-pub(crate) use call::Case;
-pub(crate) use source::Source;
-pub(crate) use trial::Door;
+pub(crate) use call::CallCase;
+pub(crate) use choice_source::ChoiceSource;
+pub(crate) use trial::FrontDoor;

@@ -9,20 +9,20 @@ macro_rules! kernels {
         pub(in super::super) mod $float {
             use std::arch::x86_64::*;
 
-            use super::super::{Kernels, MicroKernel, Tile};
+            use super::super::{GemmMicroKernel, GemmMicroKernels, GemmTile};
 use crate::unrolled::unrolled;
-use super::super::super::vector::{LATER, ask_for};
+use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
 
             /// All kernels of the type.
-            pub(in super::super::super) static KERNELS: Kernels<$float> =
-                Kernels { vector: $lanes, tiles: &[&ONE, &TWO], dot };
+            pub(in super::super::super) static MICRO_KERNELS: GemmMicroKernels<$float> =
+                GemmMicroKernels { vector: $lanes, tiles: &[&ONE_VECTOR_TILES, &TWO_VECTOR_TILES], dot: dot_product };
 
-            static ONE: [MicroKernel<$float>; 6] = rows!(1);
-            static TWO: [MicroKernel<$float>; 6] = rows!(2);
+            static ONE_VECTOR_TILES: [GemmMicroKernel<$float>; 6] = rows!(1);
+            static TWO_VECTOR_TILES: [GemmMicroKernel<$float>; 6] = rows!(2);
 
             /// Four sums hide how long a product takes. The right side may lie at any address.
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn dot(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
+            unsafe fn dot_product(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
                 const BLOCK: usize = 4 * $lanes;
                 let mut sums = [$zero(); 4];
                 // SAFETY: the caller vouches for so many elements on both sides.
@@ -31,7 +31,7 @@ use super::super::super::vector::{LATER, ask_for};
                         unrolled!(SUM in 0..4, at most 4 {
                             let place = block * BLOCK + SUM * $lanes;
                             if is_far {
-                                ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
+                                prefetch_l2(right.wrapping_add(place).cast::<u8>().wrapping_add(PREFETCH_DISTANCE));
                             }
                             sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
                         });
@@ -57,7 +57,7 @@ use super::super::super::vector::{LATER, ask_for};
             }
 
             #[target_feature(enable = "avx2,fma")]
-            unsafe fn tile<const ROWS: usize, const VECTORS: usize>(tile: &Tile<$float>) {
+            unsafe fn compute_tile<const ROWS: usize, const VECTORS: usize>(tile: &GemmTile<$float>) {
                 let mut sums = [[$zero(); 2]; 6];
                 let mut right = tile.right;
                 // One pointer for each three rows: the other two are at once and at twice the step, which an address can
@@ -110,12 +110,12 @@ use super::super::super::vector::{LATER, ask_for};
 macro_rules! rows {
     ($vectors:literal) => {
         [
-            tile::<1, $vectors>,
-            tile::<2, $vectors>,
-            tile::<3, $vectors>,
-            tile::<4, $vectors>,
-            tile::<5, $vectors>,
-            tile::<6, $vectors>,
+            compute_tile::<1, $vectors>,
+            compute_tile::<2, $vectors>,
+            compute_tile::<3, $vectors>,
+            compute_tile::<4, $vectors>,
+            compute_tile::<5, $vectors>,
+            compute_tile::<6, $vectors>,
         ]
     };
 }

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
 /// How many steps before it is read the right panel is asked for.
-const NEAR: isize = 16;
+const PREFETCH_STEPS: isize = 16;
 
 /// Makes the module of a type from its lanes and its intrinsics.
 macro_rules! kernels {
@@ -16,21 +16,21 @@ macro_rules! kernels {
         pub(in super::super) mod $float {
             use std::arch::x86_64::*;
 
-            use super::super::{Kernels, MicroKernel, Tile};
-use super::NEAR;
+            use super::super::{GemmMicroKernel, GemmMicroKernels, GemmTile};
+use super::PREFETCH_STEPS;
 use crate::unrolled::unrolled;
-use super::super::super::vector::{LATER, ask_for};
+use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
 
             /// All kernels of the type.
-            pub(in super::super::super) static KERNELS: Kernels<$float> =
-                Kernels { vector: $lanes, tiles: &[&ONE, &TWO], dot };
+            pub(in super::super::super) static MICRO_KERNELS: GemmMicroKernels<$float> =
+                GemmMicroKernels { vector: $lanes, tiles: &[&ONE_VECTOR_TILES, &TWO_VECTOR_TILES], dot: dot_product };
 
-            static ONE: [MicroKernel<$float>; 14] = rows!(1);
-            static TWO: [MicroKernel<$float>; 14] = rows!(2);
+            static ONE_VECTOR_TILES: [GemmMicroKernel<$float>; 14] = rows!(1);
+            static TWO_VECTOR_TILES: [GemmMicroKernel<$float>; 14] = rows!(2);
 
             /// Four sums hide how long a product takes. The right side may lie at any address.
             #[target_feature(enable = "avx512f")]
-            unsafe fn dot(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
+            unsafe fn dot_product(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
                 const BLOCK: usize = 4 * $lanes;
                 let mut sums = [$zero(); 4];
                 // SAFETY: the caller vouches for so many elements on both sides.
@@ -39,7 +39,7 @@ use super::super::super::vector::{LATER, ask_for};
                         unrolled!(SUM in 0..4, at most 4 {
                             let place = block * BLOCK + SUM * $lanes;
                             if is_far {
-                                ask_for(right.wrapping_add(place).cast::<u8>().wrapping_add(LATER));
+                                prefetch_l2(right.wrapping_add(place).cast::<u8>().wrapping_add(PREFETCH_DISTANCE));
                             }
                             sums[SUM] = $fused($load(left.add(place)), $load(right.add(place)), sums[SUM]);
                         });
@@ -65,13 +65,13 @@ use super::super::super::vector::{LATER, ask_for};
             }
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn tile<const ROWS: usize, const VECTORS: usize>(tile: &Tile<$float>) {
+            unsafe fn compute_tile<const ROWS: usize, const VECTORS: usize>(tile: &GemmTile<$float>) {
                 // SAFETY: as the caller vouches.
                 unsafe {
                     if tile.left_row == 1 {
-                        sum_up::<ROWS, VECTORS, true>(tile);
+                        accumulate_tile::<ROWS, VECTORS, true>(tile);
                     } else {
-                        sum_up::<ROWS, VECTORS, false>(tile);
+                        accumulate_tile::<ROWS, VECTORS, false>(tile);
                     }
                 }
             }
@@ -79,12 +79,12 @@ use super::super::super::vector::{LATER, ask_for};
             /// Computes a tile of which it is known whether the rows of the left panel lie side by side: then one pointer reaches
             /// all of them.
             #[target_feature(enable = "avx512f")]
-            unsafe fn sum_up<const ROWS: usize, const VECTORS: usize, const SIDE_BY_SIDE: bool>(
-                tile: &Tile<$float>,
+            unsafe fn accumulate_tile<const ROWS: usize, const VECTORS: usize, const SIDE_BY_SIDE: bool>(
+                tile: &GemmTile<$float>,
             ) {
                 let mut sums = [[$zero(); 2]; 14];
                 let mut right = tile.right;
-                let mut near = tile.right.wrapping_offset(NEAR * tile.right_depth);
+                let mut near = tile.right.wrapping_offset(PREFETCH_STEPS * tile.right_depth);
                 let mut ahead = tile.ahead;
                 // One pointer for each three rows: the other two are at once and at twice the step, which an address can
                 // hold, so all rows are reached with few registers.
@@ -144,20 +144,20 @@ use super::super::super::vector::{LATER, ask_for};
 macro_rules! rows {
     ($vectors:literal) => {
         [
-            tile::<1, $vectors>,
-            tile::<2, $vectors>,
-            tile::<3, $vectors>,
-            tile::<4, $vectors>,
-            tile::<5, $vectors>,
-            tile::<6, $vectors>,
-            tile::<7, $vectors>,
-            tile::<8, $vectors>,
-            tile::<9, $vectors>,
-            tile::<10, $vectors>,
-            tile::<11, $vectors>,
-            tile::<12, $vectors>,
-            tile::<13, $vectors>,
-            tile::<14, $vectors>,
+            compute_tile::<1, $vectors>,
+            compute_tile::<2, $vectors>,
+            compute_tile::<3, $vectors>,
+            compute_tile::<4, $vectors>,
+            compute_tile::<5, $vectors>,
+            compute_tile::<6, $vectors>,
+            compute_tile::<7, $vectors>,
+            compute_tile::<8, $vectors>,
+            compute_tile::<9, $vectors>,
+            compute_tile::<10, $vectors>,
+            compute_tile::<11, $vectors>,
+            compute_tile::<12, $vectors>,
+            compute_tile::<13, $vectors>,
+            compute_tile::<14, $vectors>,
         ]
     };
 }

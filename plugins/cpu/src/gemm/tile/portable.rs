@@ -3,76 +3,81 @@
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
-use super::{Kernels, MicroKernel, Number, Tile};
+use super::{GemmElement, GemmMicroKernel, GemmMicroKernels, GemmTile};
 use crate::isa::Isa;
 
 /// The kernels that every processor runs.
-pub(super) fn baseline<T: Number>() -> &'static Kernels<T> {
-    struct Table<T>(T);
-    impl<T: Number> Table<T> {
-        const ROWS: &'static [MicroKernel<T>] =
-            &[tile::<T, 1, 8>, tile::<T, 2, 8>, tile::<T, 3, 8>, tile::<T, 4, 8>];
-        const KERNELS: &'static Kernels<T> = &Kernels { vector: 8, tiles: &[Self::ROWS], dot: dot::<T> };
+pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T> {
+    struct BaselineTable<T>(T);
+    impl<T: GemmElement> BaselineTable<T> {
+        const ROWS: &'static [GemmMicroKernel<T>] = &[
+            compute_tile::<T, 1, 8>,
+            compute_tile::<T, 2, 8>,
+            compute_tile::<T, 3, 8>,
+            compute_tile::<T, 4, 8>,
+        ];
+        const KERNELS: &'static GemmMicroKernels<T> =
+            &GemmMicroKernels { vector: 8, tiles: &[Self::ROWS], dot: dot_product::<T> };
     }
-    Table::<T>::KERNELS
+    BaselineTable::<T>::KERNELS
 }
 
 /// The kernels for an instruction set, which the machine must have.
 #[cfg(x86_vectors)]
-pub(super) fn best<T: Number>(isa: Isa) -> &'static Kernels<T> {
-    struct Table<T>(T);
-    impl<T: Number> Table<T> {
-        const AVX2_ROWS: &'static [MicroKernel<T>] =
+pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernels<T> {
+    struct VectorizedTable<T>(T);
+    impl<T: GemmElement> VectorizedTable<T> {
+        const AVX2_ROWS: &'static [GemmMicroKernel<T>] =
             &[avx2_tile::<T, 1>, avx2_tile::<T, 2>, avx2_tile::<T, 3>, avx2_tile::<T, 4>];
-        const AVX2: &'static Kernels<T> =
-            &Kernels { vector: 16, tiles: &[Self::AVX2_ROWS], dot: avx2_dot::<T> };
-        const AVX512_ROWS: &'static [MicroKernel<T>] =
+        const AVX2: &'static GemmMicroKernels<T> =
+            &GemmMicroKernels { vector: 16, tiles: &[Self::AVX2_ROWS], dot: avx2_dot::<T> };
+        const AVX512_ROWS: &'static [GemmMicroKernel<T>] =
             &[avx512_tile::<T, 1>, avx512_tile::<T, 2>, avx512_tile::<T, 3>, avx512_tile::<T, 4>];
-        const AVX512: &'static Kernels<T> =
-            &Kernels { vector: 32, tiles: &[Self::AVX512_ROWS], dot: avx512_dot::<T> };
+        const AVX512: &'static GemmMicroKernels<T> =
+            &GemmMicroKernels { vector: 32, tiles: &[Self::AVX512_ROWS], dot: avx512_dot::<T> };
     }
     match isa {
-        Isa::Scalar => baseline(),
-        Isa::Avx2 => Table::<T>::AVX2,
-        Isa::Avx512 | Isa::Amx => Table::<T>::AVX512,
+        Isa::Scalar => baseline_kernels(),
+        Isa::Avx2 => VectorizedTable::<T>::AVX2,
+        Isa::Avx512 | Isa::Amx => VectorizedTable::<T>::AVX512,
     }
 }
 
 #[cfg(not(x86_vectors))]
-pub(super) fn best<T: Number>(_isa: Isa) -> &'static Kernels<T> {
-    baseline()
+pub(super) fn best_kernels<T: GemmElement>(_isa: Isa) -> &'static GemmMicroKernels<T> {
+    baseline_kernels()
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
-    // SAFETY: the caller keeps the promises of `MicroKernel`.
-    unsafe { self::tile::<T, ROWS, 16>(tile) }
+unsafe fn avx2_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
+    // SAFETY: the caller keeps the promises of `GemmMicroKernel`.
+    unsafe { self::compute_tile::<T, ROWS, 16>(tile) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn avx512_tile<T: Number, const ROWS: usize>(tile: &Tile<T>) {
-    // SAFETY: the caller keeps the promises of `MicroKernel`.
-    unsafe { self::tile::<T, ROWS, 32>(tile) }
+unsafe fn avx512_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
+    // SAFETY: the caller keeps the promises of `GemmMicroKernel`.
+    unsafe { self::compute_tile::<T, ROWS, 32>(tile) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+unsafe fn avx2_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.
-    unsafe { dot(left, right, count, is_far) }
+    unsafe { dot_product(left, right, count, is_far) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn avx512_dot<T: Number>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+unsafe fn avx512_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
     // SAFETY: as the caller vouches.
-    unsafe { dot(left, right, count, is_far) }
+    unsafe { dot_product(left, right, count, is_far) }
 }
 
 #[inline(always)]
-unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize, _is_far: bool) -> T {
+unsafe fn dot_product<T: GemmElement>(left: *const T, right: *const T, count: usize, _is_far: bool) -> T {
     const LANES: usize = 64;
     let mut sums = [T::default(); LANES];
     let whole = count / LANES * LANES;
@@ -81,18 +86,18 @@ unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize, _is_far:
             // SAFETY: the caller vouches for so many elements on both sides; the right one may lie at any address.
             let (left, right) =
                 unsafe { (*left.add(block + lane), right.add(block + lane).read_unaligned()) };
-            *sum = sum.plus_product::<false>(left, right);
+            *sum = sum.add_product::<false>(left, right);
         }
     }
     for (place, sum) in (whole..count).zip(&mut sums) {
         // SAFETY: as above.
         let (left, right) = unsafe { (*left.add(place), right.add(place).read_unaligned()) };
-        *sum = sum.plus_product::<false>(left, right);
+        *sum = sum.add_product::<false>(left, right);
     }
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
-            sums[lane] = sums[lane].plus(sums[lane + half]);
+            sums[lane] = sums[lane].add_element(sums[lane + half]);
         }
         half /= 2;
     }
@@ -100,7 +105,7 @@ unsafe fn dot<T: Number>(left: *const T, right: *const T, count: usize, _is_far:
 }
 
 #[inline(always)]
-unsafe fn tile<T: Number, const ROWS: usize, const COLUMNS: usize>(tile: &Tile<T>) {
+unsafe fn compute_tile<T: GemmElement, const ROWS: usize, const COLUMNS: usize>(tile: &GemmTile<T>) {
     let mut sums = [[T::default(); COLUMNS]; ROWS];
     let (mut left, mut right) = (tile.left, tile.right);
     for _ in 0..tile.depth {
@@ -110,7 +115,7 @@ unsafe fn tile<T: Number, const ROWS: usize, const COLUMNS: usize>(tile: &Tile<T
             // SAFETY: the left panel has this row at each step.
             let value = unsafe { left.offset(row as isize * tile.left_row).read() };
             for (sum, column) in sums.iter_mut().zip(columns) {
-                *sum = sum.plus_product::<false>(value, column);
+                *sum = sum.add_product::<false>(value, column);
             }
         }
         left = left.wrapping_offset(tile.left_depth);
@@ -121,7 +126,7 @@ unsafe fn tile<T: Number, const ROWS: usize, const COLUMNS: usize>(tile: &Tile<T
         let output =
             unsafe { std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_row), tile.columns) };
         for (output, sum) in output.iter_mut().zip(sums) {
-            *output = if tile.add { output.plus(*sum) } else { *sum };
+            *output = if tile.add { output.add_element(*sum) } else { *sum };
         }
     }
 }

@@ -8,46 +8,47 @@
 
 use std::ops::Range;
 
-use super::fold::LANES;
-use super::geometry::{Geometry, Steps};
-use super::mask::Mask;
-use super::softmax::{Block, Row, Scaled, Sums};
+use super::geometry::{AttentionShape, HeadStrides};
+use super::lane_reduce::LANES;
+use super::mask::AttentionMask;
+use super::softmax::{ScaledRow, ScoreRow, SoftmaxBlock, SoftmaxState};
 use crate::gemm::{
-    FEW, Parts, Rows, Scratch, Stored, Tasks, Team, View, few_rows, multiply_rows, pack_panel, tile_size,
+    DisjointSlice, FEW_ROWS, GemmRows, LaneView, ScratchBuffer, StoredElement, TaskQueue, ThreadTeam,
+    multiply_few_rows, multiply_rows, pack_panel, row_tile_size,
 };
 
 /// So many keys make a block.
-const KEYS: usize = 256;
+const KEYS_PER_BLOCK: usize = 256;
 /// So many rows of the query are computed by one task, at most.
-const ROWS: usize = 128;
+const MAX_TASK_ROWS: usize = 128;
 /// No tile has more rows.
-const MOST_ROWS: usize = 16;
+const MAX_TILE_ROWS: usize = 16;
 /// Products of two numbers that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 /// Keys or values: those of the past, and the new ones after them.
 #[derive(Clone, Copy)]
-pub(super) struct Cache<'a, E> {
+pub(super) struct KeyValueCache<'a, E> {
     pub(super) past: &'a [E],
-    pub(super) past_steps: Steps,
+    pub(super) past_steps: HeadStrides,
     pub(super) fresh: &'a [E],
-    pub(super) steps: Steps,
+    pub(super) steps: HeadStrides,
 }
 
 /// The operands of a call.
-pub(super) struct Operands<'a, E> {
+pub(super) struct BlockedAttentionOperands<'a, E> {
     pub(super) query: &'a [E],
-    pub(super) keys: Cache<'a, E>,
-    pub(super) values: Cache<'a, E>,
-    pub(super) mask: Mask<'a>,
-    pub(super) output: Parts<'a, E>,
-    pub(super) present_keys: Option<Parts<'a, E>>,
-    pub(super) present_values: Option<Parts<'a, E>>,
+    pub(super) keys: KeyValueCache<'a, E>,
+    pub(super) values: KeyValueCache<'a, E>,
+    pub(super) mask: AttentionMask<'a>,
+    pub(super) output: DisjointSlice<'a, E>,
+    pub(super) present_keys: Option<DisjointSlice<'a, E>>,
+    pub(super) present_values: Option<DisjointSlice<'a, E>>,
 }
 
 /// How a call is cut into tasks, and what memory a thread needs for one.
 #[derive(Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct BlockedAttentionPlan {
     /// Rows of all heads of the query that share keys, and of a task.
     rows: usize,
     rows_of_task: usize,
@@ -62,21 +63,29 @@ pub(super) struct Plan {
     in_place: bool,
 }
 
-impl Plan {
-    pub(super) fn new<E: Stored<Computed = f32>>(team: &dyn Team, geometry: &Geometry) -> Self {
-        let (most, columns) = tile_size::<f32>(team.isa());
-        let tile = (most.min(MOST_ROWS), columns);
-        let rows = geometry.group() * geometry.queries;
-        let work =
-            [geometry.batches, geometry.shared, rows, geometry.total(), geometry.size + geometry.value_size]
-                .into_iter()
-                .fold(1usize, |work, size| work.saturating_mul(size));
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+impl BlockedAttentionPlan {
+    pub(super) fn new<E: StoredElement<ComputeType = f32>>(
+        team: &dyn ThreadTeam,
+        geometry: &AttentionShape,
+    ) -> Self {
+        let (most, columns) = row_tile_size::<f32>(team.isa());
+        let tile = (most.min(MAX_TILE_ROWS), columns);
+        let rows = geometry.group_size() * geometry.queries;
+        let work = [
+            geometry.batches,
+            geometry.shared,
+            rows,
+            geometry.total_keys(),
+            geometry.size + geometry.value_size,
+        ]
+        .into_iter()
+        .fold(1usize, |work, size| work.saturating_mul(size));
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let items = geometry.batches * geometry.shared;
         // A few tasks for each thread even out what else the machine does.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(items.max(1)) };
-        let tasks = rows.div_ceil(ROWS).max(wanted.min(rows.div_ceil(2 * tile.0))).max(1);
-        let padded = KEYS.min(geometry.total().max(1)).next_multiple_of(LANES.max(tile.1));
+        let tasks = rows.div_ceil(MAX_TASK_ROWS).max(wanted.min(rows.div_ceil(2 * tile.0))).max(1);
+        let padded = KEYS_PER_BLOCK.min(geometry.total_keys().max(1)).next_multiple_of(LANES.max(tile.1));
         Self {
             rows,
             rows_of_task: rows.div_ceil(tasks).max(1),
@@ -84,18 +93,18 @@ impl Plan {
             tile,
             padded_values: geometry.value_size.next_multiple_of(tile.1),
             padded_keys: padded,
-            in_place: rows <= FEW && <E as crate::gemm::Convert<f32>>::SAME,
+            in_place: rows <= FEW_ROWS && <E as crate::gemm::ConvertTo<f32>>::IS_IDENTITY,
         }
     }
 
     /// How many numbers the parts of a thread's memory have.
-    fn parts(&self, geometry: &Geometry) -> [usize; 6] {
+    fn scratch_sizes(&self, geometry: &AttentionShape) -> [usize; 6] {
         let packs = usize::from(!self.in_place);
         [
             self.rows_of_task.saturating_mul(geometry.size),
             self.padded_keys.saturating_mul(geometry.size) * packs,
             self.padded_keys.saturating_mul(self.padded_values) * packs,
-            self.tile.0.max(FEW) * self.score_stride(),
+            self.tile.0.max(FEW_ROWS) * self.score_stride(),
             self.rows_of_task.saturating_mul(self.padded_values),
             2 * self.rows_of_task,
         ]
@@ -107,45 +116,45 @@ impl Plan {
         self.padded_keys + 16
     }
 
-    fn lane_size(&self, geometry: &Geometry) -> usize {
-        self.parts(geometry).into_iter().fold(0, usize::saturating_add)
+    fn worker_scratch_size(&self, geometry: &AttentionShape) -> usize {
+        self.scratch_sizes(geometry).into_iter().fold(0, usize::saturating_add)
     }
 
     /// How many bytes of scratch memory all threads want.
-    pub(super) fn scratch_size(&self, geometry: &Geometry) -> u64 {
-        let numbers = self.threads.saturating_mul(self.lane_size(geometry));
+    pub(super) fn scratch_size(&self, geometry: &AttentionShape) -> u64 {
+        let numbers = self.threads.saturating_mul(self.worker_scratch_size(geometry));
         (numbers.saturating_mul(size_of::<f32>()) as u64).saturating_add(64)
     }
 }
 
 /// Computes the output, and the present where it is wanted.
-pub(super) fn compute<E: Stored<Computed = f32>>(
-    team: &dyn Team,
-    geometry: &Geometry,
-    operands: &Operands<'_, E>,
-    scratch: &mut Scratch<'_>,
+pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
+    team: &dyn ThreadTeam,
+    geometry: &AttentionShape,
+    operands: &BlockedAttentionOperands<'_, E>,
+    scratch: &mut ScratchBuffer<'_>,
 ) {
-    let plan = Plan::new::<E>(team, geometry);
-    let lane_size = plan.lane_size(geometry);
-    let memory = Parts::new(scratch.elements::<f32>(plan.threads * lane_size));
+    let plan = BlockedAttentionPlan::new::<E>(team, geometry);
+    let lane_size = plan.worker_scratch_size(geometry);
+    let memory = DisjointSlice::new(scratch.allocate_elements::<f32>(plan.threads * lane_size));
     let tasks_of_item = plan.rows.div_ceil(plan.rows_of_task).max(1);
     let count = geometry.batches * geometry.shared * tasks_of_item;
-    let tasks = Tasks::new(count, plan.threads);
-    team.each(plan.threads.min(count), &|lane| {
+    let tasks = TaskQueue::new(count, plan.threads);
+    team.parallel_for_each(plan.threads.min(count), &|lane| {
         // SAFETY: each lane has a part of its own.
-        let mut memory = unsafe { memory.part(lane * lane_size..(lane + 1) * lane_size) };
-        let [query, keys, values, scores, output, sums] = plan.parts(geometry).map(|size| {
+        let mut memory = unsafe { memory.range_mut(lane * lane_size..(lane + 1) * lane_size) };
+        let [query, keys, values, scores, output, sums] = plan.scratch_sizes(geometry).map(|size| {
             let (part, rest) = std::mem::take(&mut memory).split_at_mut(size);
             memory = rest;
             part
         });
-        for task in tasks.of(lane) {
+        for task in tasks.tasks_for_worker(lane) {
             let (item, begin) = (task / tasks_of_item, task % tasks_of_item * plan.rows_of_task);
             let (batch, head) = (item / geometry.shared, item % geometry.shared);
             if begin == 0 {
                 operands.write_present(geometry, batch, head);
             }
-            Task {
+            AttentionTask {
                 team,
                 geometry,
                 operands,
@@ -165,32 +174,38 @@ pub(super) fn compute<E: Stored<Computed = f32>>(
     });
 }
 
-impl<'a, E: Copy> Cache<'a, E> {
+impl<'a, E: Copy> KeyValueCache<'a, E> {
     /// A head of the past or, at 1, of what is new, with the distance of its rows.
-    fn head(&self, geometry: &Geometry, part: usize, batch: usize, head: usize) -> (&'a [E], usize) {
+    fn head_rows(
+        &self,
+        geometry: &AttentionShape,
+        part: usize,
+        batch: usize,
+        head: usize,
+    ) -> (&'a [E], usize) {
         let (elements, steps, rows) = match part {
             0 => (self.past, self.past_steps, geometry.past),
             _ => (self.fresh, self.steps, geometry.fresh),
         };
-        let start = steps.start(batch, head, 0);
+        let start = steps.row_start(batch, head, 0);
         (if rows == 0 { &[] } else { &elements[start..] }, steps.row)
     }
 
     /// Copies a head to where the present is wanted, the past first.
-    pub(super) fn copy_to(
+    pub(super) fn copy_present(
         &self,
-        geometry: &Geometry,
+        geometry: &AttentionShape,
         [batch, head]: [usize; 2],
-        (steps, size): (Steps, usize),
-        present: Option<&Parts<'_, E>>,
+        (steps, size): (HeadStrides, usize),
+        present: Option<&DisjointSlice<'_, E>>,
     ) {
         let Some(present) = present.filter(|_| size > 0) else { return };
-        let start = steps.start(batch, head, 0);
+        let start = steps.row_start(batch, head, 0);
         // SAFETY: each head is copied once.
-        let target = unsafe { present.part(start..start + geometry.total() * size) };
+        let target = unsafe { present.range_mut(start..start + geometry.total_keys() * size) };
         let (past, fresh) = target.split_at_mut(geometry.past * size);
         for (part, target) in [past, fresh].into_iter().enumerate() {
-            let (elements, step) = self.head(geometry, part, batch, head);
+            let (elements, step) = self.head_rows(geometry, part, batch, head);
             for (row, target) in target.chunks_exact_mut(size).enumerate() {
                 target.copy_from_slice(&elements[row * step..][..size]);
             }
@@ -198,21 +213,21 @@ impl<'a, E: Copy> Cache<'a, E> {
     }
 }
 
-impl<E: Stored<Computed = f32>> Operands<'_, E> {
-    fn write_present(&self, geometry: &Geometry, batch: usize, head: usize) {
+impl<E: StoredElement<ComputeType = f32>> BlockedAttentionOperands<'_, E> {
+    fn write_present(&self, geometry: &AttentionShape, batch: usize, head: usize) {
         let (keys, values) = (&self.present_keys, &self.present_values);
-        self.keys.copy_to(geometry, [batch, head], (geometry.present_key, geometry.size), keys.as_ref());
+        self.keys.copy_present(geometry, [batch, head], (geometry.present_key, geometry.size), keys.as_ref());
         let form = (geometry.present_value, geometry.value_size);
-        self.values.copy_to(geometry, [batch, head], form, values.as_ref());
+        self.values.copy_present(geometry, [batch, head], form, values.as_ref());
     }
 }
 
 /// Some rows of the heads of the query that share a head of the keys, with a thread's memory.
-struct Task<'t, 'a, E> {
-    team: &'t dyn Team,
-    geometry: &'t Geometry,
-    operands: &'t Operands<'a, E>,
-    plan: &'t Plan,
+struct AttentionTask<'t, 'a, E> {
+    team: &'t dyn ThreadTeam,
+    geometry: &'t AttentionShape,
+    operands: &'t BlockedAttentionOperands<'a, E>,
+    plan: &'t BlockedAttentionPlan,
     batch: usize,
     head: usize,
     rows: Range<usize>,
@@ -224,20 +239,20 @@ struct Task<'t, 'a, E> {
     sums: &'t mut [f32],
 }
 
-impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
+impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
     fn run(mut self) {
         let geometry = self.geometry;
         self.read_query();
         self.output.fill(0.0);
         for sums in self.sums.as_chunks_mut::<2>().0 {
-            *sums = [Sums::NONE.greatest, Sums::NONE.sum];
+            *sums = [SoftmaxState::EMPTY.greatest, SoftmaxState::EMPTY.sum];
         }
-        let seen = self.seen(0..self.rows.len());
+        let seen = self.visible_keys(0..self.rows.len());
         for (part, first, count) in [(0, 0, geometry.past), (1, geometry.past, geometry.fresh)] {
-            for begin in (0..count).step_by(KEYS) {
-                let block = begin..count.min(begin + KEYS);
+            for begin in (0..count).step_by(KEYS_PER_BLOCK) {
+                let block = begin..count.min(begin + KEYS_PER_BLOCK);
                 if first + block.start < seen.end && seen.start < first + block.end {
-                    self.add_block(part, first, block);
+                    self.accumulate_block(part, first, block);
                 }
             }
         }
@@ -245,20 +260,20 @@ impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
     }
 
     /// The batch, the head of the query and the row of it that a row of the task is.
-    fn place(&self, row: usize) -> [usize; 3] {
+    fn row_position(&self, row: usize) -> [usize; 3] {
         let (number, queries) = (self.rows.start + row, self.geometry.queries);
-        [self.batch, self.head * self.geometry.group() + number / queries, number % queries]
+        [self.batch, self.head * self.geometry.group_size() + number / queries, number % queries]
     }
 
     /// The keys that some of the rows see, and what lies between.
-    fn seen(&self, rows: Range<usize>) -> Range<usize> {
+    fn visible_keys(&self, rows: Range<usize>) -> Range<usize> {
         if let Some(keys) = self.operands.mask.common_keys(self.geometry) {
             return keys;
         }
         let (mut begin, mut end) = (usize::MAX, 0);
         for row in rows {
-            let [batch, _, row] = self.place(row);
-            let keys = self.operands.mask.keys(self.geometry, batch, row);
+            let [batch, _, row] = self.row_position(row);
+            let keys = self.operands.mask.visible_keys(self.geometry, batch, row);
             if !keys.is_empty() {
                 (begin, end) = (begin.min(keys.start), end.max(keys.end));
             }
@@ -269,37 +284,37 @@ impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
     fn read_query(&mut self) {
         let (size, scale) = (self.geometry.size, self.geometry.scale as f32);
         for row in 0..self.rows.len() {
-            let [batch, head, row_of_head] = self.place(row);
-            let start = self.geometry.query.start(batch, head, row_of_head);
+            let [batch, head, row_of_head] = self.row_position(row);
+            let start = self.geometry.query.row_start(batch, head, row_of_head);
             let elements = &self.operands.query[start..][..size];
             let to = &mut self.query[row * size..][..size];
-            self.team.isa().vectorize(Scaled { from: elements, to, factor: scale });
+            self.team.isa().vectorize(ScaledRow { from: elements, to, factor: scale });
         }
     }
 
     /// Adds what a block of keys of a part contributes to the output.
-    fn add_block(&mut self, part: usize, first: usize, block: Range<usize>) {
-        let Geometry { size, value_size, .. } = *self.geometry;
-        let (keys, key_step) = self.operands.keys.head(self.geometry, part, self.batch, self.head);
-        let (values, value_step) = self.operands.values.head(self.geometry, part, self.batch, self.head);
-        let keys = View { elements: &keys[block.start * key_step..], lane: key_step, step: 1 };
-        let values = View {
+    fn accumulate_block(&mut self, part: usize, first: usize, block: Range<usize>) {
+        let AttentionShape { size, value_size, .. } = *self.geometry;
+        let (keys, key_step) = self.operands.keys.head_rows(self.geometry, part, self.batch, self.head);
+        let (values, value_step) = self.operands.values.head_rows(self.geometry, part, self.batch, self.head);
+        let keys = LaneView { elements: &keys[block.start * key_step..], lane: key_step, step: 1 };
+        let values = LaneView {
             elements: values.get(block.start * value_step..).unwrap_or(&[]),
             lane: 1,
             step: value_step,
         };
-        let in_place = if self.plan.in_place { same(keys).zip(same(values)) } else { None };
+        let in_place = if self.plan.in_place { as_f32_view(keys).zip(as_f32_view(values)) } else { None };
         let (isa, width) = (self.team.isa(), self.plan.tile.1);
         if in_place.is_none() {
             for panel in 0..block.len().div_ceil(width) {
                 let begin = panel * width;
-                let keys = View { elements: &keys.elements[begin * key_step..], ..keys };
+                let keys = LaneView { elements: &keys.elements[begin * key_step..], ..keys };
                 let target = &mut self.keys[begin * size..][..width * size];
                 pack_panel(isa, keys, (width.min(block.len() - begin), size), width, target);
             }
             for panel in 0..value_size.div_ceil(width) {
                 let begin = panel * width;
-                let values = View { elements: &values.elements[begin..], ..values };
+                let values = LaneView { elements: &values.elements[begin..], ..values };
                 let target = &mut self.values[begin * self.plan.padded_keys..][..width * block.len()];
                 pack_panel(isa, values, (width.min(value_size - begin), block.len()), width, target);
             }
@@ -308,27 +323,27 @@ impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
         let whole = first + block.start..first + block.end;
         for begin in (0..self.rows.len()).step_by(self.plan.tile.0) {
             let rows = begin..self.rows.len().min(begin + self.plan.tile.0);
-            let seen = self.seen(rows.clone());
+            let seen = self.visible_keys(rows.clone());
             if seen.end <= whole.start || whole.end <= seen.start {
                 continue;
             }
             let count = seen.end.min(whole.end) - whole.start;
-            let query = Rows {
+            let query = GemmRows {
                 elements: &self.query[begin * size..rows.end * size],
                 count: rows.len(),
                 stride: size,
             };
-            let scores = Rows { elements: &mut *self.scores, count: rows.len(), stride };
+            let scores = GemmRows { elements: &mut *self.scores, count: rows.len(), stride };
             match in_place {
-                Some((keys, _)) => few_rows(isa, query, keys, size, scores, count, false),
+                Some((keys, _)) => multiply_few_rows(isa, query, keys, size, scores, count, false),
                 None => multiply_rows(isa, query, (self.keys, width * size), size, scores, count, false),
             }
-            self.share(rows.clone(), &whole, count);
-            let scores = Rows { elements: &*self.scores, count: rows.len(), stride };
+            self.softmax_rows(rows.clone(), &whole, count);
+            let scores = GemmRows { elements: &*self.scores, count: rows.len(), stride };
             let stride = self.plan.padded_values;
-            let output = Rows { elements: &mut self.output[begin * stride..], count: rows.len(), stride };
+            let output = GemmRows { elements: &mut self.output[begin * stride..], count: rows.len(), stride };
             match in_place {
-                Some((_, values)) => few_rows(isa, scores, values, count, output, value_size, true),
+                Some((_, values)) => multiply_few_rows(isa, scores, values, count, output, value_size, true),
                 None => {
                     let panels = (&*self.values, width * self.plan.padded_keys);
                     multiply_rows(isa, scores, panels, count, output, value_size, true);
@@ -339,23 +354,23 @@ impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
 
     /// Makes shares of the scores of some rows for the first so many keys of a block, and scales the output down where a
     /// greater score appeared.
-    fn share(&mut self, rows: Range<usize>, block: &Range<usize>, count: usize) {
+    fn softmax_rows(&mut self, rows: Range<usize>, block: &Range<usize>, count: usize) {
         let (isa, stride) = (self.team.isa(), self.plan.score_stride());
         let (mask, common) = (&self.operands.mask, self.operands.mask.common_keys(self.geometry));
         let is_plain = common.is_some() && mask.is_absent();
-        let mut all: [Row<'_>; MOST_ROWS] = std::array::from_fn(|_| Row::NONE);
+        let mut all: [ScoreRow<'_>; MAX_TILE_ROWS] = std::array::from_fn(|_| ScoreRow::EMPTY);
         let states = &mut all[..rows.len()];
         for (state, row) in states.iter_mut().zip(rows.clone()) {
-            let place = if is_plain { [self.batch, 0, 0] } else { self.place(row) };
-            let seen = common.clone().unwrap_or_else(|| mask.keys(self.geometry, place[0], place[2]));
+            let place = if is_plain { [self.batch, 0, 0] } else { self.row_position(row) };
+            let seen = common.clone().unwrap_or_else(|| mask.visible_keys(self.geometry, place[0], place[2]));
             let begin = seen.start.clamp(block.start, block.start + count);
             let end = seen.end.clamp(begin, block.start + count);
             state.keys = begin - block.start..end - block.start;
-            state.bias = mask.bias(place, begin..end);
-            state.sums = Sums { greatest: self.sums[2 * row], sum: self.sums[2 * row + 1] };
+            state.bias = mask.row_bias(place, begin..end);
+            state.sums = SoftmaxState { greatest: self.sums[2 * row], sum: self.sums[2 * row + 1] };
         }
         let padded = count.next_multiple_of(LANES);
-        isa.vectorize(Block {
+        isa.vectorize(SoftmaxBlock {
             isa,
             scores: self.scores,
             stride,
@@ -376,24 +391,24 @@ impl<E: Stored<Computed = f32>> Task<'_, '_, E> {
     fn write_output(&self) {
         let size = self.geometry.value_size;
         for row in 0..self.rows.len() {
-            let (place, sum) = (self.place(row), self.sums[2 * row + 1]);
-            let start = self.geometry.output.start(place[0], place[1], place[2]);
+            let (place, sum) = (self.row_position(row), self.sums[2 * row + 1]);
+            let start = self.geometry.output.row_start(place[0], place[1], place[2]);
             // SAFETY: each row of the output is written once, by the task that has it.
-            let target = unsafe { self.operands.output.part(start..start + size) };
+            let target = unsafe { self.operands.output.range_mut(start..start + size) };
             let numbers = &self.output[row * self.plan.padded_values..][..size];
             // Without any key there is nothing to sum up, whatever the scores were.
             let is_empty = sum == 0.0 || sum.is_nan() && self.operands.mask.hides_all(self.geometry, place);
             if is_empty {
-                target.fill(E::store(0.0));
+                target.fill(E::from_computed(0.0));
             } else {
-                self.team.isa().vectorize(Scaled { from: numbers, to: target, factor: 1.0 / sum });
+                self.team.isa().vectorize(ScaledRow { from: numbers, to: target, factor: 1.0 / sum });
             }
         }
     }
 }
 
 /// A view of numbers that are computed with as they are.
-fn same<E: Stored<Computed = f32>>(view: View<'_, E>) -> Option<View<'_, f32>> {
-    let elements = crate::gemm::same_numbers(view.elements)?;
-    Some(View { elements, lane: view.lane, step: view.step })
+fn as_f32_view<E: StoredElement<ComputeType = f32>>(view: LaneView<'_, E>) -> Option<LaneView<'_, f32>> {
+    let elements = crate::gemm::as_computed(view.elements)?;
+    Some(LaneView { elements, lane: view.lane, step: view.step })
 }

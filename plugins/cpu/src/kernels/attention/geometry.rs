@@ -2,33 +2,33 @@
 
 use std::ops::Range;
 
-use oarlock_products::size;
-use oarlock_sdk::{Call, Error, Result, Tensor, ensure};
+use oarlock_products::dimension_size;
+use oarlock_sdk::{KernelCall, PluginError, Result, TensorView, ensure};
 
 /// How many elements it is from one batch, head and row of an operand to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Steps {
+pub(super) struct HeadStrides {
     pub(super) batch: usize,
     pub(super) head: usize,
     pub(super) row: usize,
 }
 
-impl Steps {
+impl HeadStrides {
     /// Where a row starts.
-    pub(super) fn start(&self, batch: usize, head: usize, row: usize) -> usize {
+    pub(super) fn row_start(&self, batch: usize, head: usize, row: usize) -> usize {
         batch * self.batch + head * self.head + row * self.row
     }
 
     // Where there are no batches, rows may be as many as one likes.
 
     /// Heads in a dimension of their own, before that of the rows.
-    fn of_heads(heads: usize, rows: usize, size: usize) -> Self {
+    fn heads_first(heads: usize, rows: usize, size: usize) -> Self {
         let head = rows.saturating_mul(size);
         Self { batch: heads.saturating_mul(head), head, row: size }
     }
 
     /// Heads that lie one behind the other in each row.
-    fn of_rows(heads: usize, rows: usize, size: usize) -> Self {
+    fn rows_first(heads: usize, rows: usize, size: usize) -> Self {
         let row = heads.saturating_mul(size);
         Self { batch: rows.saturating_mul(row), head: size, row }
     }
@@ -36,34 +36,43 @@ impl Steps {
 
 /// An operand of heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heads {
+pub(super) struct HeadsLayout {
     pub(super) batches: usize,
     pub(super) count: usize,
     pub(super) rows: usize,
     pub(super) size: usize,
-    pub(super) steps: Steps,
+    pub(super) steps: HeadStrides,
 }
 
-impl Heads {
+impl HeadsLayout {
     /// Reads an operand whose heads have a dimension of their own, or as many as an attribute says lie in the last one.
-    pub(super) fn new(call: &Call<'_>, operand: &Tensor<'_>, name: &str) -> Result<Self> {
+    pub(super) fn new(call: &KernelCall<'_>, operand: &TensorView<'_>, name: &str) -> Result<Self> {
         match *operand.dims() {
             [batches, count, rows, width] => {
-                let [batches, count, rows, size] = [size(batches)?, size(count)?, size(rows)?, size(width)?];
-                Ok(Self { batches, count, rows, size, steps: Steps::of_heads(count, rows, size) })
+                let [batches, count, rows, size] = [
+                    dimension_size(batches)?,
+                    dimension_size(count)?,
+                    dimension_size(rows)?,
+                    dimension_size(width)?,
+                ];
+                Ok(Self { batches, count, rows, size, steps: HeadStrides::heads_first(count, rows, size) })
             }
             [batches, rows, width] => {
-                let stated = call.int(name)?.filter(|count| *count > 0 && width % count == 0);
+                let stated = call.int_attribute(name)?.filter(|count| *count > 0 && width % count == 0);
                 let count = stated.ok_or_else(|| {
-                    Error::invalid_argument(format!(
+                    PluginError::invalid_argument(format!(
                         "expected `{name}` to divide the last dimension, which is {width}"
                     ))
                 })?;
-                let [batches, count, rows, size] =
-                    [size(batches)?, size(count)?, size(rows)?, size(width / count)?];
-                Ok(Self { batches, count, rows, size, steps: Steps::of_rows(count, rows, size) })
+                let [batches, count, rows, size] = [
+                    dimension_size(batches)?,
+                    dimension_size(count)?,
+                    dimension_size(rows)?,
+                    dimension_size(width / count)?,
+                ];
+                Ok(Self { batches, count, rows, size, steps: HeadStrides::rows_first(count, rows, size) })
             }
-            ref other => Err(Error::invalid_argument(format!(
+            ref other => Err(PluginError::invalid_argument(format!(
                 "expected operands of 3 or 4 dimensions, found {other:?}"
             ))),
         }
@@ -72,7 +81,7 @@ impl Heads {
 
 /// All sizes and attributes of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Geometry {
+pub(super) struct AttentionShape {
     pub(super) batches: usize,
     /// Heads of the query.
     pub(super) heads: usize,
@@ -86,18 +95,18 @@ pub(super) struct Geometry {
     /// Elements of a row of the query and the key, and of the value and the output.
     pub(super) size: usize,
     pub(super) value_size: usize,
-    pub(super) query: Steps,
-    pub(super) key: Steps,
-    pub(super) value: Steps,
-    pub(super) output: Steps,
-    pub(super) past_key: Steps,
-    pub(super) past_value: Steps,
-    pub(super) present_key: Steps,
-    pub(super) present_value: Steps,
+    pub(super) query: HeadStrides,
+    pub(super) key: HeadStrides,
+    pub(super) value: HeadStrides,
+    pub(super) output: HeadStrides,
+    pub(super) past_key: HeadStrides,
+    pub(super) past_value: HeadStrides,
+    pub(super) present_key: HeadStrides,
+    pub(super) present_value: HeadStrides,
     pub(super) scale: f64,
     /// 0 for none.
     pub(super) softcap: f64,
-    pub(super) window: Window,
+    pub(super) window: AttentionWindow,
     /// Whether there is room for the scores, and in which form they are wanted.
     pub(super) score_mode: Option<i64>,
     /// Whether the scores must be kept in `f64`.
@@ -106,23 +115,23 @@ pub(super) struct Geometry {
 
 /// Which keys a row of the query may see, going by the distance to its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct AttentionWindow {
     is_causal: bool,
     /// How many keys before and after it, or all.
     left: Option<i64>,
     right: Option<i64>,
 }
 
-impl Window {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let bound = |name| match call.int(name)?.unwrap_or(-1) {
+impl AttentionWindow {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let bound = |name| match call.int_attribute(name)?.unwrap_or(-1) {
             -1 => Ok(None),
             size if size >= 0 => Ok(Some(size)),
-            other => {
-                Err(Error::invalid_argument(format!("expected `{name}` to be at least -1, found {other}")))
-            }
+            other => Err(PluginError::invalid_argument(format!(
+                "expected `{name}` to be at least -1, found {other}"
+            ))),
         };
-        let is_causal = call.int("is_causal")?.unwrap_or(0) != 0;
+        let is_causal = call.int_attribute("is_causal")?.unwrap_or(0) != 0;
         Ok(Self { is_causal, left: bound("left_window_size")?, right: bound("right_window_size")? })
     }
 
@@ -132,7 +141,7 @@ impl Window {
     }
 
     /// The keys of the first so many that the row at a place may see.
-    pub(super) fn keys(&self, place: i64, count: usize) -> Range<usize> {
+    pub(super) fn visible_keys(&self, place: i64, count: usize) -> Range<usize> {
         let most = count as i64;
         let after =
             |bound: Option<i64>| bound.map_or(most, |bound| place.saturating_add(bound).saturating_add(1));
@@ -142,12 +151,12 @@ impl Window {
     }
 }
 
-impl Geometry {
-    pub(super) fn new(call: &Call<'_>) -> Result<Self> {
+impl AttentionShape {
+    pub(super) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let (q, k, v) = (call.input(0)?, call.input(1)?, call.input(2)?);
-        let query = Heads::new(call, &q, "q_num_heads")?;
-        let key = Heads::new(call, &k, "kv_num_heads")?;
-        let value = Heads::new(call, &v, "kv_num_heads")?;
+        let query = HeadsLayout::new(call, &q, "q_num_heads")?;
+        let key = HeadsLayout::new(call, &k, "kv_num_heads")?;
+        let value = HeadsLayout::new(call, &v, "kv_num_heads")?;
         let is_whole = key.count > 0 && query.count.is_multiple_of(key.count) || query.count == 0;
         ensure!(
             q.dims().len() == k.dims().len()
@@ -162,10 +171,10 @@ impl Geometry {
         );
         let (past_key, past_value) = (call.optional_input(4)?, call.optional_input(5)?);
         let past = match (&past_key, &past_value) {
-            (Some(past_key), Some(past_value)) => past_rows(past_key, past_value, &key, &value)?,
+            (Some(past_key), Some(past_value)) => past_row_count(past_key, past_value, &key, &value)?,
             (None, None) => 0,
             _ => {
-                return Err(Error::invalid_argument(
+                return Err(PluginError::invalid_argument(
                     "expected a past key with a past value, found one of them",
                 ));
             }
@@ -173,15 +182,15 @@ impl Geometry {
         let total = past + key.rows;
         let default = 1.0 / (query.size as f64).sqrt();
         let is_narrow = q.dims().len() == 3;
-        let output = if is_narrow { Steps::of_rows } else { Steps::of_heads };
+        let output = if is_narrow { HeadStrides::rows_first } else { HeadStrides::heads_first };
         let has_scores = call.optional_output(3)?.is_some();
-        let precision = call.int("softmax_precision")?.unwrap_or(1);
+        let precision = call.int_attribute("softmax_precision")?.unwrap_or(1);
         ensure!(
             [1, 10, 11, 16].contains(&precision),
             invalid_argument,
             "expected `softmax_precision` to be 1, 10, 11 or 16, the number of a float type, found {precision}"
         );
-        let mode = call.int("qk_matmul_output_mode")?.unwrap_or(0);
+        let mode = call.int_attribute("qk_matmul_output_mode")?.unwrap_or(0);
         ensure!(
             (0..4).contains(&mode),
             invalid_argument,
@@ -200,32 +209,37 @@ impl Geometry {
             key: key.steps,
             value: value.steps,
             output: output(query.count, query.rows, value.size),
-            past_key: Steps::of_heads(key.count, past, key.size),
-            past_value: Steps::of_heads(key.count, past, value.size),
-            present_key: Steps::of_heads(key.count, total, key.size),
-            present_value: Steps::of_heads(key.count, total, value.size),
-            scale: call.float("scale")?.unwrap_or(default),
-            softcap: call.float("softcap")?.unwrap_or(0.0).max(0.0),
-            window: Window::new(call)?,
+            past_key: HeadStrides::heads_first(key.count, past, key.size),
+            past_value: HeadStrides::heads_first(key.count, past, value.size),
+            present_key: HeadStrides::heads_first(key.count, total, key.size),
+            present_value: HeadStrides::heads_first(key.count, total, value.size),
+            scale: call.float_attribute("scale")?.unwrap_or(default),
+            softcap: call.float_attribute("softcap")?.unwrap_or(0.0).max(0.0),
+            window: AttentionWindow::new(call)?,
             score_mode: has_scores.then_some(mode),
             is_double: precision == 11,
         })
     }
 
     /// How many keys there are in all.
-    pub(super) fn total(&self) -> usize {
+    pub(super) fn total_keys(&self) -> usize {
         self.past + self.fresh
     }
 
     /// How many heads of the query share one of the keys.
-    pub(super) fn group(&self) -> usize {
+    pub(super) fn group_size(&self) -> usize {
         self.heads / self.shared.max(1)
     }
 }
 
-fn past_rows(past_key: &Tensor<'_>, past_value: &Tensor<'_>, key: &Heads, value: &Heads) -> Result<usize> {
+fn past_row_count(
+    past_key: &TensorView<'_>,
+    past_value: &TensorView<'_>,
+    key: &HeadsLayout,
+    value: &HeadsLayout,
+) -> Result<usize> {
     let expected =
-        |rows: i64, heads: &Heads| [heads.batches as i64, heads.count as i64, rows, heads.size as i64];
+        |rows: i64, heads: &HeadsLayout| [heads.batches as i64, heads.count as i64, rows, heads.size as i64];
     let rows = past_key.dims().get(2).copied().unwrap_or(0);
     ensure!(
         past_key.dims() == expected(rows, key) && past_value.dims() == expected(rows, value),
@@ -236,17 +250,17 @@ fn past_rows(past_key: &Tensor<'_>, past_value: &Tensor<'_>, key: &Heads, value:
         past_key.dims(),
         past_value.dims()
     );
-    size(rows)
+    dimension_size(rows)
 }
 
 #[cfg(test)]
-impl Geometry {
+impl AttentionShape {
     /// The sizes of operands that lie nowhere yet.
-    pub(super) fn example(heads: [usize; 3], rows: [usize; 2], size: usize) -> Self {
+    pub(super) fn example_shape(heads: [usize; 3], rows: [usize; 2], size: usize) -> Self {
         let [batches, heads, shared] = heads;
         let [queries, fresh] = rows;
-        let steps = Steps { batch: 0, head: 0, row: 0 };
-        let window = Window { is_causal: false, left: None, right: None };
+        let steps = HeadStrides { batch: 0, head: 0, row: 0 };
+        let window = AttentionWindow { is_causal: false, left: None, right: None };
         let (scale, softcap, past, value_size) = (0.25, 0.0, 0, size);
         let [query, key, value, output] = [steps; 4];
         let [past_key, past_value, present_key, present_value] = [steps; 4];
@@ -283,12 +297,12 @@ mod tests {
 
     #[test]
     fn a_window_is_cut_at_the_first_and_at_the_last_key() {
-        let window = |is_causal, left, right| Window { is_causal, left, right };
-        assert_eq!(window(false, None, None).keys(3, 8), 0..8);
-        assert_eq!(window(true, None, None).keys(3, 8), 0..4);
-        assert_eq!(window(true, Some(2), Some(1)).keys(3, 8), 1..4);
-        assert_eq!(window(false, Some(2), Some(1)).keys(3, 8), 1..5);
-        assert_eq!(window(false, Some(0), Some(i64::MAX)).keys(9, 8), 8..8);
-        assert!(window(true, None, None).keys(-2, 8).is_empty());
+        let window = |is_causal, left, right| AttentionWindow { is_causal, left, right };
+        assert_eq!(window(false, None, None).visible_keys(3, 8), 0..8);
+        assert_eq!(window(true, None, None).visible_keys(3, 8), 0..4);
+        assert_eq!(window(true, Some(2), Some(1)).visible_keys(3, 8), 1..4);
+        assert_eq!(window(false, Some(2), Some(1)).visible_keys(3, 8), 1..5);
+        assert_eq!(window(false, Some(0), Some(i64::MAX)).visible_keys(9, 8), 8..8);
+        assert!(window(true, None, None).visible_keys(-2, 8).is_empty());
     }
 }

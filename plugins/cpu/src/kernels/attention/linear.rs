@@ -5,46 +5,46 @@
 //! value, and reads it with queries. It is kept in `f32` whatever operands hold, and heads are shared among threads.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, bf16, dtype_set,
-    ensure, f16,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, bf16,
+    dtype_set, ensure, f16,
 };
 
 use crate::device::Cpu;
-use crate::isa::{Target, Vectorized};
-use crate::kernels::elementwise::math::{self, Float};
-use crate::kernels::rows::axis::count;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Number, Real};
-use crate::kernels::rows::operands::{Operands, kernel as kernel_of};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::elementwise::math::{self, MathFloat};
+use crate::kernels::rows::axis::element_count;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeElement, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel as kernel_of};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
 /// The places of inputs that may be left out.
-const PAST: usize = 3;
-const DECAY: usize = 4;
-const BETA: usize = 5;
+const PAST_INPUT: usize = 3;
+const DECAY_INPUT: usize = 4;
+const BETA_INPUT: usize = 5;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let float = Operand::new(FLOATS).group(1);
-    let optional = float.flags(OperandFlags::OPTIONAL).rank(3, 3);
-    let state = Operand::new(FLOATS).group(2).rank(4, 4);
-    kernel_of("LinearAttention", Plan::new, run)
-        .since(27)
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs([
-            float.named("query").rank(3, 3),
-            float.named("key").rank(3, 3),
-            float.named("value").rank(3, 3),
-            state.named("past_state").flags(OperandFlags::OPTIONAL),
-            optional.named("decay"),
-            optional.named("beta"),
+pub(super) fn linear_attention_kernel() -> Kernel<Cpu> {
+    let float = OperandSpec::new(FLOATS).with_dtype_group(1);
+    let optional = float.with_flags(OperandFlags::OPTIONAL).with_rank(3, 3);
+    let state = OperandSpec::new(FLOATS).with_dtype_group(2).with_rank(4, 4);
+    kernel_of("LinearAttention", LinearAttentionPlan::new, run_linear_attention)
+        .since_version(27)
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs([
+            float.with_name("query").with_rank(3, 3),
+            float.with_name("key").with_rank(3, 3),
+            float.with_name("value").with_rank(3, 3),
+            state.with_name("past_state").with_flags(OperandFlags::OPTIONAL),
+            optional.with_name("decay"),
+            optional.with_name("beta"),
         ])
-        .outputs([float.named("output").rank(3, 3), state.named("present_state")])
+        .with_outputs([float.with_name("output").with_rank(3, 3), state.with_name("present_state")])
 }
 
 /// What attributes say.
-struct Plan {
+struct LinearAttentionPlan {
     heads: i64,
     /// Heads of keys and values, each of which as many heads of queries read.
     shared: i64,
@@ -56,33 +56,33 @@ struct Plan {
     corrects: bool,
 }
 
-impl Plan {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let heads = call.int("q_num_heads")?.unwrap_or(0);
-        let shared = call.int("kv_num_heads")?.unwrap_or(0);
+impl LinearAttentionPlan {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let heads = call.int_attribute("q_num_heads")?.unwrap_or(0);
+        let shared = call.int_attribute("kv_num_heads")?.unwrap_or(0);
         ensure!(
             heads > 0 && shared > 0 && heads % shared == 0,
             invalid_argument,
             "expected `kv_num_heads` to divide `q_num_heads`, found {shared} and {heads}"
         );
-        let (decays, corrects) = match call.string("update_rule")?.unwrap_or("gated_delta") {
+        let (decays, corrects) = match call.string_attribute("update_rule")?.unwrap_or("gated_delta") {
             "linear" => (false, false),
             "gated" => (true, false),
             "delta" => (false, true),
             "gated_delta" => (true, true),
             other => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `update_rule` to be `linear`, `gated`, `delta` or `gated_delta`, found `{other}`"
                 )));
             }
         };
-        let scale = call.float("scale")?.filter(|scale| *scale != 0.0).map(|scale| scale as f32);
+        let scale = call.float_attribute("scale")?.filter(|scale| *scale != 0.0).map(|scale| scale as f32);
         Ok(Self { heads, shared, scale, decays, corrects })
     }
 }
 
 /// The sizes of a call.
-struct Extent {
+struct LinearAttentionShape {
     batches: usize,
     steps: usize,
     shared: usize,
@@ -96,28 +96,28 @@ struct Extent {
     beta_size: usize,
 }
 
-impl Extent {
-    fn new(plan: &Plan, operands: &Operands<'_, '_>) -> Result<Self> {
+impl LinearAttentionShape {
+    fn new(plan: &LinearAttentionPlan, operands: &KernelOperands<'_, '_>) -> Result<Self> {
         let call = operands.call();
         let (query, key, value) = (call.input(0)?, call.input(1)?, call.input(2)?);
         let (&[batches, steps, width], &[.., value_width]) = (query.dims(), value.dims()) else {
-            return Err(Error::invalid_argument("expected operands of three dimensions, found others"));
+            return Err(PluginError::invalid_argument("expected operands of three dimensions, found others"));
         };
-        let &Plan { heads, shared, decays, corrects, .. } = plan;
+        let &LinearAttentionPlan { heads, shared, decays, corrects, .. } = plan;
         ensure!(
             width % heads == 0 && value_width % shared == 0,
             invalid_argument,
             "expected {heads} heads of queries and {shared} of values, found rows of {width} and {value_width}"
         );
         let (size, value_size) = (width / heads, value_width / shared);
-        count(&[shared, size, value_size])?;
-        count(&[batches, steps, heads, value_size])?;
+        element_count(&[shared, size, value_size])?;
+        element_count(&[batches, steps, heads, value_size])?;
         operands.expect_dims(&key, "key", &[batches, steps, shared * size])?;
         operands.expect_dims(&value, "value", &[batches, steps, value_width])?;
         operands.expect_dims(&call.output(0)?, "output", &[batches, steps, heads * value_size])?;
         let state = [batches, shared, size, value_size];
         operands.expect_dims(&call.output(1)?, "present_state", &state)?;
-        if let Some(past) = call.optional_input(PAST)? {
+        if let Some(past) = call.optional_input(PAST_INPUT)? {
             operands.expect_dims(&past, "past_state", &state)?;
         }
         let gate = |input, name: &str, is_wanted: bool, most: i64, fewest: i64| {
@@ -138,47 +138,55 @@ impl Extent {
             );
             Ok(if dims[2] == most { most } else { fewest })
         };
-        let decay = gate(DECAY, "decay", decays, shared * size, shared)?;
-        let beta = gate(BETA, "beta", corrects, shared, 1)?;
+        let decay = gate(DECAY_INPUT, "decay", decays, shared * size, shared)?;
+        let beta = gate(BETA_INPUT, "beta", corrects, shared, 1)?;
         Ok(Self {
-            batches: count(&[batches])?,
-            steps: count(&[steps])?,
-            shared: count(&[shared])?,
-            group: count(&[heads / shared])?,
-            size: count(&[size])?,
-            value_size: count(&[value_size])?,
-            decay_size: if decay == shared { 1 } else { count(&[size])? },
-            beta_size: count(&[beta])?,
+            batches: element_count(&[batches])?,
+            steps: element_count(&[steps])?,
+            shared: element_count(&[shared])?,
+            group: element_count(&[heads / shared])?,
+            size: element_count(&[size])?,
+            value_size: element_count(&[value_size])?,
+            decay_size: if decay == shared { 1 } else { element_count(&[size])? },
+            beta_size: element_count(&[beta])?,
         })
     }
 }
 
-fn run(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Result<()> {
+fn run_linear_attention(
+    cpu: &Cpu,
+    plan: &LinearAttentionPlan,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
     match operands.call().input(0)?.dtype() {
-        Dtype::F32 => run_of::<f32>(cpu, plan, operands),
-        Dtype::F16 => run_of::<f16>(cpu, plan, operands),
-        _ => run_of::<bf16>(cpu, plan, operands),
+        Dtype::F32 => run_typed::<f32>(cpu, plan, operands),
+        Dtype::F16 => run_typed::<f16>(cpu, plan, operands),
+        _ => run_typed::<bf16>(cpu, plan, operands),
     }
 }
 
 /// Floats that are computed in `f32`.
-trait Narrow: Real + Number<Float = f32> {}
+trait LinearAttentionFloat: FloatElement + ComputeElement<Float = f32> {}
 
-impl<E: Real + Number<Float = f32>> Narrow for E {}
+impl<E: FloatElement + ComputeElement<Float = f32>> LinearAttentionFloat for E {}
 
-fn run_of<E: Narrow>(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Result<()> {
-    let extent = Extent::new(plan, operands)?;
+fn run_typed<E: LinearAttentionFloat>(
+    cpu: &Cpu,
+    plan: &LinearAttentionPlan,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
+    let extent = LinearAttentionShape::new(plan, operands)?;
     // Of rows without elements there may be more than anybody could go through.
     if operands.call().output(0)?.dims().contains(&0) && operands.call().output(1)?.dims().contains(&0) {
         return Ok(());
     }
-    let widened = |elements| E::floats(cpu.isa(), elements);
-    let floats = |index| operands.read(index).map(widened);
-    let optional = |index| Ok::<_, Error>(operands.read_optional(index)?.map(widened));
+    let widened = |elements| E::to_floats(cpu.isa(), elements);
+    let floats = |index| operands.read_input(index).map(widened);
+    let optional = |index| Ok::<_, PluginError>(operands.read_optional_input(index)?.map(widened));
     let (query, key, value) = (floats(0)?, floats(1)?, floats(2)?);
-    let (decay, beta) = (optional(DECAY)?, optional(BETA)?);
+    let (decay, beta) = (optional(DECAY_INPUT)?, optional(BETA_INPUT)?);
     let scale = plan.scale.unwrap_or(1.0 / (extent.size as f32).sqrt());
-    let attention = Attention {
+    let attention = LinearAttentionOperands {
         query: &query,
         key: &key,
         value: &value,
@@ -190,45 +198,45 @@ fn run_of<E: Narrow>(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Res
     let mut made =
         vec![0.0; extent.batches * extent.shared * extent.steps * extent.group * extent.value_size];
     match operands.call().output(1)?.dtype() {
-        Dtype::F32 => states::<f32>(cpu, &attention, operands, &mut made)?,
-        Dtype::F16 => states::<f16>(cpu, &attention, operands, &mut made)?,
-        _ => states::<bf16>(cpu, &attention, operands, &mut made)?,
+        Dtype::F32 => compute_states::<f32>(cpu, &attention, operands, &mut made)?,
+        Dtype::F16 => compute_states::<f16>(cpu, &attention, operands, &mut made)?,
+        _ => compute_states::<bf16>(cpu, &attention, operands, &mut made)?,
     }
-    let Extent { batches, steps, shared, group, value_size, .. } = extent;
+    let LinearAttentionShape { batches, steps, shared, group, value_size, .. } = extent;
     let width = group * value_size;
-    let output = operands.write::<E>(0)?;
+    let output = operands.write_output::<E>(0)?;
     for place in 0..batches * steps * shared {
         let (batch, step, head) = (place / (steps * shared), place / shared % steps, place % shared);
         let made = &made[((batch * shared + head) * steps + step) * width..][..width];
         let output = &mut output[place * width..][..width];
-        output.iter_mut().zip(made).for_each(|(output, made)| *output = E::of_float(*made));
+        output.iter_mut().zip(made).for_each(|(output, made)| *output = E::from_float(*made));
     }
     Ok(())
 }
 
 /// Takes all heads through all steps. What each gives in each step is put together by heads.
-fn states<S: Narrow>(
+fn compute_states<S: LinearAttentionFloat>(
     cpu: &Cpu,
-    attention: &Attention<'_>,
-    operands: &Operands<'_, '_>,
+    attention: &LinearAttentionOperands<'_>,
+    operands: &KernelOperands<'_, '_>,
     made: &mut [f32],
 ) -> Result<()> {
-    let &Extent { batches, steps, shared, group, size, value_size, .. } = attention.extent;
-    let past = operands.read_optional::<S>(PAST)?.map(|past| S::floats(cpu.isa(), past));
+    let &LinearAttentionShape { batches, steps, shared, group, size, value_size, .. } = attention.extent;
+    let past = operands.read_optional_input::<S>(PAST_INPUT)?.map(|past| S::to_floats(cpu.isa(), past));
     let (state_size, made_size) = (size * value_size, steps * group * value_size);
-    S::write_floats(cpu.isa(), operands.write::<S>(1)?, |states| {
+    S::write_floats(cpu.isa(), operands.write_output::<S>(1)?, |states| {
         match &past {
             Some(past) => states.copy_from_slice(past),
             None => states.fill(0.0),
         }
-        let outputs = (Rows::new(states, state_size), Rows::new(made, made_size));
-        let grain = grain(steps.saturating_mul(state_size));
-        in_parallel(cpu, batches * shared, grain, outputs, |first, (states, made)| {
+        let outputs = (OutputRows::new(states, state_size), OutputRows::new(made, made_size));
+        let grain = grain_for(steps.saturating_mul(state_size));
+        parallel_for_parts(cpu, batches * shared, grain, outputs, |first, (states, made)| {
             let heads = states.len().checked_div(state_size).unwrap_or(0);
             for index in 0..heads {
                 let state = &mut states[index * state_size..][..state_size];
                 let made = &mut made[index * made_size..][..made_size];
-                cpu.isa().vectorize(Head { attention, number: first + index, state, made });
+                cpu.isa().vectorize(LinearAttentionHead { attention, number: first + index, state, made });
             }
         });
     });
@@ -236,32 +244,33 @@ fn states<S: Narrow>(
 }
 
 /// The operands of a call.
-struct Attention<'a> {
+struct LinearAttentionOperands<'a> {
     query: &'a [f32],
     key: &'a [f32],
     value: &'a [f32],
     decay: Option<&'a [f32]>,
     beta: Option<&'a [f32]>,
     scale: f32,
-    extent: &'a Extent,
+    extent: &'a LinearAttentionShape,
 }
 
 /// One head of one batch, its state, and room for what it gives in all steps.
-struct Head<'a> {
-    attention: &'a Attention<'a>,
+struct LinearAttentionHead<'a> {
+    attention: &'a LinearAttentionOperands<'a>,
     number: usize,
     state: &'a mut [f32],
     made: &'a mut [f32],
 }
 
-impl Vectorized for Head<'_> {
+impl SimdTask for LinearAttentionHead<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
+    fn run_on_target<T: SimdTarget>(self) {
         let Self { attention, number, state, made } = self;
-        let &Attention { query, key, value, decay, beta, scale, extent } = attention;
-        let &Extent { steps, shared, group, size, value_size, decay_size, beta_size, .. } = extent;
+        let &LinearAttentionOperands { query, key, value, decay, beta, scale, extent } = attention;
+        let &LinearAttentionShape { steps, shared, group, size, value_size, decay_size, beta_size, .. } =
+            extent;
         let (batch, head) = (number / shared, number % shared);
         let mut added = vec![0.0; value_size];
         for step in 0..steps {
@@ -279,18 +288,18 @@ impl Vectorized for Head<'_> {
             if let Some(beta) = beta {
                 let share = beta[if beta_size == 1 { row } else { place }];
                 for (key, line) in key.iter().zip(state.chunks_exact(value_size)) {
-                    plus::<T>(&mut added, -*key, line);
+                    add_scaled::<T>(&mut added, -*key, line);
                 }
                 added.iter_mut().for_each(|element| *element *= share);
             }
             for (key, line) in key.iter().zip(state.chunks_exact_mut(value_size)) {
-                plus::<T>(line, *key, &added);
+                add_scaled::<T>(line, *key, &added);
             }
             for query_head in 0..group {
                 let query = &query[(place * group + query_head) * size..][..size];
                 let sums = &mut made[(step * group + query_head) * value_size..][..value_size];
                 for (query, line) in query.iter().zip(state.chunks_exact(value_size)) {
-                    plus::<T>(sums, scale * query, line);
+                    add_scaled::<T>(sums, scale * query, line);
                 }
             }
         }
@@ -299,9 +308,9 @@ impl Vectorized for Head<'_> {
 
 /// sums += factor · line
 #[inline(always)]
-fn plus<T: Target>(sums: &mut [f32], factor: f32, line: &[f32]) {
+fn add_scaled<T: SimdTarget>(sums: &mut [f32], factor: f32, line: &[f32]) {
     for (sum, element) in sums.iter_mut().zip(line) {
-        *sum = factor.times_plus::<T>(*element, *sum);
+        *sum = factor.multiply_add::<T>(*element, *sum);
     }
 }
 
@@ -309,32 +318,32 @@ fn plus<T: Target>(sums: &mut [f32], factor: f32, line: &[f32]) {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::kernels::rows::kernel_checks::{check_kernel, refusal_message};
+    use crate::testing::{TestArray, TestAttribute};
 
     /// Two heads of queries that read one head of keys.
-    fn attributes(rule: &str) -> [(&str, Attribute<'_>); 4] {
+    fn rule_attributes(rule: &str) -> [(&str, TestAttribute<'_>); 4] {
         [
-            ("q_num_heads", Attribute::Int(2)),
-            ("kv_num_heads", Attribute::Int(1)),
-            ("scale", Attribute::Float(1.0)),
-            ("update_rule", Attribute::Text(rule)),
+            ("q_num_heads", TestAttribute::Int(2)),
+            ("kv_num_heads", TestAttribute::Int(1)),
+            ("scale", TestAttribute::Float(1.0)),
+            ("update_rule", TestAttribute::Text(rule)),
         ]
     }
 
     /// A rule, its gates, and what comes out of two steps: the outputs and the state.
-    type Case<'a> = (&'a str, [Option<&'a Array>; 2], [f32; 4], [f32; 2]);
+    type LinearAttentionCase<'a> = (&'a str, [Option<&'a TestArray>; 2], [f32; 4], [f32; 2]);
 
     #[test]
     fn states_fade_and_take_what_they_do_not_have_yet() {
-        let query = Array::of(&[1, 2, 4], &[1f32, 0., 0., 1., 1., 0., 0., 1.]);
-        let key = Array::of(&[1, 2, 2], &[1f32, 0., 1., 1.]);
-        let value = Array::of(&[1, 2, 1], &[2f32, 4.]);
-        let beta = Array::of(&[1, 2, 1], &[1f32, 0.5]);
+        let query = TestArray::from_values(&[1, 2, 4], &[1f32, 0., 0., 1., 1., 0., 0., 1.]);
+        let key = TestArray::from_values(&[1, 2, 2], &[1f32, 0., 1., 1.]);
+        let value = TestArray::from_values(&[1, 2, 1], &[2f32, 4.]);
+        let beta = TestArray::from_values(&[1, 2, 1], &[1f32, 0.5]);
         // Halves the first row of the state in the second step, and keeps the other.
-        let decay = Array::of(&[1, 2, 2], &[0f32, 0., -std::f32::consts::LN_2, 0.]);
+        let decay = TestArray::from_values(&[1, 2, 2], &[0f32, 0., -std::f32::consts::LN_2, 0.]);
         let operands = [Some(&query), Some(&key), Some(&value), None];
-        let cases: [Case<'_>; 4] = [
+        let cases: [LinearAttentionCase<'_>; 4] = [
             ("linear", [None, None], [2., 0., 6., 4.], [6., 4.]),
             ("gated", [Some(&decay), None], [2., 0., 5., 4.], [5., 4.]),
             ("delta", [None, Some(&beta)], [2., 0., 3., 1.], [3., 1.]),
@@ -342,21 +351,24 @@ mod tests {
         ];
         for (rule, gates, made, state) in cases {
             let inputs: Vec<_> = operands.into_iter().chain(gates).collect();
-            let outputs = [Array::of(&[1, 2, 2], &made), Array::of(&[1, 1, 2, 1], &state)];
-            check("LinearAttention", 27, &attributes(rule), &inputs, &outputs);
+            let outputs =
+                [TestArray::from_values(&[1, 2, 2], &made), TestArray::from_values(&[1, 1, 2, 1], &state)];
+            check_kernel("LinearAttention", 27, &rule_attributes(rule), &inputs, &outputs);
         }
     }
 
     #[test]
     fn a_gate_that_the_rule_does_not_know_is_refused() {
-        let (query, key) = (Array::of(&[1, 1, 4], &[1f32; 4]), Array::of(&[1, 1, 2], &[1f32; 2]));
+        let (query, key) =
+            (TestArray::from_values(&[1, 1, 4], &[1f32; 4]), TestArray::from_values(&[1, 1, 2], &[1f32; 2]));
         let outputs = [Some((Dtype::F32, &[1i64, 1, 4][..])), Some((Dtype::F32, &[1, 1, 2, 2]))];
         let operands = [Some(&query), Some(&key), Some(&key), None, Some(&key)];
-        let message = refusal("LinearAttention", 27, &attributes("linear"), &operands, &outputs);
+        let message = refusal_message("LinearAttention", 27, &rule_attributes("linear"), &operands, &outputs);
         assert!(message.contains("`decay` where `update_rule` uses it"), "{message}");
-        let message = refusal("LinearAttention", 27, &attributes("gated"), &operands[..4], &outputs);
+        let message =
+            refusal_message("LinearAttention", 27, &rule_attributes("gated"), &operands[..4], &outputs);
         assert!(message.contains("found none"), "{message}");
-        let message = refusal("LinearAttention", 27, &attributes("plain"), &operands, &outputs);
+        let message = refusal_message("LinearAttention", 27, &rule_attributes("plain"), &operands, &outputs);
         assert!(message.contains("`gated_delta`, found `plain`"), "{message}");
     }
 }

@@ -5,14 +5,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use oarlock_sdk::{Call, Dtype, Element, Error, Result, Tensor, bf16, ensure, f16};
+use oarlock_sdk::{Dtype, Element, KernelCall, PluginError, Result, TensorView, bf16, ensure, f16};
 
-use super::geometry::Geometry;
-use crate::gemm::Convert;
+use super::geometry::AttentionShape;
+use crate::gemm::ConvertTo;
 
 /// The bounds of each row's keys, and the mask.
-pub(super) struct Mask<'a> {
-    values: Values<'a>,
+pub(super) struct AttentionMask<'a> {
+    values: MaskValues<'a>,
     /// Elements from one batch, head and row of the query to the next; 0 where they share.
     steps: [usize; 3],
     /// How many keys the mask tells of. No row sees more.
@@ -21,7 +21,7 @@ pub(super) struct Mask<'a> {
     lengths: Option<&'a [i64]>,
 }
 
-enum Values<'a> {
+enum MaskValues<'a> {
     None,
     Flags(&'a [bool]),
     Numbers(Cow<'a, [f32]>),
@@ -29,7 +29,7 @@ enum Values<'a> {
 
 /// The mask of a row, a value for each key.
 #[derive(Clone, Copy)]
-pub(super) enum Bias<'a> {
+pub(super) enum AttentionBias<'a> {
     /// All keys count as they are.
     None,
     /// Whether a key counts.
@@ -38,9 +38,9 @@ pub(super) enum Bias<'a> {
     Numbers(&'a [f32]),
 }
 
-impl<'a> Mask<'a> {
-    pub(super) fn new(call: &Call<'a>, geometry: &Geometry) -> Result<Self> {
-        let total = geometry.total();
+impl<'a> AttentionMask<'a> {
+    pub(super) fn new(call: &KernelCall<'a>, geometry: &AttentionShape) -> Result<Self> {
+        let total = geometry.total_keys();
         let lengths = match call.optional_input(6)? {
             Some(lengths) => {
                 ensure!(
@@ -50,15 +50,15 @@ impl<'a> Mask<'a> {
                     geometry.batches,
                     lengths.dims()
                 );
-                Some(elements::<i64>(&lengths)?)
+                Some(operand_elements::<i64>(&lengths)?)
             }
             None => None,
         };
         let Some(mask) = call.optional_input(3)? else {
-            return Ok(Self { lengths, ..Self::none(total) });
+            return Ok(Self { lengths, ..Self::without_mask(total) });
         };
         let [outer @ .., keys] = mask.dims() else {
-            return Err(Error::invalid_argument(
+            return Err(PluginError::invalid_argument(
                 "expected a mask of 1 to 4 dimensions, found a single element",
             ));
         };
@@ -78,70 +78,70 @@ impl<'a> Mask<'a> {
             mask.dims()
         );
         let values = match mask.dtype() {
-            Dtype::BOOL => Values::Flags(elements(&mask)?),
-            Dtype::F32 => Values::Numbers(Cow::Borrowed(elements(&mask)?)),
-            Dtype::F64 => {
-                Values::Numbers(elements::<f64>(&mask)?.iter().map(|value| *value as f32).collect())
-            }
-            Dtype::F16 => Values::Numbers(converted::<f16>(&mask)?),
-            _ => Values::Numbers(converted::<bf16>(&mask)?),
+            Dtype::BOOL => MaskValues::Flags(operand_elements(&mask)?),
+            Dtype::F32 => MaskValues::Numbers(Cow::Borrowed(operand_elements(&mask)?)),
+            Dtype::F64 => MaskValues::Numbers(
+                operand_elements::<f64>(&mask)?.iter().map(|value| *value as f32).collect(),
+            ),
+            Dtype::F16 => MaskValues::Numbers(converted_elements::<f16>(&mask)?),
+            _ => MaskValues::Numbers(converted_elements::<bf16>(&mask)?),
         };
         Ok(Self { values, steps, keys: *keys as usize, lengths })
     }
 
     /// No mask for so many keys.
-    pub(super) fn none(keys: usize) -> Self {
-        Self { values: Values::None, steps: [0; 3], keys, lengths: None }
+    pub(super) fn without_mask(keys: usize) -> Self {
+        Self { values: MaskValues::None, steps: [0; 3], keys, lengths: None }
     }
 
     /// The keys that all rows of the query may see, where they are the same for all.
-    pub(super) fn common_keys(&self, geometry: &Geometry) -> Option<Range<usize>> {
+    pub(super) fn common_keys(&self, geometry: &AttentionShape) -> Option<Range<usize>> {
         (self.lengths.is_none() && geometry.window.is_open()).then_some(0..self.keys)
     }
 
     /// Whether there is nothing but the bounds of each row.
     pub(super) fn is_absent(&self) -> bool {
-        matches!(self.values, Values::None)
+        matches!(self.values, MaskValues::None)
     }
 
     /// The keys that a row of the query may see.
-    pub(super) fn keys(&self, geometry: &Geometry, batch: usize, row: usize) -> Range<usize> {
+    pub(super) fn visible_keys(&self, geometry: &AttentionShape, batch: usize, row: usize) -> Range<usize> {
         let length = self.lengths.map(|lengths| lengths[batch]);
         let before = match length {
             Some(length) => length.saturating_sub(geometry.queries as i64),
             None => geometry.past as i64,
         };
         let count = length.map_or(self.keys, |length| self.keys.min(length.max(0) as usize));
-        geometry.window.keys(before.saturating_add(row as i64), count)
+        geometry.window.visible_keys(before.saturating_add(row as i64), count)
     }
 
     /// The mask of a row of the query for some of the keys that it may see.
-    pub(super) fn bias(&self, [batch, head, row]: [usize; 3], keys: Range<usize>) -> Bias<'_> {
+    pub(super) fn row_bias(&self, [batch, head, row]: [usize; 3], keys: Range<usize>) -> AttentionBias<'_> {
         let start = batch * self.steps[0] + head * self.steps[1] + row * self.steps[2];
         let range = start + keys.start..start + keys.end;
         match &self.values {
-            Values::None => Bias::None,
-            Values::Flags(flags) => Bias::Flags(&flags[range]),
-            Values::Numbers(numbers) => Bias::Numbers(&numbers[range]),
+            MaskValues::None => AttentionBias::None,
+            MaskValues::Flags(flags) => AttentionBias::Flags(&flags[range]),
+            MaskValues::Numbers(numbers) => AttentionBias::Numbers(&numbers[range]),
         }
     }
 
     /// Whether a row of the query sees no key at all.
-    pub(super) fn hides_all(&self, geometry: &Geometry, place: [usize; 3]) -> bool {
-        let keys = self.keys(geometry, place[0], place[2]);
-        match self.bias(place, keys.clone()) {
-            Bias::None => keys.is_empty(),
-            Bias::Flags(flags) => flags.iter().all(|flag| !flag),
-            Bias::Numbers(numbers) => numbers.iter().all(|number| *number == f32::NEG_INFINITY),
+    pub(super) fn hides_all(&self, geometry: &AttentionShape, place: [usize; 3]) -> bool {
+        let keys = self.visible_keys(geometry, place[0], place[2]);
+        match self.row_bias(place, keys.clone()) {
+            AttentionBias::None => keys.is_empty(),
+            AttentionBias::Flags(flags) => flags.iter().all(|flag| !flag),
+            AttentionBias::Numbers(numbers) => numbers.iter().all(|number| *number == f32::NEG_INFINITY),
         }
     }
 }
 
-fn elements<'a, T: Element>(operand: &Tensor<'a>) -> Result<&'a [T]> {
+fn operand_elements<'a, T: Element>(operand: &TensorView<'a>) -> Result<&'a [T]> {
     // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
     unsafe { operand.elements() }
 }
 
-fn converted<'a, T: Element + Convert<f32>>(operand: &Tensor<'a>) -> Result<Cow<'a, [f32]>> {
-    Ok(elements::<T>(operand)?.iter().map(|value| value.convert()).collect())
+fn converted_elements<'a, T: Element + ConvertTo<f32>>(operand: &TensorView<'a>) -> Result<Cow<'a, [f32]>> {
+    Ok(operand_elements::<T>(operand)?.iter().map(|value| value.convert()).collect())
 }

@@ -4,8 +4,8 @@
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 mod blocked;
-mod fold;
 mod geometry;
+mod lane_reduce;
 mod linear;
 mod mask;
 mod plain;
@@ -17,65 +17,65 @@ mod tests;
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Element, Kernel, KernelFlags, Operand, OperandFlags, Result, bf16, dispatch,
-    dtype_set, ensure, f16,
+    Dtype, DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16,
+    dispatch, dtype_set, ensure, f16,
 };
 
-use self::blocked::{Cache, Plan};
-use self::geometry::Geometry;
-use self::mask::Mask;
+use self::blocked::{BlockedAttentionPlan, KeyValueCache};
+use self::geometry::AttentionShape;
+use self::mask::AttentionMask;
 use crate::device::Cpu;
-use crate::gemm::{Parts, Scratch, Stored};
+use crate::gemm::{DisjointSlice, ScratchBuffer, StoredElement};
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 
 /// The rows of attention.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let float = Operand::new(FLOATS).group(1);
-    let optional = float.flags(OperandFlags::OPTIONAL);
-    let other = |dtypes| Operand::new(dtypes).flags(OperandFlags::OPTIONAL);
-    let attention = Kernel::prepared("Attention", |cpu: &Cpu, call| {
-        let geometry = Geometry::new(call)?;
+pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
+    let float = OperandSpec::new(FLOATS).with_dtype_group(1);
+    let optional = float.with_flags(OperandFlags::OPTIONAL);
+    let other = |dtypes| OperandSpec::new(dtypes).with_flags(OperandFlags::OPTIONAL);
+    let attention = Kernel::new_prepared("Attention", |cpu: &Cpu, call| {
+        let geometry = AttentionShape::new(call)?;
         let dtype = call.input(0)?.dtype();
         let way = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
-        call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run_of(dtype, cpu, &geometry, call)))
+        call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| run_attention(dtype, cpu, &geometry, call)))
     })
-    .workspace(|cpu, call| {
-        let geometry = Geometry::new(call)?;
+    .with_workspace(|cpu, call| {
+        let geometry = AttentionShape::new(call)?;
         match call.input(0)?.dtype() {
             dtype if is_plain(&geometry, dtype) => Ok(0),
-            Dtype::F32 => Ok(Plan::new::<f32>(cpu, &geometry).scratch_size(&geometry)),
-            _ => Ok(Plan::new::<f16>(cpu, &geometry).scratch_size(&geometry)),
+            Dtype::F32 => Ok(BlockedAttentionPlan::new::<f32>(cpu, &geometry).scratch_size(&geometry)),
+            _ => Ok(BlockedAttentionPlan::new::<f16>(cpu, &geometry).scratch_size(&geometry)),
         }
     })
-    .since(23)
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        float.named("Q").rank(3, 4),
-        float.named("K").rank(3, 4),
-        float.named("V").rank(3, 4),
-        other(FLOATS.union(DtypeSet::BOOL)).named("attn_mask").rank(1, 4),
-        optional.named("past_key").rank(4, 4),
-        optional.named("past_value").rank(4, 4),
-        other(DtypeSet::I64).named("nonpad_kv_seqlen").rank(1, 1),
+    .since_version(23)
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        float.with_name("Q").with_rank(3, 4),
+        float.with_name("K").with_rank(3, 4),
+        float.with_name("V").with_rank(3, 4),
+        other(FLOATS.union(DtypeSet::BOOL)).with_name("attn_mask").with_rank(1, 4),
+        optional.with_name("past_key").with_rank(4, 4),
+        optional.with_name("past_value").with_rank(4, 4),
+        other(DtypeSet::I64).with_name("nonpad_kv_seqlen").with_rank(1, 1),
     ])
-    .outputs([
-        float.named("Y"),
-        optional.named("present_key"),
-        optional.named("present_value"),
-        optional.named("qk_matmul_output"),
+    .with_outputs([
+        float.with_name("Y"),
+        optional.with_name("present_key"),
+        optional.with_name("present_value"),
+        optional.with_name("qk_matmul_output"),
     ]);
-    vec![attention, linear::kernel(), rotary::kernel()]
+    vec![attention, linear::linear_attention_kernel(), rotary::rotary_embedding_kernel()]
 }
 
 /// Whether a call is computed the plain way.
-fn is_plain(geometry: &Geometry, dtype: Dtype) -> bool {
+fn is_plain(geometry: &AttentionShape, dtype: Dtype) -> bool {
     dtype == Dtype::F64 || geometry.is_double || geometry.score_mode.is_some() || geometry.size == 0
 }
 
-fn run_of(dtype: Dtype, cpu: &Cpu, geometry: &Geometry, call: &Call<'_>) -> Result<()> {
-    let found = Geometry::new(call)?;
+fn run_attention(dtype: Dtype, cpu: &Cpu, geometry: &AttentionShape, call: &KernelCall<'_>) -> Result<()> {
+    let found = AttentionShape::new(call)?;
     ensure!(
         found == *geometry,
         invalid_argument,
@@ -98,13 +98,17 @@ fn run_of(dtype: Dtype, cpu: &Cpu, geometry: &Geometry, call: &Call<'_>) -> Resu
 }
 
 /// The elements of an input that may be left out, and then are none.
-fn input<'a, E: Element>(call: &Call<'a>, index: usize) -> Result<&'a [E]> {
+fn optional_input_elements<'a, E: Element>(call: &KernelCall<'a>, index: usize) -> Result<&'a [E]> {
     // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
     call.optional_input(index)?.map_or(Ok(&[]), |operand| unsafe { operand.elements() })
 }
 
 /// The elements of an output, where it is wanted.
-fn output<'a, E: Element>(call: &Call<'a>, index: usize, dims: &[usize]) -> Result<Option<Parts<'a, E>>> {
+fn optional_output_slice<'a, E: Element>(
+    call: &KernelCall<'a>,
+    index: usize,
+    dims: &[usize],
+) -> Result<Option<DisjointSlice<'a, E>>> {
     let Some(operand) = call.optional_output(index)? else { return Ok(None) };
     ensure!(
         operand.dims().iter().copied().eq(dims.iter().map(|dim| *dim as i64)),
@@ -113,79 +117,100 @@ fn output<'a, E: Element>(call: &Call<'a>, index: usize, dims: &[usize]) -> Resu
         operand.dims()
     );
     // SAFETY: the device's memory is the host's, and the call vouches that outputs touch no other operand.
-    Ok(Some(Parts::new(unsafe { operand.elements_mut() }?)))
+    Ok(Some(DisjointSlice::new(unsafe { operand.elements_mut() }?)))
 }
 
 /// The output itself, and where keys and values are wanted together with those of the past.
-type Outputs<'a, E> = (Parts<'a, E>, [Option<Parts<'a, E>>; 2]);
+type AttentionOutputs<'a, E> = (DisjointSlice<'a, E>, [Option<DisjointSlice<'a, E>>; 2]);
 
-fn outputs<'a, E: Element>(call: &Call<'a>, geometry: &Geometry) -> Result<Outputs<'a, E>> {
-    let Geometry { batches, heads, shared, queries, size, value_size, .. } = *geometry;
+fn attention_outputs<'a, E: Element>(
+    call: &KernelCall<'a>,
+    geometry: &AttentionShape,
+) -> Result<AttentionOutputs<'a, E>> {
+    let AttentionShape { batches, heads, shared, queries, size, value_size, .. } = *geometry;
     let is_narrow = call.input(0)?.dims().len() == 3;
     let dims = if is_narrow {
         &[batches, queries, heads * value_size][..]
     } else {
         &[batches, heads, queries, value_size]
     };
-    let y = output(call, 0, dims)?
-        .ok_or_else(|| oarlock_sdk::Error::invalid_argument("expected an output, found none"))?;
-    let present = |index, size| output(call, index, &[batches, shared, geometry.total(), size]);
+    let y = optional_output_slice(call, 0, dims)?
+        .ok_or_else(|| oarlock_sdk::PluginError::invalid_argument("expected an output, found none"))?;
+    let present =
+        |index, size| optional_output_slice(call, index, &[batches, shared, geometry.total_keys(), size]);
     Ok((y, [present(1, size)?, present(2, value_size)?]))
 }
 
-fn run_blocked<E: Stored<Computed = f32>>(cpu: &Cpu, geometry: &Geometry, call: &Call<'_>) -> Result<()> {
-    let (output, [present_keys, present_values]) = outputs::<E>(call, geometry)?;
-    let operands = blocked::Operands {
-        query: input(call, 0)?,
-        keys: Cache {
-            past: input(call, 4)?,
+fn run_blocked<E: StoredElement<ComputeType = f32>>(
+    cpu: &Cpu,
+    geometry: &AttentionShape,
+    call: &KernelCall<'_>,
+) -> Result<()> {
+    let (output, [present_keys, present_values]) = attention_outputs::<E>(call, geometry)?;
+    let operands = blocked::BlockedAttentionOperands {
+        query: optional_input_elements(call, 0)?,
+        keys: KeyValueCache {
+            past: optional_input_elements(call, 4)?,
             past_steps: geometry.past_key,
-            fresh: input(call, 1)?,
+            fresh: optional_input_elements(call, 1)?,
             steps: geometry.key,
         },
-        values: Cache {
-            past: input(call, 5)?,
+        values: KeyValueCache {
+            past: optional_input_elements(call, 5)?,
             past_steps: geometry.past_value,
-            fresh: input(call, 2)?,
+            fresh: optional_input_elements(call, 2)?,
             steps: geometry.value,
         },
-        mask: Mask::new(call, geometry)?,
+        mask: AttentionMask::new(call, geometry)?,
         output,
         present_keys,
         present_values,
     };
-    blocked::compute(cpu, geometry, &operands, &mut Scratch::of(call));
+    blocked::compute_blocked(cpu, geometry, &operands, &mut ScratchBuffer::from_call(call));
     Ok(())
 }
 
-fn run_plain<E: plain::Real>(cpu: &Cpu, geometry: &Geometry, call: &Call<'_>) -> Result<()> {
-    let Geometry { batches, heads, queries, .. } = *geometry;
-    let (output_rows, [present_keys, present_values]) = outputs::<E>(call, geometry)?;
-    let (key, value, past_key, past_value) =
-        (input(call, 1)?, input(call, 2)?, input(call, 4)?, input(call, 5)?);
-    let keys = Cache { past: past_key, past_steps: geometry.past_key, fresh: key, steps: geometry.key };
-    let values =
-        Cache { past: past_value, past_steps: geometry.past_value, fresh: value, steps: geometry.value };
+fn run_plain<E: plain::AttentionElement>(
+    cpu: &Cpu,
+    geometry: &AttentionShape,
+    call: &KernelCall<'_>,
+) -> Result<()> {
+    let AttentionShape { batches, heads, queries, .. } = *geometry;
+    let (output_rows, [present_keys, present_values]) = attention_outputs::<E>(call, geometry)?;
+    let (key, value, past_key, past_value) = (
+        optional_input_elements(call, 1)?,
+        optional_input_elements(call, 2)?,
+        optional_input_elements(call, 4)?,
+        optional_input_elements(call, 5)?,
+    );
+    let keys =
+        KeyValueCache { past: past_key, past_steps: geometry.past_key, fresh: key, steps: geometry.key };
+    let values = KeyValueCache {
+        past: past_value,
+        past_steps: geometry.past_value,
+        fresh: value,
+        steps: geometry.value,
+    };
     for head in 0..batches * geometry.shared {
         let place = [head / geometry.shared, head % geometry.shared];
-        keys.copy_to(geometry, place, (geometry.present_key, geometry.size), present_keys.as_ref());
-        values.copy_to(
+        keys.copy_present(geometry, place, (geometry.present_key, geometry.size), present_keys.as_ref());
+        values.copy_present(
             geometry,
             place,
             (geometry.present_value, geometry.value_size),
             present_values.as_ref(),
         );
     }
-    let operands = plain::Operands {
-        query: input(call, 0)?,
+    let operands = plain::PlainAttentionOperands {
+        query: optional_input_elements(call, 0)?,
         key,
         value,
         past_key,
         past_value,
-        mask: Mask::new(call, geometry)?,
+        mask: AttentionMask::new(call, geometry)?,
         output: output_rows,
-        scores: output(call, 3, &[batches, heads, queries, geometry.total()])?,
+        scores: optional_output_slice(call, 3, &[batches, heads, queries, geometry.total_keys()])?,
     };
-    plain::compute(cpu, geometry, &operands);
+    plain::compute_plain(cpu, geometry, &operands);
     Ok(())
 }

@@ -4,57 +4,65 @@
 
 use oarlock_sdk::Element;
 
-use super::geometry::{Geometry, Steps};
-use super::mask::{Bias, Mask};
+use super::geometry::{AttentionShape, HeadStrides};
+use super::mask::{AttentionBias, AttentionMask};
 use crate::device::Cpu;
-use crate::gemm::Parts;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Float, Number};
+use crate::gemm::DisjointSlice;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 
 /// An element that attention is computed for.
-pub(super) trait Real: Element + Number {
-    fn wide(self) -> f64 {
-        self.float().to_f64()
+pub(super) trait AttentionElement: Element + ComputeElement {
+    fn to_wide(self) -> f64 {
+        self.to_float().to_f64()
     }
 
-    fn of_wide(value: f64) -> Self {
-        Self::of_float(Float::of(value))
+    fn from_wide(value: f64) -> Self {
+        Self::from_float(ComputeFloat::from_f64(value))
     }
 }
 
-impl<E: Element + Number> Real for E {}
+impl<E: Element + ComputeElement> AttentionElement for E {}
 
 /// The operands of a call.
-pub(super) struct Operands<'a, E> {
+pub(super) struct PlainAttentionOperands<'a, E> {
     pub(super) query: &'a [E],
     pub(super) key: &'a [E],
     pub(super) value: &'a [E],
     pub(super) past_key: &'a [E],
     pub(super) past_value: &'a [E],
-    pub(super) mask: Mask<'a>,
-    pub(super) output: Parts<'a, E>,
-    pub(super) scores: Option<Parts<'a, E>>,
+    pub(super) mask: AttentionMask<'a>,
+    pub(super) output: DisjointSlice<'a, E>,
+    pub(super) scores: Option<DisjointSlice<'a, E>>,
 }
 
 /// Computes the output and the scores. What is present is copied elsewhere.
-pub(super) fn compute<E: Real>(cpu: &Cpu, geometry: &Geometry, operands: &Operands<'_, E>) {
+pub(super) fn compute_plain<E: AttentionElement>(
+    cpu: &Cpu,
+    geometry: &AttentionShape,
+    operands: &PlainAttentionOperands<'_, E>,
+) {
     let rows = geometry.batches * geometry.heads * geometry.queries;
-    cpu.parallel_for(rows, grain(geometry.total() * (geometry.size + geometry.value_size)), |begin, end| {
-        let (mut scores, mut output) = (vec![0.0; geometry.total()], vec![0.0; geometry.value_size]);
-        for number in begin..end {
-            let (head, row) = (number / geometry.queries, number % geometry.queries);
-            let place = [head / geometry.heads, head % geometry.heads, row];
-            operands.score(geometry, number, place, &mut scores);
-            operands.combine(geometry, place, &scores, &mut output);
-        }
-    });
+    cpu.parallel_for(
+        rows,
+        grain_for(geometry.total_keys() * (geometry.size + geometry.value_size)),
+        |begin, end| {
+            let (mut scores, mut output) = (vec![0.0; geometry.total_keys()], vec![0.0; geometry.value_size]);
+            for number in begin..end {
+                let (head, row) = (number / geometry.queries, number % geometry.queries);
+                let place = [head / geometry.heads, head % geometry.heads, row];
+                operands.score_row(geometry, number, place, &mut scores);
+                operands.combine_values(geometry, place, &scores, &mut output);
+            }
+        },
+    );
 }
 
-impl<'a, E: Real> Operands<'a, E> {
+impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
     /// Makes shares of the scores of a row, and writes down the form of them that is wanted.
-    fn score(&self, geometry: &Geometry, number: usize, place: [usize; 3], scores: &mut [f64]) {
+    fn score_row(&self, geometry: &AttentionShape, number: usize, place: [usize; 3], scores: &mut [f64]) {
         let [batch, head, row] = place;
-        let start = geometry.query.start(batch, head, row);
+        let start = geometry.query.row_start(batch, head, row);
         let query = &self.query[start..][..geometry.size];
         for (index, score) in scores.iter_mut().enumerate() {
             let key = keys_or_values(
@@ -63,7 +71,7 @@ impl<'a, E: Real> Operands<'a, E> {
                 [batch, head, index],
                 geometry.size,
             );
-            let products = query.iter().zip(key).map(|(query, key)| query.wide() * key.wide());
+            let products = query.iter().zip(key).map(|(query, key)| query.to_wide() * key.to_wide());
             *score = products.sum::<f64>() * geometry.scale;
         }
         self.write_scores(geometry, 0, number, scores);
@@ -73,17 +81,17 @@ impl<'a, E: Real> Operands<'a, E> {
                 .for_each(|score| *score = geometry.softcap * (*score / geometry.softcap).tanh());
         }
         self.write_scores(geometry, 1, number, scores);
-        let keys = self.mask.keys(geometry, batch, row);
+        let keys = self.mask.visible_keys(geometry, batch, row);
         scores[..keys.start].fill(f64::NEG_INFINITY);
         scores[keys.end..].fill(f64::NEG_INFINITY);
         let counted = scores[keys.clone()].iter_mut();
-        match self.mask.bias(place, keys) {
-            Bias::None => {}
-            Bias::Flags(flags) => {
+        match self.mask.row_bias(place, keys) {
+            AttentionBias::None => {}
+            AttentionBias::Flags(flags) => {
                 let hidden = counted.zip(flags).filter(|(_, flag)| !**flag);
                 hidden.for_each(|(score, _)| *score = f64::NEG_INFINITY);
             }
-            Bias::Numbers(numbers) => {
+            AttentionBias::Numbers(numbers) => {
                 counted.zip(numbers).for_each(|(score, number)| *score += f64::from(*number));
             }
         }
@@ -102,17 +110,23 @@ impl<'a, E: Real> Operands<'a, E> {
     }
 
     /// Writes the scores of a row down where they are wanted in this form.
-    fn write_scores(&self, geometry: &Geometry, mode: i64, number: usize, scores: &[f64]) {
+    fn write_scores(&self, geometry: &AttentionShape, mode: i64, number: usize, scores: &[f64]) {
         let Some(target) = self.scores.as_ref().filter(|_| geometry.score_mode == Some(mode)) else { return };
         // SAFETY: each row has a part of its own.
-        let target = unsafe { target.part(number * scores.len()..(number + 1) * scores.len()) };
+        let target = unsafe { target.range_mut(number * scores.len()..(number + 1) * scores.len()) };
         for (target, score) in target.iter_mut().zip(scores) {
-            *target = E::of_wide(*score);
+            *target = E::from_wide(*score);
         }
     }
 
     /// Adds up the values by their shares.
-    fn combine(&self, geometry: &Geometry, place: [usize; 3], shares: &[f64], output: &mut [f64]) {
+    fn combine_values(
+        &self,
+        geometry: &AttentionShape,
+        place: [usize; 3],
+        shares: &[f64],
+        output: &mut [f64],
+    ) {
         let [batch, head, row] = place;
         output.fill(0.0);
         // What has no share says nothing, even where it is no number.
@@ -123,28 +137,28 @@ impl<'a, E: Real> Operands<'a, E> {
                 [batch, head, index],
                 geometry.value_size,
             );
-            output.iter_mut().zip(value).for_each(|(output, value)| *output += share * value.wide());
+            output.iter_mut().zip(value).for_each(|(output, value)| *output += share * value.to_wide());
         }
-        let start = geometry.output.start(batch, head, row);
+        let start = geometry.output.row_start(batch, head, row);
         // SAFETY: each row of the output is written once.
-        let target = unsafe { self.output.part(start..start + output.len()) };
+        let target = unsafe { self.output.range_mut(start..start + output.len()) };
         for (target, number) in target.iter_mut().zip(output) {
-            *target = E::of_wide(*number);
+            *target = E::from_wide(*number);
         }
     }
 }
 
 /// The row of the past or of what is new that has an index, for a head of the query.
 fn keys_or_values<'a, E>(
-    geometry: &Geometry,
-    [(past, past_steps), (fresh, steps)]: [(&'a [E], Steps); 2],
+    geometry: &AttentionShape,
+    [(past, past_steps), (fresh, steps)]: [(&'a [E], HeadStrides); 2],
     [batch, head, index]: [usize; 3],
     size: usize,
 ) -> &'a [E] {
-    let head = head / geometry.group();
+    let head = head / geometry.group_size();
     if index < geometry.past {
-        &past[past_steps.start(batch, head, index)..][..size]
+        &past[past_steps.row_start(batch, head, index)..][..size]
     } else {
-        &fresh[steps.start(batch, head, index - geometry.past)..][..size]
+        &fresh[steps.row_start(batch, head, index - geometry.past)..][..size]
     }
 }

@@ -5,64 +5,65 @@
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, bf16, dtype_set, ensure, f16,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16, dtype_set,
+    ensure, f16,
 };
 
-use super::geometry::Heads;
-use super::input;
+use super::geometry::HeadsLayout;
+use super::optional_input_elements;
 use crate::device::Cpu;
-use crate::gemm::{Parts, Stored};
-use crate::kernels::rows::grain;
+use crate::gemm::{DisjointSlice, StoredElement};
+use crate::kernels::rows::grain_for;
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let float = Operand::new(FLOATS).group(1);
-    let places = Operand::new(DtypeSet::I64).flags(OperandFlags::OPTIONAL);
-    Kernel::prepared("RotaryEmbedding", |_: &Cpu, call| {
-        let is_interleaved = call.int("interleaved")?.unwrap_or(0) != 0;
-        let rotated = call.int("rotary_embedding_dim")?.unwrap_or(0);
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
+pub(super) fn rotary_embedding_kernel() -> Kernel<Cpu> {
+    let float = OperandSpec::new(FLOATS).with_dtype_group(1);
+    let places = OperandSpec::new(DtypeSet::I64).with_flags(OperandFlags::OPTIONAL);
+    Kernel::new_prepared("RotaryEmbedding", |_: &Cpu, call| {
+        let is_interleaved = call.int_attribute("interleaved")?.unwrap_or(0) != 0;
+        let rotated = call.int_attribute("rotary_embedding_dim")?.unwrap_or(0);
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
             let form = (is_interleaved, usize::try_from(rotated).unwrap_or(0));
             match call.input(0)?.dtype() {
-                Dtype::F32 => rotate::<f32>(cpu, call, form),
-                Dtype::F16 => rotate::<f16>(cpu, call, form),
-                _ => rotate::<bf16>(cpu, call, form),
+                Dtype::F32 => rotate_heads::<f32>(cpu, call, form),
+                Dtype::F16 => rotate_heads::<f16>(cpu, call, form),
+                _ => rotate_heads::<bf16>(cpu, call, form),
             }
         }))
     })
-    .since(23)
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        float.named("X").rank(3, 4),
-        float.named("cos_cache").rank(2, 3),
-        float.named("sin_cache").rank(2, 3),
-        places.named("position_ids").rank(2, 2),
+    .since_version(23)
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        float.with_name("X").with_rank(3, 4),
+        float.with_name("cos_cache").with_rank(2, 3),
+        float.with_name("sin_cache").with_rank(2, 3),
+        places.with_name("position_ids").with_rank(2, 2),
     ])
-    .outputs([float.named("Y").rank(3, 4)])
+    .with_outputs([float.with_name("Y").with_rank(3, 4)])
 }
 
-fn rotate<E: Stored<Computed = f32>>(
+fn rotate_heads<E: StoredElement<ComputeType = f32>>(
     cpu: &Cpu,
-    call: &Call<'_>,
+    call: &KernelCall<'_>,
     (is_interleaved, rotated): (bool, usize),
 ) -> Result<()> {
     let (x, cos, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let heads = Heads::new(call, &x, "num_heads")?;
+    let heads = HeadsLayout::new(call, &x, "num_heads")?;
     if x.dims() == y.dims() && x.dims().contains(&0) {
         return Ok(());
     }
     let rotated = if rotated == 0 { heads.size } else { rotated };
     let half = rotated / 2;
     let places: Option<&[i64]> = match call.optional_input(3)? {
-        Some(_) => Some(input(call, 3)?),
+        Some(_) => Some(optional_input_elements(call, 3)?),
         None => None,
     };
     let lines = match places {
         Some(_) => cos.dims().first().map_or(0, |count| *count as usize),
         None => heads.batches * heads.rows,
     };
-    let (cos, sin) = (input::<E>(call, 1)?, input::<E>(call, 2)?);
+    let (cos, sin) = (optional_input_elements::<E>(call, 1)?, optional_input_elements::<E>(call, 2)?);
     let fits = rotated.is_multiple_of(2)
         && rotated <= heads.size
         && cos.len() == lines * half
@@ -78,23 +79,23 @@ fn rotate<E: Stored<Computed = f32>>(
         x.dims()
     );
     if let Some(place) = places.into_iter().flatten().find(|place| !(0..lines as i64).contains(*place)) {
-        return Err(oarlock_sdk::Error::out_of_range(format!(
+        return Err(oarlock_sdk::PluginError::out_of_range(format!(
             "expected places from 0 to before {lines}, found {place}"
         )));
     }
-    let x = input::<E>(call, 0)?;
+    let x = optional_input_elements::<E>(call, 0)?;
     // SAFETY: the device's memory is the host's, and the call vouches that outputs touch no other operand.
-    let y = Parts::new(unsafe { y.elements_mut::<E>() }?);
+    let y = DisjointSlice::new(unsafe { y.elements_mut::<E>() }?);
     let count = heads.batches * heads.count * heads.rows;
-    cpu.parallel_for(count, grain(heads.size), |begin, end| {
+    cpu.parallel_for(count, grain_for(heads.size), |begin, end| {
         for number in begin..end {
             let (head, row) = (number / heads.rows, number % heads.rows);
             let batch = head / heads.count;
-            let start = heads.steps.start(batch, head % heads.count, row);
+            let start = heads.steps.row_start(batch, head % heads.count, row);
             let place = batch * heads.rows + row;
             let line = places.map_or(place, |places| places[place] as usize) * half;
             // SAFETY: each row of each head is written once.
-            let to = unsafe { y.part(start..start + heads.size) };
+            let to = unsafe { y.range_mut(start..start + heads.size) };
             let from = &x[start..start + heads.size];
             let (cos, sin) = (&cos[line..line + half], &sin[line..line + half]);
             for (index, (cos, sin)) in cos.iter().zip(sin).enumerate() {
@@ -102,8 +103,8 @@ fn rotate<E: Stored<Computed = f32>>(
                     if is_interleaved { (2 * index, 2 * index + 1) } else { (index, half + index) };
                 let (cos, sin) = (cos.convert(), sin.convert());
                 let (a, b) = (from[first].convert(), from[second].convert());
-                to[first] = E::store(cos * a - sin * b);
-                to[second] = E::store(sin * a + cos * b);
+                to[first] = E::from_computed(cos * a - sin * b);
+                to[second] = E::from_computed(sin * a + cos * b);
             }
             to[rotated..].copy_from_slice(&from[rotated..]);
         }
@@ -115,21 +116,24 @@ fn rotate<E: Stored<Computed = f32>>(
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
     fn pairs_are_turned_by_the_angle_of_their_place() {
-        let x = Array::of(&[1, 1, 2, 5], &[1f32, 2., 3., 4., 5., 1., 2., 3., 4., 5.]);
-        let (cos, sin) = (Array::of(&[2, 2], &[1f32, 1., 0., 0.]), Array::of(&[2, 2], &[0f32, 0., 1., 1.]));
-        let places = Array::of(&[1, 2], &[1i64, 0]);
+        let x = TestArray::from_values(&[1, 1, 2, 5], &[1f32, 2., 3., 4., 5., 1., 2., 3., 4., 5.]);
+        let (cos, sin) = (
+            TestArray::from_values(&[2, 2], &[1f32, 1., 0., 0.]),
+            TestArray::from_values(&[2, 2], &[0f32, 0., 1., 1.]),
+        );
+        let places = TestArray::from_values(&[1, 2], &[1i64, 0]);
         let inputs = [Some(&x), Some(&cos), Some(&sin), Some(&places)];
         for (is_interleaved, turned) in [(0, [-3f32, -4., 1., 2., 5.]), (1, [-2., 1., -4., 3., 5.])] {
             let attributes = [
-                ("interleaved", Attribute::Int(is_interleaved)),
-                ("rotary_embedding_dim", Attribute::Int(4)),
+                ("interleaved", TestAttribute::Int(is_interleaved)),
+                ("rotary_embedding_dim", TestAttribute::Int(4)),
             ];
             let found =
-                run("RotaryEmbedding", 23, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 2, 5]))])
+                run_kernel("RotaryEmbedding", 23, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 2, 5]))])
                     .unwrap();
             let found = found[0].as_ref().unwrap().values::<f32>();
             assert_eq!((&found[..5], &found[5..]), (&turned[..], &[1., 2., 3., 4., 5.][..]));
@@ -138,11 +142,12 @@ mod tests {
 
     #[test]
     fn a_place_without_an_angle_is_refused() {
-        let x = Array::of(&[1, 1, 1, 2], &[1f32, 2.]);
-        let (cache, places) = (Array::of(&[3, 1], &[1f32; 3]), Array::of(&[1, 1], &[3i64]));
+        let x = TestArray::from_values(&[1, 1, 1, 2], &[1f32, 2.]);
+        let (cache, places) =
+            (TestArray::from_values(&[3, 1], &[1f32; 3]), TestArray::from_values(&[1, 1], &[3i64]));
         let inputs = [Some(&x), Some(&cache), Some(&cache), Some(&places)];
         let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 1, 1, 2]))];
-        let message = run("RotaryEmbedding", 23, &[], &inputs, &outputs).unwrap_err();
+        let message = run_kernel("RotaryEmbedding", 23, &[], &inputs, &outputs).unwrap_err();
         assert!(message.contains("before 3, found 3"), "{message}");
     }
 }

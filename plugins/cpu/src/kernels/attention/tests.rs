@@ -2,16 +2,16 @@
 
 use oarlock_sdk::{Dtype, f16};
 
-use super::blocked::{Cache, Operands, compute};
-use super::geometry::{Geometry, Steps};
-use super::mask::Mask;
-use crate::gemm::{Parts, Scratch, Team};
+use super::blocked::{BlockedAttentionOperands, KeyValueCache, compute_blocked};
+use super::geometry::{AttentionShape, HeadStrides};
+use super::mask::AttentionMask;
+use crate::gemm::{DisjointSlice, ScratchBuffer, ThreadTeam};
 use crate::isa::Isa;
-use crate::testing::{Array, Attribute, run_with_isa};
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 /// A call: sizes, forms of operands and attributes.
 #[derive(Clone, Debug)]
-struct Case {
+struct AttentionCase {
     batches: i64,
     heads: i64,
     shared: i64,
@@ -31,7 +31,7 @@ struct Case {
     has_present: bool,
 }
 
-const PLAIN: Case = Case {
+const PLAIN_CASE: AttentionCase = AttentionCase {
     batches: 2,
     heads: 3,
     shared: 3,
@@ -50,7 +50,7 @@ const PLAIN: Case = Case {
     has_present: false,
 };
 
-fn numbers(count: i64, seed: u32) -> Vec<f32> {
+fn random_numbers(count: i64, seed: u32) -> Vec<f32> {
     let mut state = seed * 2 + 1;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -60,7 +60,7 @@ fn numbers(count: i64, seed: u32) -> Vec<f32> {
 }
 
 /// Elements of heads of rows, with the rows of all heads in one dimension or each head's own.
-struct Heads {
+struct TestHeads {
     values: Vec<f32>,
     dims: Vec<i64>,
     heads: i64,
@@ -68,14 +68,14 @@ struct Heads {
     size: i64,
 }
 
-impl Heads {
+impl TestHeads {
     fn new(is_narrow: bool, [batches, heads, rows, size]: [i64; 4], seed: u32) -> Self {
         let dims =
             if is_narrow { vec![batches, rows, heads * size] } else { vec![batches, heads, rows, size] };
-        Self { values: numbers(batches * heads * rows * size, seed), dims, heads, rows, size }
+        Self { values: random_numbers(batches * heads * rows * size, seed), dims, heads, rows, size }
     }
 
-    fn index(&self, [batch, head, row, at]: [i64; 4]) -> usize {
+    fn element_index(&self, [batch, head, row, at]: [i64; 4]) -> usize {
         let line = if self.dims.len() == 3 {
             (batch * self.rows + row) * self.heads + head
         } else {
@@ -84,41 +84,42 @@ impl Heads {
         (line * self.size + at) as usize
     }
 
-    fn at(&self, place: [i64; 4]) -> f64 {
-        f64::from(self.values[self.index(place)])
+    fn element_at(&self, place: [i64; 4]) -> f64 {
+        f64::from(self.values[self.element_index(place)])
     }
 
-    fn array(&self) -> Array {
-        Array::of(&self.dims, &self.values)
+    fn to_array(&self) -> TestArray {
+        TestArray::from_values(&self.dims, &self.values)
     }
 }
 
-impl Case {
-    fn check(&self) {
+impl AttentionCase {
+    fn check_case(&self) {
         let Self { batches, heads, shared, queries, fresh, past, size, value_size, .. } = *self;
         let total = past + fresh;
-        let q = Heads::new(self.is_narrow, [batches, heads, queries, size], 1);
-        let k = Heads::new(self.is_narrow, [batches, shared, fresh, size], 2);
-        let v = Heads::new(self.is_narrow, [batches, shared, fresh, value_size], 3);
-        let past_k = Heads::new(false, [batches, shared, past, size], 4);
-        let past_v = Heads::new(false, [batches, shared, past, value_size], 5);
-        let mask = self.mask.as_ref().map(|dims| numbers(dims.iter().product(), 6));
-        let cached = |past_part: &Heads, part: &Heads, [batch, head, row, at]: [i64; 4]| {
+        let q = TestHeads::new(self.is_narrow, [batches, heads, queries, size], 1);
+        let k = TestHeads::new(self.is_narrow, [batches, shared, fresh, size], 2);
+        let v = TestHeads::new(self.is_narrow, [batches, shared, fresh, value_size], 3);
+        let past_k = TestHeads::new(false, [batches, shared, past, size], 4);
+        let past_v = TestHeads::new(false, [batches, shared, past, value_size], 5);
+        let mask = self.mask.as_ref().map(|dims| random_numbers(dims.iter().product(), 6));
+        let cached = |past_part: &TestHeads, part: &TestHeads, [batch, head, row, at]: [i64; 4]| {
             let head = head / (heads / shared);
             if row < past {
-                past_part.at([batch, head, row, at])
+                past_part.element_at([batch, head, row, at])
             } else {
-                part.at([batch, head, row - past, at])
+                part.element_at([batch, head, row - past, at])
             }
         };
-        let mut expected = Heads::new(self.is_narrow, [batches, heads, queries, value_size], 7);
+        let mut expected = TestHeads::new(self.is_narrow, [batches, heads, queries, value_size], 7);
         for place in 0..batches * heads * queries {
             let (batch, head, row) = (place / queries / heads, place / queries % heads, place % queries);
             let before = self.lengths.as_ref().map_or(past, |lengths| lengths[batch as usize] - queries);
             let mut scores: Vec<f64> = (0..total)
                 .map(|key| {
-                    let product =
-                        |at| q.at([batch, head, row, at]) * cached(&past_k, &k, [batch, head, key, at]);
+                    let product = |at| {
+                        q.element_at([batch, head, row, at]) * cached(&past_k, &k, [batch, head, key, at])
+                    };
                     let mut score = (0..size).map(product).sum::<f64>() / (size as f64).sqrt();
                     if self.softcap > 0.0 {
                         score = self.softcap * (score / self.softcap).tanh();
@@ -153,24 +154,24 @@ impl Case {
                     |(key, score): (usize, &f64)| score * cached(&past_v, &v, [batch, head, key as i64, at]);
                 let mean =
                     scores.iter().enumerate().map(share).sum::<f64>() / if sum > 0.0 { sum } else { 1.0 };
-                let index = expected.index([batch, head, row, at]);
+                let index = expected.element_index([batch, head, row, at]);
                 expected.values[index] = mean as f32;
             }
         }
         let mask = self.mask.as_ref().zip(mask).map(|(dims, mask)| {
             if self.is_flags {
-                Array::of(dims, &mask.iter().map(|number| *number >= 0.0).collect::<Vec<_>>())
+                TestArray::from_values(dims, &mask.iter().map(|number| *number >= 0.0).collect::<Vec<_>>())
             } else {
-                Array::of(dims, &mask)
+                TestArray::from_values(dims, &mask)
             }
         });
-        let lengths = self.lengths.as_ref().map(|lengths| Array::of(&[batches], lengths));
-        let (past_k, past_v) = (past_k.array(), past_v.array());
+        let lengths = self.lengths.as_ref().map(|lengths| TestArray::from_values(&[batches], lengths));
+        let (past_k, past_v) = (past_k.to_array(), past_v.to_array());
         let has_past = past > 0;
         let inputs = [
-            Some(&q.array()),
-            Some(&k.array()),
-            Some(&v.array()),
+            Some(&q.to_array()),
+            Some(&k.to_array()),
+            Some(&v.to_array()),
             mask.as_ref(),
             has_past.then_some(&past_k),
             has_past.then_some(&past_v),
@@ -178,14 +179,16 @@ impl Case {
         ]
         .map(|input| input.cloned());
         let mut attributes = vec![
-            ("is_causal", Attribute::Int(self.is_causal.into())),
-            ("softcap", Attribute::Float(self.softcap)),
-            ("left_window_size", Attribute::Int(self.window[0])),
-            ("right_window_size", Attribute::Int(self.window[1])),
+            ("is_causal", TestAttribute::Int(self.is_causal.into())),
+            ("softcap", TestAttribute::Float(self.softcap)),
+            ("left_window_size", TestAttribute::Int(self.window[0])),
+            ("right_window_size", TestAttribute::Int(self.window[1])),
         ];
         if self.is_narrow {
-            attributes
-                .extend([("q_num_heads", Attribute::Int(heads)), ("kv_num_heads", Attribute::Int(shared))]);
+            attributes.extend([
+                ("q_num_heads", TestAttribute::Int(heads)),
+                ("kv_num_heads", TestAttribute::Int(shared)),
+            ]);
         }
         let (keys, values) = ([batches, shared, total, size], [batches, shared, total, value_size]);
         let outputs = [
@@ -211,7 +214,7 @@ impl Case {
                     let expected = if row < past {
                         past_part[((head * past + row) * size + at) as usize]
                     } else {
-                        part.at([head / shared, head % shared, row - past, at]) as f32
+                        part.element_at([head / shared, head % shared, row - past, at]) as f32
                     };
                     assert!(*found == expected, "{self:?} with {isa}: the present at {index}");
                 }
@@ -228,7 +231,18 @@ fn heads_of_all_sizes_are_attended_to() {
         let [size, value_size] = [[8, 8], [64, 64], [5, 3], [33, 47]][number % 4];
         let (heads, shared) = [(2, 2), (4, 2), (3, 1)][number % 3];
         let is_narrow = number % 2 == 1;
-        Case { batches: 1, heads, shared, queries, fresh, size, value_size, is_narrow, ..PLAIN }.check();
+        AttentionCase {
+            batches: 1,
+            heads,
+            shared,
+            queries,
+            fresh,
+            size,
+            value_size,
+            is_narrow,
+            ..PLAIN_CASE
+        }
+        .check_case();
     }
 }
 
@@ -237,8 +251,17 @@ fn what_is_past_comes_before_what_is_new() {
     for (past, fresh, queries) in [(1, 1, 1), (128, 1, 1), (300, 3, 3), (256, 40, 40)] {
         for (is_narrow, is_causal) in [(false, true), (true, false)] {
             for (heads, shared) in [(2, 2), (4, 1)] {
-                let sizes = Case { heads, shared, past, fresh, queries, size: 16, value_size: 24, ..PLAIN };
-                Case { batches: 1, is_narrow, is_causal, has_present: true, ..sizes }.check();
+                let sizes = AttentionCase {
+                    heads,
+                    shared,
+                    past,
+                    fresh,
+                    queries,
+                    size: 16,
+                    value_size: 24,
+                    ..PLAIN_CASE
+                };
+                AttentionCase { batches: 1, is_narrow, is_causal, has_present: true, ..sizes }.check_case();
             }
         }
     }
@@ -250,7 +273,8 @@ fn masks_of_every_rank_are_repeated_and_short_ones_hide_what_they_lack() {
         [vec![9], vec![5, 9], vec![1, 9], vec![3, 5, 9], vec![2, 1, 5, 9], vec![2, 3, 5, 9], vec![5, 4]]
     {
         for (is_flags, is_causal) in [(false, false), (true, false), (false, true), (true, true)] {
-            Case { mask: Some(mask.clone()), is_flags, is_causal, fresh: 9, ..PLAIN }.check();
+            AttentionCase { mask: Some(mask.clone()), is_flags, is_causal, fresh: 9, ..PLAIN_CASE }
+                .check_case();
         }
     }
 }
@@ -258,8 +282,10 @@ fn masks_of_every_rank_are_repeated_and_short_ones_hide_what_they_lack() {
 #[test]
 fn windows_are_the_same_across_blocks_of_keys() {
     for window in [[3, 0], [0, 0], [100, 20], [-1, 2], [300, -1]] {
-        Case { batches: 1, queries: 290, fresh: 290, heads: 1, shared: 1, window, ..PLAIN }.check();
-        Case { batches: 1, queries: 3, fresh: 3, past: 280, window, is_causal: true, ..PLAIN }.check();
+        AttentionCase { batches: 1, queries: 290, fresh: 290, heads: 1, shared: 1, window, ..PLAIN_CASE }
+            .check_case();
+        AttentionCase { batches: 1, queries: 3, fresh: 3, past: 280, window, is_causal: true, ..PLAIN_CASE }
+            .check_case();
     }
 }
 
@@ -267,21 +293,21 @@ fn windows_are_the_same_across_blocks_of_keys() {
 fn padding_is_not_looked_at_and_rows_without_keys_are_zero() {
     let lengths = Some(vec![0, 4]);
     for queries in [2, 5] {
-        Case { lengths: lengths.clone(), is_causal: true, queries, ..PLAIN }.check();
-        Case { lengths: lengths.clone(), softcap: 3.0, queries, ..PLAIN }.check();
+        AttentionCase { lengths: lengths.clone(), is_causal: true, queries, ..PLAIN_CASE }.check_case();
+        AttentionCase { lengths: lengths.clone(), softcap: 3.0, queries, ..PLAIN_CASE }.check_case();
     }
 }
 
 #[test]
 fn nothing_comes_of_empty_operands() {
     for case in [
-        Case { fresh: 0, ..PLAIN },
-        Case { queries: 0, ..PLAIN },
-        Case { batches: 0, ..PLAIN },
-        Case { value_size: 0, ..PLAIN },
-        Case { fresh: 0, past: 3, has_present: true, ..PLAIN },
+        AttentionCase { fresh: 0, ..PLAIN_CASE },
+        AttentionCase { queries: 0, ..PLAIN_CASE },
+        AttentionCase { batches: 0, ..PLAIN_CASE },
+        AttentionCase { value_size: 0, ..PLAIN_CASE },
+        AttentionCase { fresh: 0, past: 3, has_present: true, ..PLAIN_CASE },
     ] {
-        case.check();
+        case.check_case();
     }
 }
 
@@ -290,10 +316,10 @@ fn a_hidden_row_is_zero_and_others_show_what_is_no_number() {
     let mut query = vec![1f32; 2 * 4];
     query[0] = f32::NAN;
     query[4] = f32::INFINITY;
-    let q = Array::of(&[1, 1, 2, 4], &query);
-    let k = Array::of(&[1, 1, 3, 4], &[1f32; 12]);
+    let q = TestArray::from_values(&[1, 1, 2, 4], &query);
+    let k = TestArray::from_values(&[1, 1, 3, 4], &[1f32; 12]);
     let run = |mask: &[f32]| {
-        let mask = Array::of(&[2, 3], mask);
+        let mask = TestArray::from_values(&[2, 3], mask);
         let inputs = [Some(&q), Some(&k), Some(&k), Some(&mask)];
         let found =
             run_with_isa("", "Attention", 23, &[], &inputs, &[Some((Dtype::F32, &[1, 1, 2, 4]))]).unwrap();
@@ -306,16 +332,18 @@ fn a_hidden_row_is_zero_and_others_show_what_is_no_number() {
 
 #[test]
 fn scores_are_shown_in_each_form() {
-    let q = Array::of(&[1, 1, 1, 1], &[2f32]);
-    let k = Array::of(&[1, 1, 2, 1], &[1f32, 3.0]);
-    let mask = Array::of(&[1, 2], &[0.5f32, 0.0]);
+    let q = TestArray::from_values(&[1, 1, 1, 1], &[2f32]);
+    let k = TestArray::from_values(&[1, 1, 2, 1], &[1f32, 3.0]);
+    let mask = TestArray::from_values(&[1, 2], &[0.5f32, 0.0]);
     let capped = |score: f32| 4.0 * (score / 4.0).tanh();
     let biased = [capped(2.0) + 0.5, capped(6.0)];
     let share = 1.0 / (1.0 + (biased[0] - biased[1]).exp());
     let forms = [[2.0, 6.0], [capped(2.0), capped(6.0)], biased, [1.0 - share, share]];
     for (mode, expected) in forms.into_iter().enumerate() {
-        let attributes =
-            [("softcap", Attribute::Float(4.0)), ("qk_matmul_output_mode", Attribute::Int(mode as i64))];
+        let attributes = [
+            ("softcap", TestAttribute::Float(4.0)),
+            ("qk_matmul_output_mode", TestAttribute::Int(mode as i64)),
+        ];
         let inputs = [Some(&q), Some(&k), Some(&k), Some(&mask)];
         let outputs: [Option<(Dtype, &[i64])>; 4] =
             [Some((Dtype::F32, &[1, 1, 1, 1])), None, None, Some((Dtype::F32, &[1, 1, 1, 2]))];
@@ -329,33 +357,33 @@ fn scores_are_shown_in_each_form() {
 
 #[test]
 fn narrow_floats_are_computed_as_f32() {
-    let values: Vec<f16> = numbers(2 * 3 * 16, 1).into_iter().map(f16::from_f32).collect();
+    let values: Vec<f16> = random_numbers(2 * 3 * 16, 1).into_iter().map(f16::from_f32).collect();
     let wide: Vec<f32> = values.iter().map(|value| value.to_f32()).collect();
     let dims = [1, 2, 3, 16];
-    let run = |operand: Array, dtype| {
+    let run = |operand: TestArray, dtype| {
         let inputs = [Some(&operand), Some(&operand), Some(&operand)];
         run_with_isa("", "Attention", 23, &[], &inputs, &[Some((dtype, &dims))]).unwrap()
     };
-    let narrow = run(Array::of(&dims, &values), Dtype::F16);
-    let exact = run(Array::of(&dims, &wide), Dtype::F32);
+    let narrow = run(TestArray::from_values(&dims, &values), Dtype::F16);
+    let exact = run(TestArray::from_values(&dims, &wide), Dtype::F32);
     let rounded: Vec<f16> =
         exact[0].as_ref().unwrap().values::<f32>().into_iter().map(f16::from_f32).collect();
     assert_eq!(narrow[0].as_ref().unwrap().values::<f16>(), rounded);
 }
 
 /// Threads of the test's own, each of which runs every so many-th piece.
-struct Threads(usize);
+struct AttentionTestTeam(usize);
 
-impl Team for Threads {
+impl ThreadTeam for AttentionTestTeam {
     fn isa(&self) -> Isa {
-        Isa::best()
+        Isa::best_level()
     }
 
     fn worker_count(&self) -> usize {
         self.0
     }
 
-    fn each(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
+    fn parallel_for_each(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
         std::thread::scope(|scope| {
             for thread in 0..self.0 {
                 scope.spawn(move || (thread..count).step_by(self.0).for_each(body));
@@ -367,31 +395,37 @@ impl Team for Threads {
 #[test]
 fn one_thread_and_several_give_the_same_bits() {
     let (queries, keys, size) = (150, 600, 32);
-    let steps = |rows| Steps { batch: 2 * rows * size, head: rows * size, row: size };
-    let geometry = Geometry {
+    let steps = |rows| HeadStrides { batch: 2 * rows * size, head: rows * size, row: size };
+    let geometry = AttentionShape {
         query: steps(queries),
         key: steps(keys),
         value: steps(keys),
         output: steps(queries),
-        ..Geometry::example([1, 2, 2], [queries, keys], size)
+        ..AttentionShape::example_shape([1, 2, 2], [queries, keys], size)
     };
-    let [query, key, value] =
-        [(queries, 1), (keys, 2), (keys, 3)].map(|(rows, seed)| numbers((2 * rows * size) as i64, seed));
+    let [query, key, value] = [(queries, 1), (keys, 2), (keys, 3)]
+        .map(|(rows, seed)| random_numbers((2 * rows * size) as i64, seed));
     let results: Vec<Vec<f32>> = [1, 2, 5]
         .into_iter()
         .map(|threads| {
             let mut output = vec![0.0; 2 * queries * size];
-            let cache = |fresh| Cache { past: &[][..], past_steps: steps(0), fresh, steps: steps(keys) };
-            let operands = Operands {
+            let cache =
+                |fresh| KeyValueCache { past: &[][..], past_steps: steps(0), fresh, steps: steps(keys) };
+            let operands = BlockedAttentionOperands {
                 query: &query,
                 keys: cache(&key),
                 values: cache(&value),
-                mask: Mask::none(keys),
-                output: Parts::new(&mut output),
+                mask: AttentionMask::without_mask(keys),
+                output: DisjointSlice::new(&mut output),
                 present_keys: None,
                 present_values: None,
             };
-            compute(&Threads(threads), &geometry, &operands, &mut Scratch::none());
+            compute_blocked(
+                &AttentionTestTeam(threads),
+                &geometry,
+                &operands,
+                &mut ScratchBuffer::without_workspace(),
+            );
             output
         })
         .collect();
@@ -400,12 +434,15 @@ fn one_thread_and_several_give_the_same_bits() {
 
 #[test]
 fn operands_that_do_not_fit_are_refused() {
-    let (q, k) = (Array::of(&[1, 2, 1, 4], &[1f32; 8]), Array::of(&[1, 2, 1, 3], &[1f32; 6]));
+    let (q, k) = (
+        TestArray::from_values(&[1, 2, 1, 4], &[1f32; 8]),
+        TestArray::from_values(&[1, 2, 1, 3], &[1f32; 6]),
+    );
     let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[1, 2, 1, 4]))];
     let message =
         run_with_isa("", "Attention", 23, &[], &[Some(&q), Some(&k), Some(&q)], &outputs).unwrap_err();
     assert!(message.contains("fit together"), "{message}");
-    let mask = Array::of(&[3, 1], &[1f32; 3]);
+    let mask = TestArray::from_values(&[3, 1], &[1f32; 3]);
     let inputs = [Some(&q), Some(&q), Some(&q), Some(&mask)];
     let message = run_with_isa("", "Attention", 23, &[], &inputs, &outputs).unwrap_err();
     assert!(message.contains("expected a mask that repeats"), "{message}");

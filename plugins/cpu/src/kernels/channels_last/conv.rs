@@ -7,87 +7,88 @@ use std::sync::Arc;
 use std::slice;
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, bf16, dtype_set,
-    ensure,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, bf16,
+    dtype_set, ensure,
 };
 
-use super::convolution::Convolution;
-use super::dense::Paired;
-use super::finish::{Finish, Residual};
-use super::geometry::Geometry;
-use crate::constants;
+use super::algorithm::NhwcConv;
+use super::dense::Bf16Images;
+use super::epilogue::{ConvEpilogue, ResidualSource};
+use super::geometry::NhwcGeometry;
+use crate::constant_cache;
 use crate::device::Cpu;
-use crate::gemm::Scratch;
-use crate::kernels::activation::Activation;
-use crate::kernels::conv::window::Settings;
-use crate::kernels::precision::Precision;
+use crate::gemm::ScratchBuffer;
+use crate::kernels::activation::FusedActivation;
+use crate::kernels::conv::window::WindowAttributes;
+use crate::kernels::precision::ProductPrecision;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let number = Operand::new(DtypeSet::F32);
-    let image = Operand::new(dtype_set(&[Dtype::F32, Dtype::BF16])).rank(3, 4);
-    Kernel::prepared("Conv", prepare)
-        .domain("oarlock")
-        .supports(|cpu, call| {
+pub(super) fn nhwc_conv_kernel() -> Kernel<Cpu> {
+    let number = OperandSpec::new(DtypeSet::F32);
+    let image = OperandSpec::new(dtype_set(&[Dtype::F32, Dtype::BF16])).with_rank(3, 4);
+    Kernel::new_prepared("Conv", prepare_conv)
+        .with_domain("oarlock")
+        .with_support_check(|cpu, call| {
             ensure!(
                 call.input(1)?.is_constant(),
                 unimplemented,
                 "expected weights that are constant, found some that are not"
             );
-            convolution(cpu, call).map(drop)
+            plan_convolution(cpu, call).map(drop)
         })
-        .workspace(|cpu, call| Ok(convolution(cpu, call)?.0.scratch_size() as u64))
-        .in_place(0, 3)
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs([
-            image.named("X"),
-            number.rank(3, 4).named("W").flags(OperandFlags::UNALIGNED),
-            number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
-            image.named("Z").flags(OperandFlags::OPTIONAL),
+        .with_workspace(|cpu, call| Ok(plan_convolution(cpu, call)?.0.scratch_size() as u64))
+        .with_in_place(0, 3)
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs([
+            image.with_name("X"),
+            number.with_rank(3, 4).with_name("W").with_flags(OperandFlags::UNALIGNED),
+            number.with_name("B").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
+            image.with_name("Z").with_flags(OperandFlags::OPTIONAL),
         ])
-        .outputs([image.named("Y")])
+        .with_outputs([image.with_name("Y")])
 }
 
-type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+type PreparedConv = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
 /// The convolution of a call, and what follows it.
-fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Convolution, Activation)> {
+fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(NhwcConv, FusedActivation)> {
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let groups = call.int("group")?.unwrap_or(1);
-    let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
-    check_finish(call, geometry.outputs)?;
-    let (paired, activation) = (paired(call)?, Activation::of(call)?);
+    let groups = call.int_attribute("group")?.unwrap_or(1);
+    let geometry =
+        NhwcGeometry::for_convolution(&WindowAttributes::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
+    check_epilogue(call, geometry.outputs)?;
+    let (paired, activation) = (bf16_images(call)?, FusedActivation::from_attributes(call)?);
     ensure!(
-        !paired.output || activation.bounds().is_some(),
+        !paired.output || activation.clip_bounds().is_some(),
         unimplemented,
         "expected an activation that only cuts off for an output in bf16, found another"
     );
-    let convolution = match Precision::of(call)? {
-        Precision::F32 if paired == Paired::NONE => Convolution::new(cpu, &geometry),
-        Precision::F32 => {
+    let convolution = match ProductPrecision::from_attribute(call)? {
+        ProductPrecision::F32 if paired == Bf16Images::NONE => NhwcConv::new(cpu, &geometry),
+        ProductPrecision::F32 => {
             let has_residual = call.optional_input(3)?.is_some();
             ensure!(
                 paired.input && paired.output && (paired.residual || !has_residual),
                 unimplemented,
                 "expected all images in bf16 or none, found some"
             );
-            Convolution::of_rounded_images(cpu, &geometry)?
+            NhwcConv::new_bf16_depthwise(cpu, &geometry)?
         }
-        Precision::Bf16 => {
+        ProductPrecision::Bf16 => {
             ensure!(
-                cpu.isa().gains_by_bf16(),
+                cpu.isa().prefers_bf16(),
                 unimplemented,
                 "expected a processor that multiplies bf16 faster than f32, found one that does not"
             );
-            Convolution::rounded(cpu, &geometry, paired)?
+            NhwcConv::new_bf16(cpu, &geometry, paired)?
         }
     };
     Ok((convolution, activation))
 }
 
 /// Which images of a call are in bf16.
-fn paired(call: &Call<'_>) -> Result<Paired> {
-    let is_rounded = |tensor: &Tensor<'_>| tensor.dtype() == Dtype::BF16;
-    Ok(Paired {
+fn bf16_images(call: &KernelCall<'_>) -> Result<Bf16Images> {
+    let is_rounded = |tensor: &TensorView<'_>| tensor.dtype() == Dtype::BF16;
+    Ok(Bf16Images {
         input: is_rounded(&call.input(0)?),
         residual: call.optional_input(3)?.as_ref().is_some_and(is_rounded),
         output: is_rounded(&call.output(0)?),
@@ -95,7 +96,7 @@ fn paired(call: &Call<'_>) -> Result<Paired> {
 }
 
 /// Checks the bias and the residual of a convolution with so many output channels.
-pub(super) fn check_finish(call: &Call<'_>, outputs: usize) -> Result<()> {
+pub(super) fn check_epilogue(call: &KernelCall<'_>, outputs: usize) -> Result<()> {
     if let Some(bias) = call.optional_input(2)? {
         expect_dims("B", &bias, &[outputs as i64])?;
     }
@@ -105,7 +106,7 @@ pub(super) fn check_finish(call: &Call<'_>, outputs: usize) -> Result<()> {
     Ok(())
 }
 
-fn expect_dims(name: &str, tensor: &Tensor<'_>, expected: &[i64]) -> Result<()> {
+fn expect_dims(name: &str, tensor: &TensorView<'_>, expected: &[i64]) -> Result<()> {
     ensure!(
         tensor.dims() == expected,
         invalid_argument,
@@ -115,14 +116,15 @@ fn expect_dims(name: &str, tensor: &Tensor<'_>, expected: &[i64]) -> Result<()> 
     Ok(())
 }
 
-fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let (convolution, activation) = convolution(cpu, call)?;
+fn prepare_conv(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConv>> {
+    let (convolution, activation) = plan_convolution(cpu, call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
-    call.describe(&convolution.description(cpu));
+    call.describe_kernel(&convolution.description(cpu));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
-    let packed = convolution.pack_shared(cpu, constants::place(&w), Dtype::F32, weights)?;
+    let packed =
+        convolution.pack_shared_weights(cpu, constant_cache::constant_range(&w), Dtype::F32, weights)?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
@@ -134,21 +136,21 @@ fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
                 *to = f32::from_ne_bytes(*weight);
             }
         };
-        with_operands(call, convolution.outputs(), activation, |x, finish, y| {
-            convolution.compute(cpu, (x, &packed, &given), finish, y, &mut Scratch::of(call));
+        with_conv_operands(call, convolution.output_channels(), activation, |x, finish, y| {
+            convolution.compute(cpu, (x, &packed, &given), finish, y, &mut ScratchBuffer::from_call(call));
         })
     }))
 }
 
 /// Runs a convolution with so many output channels on the images of a call and what follows it.
-pub(super) fn with_operands(
-    call: &Call<'_>,
+pub(super) fn with_conv_operands(
+    call: &KernelCall<'_>,
     outputs: usize,
-    activation: Activation,
-    run: impl FnOnce(&[f32], &Finish<'_>, &mut [f32]),
+    activation: FusedActivation,
+    run: impl FnOnce(&[f32], &ConvEpilogue<'_>, &mut [f32]),
 ) -> Result<()> {
     let (x, z, y) = (call.input(0)?, call.optional_input(3)?, call.output(0)?);
-    let is_in_place = z.is_some_and(|z| z.place() == y.place());
+    let is_in_place = z.is_some_and(|z| z.memory_location() == y.memory_location());
     super::expect_prepared(
         z.is_none_or(|z| z.dims() == y.dims() && (!is_in_place || z.dtype() == y.dtype())),
     )?;
@@ -156,19 +158,19 @@ pub(super) fn with_operands(
     // goes is only reached through the output.
     let (x, bias, residual, y) = unsafe {
         (
-            words(&x)?,
+            image_words(&x)?,
             call.optional_input(2)?.map(|bias| bias.elements()).transpose()?,
-            z.filter(|_| !is_in_place).map(|z| words(&z)).transpose()?,
-            words_mut(&y)?,
+            z.filter(|_| !is_in_place).map(|z| image_words(&z)).transpose()?,
+            image_words_mut(&y)?,
         )
     };
     super::expect_prepared(bias.is_none_or(|bias: &[f32]| bias.len() == outputs))?;
     let residual = match residual {
-        _ if is_in_place => Residual::InPlace,
-        Some(residual) => Residual::Apart(residual),
-        None => Residual::None,
+        _ if is_in_place => ResidualSource::InPlace,
+        Some(residual) => ResidualSource::Apart(residual),
+        None => ResidualSource::None,
     };
-    run(x, &Finish { bias, residual, activation }, y);
+    run(x, &ConvEpilogue { bias, residual, activation }, y);
     Ok(())
 }
 
@@ -176,8 +178,8 @@ pub(super) fn with_operands(
 ///
 /// # Safety
 ///
-/// As for [`Tensor::elements`].
-unsafe fn words<'a>(image: &Tensor<'a>) -> Result<&'a [f32]> {
+/// As for [`TensorView::elements`].
+unsafe fn image_words<'a>(image: &TensorView<'a>) -> Result<&'a [f32]> {
     // SAFETY: as the caller vouches.
     unsafe {
         if image.dtype() != Dtype::BF16 {
@@ -194,8 +196,8 @@ unsafe fn words<'a>(image: &Tensor<'a>) -> Result<&'a [f32]> {
 ///
 /// # Safety
 ///
-/// As for [`Tensor::elements_mut`].
-unsafe fn words_mut<'a>(image: &Tensor<'a>) -> Result<&'a mut [f32]> {
+/// As for [`TensorView::elements_mut`].
+unsafe fn image_words_mut<'a>(image: &TensorView<'a>) -> Result<&'a mut [f32]> {
     // SAFETY: as the caller vouches.
     unsafe {
         if image.dtype() != Dtype::BF16 {

@@ -11,31 +11,31 @@
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
-mod job;
+mod dense_job;
 
-use self::job::Job;
-use super::finish::Finish;
-use super::geometry::Geometry;
-use super::rounded::{pairs_of, round};
-use super::tile::{Kernels, even_share};
-use super::weights::Panels;
-use crate::gemm::{Parts, Tasks, Team};
+use self::dense_job::DenseConvJob;
+use super::bf16_rounding::{pair_count, round_to_pairs};
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::tile::{ConvMicroKernels, even_tile_size};
+use super::weight_panels::WeightPanels;
+use crate::gemm::{DisjointSlice, TaskQueue, ThreadTeam};
 use crate::isa::Isa;
-use crate::strips::{BLOCK, Memory, Strips};
+use crate::row_blocks::{BLOCK_LINES, RowBlocks, StripeBuffer};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
-const WEIGHTS_AT_ONCE: usize = 1024 * 1024;
+const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// Elements of a page, and how many of the nearest cache's lines can lie at the same place of different pages.
-const PAGE: usize = 1024;
-const WAYS: usize = 8;
+const PAGE_ELEMENTS: usize = 1024;
+const CACHE_WAYS: usize = 8;
 /// Input channels of a window whose rows are taps, at most.
 const FEW_CHANNELS: usize = 15;
 
 /// What is multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Factors {
+pub(super) enum ConvFactors {
     /// Numbers as they are.
     Whole,
     /// Numbers rounded to bf16, in pairs.
@@ -44,29 +44,29 @@ pub(super) enum Factors {
 
 /// Which images hold numbers in bf16: in the place of each number of f32 a pair of them, two channels of a pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paired {
+pub(super) struct Bf16Images {
     pub(super) input: bool,
     pub(super) residual: bool,
     pub(super) output: bool,
 }
 
-impl Paired {
+impl Bf16Images {
     /// None of them.
     pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
 }
 
 /// How many numbers of f32 so many numbers take where they may be pairs, each whole.
-pub(super) fn words(numbers: usize, are_paired: bool) -> usize {
+pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
     if are_paired { numbers / 2 } else { numbers }
 }
 
 /// A convolution that is ready to be computed.
-pub(super) struct Dense {
-    geometry: Geometry,
-    factors: Factors,
-    paired: Paired,
-    kernels: &'static Kernels,
-    strips: Option<Strips>,
+pub(super) struct DenseConv {
+    geometry: NhwcGeometry,
+    factors: ConvFactors,
+    paired: Bf16Images,
+    kernels: &'static ConvMicroKernels,
+    strips: Option<RowBlocks>,
     /// Whether a row of the window is one tap.
     by_rows: bool,
     /// Whether the pixels of a tile are whole pages apart. They would fight for the same lines of the nearest cache.
@@ -81,22 +81,27 @@ pub(super) struct Dense {
     groups: usize,
 }
 
-impl Dense {
-    pub(super) fn new(team: &dyn Team, geometry: &Geometry, factors: Factors) -> Self {
-        Self::of_images(team, geometry, factors, Paired::NONE)
+impl DenseConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, factors: ConvFactors) -> Self {
+        Self::for_images(team, geometry, factors, Bf16Images::NONE)
     }
 
     /// One with rounded factors, whose images may hold pairs.
-    pub(super) fn of_pairs(team: &dyn Team, geometry: &Geometry, paired: Paired) -> Self {
-        Self::of_images(team, geometry, Factors::Rounded, paired)
+    pub(super) fn new_bf16(team: &dyn ThreadTeam, geometry: &NhwcGeometry, paired: Bf16Images) -> Self {
+        Self::for_images(team, geometry, ConvFactors::Rounded, paired)
     }
 
-    fn of_images(team: &dyn Team, geometry: &Geometry, factors: Factors, paired: Paired) -> Self {
-        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
-        let steps = geometry.taps() * geometry.channels_of_group();
+    fn for_images(
+        team: &dyn ThreadTeam,
+        geometry: &NhwcGeometry,
+        factors: ConvFactors,
+        paired: Bf16Images,
+    ) -> Self {
+        let (pixels, outputs) = (geometry.output_pixels(), geometry.outputs_per_group());
+        let steps = geometry.tap_count() * geometry.channels_per_group();
         let kernels = match factors {
-            Factors::Whole => Kernels::of(team.isa()),
-            Factors::Rounded => Kernels::of_pairs(team.isa()),
+            ConvFactors::Whole => ConvMicroKernels::for_isa(team.isa()),
+            ConvFactors::Rounded => ConvMicroKernels::for_pairs(team.isa()),
         };
         let along = geometry.along;
         let by_rows = geometry.groups == 1
@@ -105,32 +110,35 @@ impl Dense {
             && along.dilation == 1
             && along.pad.0 + along.pad.1 <= along.input
             && !paired.input;
-        let is_paged = (factors == Factors::Whole || paired.input)
-            && kernels.pixels() > WAYS
-            && geometry.taps() == 1
+        let is_paged = (factors == ConvFactors::Whole || paired.input)
+            && kernels.max_pixels() > CACHE_WAYS
+            && geometry.tap_count() == 1
             && geometry.groups == 1
             && geometry.channels > 0
-            && (along.stride * words(geometry.channels, paired.input)).is_multiple_of(PAGE);
+            && (along.stride * word_count(geometry.channels, paired.input)).is_multiple_of(PAGE_ELEMENTS);
         let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
-        let panels = outputs.div_ceil(kernels.channels()).max(1);
-        let lines = if factors == Factors::Rounded { pairs_of(steps) } else { steps };
-        let most_panels = (WEIGHTS_AT_ONCE / (kernels.channels() * size_of::<f32>()) / lines.max(1)).max(1);
-        let tile = even_share(pixels, kernels.pixels());
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.max_channels()).max(1);
+        let lines = if factors == ConvFactors::Rounded { pair_count(steps) } else { steps };
+        let most_panels =
+            (WEIGHTS_BLOCK_BYTES / (kernels.max_channels() * size_of::<f32>()) / lines.max(1)).max(1);
+        let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
         let across = panels.div_ceil(most_panels).max(1);
         // What is rounded is that of one group.
-        let can_share = across == 1 && (factors == Factors::Whole || paired.input);
+        let can_share = across == 1 && (factors == ConvFactors::Whole || paired.input);
         let shared = (most_panels / panels).min(geometry.groups / tasks.div_ceil(tiles.max(1)));
         let groups = if can_share { shared.max(1) } else { 1 };
         let wanted = tasks.div_ceil(geometry.groups.div_ceil(groups));
         let down = wanted.div_ceil(across).min(tiles).max(1);
         let across = across.max(wanted.div_ceil(down).min(panels));
-        let task =
-            (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
+        let task = (
+            tiles.div_ceil(down) * tile,
+            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+        );
         let geometry = geometry.clone();
         let dense = Self {
             geometry,
@@ -147,41 +155,41 @@ impl Dense {
             groups,
         };
         match factors {
-            Factors::Rounded => dense.in_strips(team.isa(), (pixels, pairs_of(steps))),
-            Factors::Whole => dense,
+            ConvFactors::Rounded => dense.with_row_blocks(team.isa(), (pixels, pair_count(steps))),
+            ConvFactors::Whole => dense,
         }
     }
 
     /// The same in strips of pixels, where that is worth it.
-    fn in_strips(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
-        let Some(strips) = Strips::of_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
+    fn with_row_blocks(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
+        let Some(strips) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
         // A task for each thread, as each reads all of its weights.
         let wanted = self.threads.div_ceil(self.geometry.groups);
-        let task = strips.task(pixels, self.geometry.outputs_of_group(), wanted);
-        Self { strips: Some(strips), is_paged: false, tile: BLOCK, task, groups: 1, ..self }
+        let task = strips.task_size(pixels, self.geometry.outputs_per_group(), wanted);
+        Self { strips: Some(strips), is_paged: false, tile: BLOCK_LINES, task, groups: 1, ..self }
     }
 
     /// The weights in the order in which they are read.
-    pub(super) fn pack(&self, team: &dyn Team, weights: &[f32]) -> Panels {
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
         match self.factors {
-            Factors::Whole => Panels::of_groups(team, &self.geometry, weights),
-            Factors::Rounded => Panels::of_rounded_groups(team, &self.geometry, weights),
+            ConvFactors::Whole => WeightPanels::from_groups(team, &self.geometry, weights),
+            ConvFactors::Rounded => WeightPanels::from_bf16_groups(team, &self.geometry, weights),
         }
     }
 
     /// What it multiplies.
-    pub(super) fn factors(&self) -> Factors {
+    pub(super) fn factors(&self) -> ConvFactors {
         self.factors
     }
 
     /// The taps, and how many elements each has.
-    fn taps(&self) -> (usize, usize) {
-        let Geometry { down, along, .. } = self.geometry;
-        let depth = self.geometry.channels_of_group();
+    fn tap_shape(&self) -> (usize, usize) {
+        let NhwcGeometry { down, along, .. } = self.geometry;
+        let depth = self.geometry.channels_per_group();
         if depth == 0 {
             return (0, 0);
         }
-        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.taps(), depth) }
+        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
     }
 
     /// Whether the images are rounded as a whole.
@@ -191,18 +199,18 @@ impl Dense {
 
     /// Elements of scratch memory: zeros, a padded copy of the images, the same rounded, and for each thread pointers and copied
     /// rows.
-    fn parts(&self) -> [usize; 5] {
-        let Geometry { images, channels, down, along, .. } = self.geometry;
-        let (taps, depth) = self.taps();
+    fn scratch_sizes(&self) -> [usize; 5] {
+        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
+        let (taps, depth) = self.tap_shape();
         let all = images * down.input * self.width * channels;
         let copy = if self.width > along.input { all } else { 0 };
-        let rounded = if self.rounds_images() { pairs_of(all) } else { 0 };
-        let most_pixels = self.tile.max(self.kernels.pixels());
+        let rounded = if self.rounds_images() { pair_count(all) } else { 0 };
+        let most_pixels = self.tile.max(self.kernels.max_pixels());
         let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.factors {
-            _ if let Some(strips) = &self.strips => strips.size() / size_of::<f32>(),
-            Factors::Rounded if !self.paired.input => most_pixels * self.rounded_row(),
-            _ if self.is_paged => most_pixels * (words(depth, self.paired.input) + 16),
+            _ if let Some(strips) = &self.strips => strips.stripe_size() / size_of::<f32>(),
+            ConvFactors::Rounded if !self.paired.input => most_pixels * self.rounded_row_stride(),
+            _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
             _ => 0,
         };
         [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
@@ -210,20 +218,20 @@ impl Dense {
 
     /// How many elements of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        let [zeros, copy, rounded, pointers, rows] = self.parts();
+        let [zeros, copy, rounded, pointers, rows] = self.scratch_sizes();
         zeros + copy + rounded + self.threads * (pointers + rows)
     }
 
     /// Computes the convolution.
     pub(super) fn compute(
         &self,
-        team: &dyn Team,
-        (x, weights): (&[f32], &Panels),
-        finish: &Finish<'_>,
+        team: &dyn ThreadTeam,
+        (x, weights): (&[f32], &WeightPanels),
+        finish: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
-        let [zeros, copy, rounded, pointers, rows] = self.parts();
+        let [zeros, copy, rounded, pointers, rows] = self.scratch_sizes();
         let (zeros, rest) = scratch.split_at_mut(zeros);
         let (copy, rest) = rest.split_at_mut(copy);
         let (rounded, lanes) = rest.split_at_mut(rounded);
@@ -235,21 +243,21 @@ impl Dense {
         if !rounded.is_empty() {
             self.round_images(team, images, rounded);
         }
-        let lanes = Parts::new(lanes);
-        let y = Parts::new(y);
-        let job = Job { dense: self, isa: team.isa(), images, rounded, zeros, weights, finish, y };
-        let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
+        let lanes = DisjointSlice::new(lanes);
+        let y = DisjointSlice::new(y);
+        let job = DenseConvJob { dense: self, isa: team.isa(), images, rounded, zeros, weights, finish, y };
+        let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let groups = self.geometry.groups;
         let count = groups.div_ceil(self.groups) * across * down;
-        let tasks = Tasks::new(count, self.threads);
-        team.each(self.threads.min(count), &|lane| {
-            let _registers = self.strips.as_ref().map(Strips::registers);
+        let tasks = TaskQueue::new(count, self.threads);
+        team.parallel_for_each(self.threads.min(count), &|lane| {
+            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
             // SAFETY: each lane has a part of its own.
-            let memory = unsafe { lanes.part(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
+            let memory = unsafe { lanes.range_mut(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
-            let mut rows = Memory::new(rows.as_mut_ptr().cast());
-            for task in tasks.of(lane) {
+            let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
+            for task in tasks.tasks_for_worker(lane) {
                 let (group, place) = (task / (across * down) * self.groups, task % (across * down));
                 // Tasks one after the other share their weights, or the strip that a thread put together.
                 let (first, channel) = match self.strips {
@@ -269,36 +277,38 @@ impl Dense {
 
     /// From one row of rounded inputs to the next: whole vectors and one more, as rows that are pages apart would fight for the
     /// same lines of the nearest cache.
-    fn rounded_row(&self) -> usize {
-        let (taps, depth) = self.taps();
+    fn rounded_row_stride(&self) -> usize {
+        let (taps, depth) = self.tap_shape();
         self.strips.as_ref().map_or_else(
-            || pairs_of(taps * depth).next_multiple_of(16) + 16,
-            |strips| strips.stride() / size_of::<f32>(),
+            || pair_count(taps * depth).next_multiple_of(16) + 16,
+            |strips| strips.row_stride() / size_of::<f32>(),
         )
     }
 
     /// Rounds the images, as they lie.
-    fn round_images(&self, team: &dyn Team, images: &[f32], rounded: &mut [f32]) {
-        let share = pairs_of(images.len()).div_ceil(self.threads);
-        let rounded = Parts::new(rounded);
-        team.each(pairs_of(images.len()).div_ceil(share.max(1)), &|lane| {
+    fn round_images(&self, team: &dyn ThreadTeam, images: &[f32], rounded: &mut [f32]) {
+        let share = pair_count(images.len()).div_ceil(self.threads);
+        let rounded = DisjointSlice::new(rounded);
+        team.parallel_for_each(pair_count(images.len()).div_ceil(share.max(1)), &|lane| {
             let numbers = &images[2 * lane * share..images.len().min(2 * (lane + 1) * share)];
             let start = lane * share;
             // SAFETY: each lane has a part of its own.
-            round(team.isa(), numbers, unsafe { rounded.part(start..start + pairs_of(numbers.len())) });
+            round_to_pairs(team.isa(), numbers, unsafe {
+                rounded.range_mut(start..start + pair_count(numbers.len()))
+            });
         });
     }
 
     /// Copies the images with padding at both ends of their rows.
-    fn copy_padded(&self, team: &dyn Team, x: &[f32], copy: &mut [f32]) {
-        let Geometry { images, channels, down, along, .. } = self.geometry;
+    fn copy_padded(&self, team: &dyn ThreadTeam, x: &[f32], copy: &mut [f32]) {
+        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
         let (rows, wide, narrow) = (images * down.input, self.width * channels, along.input * channels);
         let share = rows.div_ceil(self.threads).max(1);
-        let copy = Parts::new(copy);
-        team.each(rows.div_ceil(share), &|lane| {
+        let copy = DisjointSlice::new(copy);
+        team.parallel_for_each(rows.div_ceil(share), &|lane| {
             for row in lane * share..rows.min((lane + 1) * share) {
                 // SAFETY: no two rows overlap.
-                let target = unsafe { copy.part(row * wide..(row + 1) * wide) };
+                let target = unsafe { copy.range_mut(row * wide..(row + 1) * wide) };
                 let (before, rest) = target.split_at_mut(along.pad.0 * channels);
                 let (inside, after) = rest.split_at_mut(narrow);
                 before.fill(0.0);

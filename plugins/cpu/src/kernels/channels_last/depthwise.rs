@@ -8,21 +8,21 @@
 
 use std::ops::Range;
 
-use super::dense::words;
-use super::finish::Finish;
-use super::geometry::Geometry;
-use super::lanes::{Lanes, Work, with_lanes, with_rounding_lanes};
-use crate::gemm::{Aligned, Parts, Team};
+use super::dense::word_count;
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::simd::{FloatVector, FloatVectorTask, run_with_bf16_vectors, run_with_vectors};
+use crate::gemm::{AlignedBuffer, DisjointSlice, ThreadTeam};
 use crate::isa::Isa;
-use crate::kernels::conv::window::Axis;
+use crate::kernels::conv::window::WindowAxis;
 
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 16;
+const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
 /// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels, in whole vectors.
-pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned<f32> {
-    let (taps, padded) = (geometry.taps(), padded(geometry.channels));
-    let mut packed = Aligned::zeroed(taps * padded);
+pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> AlignedBuffer<f32> {
+    let (taps, padded) = (geometry.tap_count(), padded_channels(geometry.channels));
+    let mut packed = AlignedBuffer::zeroed(taps * padded);
     for (channel, weights) in weights.chunks_exact(taps).enumerate() {
         for (tap, weight) in weights.iter().enumerate() {
             packed[tap * padded + channel] = *weight;
@@ -32,140 +32,140 @@ pub(super) fn pack(geometry: &Geometry, weights: &[f32]) -> Aligned<f32> {
 }
 
 /// Channels in whole vectors of any kind.
-fn padded(channels: usize) -> usize {
+fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(16)
 }
 
 /// Computes the convolution, of images of which all or none hold pairs of bf16.
-pub(super) fn compute(
-    team: &dyn Team,
-    geometry: &Geometry,
-    (x, weights): (&[f32], &Aligned<f32>),
-    finish: &Finish<'_>,
+pub(super) fn compute_depthwise(
+    team: &dyn ThreadTeam,
+    geometry: &NhwcGeometry,
+    (x, weights): (&[f32], &AlignedBuffer<f32>),
+    finish: &ConvEpilogue<'_>,
     y: &mut [f32],
     are_paired: bool,
 ) {
     let rows = geometry.images * geometry.down.output;
     let row_size = geometry.along.output * geometry.channels;
-    let work = (row_size * geometry.taps()).max(1);
-    let threads = team.worker_count().min(rows * work / WORK_OF_A_THREAD).max(1);
+    let work = (row_size * geometry.tap_count()).max(1);
+    let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
     // A few pieces for each thread even out what else the machine does.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
-    let y = Parts::new(y);
-    team.each(rows.div_ceil(share), &|piece| {
+    let y = DisjointSlice::new(y);
+    team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
-        let row_size = words(row_size, are_paired);
+        let row_size = word_count(row_size, are_paired);
         // SAFETY: no two pieces have rows in common.
-        let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
-        let rows = Rows { isa: team.isa(), geometry, x, weights, finish, rows, y };
+        let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+        let rows = DepthwiseRows { isa: team.isa(), geometry, x, weights, finish, rows, y };
         if are_paired {
-            with_rounding_lanes(team.isa(), rows);
+            run_with_bf16_vectors(team.isa(), rows);
         } else {
-            with_lanes(team.isa(), rows);
+            run_with_vectors(team.isa(), rows);
         }
     });
 }
 
 /// Some rows of the output.
-struct Rows<'a> {
+struct DepthwiseRows<'a> {
     isa: Isa,
-    geometry: &'a Geometry,
+    geometry: &'a NhwcGeometry,
     x: &'a [f32],
-    weights: &'a Aligned<f32>,
-    finish: &'a Finish<'a>,
+    weights: &'a AlignedBuffer<f32>,
+    finish: &'a ConvEpilogue<'a>,
     rows: Range<usize>,
     y: &'a mut [f32],
 }
 
-impl Work for Rows<'_> {
+impl FloatVectorTask for DepthwiseRows<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
-        if V::ROUNDS {
+    unsafe fn run_on_vectors<V: FloatVector>(self) {
+        if V::HAS_BF16 {
             // SAFETY: as the caller vouches.
-            unsafe { self.compute::<V, u16>() };
+            unsafe { self.compute_rows::<V, u16>() };
         } else {
             // SAFETY: as above.
-            unsafe { self.compute::<V, f32>() };
+            unsafe { self.compute_rows::<V, f32>() };
         }
     }
 }
 
 /// What images hold: numbers, or the bits of such in bf16.
-trait Element: Copy {
+trait DepthwiseElement: Copy {
     /// Whether two of them are in the place of a number.
     const ARE_PAIRS: bool;
 
     /// # Safety
     ///
     /// All lanes can be read, or some, or written, and the machine has the instructions.
-    unsafe fn load<V: Lanes>(place: *const Self) -> V;
-    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V;
-    unsafe fn store<V: Lanes>(vector: V, place: *mut Self);
-    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize);
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V;
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V;
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self);
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize);
 }
 
-impl Element for f32 {
+impl DepthwiseElement for f32 {
     const ARE_PAIRS: bool = false;
 
     #[inline(always)]
-    unsafe fn load<V: Lanes>(place: *const Self) -> V {
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
         // SAFETY: as the caller vouches.
         unsafe { V::load(place) }
     }
 
     #[inline(always)]
-    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V {
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
         // SAFETY: as the caller vouches.
-        unsafe { V::load_some(place, count) }
+        unsafe { V::load_partial(place, count) }
     }
 
     #[inline(always)]
-    unsafe fn store<V: Lanes>(vector: V, place: *mut Self) {
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
         // SAFETY: as the caller vouches.
         unsafe { vector.store(place) };
     }
 
     #[inline(always)]
-    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize) {
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
         // SAFETY: as the caller vouches.
-        unsafe { vector.store_some(place, count) };
+        unsafe { vector.store_partial(place, count) };
     }
 }
 
-impl Element for u16 {
+impl DepthwiseElement for u16 {
     const ARE_PAIRS: bool = true;
 
     #[inline(always)]
-    unsafe fn load<V: Lanes>(place: *const Self) -> V {
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
         // SAFETY: as the caller vouches.
-        unsafe { V::load_rounded(place, V::COUNT) }
+        unsafe { V::load_bf16(place, V::LANES) }
     }
 
     #[inline(always)]
-    unsafe fn load_some<V: Lanes>(place: *const Self, count: usize) -> V {
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
         // SAFETY: as the caller vouches.
-        unsafe { V::load_rounded(place, count) }
+        unsafe { V::load_bf16(place, count) }
     }
 
     #[inline(always)]
-    unsafe fn store<V: Lanes>(vector: V, place: *mut Self) {
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
         // SAFETY: as the caller vouches.
-        unsafe { vector.store_rounded(place, V::COUNT) };
+        unsafe { vector.store_bf16(place, V::LANES) };
     }
 
     #[inline(always)]
-    unsafe fn store_some<V: Lanes>(vector: V, place: *mut Self, count: usize) {
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
         // SAFETY: as the caller vouches.
-        unsafe { vector.store_rounded(place, count) };
+        unsafe { vector.store_bf16(place, count) };
     }
 }
 
-impl Rows<'_> {
+impl DepthwiseRows<'_> {
     #[inline(always)]
-    unsafe fn compute<V: Lanes, E: Element>(self) {
+    unsafe fn compute_rows<V: FloatVector, E: DepthwiseElement>(self) {
         let Self { isa, geometry, x, weights, finish, rows, y } = self;
-        let Geometry { channels, down, along, .. } = *geometry;
-        let row_size = words(along.output * channels, E::ARE_PAIRS);
+        let NhwcGeometry { channels, down, along, .. } = *geometry;
+        let row_size = word_count(along.output * channels, E::ARE_PAIRS);
         for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
             let (image, window) = (row / down.output, row % down.output);
             let steps = steps_inside(&down, window);
@@ -173,30 +173,30 @@ impl Rows<'_> {
             let line = image * down.input
                 + (window * down.stride + steps.start * down.dilation).saturating_sub(down.pad.0);
             let first = output.as_mut_ptr();
-            let strip = Strip {
+            let strip = DepthwiseRow {
                 geometry,
                 lines: steps.len(),
-                input: x[words(line * along.input * channels, E::ARE_PAIRS).min(x.len())..]
+                input: x[word_count(line * along.input * channels, E::ARE_PAIRS).min(x.len())..]
                     .as_ptr()
                     .cast::<E>(),
-                weights: weights[steps.start * along.kernel * padded(channels)..].as_ptr(),
-                bias: finish.bias_from(0),
-                residual: finish.residual_from(row * row_size, first).cast(),
+                weights: weights[steps.start * along.kernel * padded_channels(channels)..].as_ptr(),
+                bias: finish.bias_pointer(0),
+                residual: finish.residual_pointer(row * row_size, first).cast(),
                 output: first.cast(),
-                bounds: finish.bounds(),
+                bounds: finish.clamp_bounds(),
             };
             // SAFETY: all lines of the window lie in the image, and the output is a row; the caller vouches for the
             // instructions.
-            unsafe { strip.compute::<V>() };
-            if finish.is_left() {
-                finish.apply(isa, output);
+            unsafe { strip.compute_row::<V>() };
+            if finish.has_remaining() {
+                finish.apply_remaining(isa, output);
             }
         }
     }
 }
 
 /// The steps of a window that lie in the input.
-pub(in crate::kernels) fn steps_inside(axis: &Axis, window: usize) -> Range<usize> {
+pub(in crate::kernels) fn steps_inside(axis: &WindowAxis, window: usize) -> Range<usize> {
     let start = window * axis.stride;
     let begin = axis.pad.0.saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
     let end = (axis.input + axis.pad.0).saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
@@ -204,8 +204,8 @@ pub(in crate::kernels) fn steps_inside(axis: &Axis, window: usize) -> Range<usiz
 }
 
 /// One row of the output, for all channels.
-struct Strip<'a, E> {
-    geometry: &'a Geometry,
+struct DepthwiseRow<'a, E> {
+    geometry: &'a NhwcGeometry,
     /// How many lines of the image are under the windows, and where the first begins.
     lines: usize,
     input: *const E,
@@ -217,9 +217,9 @@ struct Strip<'a, E> {
     bounds: Option<[f32; 2]>,
 }
 
-impl<E: Element> Strip<'_, E> {
+impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     #[inline(always)]
-    unsafe fn compute<V: Lanes>(&self) {
+    unsafe fn compute_row<V: FloatVector>(&self) {
         let along = &self.geometry.along;
         // SAFETY: as the caller vouches.
         unsafe {
@@ -236,7 +236,7 @@ impl<E: Element> Strip<'_, E> {
 
     /// Computes the row, with windows of a size and a stride that are known, or of any where they are 0.
     #[inline(always)]
-    unsafe fn compute_windows<V: Lanes, const STEPS: usize, const STRIDE: usize>(&self) {
+    unsafe fn compute_windows<V: FloatVector, const STEPS: usize, const STRIDE: usize>(&self) {
         let along = &self.geometry.along;
         let inside = windows_inside(along);
         // SAFETY: as the caller vouches; these steps lie in the image.
@@ -261,7 +261,7 @@ impl<E: Element> Strip<'_, E> {
 
     /// Computes a pixel of whose window some steps may lie in the padding.
     #[inline(always)]
-    unsafe fn compute_edge<V: Lanes, const STEPS: usize>(&self, pixel: usize) {
+    unsafe fn compute_edge<V: FloatVector, const STEPS: usize>(&self, pixel: usize) {
         let steps = steps_inside(&self.geometry.along, pixel);
         // SAFETY: as the caller vouches; these steps lie in the image.
         unsafe {
@@ -276,24 +276,24 @@ impl<E: Element> Strip<'_, E> {
 
     /// Computes some pixels side by side from some steps of their windows.
     #[inline(always)]
-    unsafe fn compute_pixels<V: Lanes, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
+    unsafe fn compute_pixels<V: FloatVector, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
         &self,
         pixel: usize,
         steps: Range<usize>,
     ) {
-        let Geometry { channels, along, .. } = *self.geometry;
+        let NhwcGeometry { channels, along, .. } = *self.geometry;
         let start = (pixel * along.stride + steps.start * along.dilation).wrapping_sub(along.pad.0);
-        let pixels = Pixels {
+        let pixels = DepthwisePixels {
             input: self.input.wrapping_add(start.wrapping_mul(channels)),
-            weights: self.weights.wrapping_add(steps.start * padded(channels)),
+            weights: self.weights.wrapping_add(steps.start * padded_channels(channels)),
             steps: steps.len(),
             first: pixel * channels,
         };
-        let whole = channels / V::COUNT * V::COUNT;
+        let whole = channels / V::LANES * V::LANES;
         // SAFETY: as the caller vouches.
         unsafe {
-            for channel in (0..whole).step_by(V::COUNT) {
-                self.compute_channels::<V, false, PIXELS, STEPS, STRIDE>(&pixels, channel, V::COUNT);
+            for channel in (0..whole).step_by(V::LANES) {
+                self.compute_channels::<V, false, PIXELS, STEPS, STRIDE>(&pixels, channel, V::LANES);
             }
             if whole < channels {
                 self.compute_channels::<V, true, PIXELS, STEPS, STRIDE>(&pixels, whole, channels - whole);
@@ -304,26 +304,27 @@ impl<E: Element> Strip<'_, E> {
     /// Computes a vector of channels, or some lanes of it, of some pixels.
     #[inline(always)]
     unsafe fn compute_channels<
-        V: Lanes,
+        V: FloatVector,
         const SOME: bool,
         const PIXELS: usize,
         const STEPS: usize,
         const STRIDE: usize,
     >(
         &self,
-        pixels: &Pixels<E>,
+        pixels: &DepthwisePixels<E>,
         channel: usize,
         count: usize,
     ) {
-        let Geometry { channels, down, along, .. } = *self.geometry;
-        let padded = padded(channels);
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let padded = padded_channels(channels);
         // SAFETY: as the caller vouches: the steps of these windows lie in the image.
         unsafe {
-            let load =
-                |place: *const E| if SOME { E::load_some::<V>(place, count) } else { E::load::<V>(place) };
+            let load = |place: *const E| {
+                if SOME { E::load_partial::<V>(place, count) } else { E::load_lanes::<V>(place) }
+            };
             let bias = match self.bias.wrapping_add(channel) {
                 _ if self.bias.is_null() => V::splat(0.0),
-                bias if SOME => V::load_some(bias, count),
+                bias if SOME => V::load_partial(bias, count),
                 bias => V::load(bias),
             };
             let mut sums = [bias; PIXELS];
@@ -340,7 +341,7 @@ impl<E: Element> Strip<'_, E> {
                         let element = load(input.add(place * channels));
                         for (index, sum) in sums.iter_mut().enumerate() {
                             if (index * STRIDE..index * STRIDE + STEPS).contains(&place) {
-                                *sum = sum.plus_product(element, factors[place - index * STRIDE]);
+                                *sum = sum.add_product(element, factors[place - index * STRIDE]);
                             }
                         }
                     }
@@ -349,7 +350,7 @@ impl<E: Element> Strip<'_, E> {
                         let factor = V::load(weights.add(step * padded));
                         for (index, sum) in sums.iter_mut().enumerate() {
                             let place = (index * along.stride + step * along.dilation) * channels;
-                            *sum = sum.plus_product(load(input.add(place)), factor);
+                            *sum = sum.add_product(load(input.add(place)), factor);
                         }
                     }
                 }
@@ -360,15 +361,15 @@ impl<E: Element> Strip<'_, E> {
                 let place = pixels.first + index * channels + channel;
                 let mut sum = sum;
                 if !self.residual.is_null() {
-                    sum = sum.plus(load(self.residual.add(place)));
+                    sum = sum.add(load(self.residual.add(place)));
                 }
                 if let Some([low, high]) = self.bounds {
-                    sum = sum.at_least(V::splat(low)).at_most(V::splat(high));
+                    sum = sum.max(V::splat(low)).min(V::splat(high));
                 }
                 if SOME {
-                    E::store_some(sum, self.output.add(place), count);
+                    E::store_partial(sum, self.output.add(place), count);
                 } else {
-                    E::store(sum, self.output.add(place));
+                    E::store_lanes(sum, self.output.add(place));
                 }
             }
         }
@@ -376,7 +377,7 @@ impl<E: Element> Strip<'_, E> {
 }
 
 /// Some pixels of a row.
-struct Pixels<E> {
+struct DepthwisePixels<E> {
     /// The first element under the first window, its weights, and the steps of each window.
     input: *const E,
     weights: *const f32,
@@ -386,8 +387,8 @@ struct Pixels<E> {
 }
 
 /// The windows all of whose steps lie in the input.
-pub(in crate::kernels) fn windows_inside(axis: &Axis) -> Range<usize> {
-    let begin = axis.windows_with(0).start;
-    let end = axis.windows_with(axis.kernel - 1).end;
+pub(in crate::kernels) fn windows_inside(axis: &WindowAxis) -> Range<usize> {
+    let begin = axis.windows_with_step(0).start;
+    let end = axis.windows_with_step(axis.kernel - 1).end;
     begin..end.max(begin)
 }

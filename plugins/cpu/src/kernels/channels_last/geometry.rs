@@ -1,36 +1,36 @@
 //! The sizes of a convolution or pooling whose channels are last.
 
-use oarlock_sdk::{Error, Result, ensure};
+use oarlock_sdk::{PluginError, Result, ensure};
 
-use crate::kernels::conv::window::{Axis, MOST, Settings};
+use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 
 /// The most pixels of all images.
-const MOST_PIXELS: usize = 1 << 44;
+const MAX_PIXELS: usize = 1 << 44;
 
 /// Images of one or two spatial dimensions, the first of one being 1, and the windows that slide over them.
 #[derive(Clone, Debug)]
-pub(in crate::kernels) struct Geometry {
+pub(in crate::kernels) struct NhwcGeometry {
     pub(in crate::kernels) images: usize,
     /// All channels of the input and of the output.
     pub(in crate::kernels) channels: usize,
     pub(in crate::kernels) outputs: usize,
     pub(in crate::kernels) groups: usize,
     /// Down an image and along a row of it.
-    pub(in crate::kernels) down: Axis,
-    pub(in crate::kernels) along: Axis,
+    pub(in crate::kernels) down: WindowAxis,
+    pub(in crate::kernels) along: WindowAxis,
 }
 
-impl Geometry {
+impl NhwcGeometry {
     /// Of a convolution of `x` [N, …, C] with `w` [M, C / groups, …] into `y` [N, …, M].
-    pub(in crate::kernels) fn of_convolution(
-        settings: &Settings,
+    pub(in crate::kernels) fn for_convolution(
+        settings: &WindowAttributes,
         groups: i64,
         x: &[i64],
         w: &[i64],
         y: &[i64],
     ) -> Result<Self> {
         let unfit = || {
-            Error::invalid_argument(format!(
+            PluginError::invalid_argument(format!(
                 "expected images [N, …, C], weights [M, C / group, …] and an output [N, …, M] for {groups} groups, found {x:?}, \
                  {w:?} and {y:?}"
             ))
@@ -47,51 +47,57 @@ impl Geometry {
             && (images, outputs) == (y_images, y_outputs)
             && outputs % groups == 0
             && depth.checked_mul(groups) == Some(*channels)
-            && [images, channels, outputs].into_iter().all(|dim| (0..=MOST).contains(dim));
+            && [images, channels, outputs].into_iter().all(|dim| (0..=MAX_SIZE).contains(dim));
         if !fits {
             return Err(unfit());
         }
         let (images, channels) = (*images as usize, *channels as usize);
-        let (down, along) = axes(images, settings.window(input, kernel, output)?.axes)?;
+        let (down, along) = spatial_axes(images, settings.resolve_window(input, kernel, output)?.axes)?;
         Ok(Self { images, channels, outputs: *outputs as usize, groups: groups as usize, down, along })
     }
 
     /// Of a product: a convolution whose pixels are the rows of its left side, and whose channels are the steps of its sums.
-    pub(in crate::kernels) fn of_rows(rows: usize, depth: usize, columns: usize) -> Self {
-        let axis =
-            |size: usize| Axis { input: size, output: size, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) };
+    pub(in crate::kernels) fn for_matmul(rows: usize, depth: usize, columns: usize) -> Self {
+        let axis = |size: usize| WindowAxis {
+            input: size,
+            output: size,
+            kernel: 1,
+            stride: 1,
+            dilation: 1,
+            pad: (0, 0),
+        };
         Self { images: 1, channels: depth, outputs: columns, groups: 1, down: axis(1), along: axis(rows) }
     }
 
     /// Of a pooling of `x` [N, …, C] into `y` [N, …, C].
-    pub(in crate::kernels) fn of_pooling(settings: &Settings, x: &[i64], y: &[i64]) -> Result<Self> {
+    pub(in crate::kernels) fn for_pooling(settings: &WindowAttributes, x: &[i64], y: &[i64]) -> Result<Self> {
         let ([images, input @ .., channels], [y_images, output @ .., y_channels]) = (x, y) else {
-            return Err(unfit_pooling(x, y));
+            return Err(pooling_shape_error(x, y));
         };
         let sizes = usize::try_from(*images).ok().zip(usize::try_from(*channels).ok());
         let Some((images, channels)) = sizes.filter(|_| (images, channels) == (y_images, y_channels)) else {
-            return Err(unfit_pooling(x, y));
+            return Err(pooling_shape_error(x, y));
         };
-        let (down, along) = axes(images, settings.pooling_window(input, output)?.axes)?;
+        let (down, along) = spatial_axes(images, settings.pooling_window(input, output)?.axes)?;
         Ok(Self { images, channels, outputs: channels, groups: channels, down, along })
     }
 
     /// Input and output channels of a group.
-    pub(in crate::kernels) fn channels_of_group(&self) -> usize {
+    pub(in crate::kernels) fn channels_per_group(&self) -> usize {
         self.channels / self.groups
     }
 
-    pub(in crate::kernels) fn outputs_of_group(&self) -> usize {
+    pub(in crate::kernels) fn outputs_per_group(&self) -> usize {
         self.outputs / self.groups
     }
 
     /// How many pixels the output has in all images.
-    pub(in crate::kernels) fn pixels(&self) -> usize {
+    pub(in crate::kernels) fn output_pixels(&self) -> usize {
         self.images * self.down.output * self.along.output
     }
 
     /// How many elements are under a window in one channel.
-    pub(in crate::kernels) fn taps(&self) -> usize {
+    pub(in crate::kernels) fn tap_count(&self) -> usize {
         self.down.kernel * self.along.kernel
     }
 
@@ -107,13 +113,16 @@ impl Geometry {
 }
 
 /// Two axes, of which the first is 1 where there is only one.
-pub(in crate::kernels) fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Axis, Axis)> {
+pub(in crate::kernels) fn spatial_axes(
+    images: usize,
+    mut axes: Vec<WindowAxis>,
+) -> Result<(WindowAxis, WindowAxis)> {
     if axes.len() == 1 {
-        axes.insert(0, Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
+        axes.insert(0, WindowAxis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
     }
     ensure!(axes.len() == 2, unimplemented, "expected one or two spatial dimensions, found {}", axes.len());
     let (down, along) = (axes[0], axes[1]);
-    let fits = |size: usize| images.checked_mul(size).is_some_and(|all| all <= MOST_PIXELS);
+    let fits = |size: usize| images.checked_mul(size).is_some_and(|all| all <= MAX_PIXELS);
     ensure!(
         fits(down.output * along.output) && fits(down.input * along.input),
         out_of_range,
@@ -124,8 +133,8 @@ pub(in crate::kernels) fn axes(images: usize, mut axes: Vec<Axis>) -> Result<(Ax
     Ok((down, along))
 }
 
-fn unfit_pooling(x: &[i64], y: &[i64]) -> Error {
-    Error::invalid_argument(format!(
+fn pooling_shape_error(x: &[i64], y: &[i64]) -> PluginError {
+    PluginError::invalid_argument(format!(
         "expected images [N, …, C] and an output of as many dimensions, images and channels, found {x:?} and {y:?}"
     ))
 }

@@ -1,69 +1,82 @@
 //! Convolutions and poolings against sums written down plainly, for many sizes, on every instruction set, with one thread and
 //! with two.
 
-mod paired;
+mod bf16_images;
+mod onnx_parity;
 pub(in crate::kernels) mod reference;
-mod rows;
 mod transposed;
 
-use self::reference::{Case, Numbers, Threads, levels};
-use super::convolution::{Convolution, Way};
-use super::dense::{Dense, Factors, Paired};
-use super::finish::{Finish, Residual};
-use super::weights::GivenWeights;
-use super::winograd::{Outputs, Winograd};
-use crate::gemm::Scratch;
+use self::reference::{ConvCase, RandomNumbers, TestTeam, isa_levels};
+use super::algorithm::{ConvAlgorithm, NhwcConv};
+use super::dense::{Bf16Images, ConvFactors, DenseConv};
+use super::epilogue::{ConvEpilogue, ResidualSource};
+use super::weight_panels::GivenWeights;
+use super::winograd::{WinogradConv, WinogradTileSize};
+use crate::gemm::ScratchBuffer;
 use crate::isa::Isa;
-use crate::kernels::activation::Activation;
+use crate::kernels::activation::FusedActivation;
 
-const RELU: Activation = Activation::Bounds([0.0, f32::INFINITY]);
+const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
 
 /// Ways to make a convolution for a case, and whether they compute the same sums in another way.
-fn ways(case: &Case, team: &Threads) -> Vec<(Convolution, bool)> {
+fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, bool)> {
     let geometry = &case.geometry;
-    let by = |way| Convolution::by(way, geometry);
-    let mut ways = vec![(by(Way::Dense(Dense::new(team, geometry, Factors::Whole))), true)];
+    let by = |way| NhwcConv::with_algorithm(way, geometry);
+    let mut ways = vec![(by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))), true)];
     if geometry.is_depthwise() {
-        ways.push((by(Way::Depthwise), true));
+        ways.push((by(ConvAlgorithm::Depthwise), true));
     }
-    if Outputs::fit(geometry) {
-        ways.push((by(Way::Winograd(Winograd::new(team, geometry, Outputs::Two))), false));
-        ways.push((by(Way::Winograd(Winograd::new(team, geometry, Outputs::Four))), false));
+    if WinogradTileSize::is_supported(geometry) {
+        ways.push((
+            by(ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, WinogradTileSize::Two))),
+            false,
+        ));
+        ways.push((
+            by(ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, WinogradTileSize::Four))),
+            false,
+        ));
     }
     // Small whole numbers stay what they are in bf16.
-    ways.push((by(Way::Dense(Dense::new(team, geometry, Factors::Rounded))), true));
+    ways.push((by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Rounded))), true));
     ways
 }
 
-fn compute(case: &Case, convolution: &Convolution, team: &Threads, finish: &Finish<'_>) -> Vec<f32> {
-    let packed = convolution.pack(team, &case.w);
+fn compute_case(
+    case: &ConvCase,
+    convolution: &NhwcConv,
+    team: &TestTeam,
+    finish: &ConvEpilogue<'_>,
+) -> Vec<f32> {
+    let packed = convolution.pack_weights(team, &case.w);
     // What stands in the output and in scratch memory does not matter.
-    let mut y = vec![f32::NAN; case.geometry.pixels() * case.geometry.outputs];
-    if let Residual::InPlace = finish.residual {
+    let mut y = vec![f32::NAN; case.geometry.output_pixels() * case.geometry.outputs];
+    if let ResidualSource::InPlace = finish.residual {
         y.copy_from_slice(&case.residual);
     }
     let mut scratch = vec![0xff; convolution.scratch_size()];
-    let operands = (&case.x[..], &packed, &case.given() as GivenWeights<'_>);
-    convolution.compute(team, operands, finish, &mut y, &mut Scratch::new(&mut scratch));
+    let operands = (&case.x[..], &packed, &case.given_weights() as GivenWeights<'_>);
+    convolution.compute(team, operands, finish, &mut y, &mut ScratchBuffer::new(&mut scratch));
     y
 }
 
-fn check(case: &Case, isa: Isa, finish: &Finish<'_>) {
-    let expected = case.expected(finish);
-    let one = Threads { isa, count: 1 };
-    let two = Threads { isa, count: 2 };
-    for ((convolution, is_exact), (shared, _)) in ways(case, &one).into_iter().zip(ways(case, &two)) {
-        let found = compute(case, &convolution, &one, finish);
+fn check_case(case: &ConvCase, isa: Isa, finish: &ConvEpilogue<'_>) {
+    let expected = case.expected_output(finish);
+    let one = TestTeam { isa, count: 1 };
+    let two = TestTeam { isa, count: 2 };
+    for ((convolution, is_exact), (shared, _)) in
+        applicable_algorithms(case, &one).into_iter().zip(applicable_algorithms(case, &two))
+    {
+        let found = compute_case(case, &convolution, &one, finish);
         let worst = found.iter().zip(&expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
         let worst =
             worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
         // Whole numbers are computed exactly where nothing is transformed.
-        let most = if is_exact && !finish.is_left() { 0.0 } else { 3e-5 * case.scale() };
+        let most = if is_exact && !finish.has_remaining() { 0.0 } else { 3e-5 * case.magnitude() };
         assert!(worst <= most, "{:?} on {isa}: wrong by {worst}", case.geometry);
-        let shared = compute(case, &shared, &two, finish);
-        if let Residual::Apart(_) = finish.residual {
-            let in_place = Finish { residual: Residual::InPlace, ..*finish };
-            let in_place = compute(case, &convolution, &two, &in_place);
+        let shared = compute_case(case, &shared, &two, finish);
+        if let ResidualSource::Apart(_) = finish.residual {
+            let in_place = ConvEpilogue { residual: ResidualSource::InPlace, ..*finish };
+            let in_place = compute_case(case, &convolution, &two, &in_place);
             assert!(in_place == found, "{:?} on {isa}: other results in place", case.geometry);
         }
         let same = found.iter().zip(&shared).all(|(one, two)| one.to_bits() == two.to_bits());
@@ -73,34 +86,38 @@ fn check(case: &Case, isa: Isa, finish: &Finish<'_>) {
 
 #[test]
 fn convolutions_are_the_sums_they_should_be() {
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     for index in 0..90 {
-        let case = Case::random(&mut numbers);
-        let finish = Finish {
+        let case = ConvCase::random(&mut numbers);
+        let finish = ConvEpilogue {
             bias: (index % 2 == 0).then_some(&case.bias),
-            residual: if index % 3 == 0 { Residual::Apart(&case.residual) } else { Residual::None },
-            activation: [Activation::NONE, RELU, Activation::Bounds([-3.0, 6.0])][index % 3],
+            residual: if index % 3 == 0 {
+                ResidualSource::Apart(&case.residual)
+            } else {
+                ResidualSource::None
+            },
+            activation: [FusedActivation::NONE, RELU, FusedActivation::Bounds([-3.0, 6.0])][index % 3],
         };
-        for isa in levels() {
-            check(&case, isa, &finish);
+        for isa in isa_levels() {
+            check_case(&case, isa, &finish);
         }
     }
 }
 
 #[test]
 fn windows_of_any_width_slide_over_channels_each_for_itself() {
-    let mut numbers = Numbers(6);
+    let mut numbers = RandomNumbers(6);
     for (kernel, stride, pad) in [(3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 2, 2), (7, 1, 3), (7, 2, 3), (4, 1, 1)]
     {
         for (size, channels) in [((9, 23), 18), ((3, 3), 33), ((12, 8), 16)] {
-            let case = Case::of_channels(&mut numbers, size, channels, (kernel, stride, pad));
-            let finish = Finish {
+            let case = ConvCase::with_channels(&mut numbers, size, channels, (kernel, stride, pad));
+            let finish = ConvEpilogue {
                 bias: Some(&case.bias),
-                residual: Residual::Apart(&case.residual),
+                residual: ResidualSource::Apart(&case.residual),
                 activation: RELU,
             };
-            for isa in levels() {
-                check(&case, isa, &finish);
+            for isa in isa_levels() {
+                check_case(&case, isa, &finish);
             }
         }
     }
@@ -108,18 +125,22 @@ fn windows_of_any_width_slide_over_channels_each_for_itself() {
 
 #[test]
 fn sizes_around_the_edges_of_blocks_are_right() {
-    let mut numbers = Numbers(2);
+    let mut numbers = RandomNumbers(2);
     for size in [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15] {
         for (channels, outputs) in [(1, 31), (3, 33), (16, 16), (17, 1), (32, 64), (40, 65)] {
-            let case = Case::of_window(&mut numbers, (size, size), (channels, outputs), (3, 1, 1));
-            check(&case, Isa::best(), &Finish { bias: None, residual: Residual::None, activation: RELU });
+            let case = ConvCase::with_window(&mut numbers, (size, size), (channels, outputs), (3, 1, 1));
+            check_case(
+                &case,
+                Isa::best_level(),
+                &ConvEpilogue { bias: None, residual: ResidualSource::None, activation: RELU },
+            );
         }
     }
 }
 
 #[test]
 fn what_does_not_fit_into_one_task_is_computed_in_several() {
-    let mut numbers = Numbers(8);
+    let mut numbers = RandomNumbers(8);
     for (size, channels, window) in [
         // Several blocks of tiles, for a thread each.
         ((40, 36), (24, 33), (3, 1, 1)),
@@ -134,22 +155,25 @@ fn what_does_not_fit_into_one_task_is_computed_in_several() {
         ((30, 33), (3, 40), (5, 2, 3)),
         ((30, 30), (33, 40), (1, 3, 2)),
     ] {
-        let case = Case::of_window(&mut numbers, size, channels, window);
-        let finish =
-            Finish { bias: Some(&case.bias), residual: Residual::Apart(&case.residual), activation: RELU };
-        check(&case, Isa::best(), &finish);
+        let case = ConvCase::with_window(&mut numbers, size, channels, window);
+        let finish = ConvEpilogue {
+            bias: Some(&case.bias),
+            residual: ResidualSource::Apart(&case.residual),
+            activation: RELU,
+        };
+        check_case(&case, Isa::best_level(), &finish);
     }
 }
 
 #[test]
 fn rounding_is_refused_where_it_is_not_faster() {
-    let mut numbers = Numbers(10);
-    let dense = Case::of_window(&mut numbers, (7, 7), (64, 64), (3, 1, 1));
-    let depthwise = Case::of_groups(&mut numbers, (9, 9), 32, (1, 1), 1);
-    for isa in levels() {
-        let team = Threads { isa, count: 1 };
-        let rounded = |case: &Case| Convolution::rounded(&team, &case.geometry, Paired::NONE);
-        let refusal = |case: &Case| rounded(case).err().map(|error| error.to_string());
+    let mut numbers = RandomNumbers(10);
+    let dense = ConvCase::with_window(&mut numbers, (7, 7), (64, 64), (3, 1, 1));
+    let depthwise = ConvCase::with_groups(&mut numbers, (9, 9), 32, (1, 1), 1);
+    for isa in isa_levels() {
+        let team = TestTeam { isa, count: 1 };
+        let rounded = |case: &ConvCase| NhwcConv::new_bf16(&team, &case.geometry, Bf16Images::NONE);
+        let refusal = |case: &ConvCase| rounded(case).err().map(|error| error.to_string());
         if isa.has_bf16() {
             assert_eq!(refusal(&dense), None);
             assert!(refusal(&depthwise).is_some_and(|text| text.contains("each for itself")));
@@ -161,79 +185,95 @@ fn rounding_is_refused_where_it_is_not_faster() {
 
 #[test]
 fn weights_take_no_memory_where_there_is_nothing_under_a_window() {
-    let team = Threads { isa: Isa::best(), count: 1 };
-    let mut numbers = Numbers(9);
-    let mut case = Case::of_window(&mut numbers, (3, 3), (0, 2), (3, 1, 1));
+    let team = TestTeam { isa: Isa::best_level(), count: 1 };
+    let mut numbers = RandomNumbers(9);
+    let mut case = ConvCase::with_window(&mut numbers, (3, 3), (0, 2), (3, 1, 1));
     for axis in [&mut case.geometry.down, &mut case.geometry.along] {
         (axis.input, axis.kernel, axis.output, axis.pad) = (1 << 15, 1 << 15, 1, (0, 0));
     }
     case.residual.truncate(2);
-    let convolution = Convolution::new(&team, &case.geometry);
+    let convolution = NhwcConv::new(&team, &case.geometry);
     assert!(convolution.scratch_size() < 1000);
-    let finish = Finish { bias: Some(&case.bias), residual: Residual::None, activation: Activation::NONE };
-    assert_eq!(compute(&case, &convolution, &team, &finish), case.bias);
+    let finish = ConvEpilogue {
+        bias: Some(&case.bias),
+        residual: ResidualSource::None,
+        activation: FusedActivation::NONE,
+    };
+    assert_eq!(compute_case(&case, &convolution, &team, &finish), case.bias);
 }
 
 #[test]
 fn every_activation_follows_every_way() {
-    let mut numbers = Numbers(3);
+    let mut numbers = RandomNumbers(3);
     let activations = [
-        Activation::LeakyRelu { alpha: 0.1 },
-        Activation::HardSigmoid { alpha: 0.2, beta: 0.5 },
-        Activation::HardSwish,
-        Activation::Sigmoid,
-        Activation::Silu,
-        Activation::Tanh,
-        Activation::Gelu,
-        Activation::GeluTanh,
+        FusedActivation::LeakyRelu { alpha: 0.1 },
+        FusedActivation::HardSigmoid { alpha: 0.2, beta: 0.5 },
+        FusedActivation::HardSwish,
+        FusedActivation::Sigmoid,
+        FusedActivation::Silu,
+        FusedActivation::Tanh,
+        FusedActivation::Gelu,
+        FusedActivation::GeluTanh,
     ];
     let cases = [
-        Case::of_window(&mut numbers, (9, 10), (20, 37), (3, 1, 1)),
-        Case::of_groups(&mut numbers, (9, 10), 37, (1, 1), 2),
+        ConvCase::with_window(&mut numbers, (9, 10), (20, 37), (3, 1, 1)),
+        ConvCase::with_groups(&mut numbers, (9, 10), 37, (1, 1), 2),
     ];
     for (case, activation) in cases.iter().flat_map(|case| activations.iter().map(move |a| (case, *a))) {
-        for isa in levels() {
-            let finish =
-                Finish { bias: Some(&case.bias), residual: Residual::Apart(&case.residual), activation };
-            check(case, isa, &finish);
+        for isa in isa_levels() {
+            let finish = ConvEpilogue {
+                bias: Some(&case.bias),
+                residual: ResidualSource::Apart(&case.residual),
+                activation,
+            };
+            check_case(case, isa, &finish);
         }
     }
 }
 
 #[test]
 fn nothing_to_compute_is_computed() {
-    let mut numbers = Numbers(4);
-    for isa in levels() {
-        let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
+    let mut numbers = RandomNumbers(4);
+    for isa in isa_levels() {
+        let finish =
+            ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
         for (channels, outputs) in [(0, 3), (3, 0)] {
-            check(&Case::of_window(&mut numbers, (4, 5), (channels, outputs), (3, 1, 1)), isa, &finish);
+            check_case(
+                &ConvCase::with_window(&mut numbers, (4, 5), (channels, outputs), (3, 1, 1)),
+                isa,
+                &finish,
+            );
         }
-        check(&Case::of_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &finish);
-        let biased = Case::of_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
-        check(&biased, isa, &Finish { bias: Some(&biased.bias), ..finish });
+        check_case(&ConvCase::with_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &finish);
+        let biased = ConvCase::with_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
+        check_case(&biased, isa, &ConvEpilogue { bias: Some(&biased.bias), ..finish });
     }
 }
 
 #[test]
 fn a_padded_window_without_inputs_is_the_bias() {
-    let mut numbers = Numbers(6);
+    let mut numbers = RandomNumbers(6);
     for groups in [false, true] {
         let case = if groups {
-            Case::of_groups(&mut numbers, (3, 3), 18, (1, 5), 1)
+            ConvCase::with_groups(&mut numbers, (3, 3), 18, (1, 5), 1)
         } else {
-            Case::of_window(&mut numbers, (3, 3), (18, 18), (3, 1, 5))
+            ConvCase::with_window(&mut numbers, (3, 3), (18, 18), (3, 1, 5))
         };
-        for isa in levels() {
-            check(&case, isa, &Finish { bias: Some(&case.bias), residual: Residual::None, activation: RELU });
+        for isa in isa_levels() {
+            check_case(
+                &case,
+                isa,
+                &ConvEpilogue { bias: Some(&case.bias), residual: ResidualSource::None, activation: RELU },
+            );
         }
     }
 }
 
 #[test]
 fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
-    let mut numbers = Numbers(5);
-    let of_window = |numbers: &mut Numbers, size, channels, window, share| {
-        (Case::of_window(numbers, size, channels, window), share)
+    let mut numbers = RandomNumbers(5);
+    let of_window = |numbers: &mut RandomNumbers, size, channels, window, share| {
+        (ConvCase::with_window(numbers, size, channels, window), share)
     };
     for (mut case, share) in [
         of_window(&mut numbers, (13, 11), (16, 33), (3, 1, 1), 300),
@@ -242,23 +282,24 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
         of_window(&mut numbers, (30, 30), (40, 48), (3, 1, 0), 9000),
         of_window(&mut numbers, (2, 3), (7, 3), (3, 1, 1), 20),
         of_window(&mut numbers, (12, 12), (20, 20), (3, 2, 1), 900),
-        (Case::of_groups(&mut numbers, (12, 12), 20, (1, 1), 1), 700),
+        (ConvCase::with_groups(&mut numbers, (12, 12), 20, (1, 1), 1), 700),
     ] {
         for index in (0..case.x.len()).filter(|index| index % share == share / 2) {
             case.x[index] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN][numbers.next(3)];
         }
-        let finish = Finish {
+        let finish = ConvEpilogue {
             bias: Some(&case.bias),
-            residual: Residual::Apart(&case.residual),
-            activation: Activation::NONE,
+            residual: ResidualSource::Apart(&case.residual),
+            activation: FusedActivation::NONE,
         };
-        let expected = case.expected(&finish);
-        for isa in levels() {
-            let team = Threads { isa, count: 2 };
-            for (convolution, is_exact) in ways(&case, &team) {
-                let most = if is_exact { 0.0 } else { 3e-5 * case.scale() };
-                for residual in [finish.residual, Residual::InPlace] {
-                    let found = compute(&case, &convolution, &team, &Finish { residual, ..finish });
+        let expected = case.expected_output(&finish);
+        for isa in isa_levels() {
+            let team = TestTeam { isa, count: 2 };
+            for (convolution, is_exact) in applicable_algorithms(&case, &team) {
+                let most = if is_exact { 0.0 } else { 3e-5 * case.magnitude() };
+                for residual in [finish.residual, ResidualSource::InPlace] {
+                    let found =
+                        compute_case(&case, &convolution, &team, &ConvEpilogue { residual, ..finish });
                     for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
                         let is_right = found == *expected
                             || found.is_nan() && expected.is_nan()
@@ -274,24 +315,25 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
 
 #[test]
 fn huge_weights_give_what_is_finite_where_their_sums_are() {
-    let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
-    let mut numbers = Numbers(12);
+    let finish =
+        ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
+    let mut numbers = RandomNumbers(12);
     for (size, channels) in [((13, 11), (5, 33)), ((9, 4), (3, 20)), ((30, 30), (1, 48))] {
-        let mut case = Case::of_window(&mut numbers, size, channels, (3, 1, 1));
+        let mut case = ConvCase::with_window(&mut numbers, size, channels, (3, 1, 1));
         let [x, w] = [case.x.clone(), case.w.clone()];
         for values in [&mut case.x, &mut case.w] {
             values.iter_mut().for_each(|value| *value = value.abs());
         }
         // No order of the products makes a sum that is too large.
-        let largest = case.expected(&finish).into_iter().fold(0.0, f64::max);
+        let largest = case.expected_output(&finish).into_iter().fold(0.0, f64::max);
         let small = (0.9 * 2.0f64.powi(128 - 125) / largest) as f32;
         case.w = w.iter().map(|weight| weight * 2.0f32.powi(125)).collect();
         case.x = x.iter().map(|value| value * small).collect();
-        let expected = case.expected(&finish);
-        for isa in levels() {
-            let team = Threads { isa, count: 2 };
-            for (convolution, _) in ways(&case, &team) {
-                let found = compute(&case, &convolution, &team, &finish);
+        let expected = case.expected_output(&finish);
+        for isa in isa_levels() {
+            let team = TestTeam { isa, count: 2 };
+            for (convolution, _) in applicable_algorithms(&case, &team) {
+                let found = compute_case(&case, &convolution, &team, &finish);
                 for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
                     let way = convolution.description(&team);
                     let is_right = (found - expected).abs() <= 0.01 * f64::from(f32::MAX);
@@ -306,21 +348,20 @@ fn huge_weights_give_what_is_finite_where_their_sums_are() {
 /// `f64`, as a share of the largest result.
 #[test]
 fn transformed_convolutions_lose_few_digits() {
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     for (size, channels) in [(28, 64), (14, 128), (14, 256), (7, 512)] {
-        let mut case = Case::of_window(&mut numbers, (size, size), (channels, 16), (3, 1, 1));
+        let mut case = ConvCase::with_window(&mut numbers, (size, size), (channels, 16), (3, 1, 1));
         case.make_normal(&mut numbers);
-        let finish = Finish { bias: None, residual: Residual::None, activation: Activation::NONE };
-        let expected = case.expected(&finish);
+        let finish =
+            ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
+        let expected = case.expected_output(&finish);
         let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let team = Threads { isa: Isa::best(), count: 1 };
-        for ((convolution, _), (name, most, mean_most)) in ways(&case, &team).into_iter().zip([
-            ("dense", 3e-6, 3e-7),
-            ("two", 3e-6, 3e-7),
-            ("four", 4e-6, 4e-7),
-            ("rounded", 5e-3, 8e-4),
-        ]) {
-            let found = compute(&case, &convolution, &team, &finish);
+        let team = TestTeam { isa: Isa::best_level(), count: 1 };
+        for ((convolution, _), (name, most, mean_most)) in applicable_algorithms(&case, &team)
+            .into_iter()
+            .zip([("dense", 3e-6, 3e-7), ("two", 3e-6, 3e-7), ("four", 4e-6, 4e-7), ("rounded", 5e-3, 8e-4)])
+        {
+            let found = compute_case(&case, &convolution, &team, &finish);
             let errors = found
                 .iter()
                 .zip(&expected)

@@ -6,23 +6,23 @@
 
 use std::ptr;
 
-use super::dense::Paired;
-use super::lanes::Lanes;
+use super::dense::Bf16Images;
+use super::simd::FloatVector;
 use crate::isa::{Isa, prefetch};
-use crate::strips::Block;
+use crate::row_blocks::BlockOperands;
 #[cfg(x86_vectors)]
-use crate::strips::LINES;
+use crate::row_blocks::TILE_LINES;
 use crate::unrolled::unrolled;
 
 /// The most pixels of a tile whose sums stay in vectors.
-pub(in crate::kernels) const MOST_PIXELS: usize = 14;
+pub(in crate::kernels) const MAX_TILE_PIXELS: usize = 14;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
-const AHEAD: usize = 24;
+const PREFETCH_STEPS: usize = 24;
 
 /// What a micro-kernel works on.
-pub(super) struct Tile {
+pub(super) struct ConvTile {
     /// For each tap, for each pixel, where the input channels under it begin.
     pub(super) inputs: *const *const f32,
     /// How many taps there are.
@@ -33,11 +33,11 @@ pub(super) struct Tile {
     /// Whole vectors of weights for each tap and step.
     pub(super) weights: *const f32,
     /// What becomes of the sums.
-    pub(super) ending: Ending,
+    pub(super) ending: TileEpilogue,
 }
 
 /// What follows a tile of sums, and where it goes.
-pub(super) struct Ending {
+pub(super) struct TileEpilogue {
     /// Where the sums begin for each channel; null for 0.
     pub(super) bias: *const f32,
     /// The first output, and how many numbers the pixels are apart.
@@ -50,45 +50,45 @@ pub(super) struct Ending {
     /// Where the results are cut off.
     pub(super) bounds: Option<[f32; 2]>,
     /// Which images hold pairs of bf16. That is only so where inputs and weights are pairs as well.
-    pub(super) paired: Paired,
+    pub(super) paired: Bf16Images,
 }
 
 /// Computes one tile.
 ///
 /// # Safety
 ///
-/// Everything can be read and written as [`Tile`] says, for as many pixels as the function is for and for as many whole
+/// Everything can be read and written as [`ConvTile`] says, for as many pixels as the function is for and for as many whole
 /// vectors of weights as it has; nothing else touches the output meanwhile; and the machine has the instruction set of the
 /// table that the function is from.
-pub(super) type Kernel = unsafe fn(&Tile);
+pub(super) type ConvMicroKernel = unsafe fn(&ConvTile);
 
 /// Computes a block of rows and columns.
 ///
 /// # Safety
 ///
-/// The block can be read, the output written and what else there is in [`Ending`] read, for as many pixels as the block has rows
+/// The block can be read, the output written and what else there is in [`TileEpilogue`] read, for as many pixels as the block has rows
 /// and for as many channels as are columns; nothing else touches the output meanwhile; and the registers of a block are ready.
-pub(super) type BlockKernel = unsafe fn(&Block, &Ending);
+pub(super) type ConvBlockKernel = unsafe fn(&BlockOperands, &TileEpilogue);
 
-/// The function for blocks of pairs, of so many channels, on machines with [`crate::strips::Strips`].
-pub(super) fn of_blocks(channels: usize) -> BlockKernel {
+/// The function for blocks of pairs, of so many channels, on machines with [`crate::row_blocks::RowBlocks`].
+pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
     #[cfg(x86_vectors)]
-    return blocks::KERNELS[channels.div_ceil(LINES) - 1];
+    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
     #[cfg(not(x86_vectors))]
     unreachable!("no machine of this kind has strips of {channels} channels");
 }
 
 /// The micro-kernels of an instruction set.
-pub(super) struct Kernels {
+pub(super) struct ConvMicroKernels {
     /// How many numbers a vector has.
     pub(super) lanes: usize,
     /// The functions for one vector of channels and for two, by the number of pixels less one.
-    by_vectors: [&'static [Kernel]; 2],
+    by_vectors: [&'static [ConvMicroKernel]; 2],
 }
 
-impl Kernels {
+impl ConvMicroKernels {
     /// Those of an instruction set that the machine has.
-    pub(super) fn of(isa: Isa) -> &'static Self {
+    pub(super) fn for_isa(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
@@ -99,7 +99,7 @@ impl Kernels {
     }
 
     /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
-    pub(super) fn of_pairs(isa: Isa) -> &'static Self {
+    pub(super) fn for_pairs(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
@@ -110,31 +110,31 @@ impl Kernels {
     }
 
     /// The most pixels of a tile.
-    pub(super) fn pixels(&self) -> usize {
+    pub(super) fn max_pixels(&self) -> usize {
         self.by_vectors[0].len()
     }
 
     /// The most channels of a tile.
-    pub(super) fn channels(&self) -> usize {
+    pub(super) fn max_channels(&self) -> usize {
         2 * self.lanes
     }
 
     /// The function for so many pixels and channels.
-    pub(super) fn get(&self, pixels: usize, channels: usize) -> Kernel {
+    pub(super) fn micro_kernel(&self, pixels: usize, channels: usize) -> ConvMicroKernel {
         self.by_vectors[channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
 }
 
 /// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
-pub(super) fn even_share(pixels: usize, most: usize) -> usize {
+pub(super) fn even_tile_size(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
 }
 
-impl Ending {
+impl TileEpilogue {
     /// How many lanes of a vector are channels.
     #[inline(always)]
-    fn lanes_of<V: Lanes>(&self, vector: usize) -> usize {
-        (self.channels - vector * V::COUNT).min(V::COUNT)
+    fn vector_lanes<V: FloatVector>(&self, vector: usize) -> usize {
+        (self.channels - vector * V::LANES).min(V::LANES)
     }
 
     /// The numbers of a vector of channels, from where those of all begin.
@@ -143,53 +143,53 @@ impl Ending {
     ///
     /// There is one for each channel, and the machine has the instructions of `V`.
     #[inline(always)]
-    unsafe fn load<V: Lanes>(&self, place: *const f32, vector: usize) -> V {
-        let lanes = self.lanes_of::<V>(vector);
+    unsafe fn load_channels<V: FloatVector>(&self, place: *const f32, vector: usize) -> V {
+        let lanes = self.vector_lanes::<V>(vector);
         // SAFETY: the caller vouches for the instructions and as many numbers.
         unsafe {
-            let place = place.add(vector * V::COUNT);
-            if lanes == V::COUNT { V::load(place) } else { V::load_some(place, lanes) }
+            let place = place.add(vector * V::LANES);
+            if lanes == V::LANES { V::load(place) } else { V::load_partial(place, lanes) }
         }
     }
 }
 
 /// # Safety
 ///
-/// As for [`Kernel`].
+/// As for [`ConvMicroKernel`].
 #[inline(always)]
-unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
     // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
     unsafe {
         let zero = V::splat(0.0);
-        let mut sums = [[zero; 2]; MOST_PIXELS];
+        let mut sums = [[zero; 2]; MAX_TILE_PIXELS];
         if !tile.ending.bias.is_null() {
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let bias = tile.ending.load::<V>(tile.ending.bias, VECTOR);
+                let bias = tile.ending.load_channels::<V>(tile.ending.bias, VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = bias; });
             });
         }
         let mut weights = tile.weights;
         let mut pointers = tile.inputs;
         for _ in 0..tile.taps {
-            let mut inputs = [ptr::null(); MOST_PIXELS];
+            let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
             for step in 0..tile.depth {
                 let mut factors = [zero; 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    factors[VECTOR] = V::load(weights.add(VECTOR * V::COUNT));
-                    prefetch(weights.wrapping_add((AHEAD * VECTORS + VECTOR) * V::COUNT));
+                    factors[VECTOR] = V::load(weights.add(VECTOR * V::LANES));
+                    prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     let input = V::splat(*inputs[PIXEL].add(step));
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus_product(input, factors[VECTOR]);
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_product(input, factors[VECTOR]);
                     });
                 });
-                weights = weights.add(VECTORS * V::COUNT);
+                weights = weights.add(VECTORS * V::LANES);
             }
             pointers = pointers.add(PIXELS);
         }
-        finish::<V, PIXELS, VECTORS>(&tile.ending, 0, sums);
+        finish_pixels::<V, PIXELS, VECTORS>(&tile.ending, 0, sums);
     }
 }
 
@@ -197,30 +197,30 @@ unsafe fn compute<V: Lanes, const PIXELS: usize, const VECTORS: usize>(tile: &Ti
 ///
 /// # Safety
 ///
-/// As for [`Kernel`].
+/// As for [`ConvMicroKernel`].
 #[inline(always)]
-unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
-    ending: &Ending,
+unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usize>(
+    ending: &TileEpilogue,
     first: usize,
-    mut sums: [[V; 2]; MOST_PIXELS],
+    mut sums: [[V; 2]; MAX_TILE_PIXELS],
 ) {
     let begin = first * ending.pixel;
     // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
     unsafe {
-        if V::ROUNDS && ending.paired.residual && !ending.residual.is_null() {
+        if V::HAS_BF16 && ending.paired.residual && !ending.residual.is_null() {
             let residual = ending.residual.cast::<u16>().add(begin);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let place = residual.add(PIXEL * ending.pixel + VECTOR * V::COUNT);
-                    let residual = V::load_rounded(place, ending.lanes_of::<V>(VECTOR));
-                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
+                    let place = residual.add(PIXEL * ending.pixel + VECTOR * V::LANES);
+                    let residual = V::load_bf16(place, ending.vector_lanes::<V>(VECTOR));
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add(residual);
                 });
             });
         } else if !ending.residual.is_null() {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let residual = ending.load::<V>(ending.residual.add(begin + PIXEL * ending.pixel), VECTOR);
-                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus(residual);
+                    let residual = ending.load_channels::<V>(ending.residual.add(begin + PIXEL * ending.pixel), VECTOR);
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add(residual);
                 });
             });
         }
@@ -228,29 +228,29 @@ unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
             let (low, high) = (V::splat(low), V::splat(high));
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].at_least(low).at_most(high);
+                    sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].max(low).min(high);
                 });
             });
         }
-        if V::ROUNDS && ending.paired.output {
+        if V::HAS_BF16 && ending.paired.output {
             let output = ending.output.cast::<u16>().add(begin);
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let count = ending.lanes_of::<V>(VECTOR);
+                let count = ending.vector_lanes::<V>(VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     sums[PIXEL][VECTOR]
-                        .store_rounded(output.add(PIXEL * ending.pixel + VECTOR * V::COUNT), count);
+                        .store_bf16(output.add(PIXEL * ending.pixel + VECTOR * V::LANES), count);
                 });
             });
             return;
         }
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
-            let count = ending.lanes_of::<V>(VECTOR);
+            let count = ending.vector_lanes::<V>(VECTOR);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                let place = ending.output.add(begin + PIXEL * ending.pixel + VECTOR * V::COUNT);
-                if count == V::COUNT {
+                let place = ending.output.add(begin + PIXEL * ending.pixel + VECTOR * V::LANES);
+                if count == V::LANES {
                     sums[PIXEL][VECTOR].store(place);
                 } else {
-                    sums[PIXEL][VECTOR].store_some(place, count);
+                    sums[PIXEL][VECTOR].store_partial(place, count);
                 }
             });
         });
@@ -261,65 +261,65 @@ unsafe fn finish<V: Lanes, const PIXELS: usize, const VECTORS: usize>(
 macro_rules! kernels {
     ($module:ident, $lanes:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
-            use super::super::lanes::{Lanes, $lanes};
-            use super::{Kernel, Kernels, Tile};
+            use super::super::simd::{FloatVector, $lanes};
+            use super::{ConvMicroKernel, ConvMicroKernels, ConvTile};
 
-            pub(super) static KERNELS: Kernels = Kernels { lanes: $lanes::COUNT, by_vectors: [&ONE, &TWO] };
+            pub(super) static KERNELS: ConvMicroKernels = ConvMicroKernels { lanes: $lanes::LANES, by_vectors: [&ONE_VECTOR_TILES, &TWO_VECTOR_TILES] };
 
-            static ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 1>),*];
-            static TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<$pixels, 2>),*];
+            static ONE_VECTOR_TILES: [ConvMicroKernel; [$($pixels),*].len()] = [$(run_tile::<$pixels, 1>),*];
+            static TWO_VECTOR_TILES: [ConvMicroKernel; [$($pixels),*].len()] = [$(run_tile::<$pixels, 2>),*];
 
             $(#[$attribute])*
-            unsafe fn tile<const PIXELS: usize, const VECTORS: usize>(tile: &Tile) {
+            unsafe fn run_tile<const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
                 // SAFETY: the caller vouches for the tile and the instructions.
-                unsafe { super::compute::<$lanes, PIXELS, VECTORS>(tile) };
+                unsafe { super::compute_tile::<$lanes, PIXELS, VECTORS>(tile) };
             }
         }
     };
 }
 
 #[cfg(x86_vectors)]
-kernels!(avx512, Zmm, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+kernels!(avx512, Avx512FloatVector, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(x86_vectors)]
-kernels!(avx2, Ymm, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
-kernels!(plain, Plain, [1 2 3 4 5 6]);
+kernels!(avx2, Avx2FloatVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+kernels!(plain, PortableFloatVector, [1 2 3 4 5 6]);
 
 #[cfg(x86_vectors)]
-kernels!(joined, ZmmPairs, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+kernels!(joined, Avx512PairVector, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(x86_vectors)]
-kernels!(widened, YmmPairs, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
-kernels!(plain_pairs, PlainPairs, [1 2 3 4 5 6]);
+kernels!(widened, Avx2PairVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+kernels!(plain_pairs, PortablePairVector, [1 2 3 4 5 6]);
 
 /// Those for blocks of pairs, with AMX.
 #[cfg(x86_vectors)]
 mod blocks {
     use std::mem::MaybeUninit;
 
-    use super::super::lanes::{Lanes, ZmmPairs};
-    use super::{BlockKernel, Ending, MOST_PIXELS, finish};
-    use crate::amx::{Pairs, Product, Sums};
-    use crate::strips::{BLOCK, Block};
+    use super::super::simd::{Avx512PairVector, FloatVector};
+    use super::{ConvBlockKernel, MAX_TILE_PIXELS, TileEpilogue, finish_pixels};
+    use crate::amx::{Bf16Pairs, TileAccumulators, TileProduct};
+    use crate::row_blocks::{BLOCK_LINES, BlockOperands};
     use crate::unrolled::unrolled;
 
-    pub(super) static KERNELS: [BlockKernel; 2] = [block::<1>, block::<2>];
+    pub(super) static BLOCK_KERNELS: [ConvBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn block<const VECTORS: usize>(block: &Block, ending: &Ending) {
-        let mut sums = MaybeUninit::<Sums<f32>>::uninit();
+    unsafe fn compute_block<const VECTORS: usize>(block: &BlockOperands, ending: &TileEpilogue) {
+        let mut sums = MaybeUninit::<TileAccumulators<f32>>::uninit();
         let sums = sums.as_mut_ptr();
         // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
             let first = (&raw mut (*sums).0[0]).cast::<f32>();
-            let mut start = [ZmmPairs::splat(0.0); 2];
+            let mut start = [Avx512PairVector::splat(0.0); 2];
             if !ending.bias.is_null() {
-                unrolled!(VECTOR in 0..VECTORS, at most 2 { start[VECTOR] = ending.load(ending.bias, VECTOR); });
+                unrolled!(VECTOR in 0..VECTORS, at most 2 { start[VECTOR] = ending.load_channels(ending.bias, VECTOR); });
             }
             start[0].store(first);
-            start[1].store(first.add(ZmmPairs::COUNT));
-            Pairs::multiply(block, sums);
-            let whole = block.rows / TOGETHER * TOGETHER;
-            for row in (0..whole).step_by(TOGETHER) {
-                finish_rows::<TOGETHER, VECTORS>(first, row, ending);
+            start[1].store(first.add(Avx512PairVector::LANES));
+            Bf16Pairs::multiply_block(block, sums);
+            let whole = block.rows / ROWS_AT_ONCE * ROWS_AT_ONCE;
+            for row in (0..whole).step_by(ROWS_AT_ONCE) {
+                finish_rows::<ROWS_AT_ONCE, VECTORS>(first, row, ending);
             }
             for row in whole..block.rows {
                 finish_rows::<1, VECTORS>(first, row, ending);
@@ -328,28 +328,28 @@ mod blocks {
     }
 
     /// Rows whose sums are finished at a time.
-    const TOGETHER: usize = 8;
+    const ROWS_AT_ONCE: usize = 8;
 
     /// Finishes the sums of some rows from one on, of those that begin at a place.
     ///
     /// # Safety
     ///
-    /// As for [`BlockKernel`], and the sums are there.
+    /// As for [`ConvBlockKernel`], and the sums are there.
     #[inline(always)]
     unsafe fn finish_rows<const ROWS: usize, const VECTORS: usize>(
         first: *const f32,
         row: usize,
-        ending: &Ending,
+        ending: &TileEpilogue,
     ) {
         // SAFETY: as the caller vouches.
         unsafe {
-            let mut sums = [[ZmmPairs::splat(0.0); 2]; MOST_PIXELS];
+            let mut sums = [[Avx512PairVector::splat(0.0); 2]; MAX_TILE_PIXELS];
             unrolled!(ROW in 0..ROWS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    sums[ROW][VECTOR] = ZmmPairs::load(first.add((row + ROW) * BLOCK + VECTOR * ZmmPairs::COUNT));
+                    sums[ROW][VECTOR] = Avx512PairVector::load(first.add((row + ROW) * BLOCK_LINES + VECTOR * Avx512PairVector::LANES));
                 });
             });
-            finish::<ZmmPairs, ROWS, VECTORS>(ending, row, sums);
+            finish_pixels::<Avx512PairVector, ROWS, VECTORS>(ending, row, sums);
         }
     }
 }

@@ -3,46 +3,46 @@
 
 use std::ops::Range;
 
-use super::layer::Layer;
-use super::window::coordinates;
+use super::conv_shape::ConvShape;
+use super::window::unravel_index;
 use crate::device::Cpu;
-use crate::gemm::{Number, Parts, Stored};
-use crate::isa::{Target, Vectorized};
+use crate::gemm::{DisjointSlice, GemmElement, StoredElement};
+use crate::isa::{SimdTarget, SimdTask};
 
 /// Sums that are kept at a time, in the nearest cache.
-const SUMS: usize = 512;
+const SUMS_AT_ONCE: usize = 512;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 16;
+const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
 /// Computes a convolution plane by plane.
 #[expect(unsafe_code, reason = "planes are written by several threads")]
-pub(super) fn compute<E: Stored>(
+pub(super) fn compute_direct<E: StoredElement>(
     cpu: &Cpu,
-    layer: &Layer,
+    layer: &ConvShape,
     x: &[E],
     w: &[E],
     bias: Option<&[E]>,
     y: &mut [E],
 ) {
-    let outputs = layer.window.outputs();
+    let outputs = layer.window.output_count();
     if y.is_empty() {
         return;
     }
     let planes = y.len() / outputs;
     let work = outputs.saturating_mul(layer.depth()).max(1);
-    let y = Parts::new(y);
-    cpu.parallel_for(planes, WORK_OF_A_THREAD.div_ceil(work), |begin, end| {
+    let y = DisjointSlice::new(y);
+    cpu.parallel_for(planes, MIN_WORK_PER_THREAD.div_ceil(work), |begin, end| {
         for plane in begin..end {
             // SAFETY: no two planes overlap, and each is one thread's.
-            let output = unsafe { y.part(plane * outputs..(plane + 1) * outputs) };
-            cpu.isa().vectorize(Plane { layer, plane, x, w, bias, output });
+            let output = unsafe { y.range_mut(plane * outputs..(plane + 1) * outputs) };
+            cpu.isa().vectorize(DirectConvPlane { layer, plane, x, w, bias, output });
         }
     });
 }
 
 /// One plane of the output.
-struct Plane<'a, E> {
-    layer: &'a Layer,
+struct DirectConvPlane<'a, E> {
+    layer: &'a ConvShape,
     plane: usize,
     x: &'a [E],
     w: &'a [E],
@@ -50,55 +50,58 @@ struct Plane<'a, E> {
     output: &'a mut [E],
 }
 
-impl<E: Stored> Vectorized for Plane<'_, E> {
+impl<E: StoredElement> SimdTask for DirectConvPlane<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
+    fn run_on_target<T: SimdTarget>(self) {
         let Some((last, outer)) = self.layer.window.axes.split_last() else { return };
         let mut place = vec![0; outer.len()];
         let rows = self.output.len() / last.output;
         for row in 0..rows {
-            coordinates(row, outer.iter().map(|axis| axis.output), &mut place);
-            for begin in (0..last.output).step_by(SUMS) {
-                let range = begin..last.output.min(begin + SUMS);
-                let mut sums = [E::Computed::default(); SUMS];
-                self.sum::<T>(&place, range.clone(), &mut sums[..range.len()]);
+            unravel_index(row, outer.iter().map(|axis| axis.output), &mut place);
+            for begin in (0..last.output).step_by(SUMS_AT_ONCE) {
+                let range = begin..last.output.min(begin + SUMS_AT_ONCE);
+                let mut sums = [E::ComputeType::default(); SUMS_AT_ONCE];
+                self.sum_windows::<T>(&place, range.clone(), &mut sums[..range.len()]);
                 let output = &mut self.output[row * last.output..][range.clone()];
                 for (output, sum) in output.iter_mut().zip(&sums) {
-                    *output = E::store(*sum);
+                    *output = E::from_computed(*sum);
                 }
             }
         }
     }
 }
 
-impl<E: Stored> Plane<'_, E> {
+impl<E: StoredElement> DirectConvPlane<'_, E> {
     /// Sums up some windows of one row.
     #[inline(always)]
-    fn sum<T: Target>(&self, place: &[usize], range: Range<usize>, sums: &mut [E::Computed]) {
-        let Layer { window, channels, groups, rows, .. } = self.layer;
+    fn sum_windows<T: SimdTarget>(&self, place: &[usize], range: Range<usize>, sums: &mut [E::ComputeType]) {
+        let ConvShape { window, channels, groups, rows, .. } = self.layer;
         let Some((last, outer)) = window.axes.split_last() else { return };
         let (image, output) = (self.plane / (groups * rows), self.plane % (groups * rows));
         let group = output / rows;
         if let Some(bias) = self.bias {
             sums.fill(bias[output].convert());
         }
-        let steps = window.steps() / last.kernel;
+        let steps = window.step_count() / last.kernel;
         let mut step = vec![0; outer.len()];
         for channel in 0..*channels {
-            let input = ((image * groups + group) * channels + channel) * window.inputs();
-            let weights = &self.w[(output * channels + channel) * window.steps()..][..window.steps()];
+            let input = ((image * groups + group) * channels + channel) * window.input_count();
+            let weights =
+                &self.w[(output * channels + channel) * window.step_count()..][..window.step_count()];
             for (index, weights) in weights.chunks_exact(last.kernel).enumerate().take(steps) {
-                coordinates(index, outer.iter().map(|axis| axis.kernel), &mut step);
+                unravel_index(index, outer.iter().map(|axis| axis.kernel), &mut step);
                 let mut row = Some(0);
                 for ((axis, place), step) in outer.iter().zip(place).zip(&step) {
-                    row = row.zip(axis.place(*place, *step)).map(|(row, place)| row * axis.input + place);
+                    row = row
+                        .zip(axis.input_position(*place, *step))
+                        .map(|(row, place)| row * axis.input + place);
                 }
                 let Some(row) = row else { continue };
                 let row = &self.x[input + row * last.input..][..last.input];
                 for (step, weight) in weights.iter().enumerate() {
-                    let inside = last.windows_with(step);
+                    let inside = last.windows_with_step(step);
                     let begin = inside.start.max(range.start);
                     let end = inside.end.min(range.end);
                     if begin >= end {
@@ -106,7 +109,7 @@ impl<E: Stored> Plane<'_, E> {
                     }
                     let weight = weight.convert();
                     let sums = &mut sums[begin - range.start..end - range.start];
-                    let elements = &row[last.first_place(step, begin)..];
+                    let elements = &row[last.first_position(step, begin)..];
                     add_products::<E, T>(sums, elements, last.stride, weight);
                 }
             }
@@ -116,17 +119,17 @@ impl<E: Stored> Plane<'_, E> {
 
 /// Adds elements, some apart from each other, times a weight.
 #[inline(always)]
-fn add_products<E: Stored, T: Target>(
-    sums: &mut [E::Computed],
+fn add_products<E: StoredElement, T: SimdTarget>(
+    sums: &mut [E::ComputeType],
     elements: &[E],
     stride: usize,
-    weight: E::Computed,
+    weight: E::ComputeType,
 ) {
-    let add = |sum: &mut E::Computed, element: &E| {
+    let add = |sum: &mut E::ComputeType, element: &E| {
         *sum = if T::HAS_FMA {
-            sum.plus_product::<true>(element.convert(), weight)
+            sum.add_product::<true>(element.convert(), weight)
         } else {
-            sum.plus_product::<false>(element.convert(), weight)
+            sum.add_product::<false>(element.convert(), weight)
         };
     };
     if stride == 1 {

@@ -2,12 +2,12 @@
 //! each window, or directly where a group has few outputs; and `CausalConvWithState`, which needs neither.
 
 mod causal;
+pub(crate) mod col2im;
+mod conv_shape;
 mod direct;
-pub(crate) mod fold;
+mod float_conv;
+mod im2col;
 mod integer;
-mod layer;
-mod patches;
-mod plain;
 #[cfg(test)]
 mod tests;
 mod transposed;
@@ -17,8 +17,9 @@ use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![plain::kernel(), transposed::transposed_convolution(), causal::kernel()];
-    kernels.extend(integer::kernels());
+pub(crate) fn conv_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels =
+        vec![float_conv::conv_kernel(), transposed::conv_transpose_kernel(), causal::causal_conv_kernel()];
+    kernels.extend(integer::integer_conv_kernels());
     kernels
 }

@@ -2,68 +2,71 @@
 //! is added up where they overlap.
 
 use oarlock_sdk::{
-    Call, Error, Kernel, KernelFlags, Operand as Demand, OperandFlags, Result, dispatch, ensure,
+    Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec as Demand, PluginError, Result, dispatch,
+    ensure,
 };
 
-use super::fold::Fold;
-use super::plain::NUMBERS;
-use super::window::{AutoPad, MOST, Settings, Window};
+use super::col2im::Col2ImFold;
+use super::float_conv::CONV_DTYPES;
+use super::window::{AutoPad, MAX_SIZE, SlidingWindow, WindowAttributes};
 use crate::device::Cpu;
-use crate::gemm::{self, Convert, Matrix, Product, Scratch, Side, Sizes, Stored};
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Number, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::gemm::{
+    self, BatchedGemm, ConvertTo, GemmOperand, GemmShape, ScratchBuffer, StoredElement, StridedMatrix,
+};
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeElement, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 /// About as many elements of windows are kept between the product and where they are added.
 const ELEMENTS_AT_ONCE: usize = 1 << 18;
 
-pub(super) fn transposed_convolution() -> Kernel<Cpu> {
-    let number = Demand::new(NUMBERS).group(1);
-    kernel("ConvTranspose", Attributes::new, |cpu, attributes, operands| {
+pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
+    let number = Demand::new(CONV_DTYPES).with_dtype_group(1);
+    operand_kernel("ConvTranspose", ConvTransposeAttributes::new, |cpu, attributes, operands| {
         let dtype = operands.call().output(0)?.dtype();
-        dispatch!(dtype, floating_and_half + bf16, T => convolve::<T>(cpu, attributes, operands))
+        dispatch!(dtype, floating_and_half + bf16, T => run_conv_transpose::<T>(cpu, attributes, operands))
     })
-    .workspace(|_, call| {
-        let layer = Attributes::new(call)?.layer(call)?;
+    .with_workspace(|_, call| {
+        let layer = ConvTransposeAttributes::new(call)?.resolve_shape(call)?;
         let size = dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
-            Ok::<_, Error>(size_of::<<T as Stored>::Computed>())
+            Ok::<_, PluginError>(size_of::<<T as StoredElement>::ComputeType>())
         })?;
         // Scratch memory begins at the next line.
         Ok((layer.columns_at_once(layer.items_at_once()) * size + 64) as u64)
     })
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        number.named("X").rank(3, u32::MAX),
-        number.named("W").rank(3, u32::MAX),
-        number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        number.with_name("X").with_rank(3, u32::MAX),
+        number.with_name("W").with_rank(3, u32::MAX),
+        number.with_name("B").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
     ])
-    .outputs([number.named("Y").rank(3, u32::MAX)])
+    .with_outputs([number.with_name("Y").with_rank(3, u32::MAX)])
 }
 
 /// The attributes.
-struct Attributes {
-    window: Settings,
+struct ConvTransposeAttributes {
+    window: WindowAttributes,
     groups: i64,
     output_padding: Option<Vec<i64>>,
     output_shape: Option<Vec<i64>>,
 }
 
-impl Attributes {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let list = |name| Ok::<_, Error>(call.ints(name)?.map(<[i64]>::to_vec));
+impl ConvTransposeAttributes {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let list = |name| Ok::<_, PluginError>(call.ints_attribute(name)?.map(<[i64]>::to_vec));
         Ok(Self {
-            window: Settings::new(call)?,
-            groups: call.int("group")?.unwrap_or(1),
+            window: WindowAttributes::new(call)?,
+            groups: call.int_attribute("group")?.unwrap_or(1),
             output_padding: list("output_padding")?,
             output_shape: list("output_shape")?,
         })
     }
 
-    fn layer(&self, call: &Call<'_>) -> Result<Layer> {
+    fn resolve_shape(&self, call: &KernelCall<'_>) -> Result<ConvTransposeShape> {
         let (x, w, y) = (call.input(0)?.dims(), call.input(1)?.dims(), call.output(0)?.dims());
         let unfit = || {
-            Error::invalid_argument(format!(
+            PluginError::invalid_argument(format!(
                 "expected images [N, C, …], weights [C, M / group, …] and an output [N, M, …] for {} groups, found {x:?}, \
                  {w:?} and {y:?}",
                 self.groups
@@ -83,13 +86,13 @@ impl Attributes {
             && channels == w_channels
             && channels % self.groups == 0
             && rows.checked_mul(self.groups) == Some(*y_rows)
-            && [images, channels, y_rows, &self.groups].into_iter().all(|dim| (0..=MOST).contains(dim));
+            && [images, channels, y_rows, &self.groups].into_iter().all(|dim| (0..=MAX_SIZE).contains(dim));
         if !fits {
             return Err(unfit());
         }
         let mut window = self.window.transposed_window(input, kernel, output)?;
-        self.place(&mut window)?;
-        Ok(Layer {
+        self.resolve_padding(&mut window)?;
+        Ok(ConvTransposeShape {
             images: *images as usize,
             groups: self.groups as usize,
             channels: (*channels / self.groups) as usize,
@@ -99,7 +102,7 @@ impl Attributes {
     }
 
     /// Finds the padding and checks the size of the output.
-    fn place(&self, window: &mut Window) -> Result<()> {
+    fn resolve_padding(&self, window: &mut SlidingWindow) -> Result<()> {
         let rank = window.axes.len();
         let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == rank);
         ensure!(
@@ -112,9 +115,9 @@ impl Attributes {
         for (index, axis) in window.axes.iter_mut().enumerate() {
             let extra = self.output_padding.as_ref().map_or(0, |list| list[index]);
             ensure!(
-                (0..=MOST).contains(&extra),
+                (0..=MAX_SIZE).contains(&extra),
                 invalid_argument,
-                "expected an output padding between 0 and {MOST}, found {extra}"
+                "expected an output padding between 0 and {MAX_SIZE}, found {extra}"
             );
             // The windows of the input, one for each of its elements, reach over the output and its padding.
             let whole = axis.stride * axis.output.saturating_sub(1) + axis.extent() + extra as usize;
@@ -147,25 +150,30 @@ impl Attributes {
     }
 }
 
-struct Layer {
+struct ConvTransposeShape {
     images: usize,
     groups: usize,
     /// Input and output channels of a group.
     channels: usize,
     rows: usize,
     /// The windows over the output, one for each element of the input.
-    window: Window,
+    window: SlidingWindow,
 }
 
-fn convolve<E>(cpu: &Cpu, attributes: &Attributes, operands: &Operands<'_, '_>) -> Result<()>
+fn run_conv_transpose<E>(
+    cpu: &Cpu,
+    attributes: &ConvTransposeAttributes,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()>
 where
-    E: Real + Stored<Computed = <E as Number>::Float>,
-    E::Float: gemm::Number,
+    E: FloatElement + StoredElement<ComputeType = <E as ComputeElement>::Float>,
+    E::Float: gemm::GemmElement,
 {
-    let layer = attributes.layer(operands.call())?;
+    let layer = attributes.resolve_shape(operands.call())?;
     let outputs = layer.groups * layer.rows;
-    let (x, w, bias) = (operands.read::<E>(0)?, operands.read::<E>(1)?, operands.read_optional::<E>(2)?);
-    let y = operands.write::<E>(0)?;
+    let (x, w, bias) =
+        (operands.read_input::<E>(0)?, operands.read_input::<E>(1)?, operands.read_optional_input::<E>(2)?);
+    let y = operands.write_output::<E>(0)?;
     ensure!(
         bias.is_none_or(|bias| bias.len() == outputs),
         invalid_argument,
@@ -175,10 +183,10 @@ where
     if y.is_empty() {
         return Ok(());
     }
-    let plane = layer.window.inputs();
+    let plane = layer.window.input_count();
     let items = layer.items_at_once();
-    let mut scratch = Scratch::of(operands.call());
-    let columns = scratch.elements::<E::Float>(layer.columns_at_once(items));
+    let mut scratch = ScratchBuffer::from_call(operands.call());
+    let columns = scratch.allocate_elements::<E::Float>(layer.columns_at_once(items));
     for (index, y) in y.chunks_mut(items * layer.rows * plane).enumerate() {
         let first = index * items;
         let mut result = Ok(());
@@ -194,23 +202,23 @@ where
     Ok(())
 }
 
-impl Layer {
+impl ConvTransposeShape {
     /// How many elements of windows an item has: one image's channels of a group.
-    fn windows_of_item(&self) -> usize {
-        (self.rows * self.window.steps()).saturating_mul(self.window.outputs())
+    fn windows_per_item(&self) -> usize {
+        (self.rows * self.window.step_count()).saturating_mul(self.window.output_count())
     }
 
     fn items_at_once(&self) -> usize {
-        (ELEMENTS_AT_ONCE / self.windows_of_item().max(1)).min(self.images * self.groups).max(1)
+        (ELEMENTS_AT_ONCE / self.windows_per_item().max(1)).min(self.images * self.groups).max(1)
     }
 
     /// How many elements of windows are kept at a time.
     fn columns_at_once(&self, items: usize) -> usize {
-        let windows = self.window.outputs();
+        let windows = self.window.output_count();
         if [self.images, self.channels, self.rows].contains(&0) {
             return 0;
         }
-        (items * self.windows_of_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
+        (items * self.windows_per_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
     }
 
     /// Adds what the windows of some items hold to the output, a plane for each row.
@@ -223,10 +231,11 @@ impl Layer {
         y: &mut [T],
     ) -> Result<()>
     where
-        E: Convert<T>,
-        T: gemm::Number + Number<Exact = T>,
+        E: ConvertTo<T>,
+        T: gemm::GemmElement + ComputeElement<Accumulator = T>,
     {
-        let (steps, windows, plane) = (self.window.steps(), self.window.outputs(), self.window.inputs());
+        let (steps, windows, plane) =
+            (self.window.step_count(), self.window.output_count(), self.window.input_count());
         if columns.is_empty() {
             return Ok(());
         }
@@ -237,30 +246,30 @@ impl Layer {
             let columns = &mut columns[..items * some.len() * windows];
             let groups = (first..first + items).map(|item| item % self.groups);
             let offsets = groups.map(|group| group * self.channels * lanes + begin).collect();
-            let left = Matrix::new(w, offsets, (some.len(), 1), (self.channels, lanes));
+            let left = StridedMatrix::new(w, offsets, (some.len(), 1), (self.channels, lanes));
             let offsets = (first..first + items).map(|item| item * self.channels * windows).collect();
-            let right = Matrix::new(x, offsets, (windows, 1), (self.channels, windows));
+            let right = StridedMatrix::new(x, offsets, (windows, 1), (self.channels, windows));
             let (Some(left), Some(right)) = (left, right) else {
-                return Err(Error::out_of_range(
+                return Err(PluginError::out_of_range(
                     "expected operands as large as their shapes say, found smaller ones",
                 ));
             };
-            let sizes = Sizes { items, rows: some.len(), columns: windows, depth: self.channels };
-            let (left, right) = (Side::Operand(&left), Side::Operand(&right));
-            Product { sizes, left, right, output: Some(columns), finish: None }
-                .compute(cpu, &mut Scratch::none());
+            let sizes = GemmShape { items, rows: some.len(), columns: windows, depth: self.channels };
+            let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
+            BatchedGemm { sizes, left, right, output: Some(columns), finish: None }
+                .compute(cpu, &mut ScratchBuffer::without_workspace());
             let columns = &*columns;
             // Of several items there are all rows, of one perhaps a part of the first and of the last.
             let planes = begin / steps..(items - 1) * self.rows + some.end.div_ceil(steps);
-            let y = Rows::new(&mut y[planes.start * plane..planes.end * plane], plane);
-            in_parallel(cpu, planes.len(), grain(steps * windows), y, |first, y| {
+            let y = OutputRows::new(&mut y[planes.start * plane..planes.end * plane], plane);
+            parallel_for_parts(cpu, planes.len(), grain_for(steps * windows), y, |first, y| {
                 for (index, image) in y.chunks_mut(plane).enumerate() {
                     let row = planes.start + first + index;
                     let start = begin.max(row * steps);
                     let end = ((row + 1) * steps).min(begin + columns.len() / windows);
                     let columns = &columns[(start - begin) * windows..(end - begin) * windows];
                     let steps = start - row * steps..end - row * steps;
-                    cpu.isa().vectorize(Fold { axes: &self.window.axes, steps, columns, image });
+                    cpu.isa().vectorize(Col2ImFold { axes: &self.window.axes, steps, columns, image });
                 }
             });
         }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use oarlock_sdk::{Call, Error, Result, ensure};
+use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 /// The attributes that place windows, as they were given.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct WindowAttributes {
     kernel: Option<Vec<usize>>,
     strides: Option<Vec<usize>>,
     dilations: Option<Vec<usize>>,
@@ -31,14 +31,14 @@ pub(crate) enum AutoPad {
 }
 
 impl AutoPad {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        Ok(match call.string("auto_pad")? {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        Ok(match call.string_attribute("auto_pad")? {
             None | Some("" | "NOTSET") => Self::NotSet,
             Some("SAME_UPPER") => Self::SameUpper,
             Some("SAME_LOWER") => Self::SameLower,
             Some("VALID") => Self::Valid,
             Some(other) => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `auto_pad` to be `NOTSET`, `SAME_UPPER`, `SAME_LOWER` or `VALID`, found `{other}`"
                 )));
             }
@@ -46,22 +46,22 @@ impl AutoPad {
     }
 
     /// How much of a sum of padding is at the beginning.
-    pub(crate) fn begin(self, total: usize) -> usize {
+    pub(crate) fn begin_padding(self, total: usize) -> usize {
         if self == Self::SameLower { total - total / 2 } else { total / 2 }
     }
 }
 
 /// The largest size or step. The product of two is still a size.
-pub(crate) const MOST: i64 = 1 << 30;
+pub(crate) const MAX_SIZE: i64 = 1 << 30;
 
-impl Settings {
-    pub(crate) fn new(call: &Call<'_>) -> Result<Self> {
+impl WindowAttributes {
+    pub(crate) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let list = |name: &str, least: i64| -> Result<Option<Vec<usize>>> {
-            let Some(values) = call.ints(name)? else { return Ok(None) };
+            let Some(values) = call.ints_attribute(name)? else { return Ok(None) };
             ensure!(
-                values.iter().all(|value| (least..=MOST).contains(value)),
+                values.iter().all(|value| (least..=MAX_SIZE).contains(value)),
                 invalid_argument,
-                "expected `{name}` between {least} and {MOST}, found {values:?}"
+                "expected `{name}` between {least} and {MAX_SIZE}, found {values:?}"
             );
             Ok(Some(values.iter().map(|value| *value as usize).collect()))
         };
@@ -71,34 +71,45 @@ impl Settings {
             dilations: list("dilations", 1)?,
             pads: list("pads", 0)?,
             auto_pad: AutoPad::new(call)?,
-            ceil: call.int("ceil_mode")?.unwrap_or(0) != 0,
+            ceil: call.int_attribute("ceil_mode")?.unwrap_or(0) != 0,
         })
     }
 
     /// The windows of the given sizes over the spatial dimensions of an image.
-    pub(crate) fn window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Window> {
-        let axes = self.axes(input, kernel, output)?;
+    pub(crate) fn resolve_window(
+        &self,
+        input: &[i64],
+        kernel: &[i64],
+        output: &[i64],
+    ) -> Result<SlidingWindow> {
+        let axes = self.resolve_axes(input, kernel, output)?;
         for axis in &axes {
-            axis.check(self.ceil)?;
+            axis.check_axis(self.ceil)?;
         }
-        Window::new(axes)
+        SlidingWindow::new(axes)
     }
 
     /// The windows of the size that the attributes say.
-    pub(crate) fn pooling_window(&self, input: &[i64], output: &[i64]) -> Result<Window> {
+    pub(crate) fn pooling_window(&self, input: &[i64], output: &[i64]) -> Result<SlidingWindow> {
         let kernel = self.kernel.as_ref();
-        let kernel = kernel
-            .ok_or_else(|| Error::invalid_argument("expected an attribute `kernel_shape`, found none"))?;
+        let kernel = kernel.ok_or_else(|| {
+            PluginError::invalid_argument("expected an attribute `kernel_shape`, found none")
+        })?;
         let kernel: Vec<_> = kernel.iter().map(|size| *size as i64).collect();
-        self.window(input, &kernel, output)
+        self.resolve_window(input, &kernel, output)
     }
 
     /// The windows of a transposed convolution, which lie over its output: input and output change places.
-    pub(crate) fn transposed_window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Window> {
-        Window::new(self.axes(output, kernel, input)?)
+    pub(crate) fn transposed_window(
+        &self,
+        input: &[i64],
+        kernel: &[i64],
+        output: &[i64],
+    ) -> Result<SlidingWindow> {
+        SlidingWindow::new(self.resolve_axes(output, kernel, input)?)
     }
 
-    fn axes(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Vec<Axis>> {
+    fn resolve_axes(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<Vec<WindowAxis>> {
         let rank = input.len();
         let fits = |list: &Option<Vec<usize>>, count| list.as_ref().is_none_or(|list| list.len() == count);
         ensure!(
@@ -116,9 +127,9 @@ impl Settings {
         );
         let size = |dim: i64, least: i64| {
             ensure!(
-                (least..=MOST).contains(&dim),
+                (least..=MAX_SIZE).contains(&dim),
                 out_of_range,
-                "expected spatial dimensions between {least} and {MOST}, found {dim}"
+                "expected spatial dimensions between {least} and {MAX_SIZE}, found {dim}"
             );
             Ok(dim as usize)
         };
@@ -127,7 +138,7 @@ impl Settings {
         };
         (0..rank)
             .map(|index| {
-                let mut axis = Axis {
+                let mut axis = WindowAxis {
                     input: size(input[index], 0)?,
                     output: size(output[index], 0)?,
                     kernel: size(kernel[index], 1)?,
@@ -142,8 +153,8 @@ impl Settings {
                     self.kernel
                 );
                 if self.auto_pad != AutoPad::NotSet {
-                    let total = if self.auto_pad == AutoPad::Valid { 0 } else { axis.padding_for_same() };
-                    let begin = self.auto_pad.begin(total);
+                    let total = if self.auto_pad == AutoPad::Valid { 0 } else { axis.same_padding() };
+                    let begin = self.auto_pad.begin_padding(total);
                     axis.pad = (begin, total - begin);
                 }
                 Ok(axis)
@@ -159,7 +170,7 @@ impl Settings {
 
 /// Windows along one dimension: the step `k` of window `o` lies at `o * stride + k * dilation - pad.0`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Axis {
+pub(crate) struct WindowAxis {
     pub(crate) input: usize,
     pub(crate) output: usize,
     pub(crate) kernel: usize,
@@ -168,18 +179,18 @@ pub(crate) struct Axis {
     pub(crate) pad: (usize, usize),
 }
 
-impl Axis {
+impl WindowAxis {
     /// From the first step of a window to past the last.
     pub(crate) fn extent(&self) -> usize {
         (self.kernel - 1) * self.dilation + 1
     }
 
-    fn padding_for_same(&self) -> usize {
+    fn same_padding(&self) -> usize {
         let output = self.input.div_ceil(self.stride);
         (output.saturating_sub(1) * self.stride + self.extent()).saturating_sub(self.input)
     }
 
-    fn check(&self, ceil: bool) -> Result<()> {
+    fn check_axis(&self, ceil: bool) -> Result<()> {
         let padded = self.input + self.pad.0 + self.pad.1;
         let Some(room) = padded.checked_sub(self.extent()) else {
             // A window that may reach beyond the end may do so from the first one on.
@@ -207,14 +218,14 @@ impl Axis {
 
     /// Where a step of a window lies, or none in the padding.
     #[inline(always)]
-    pub(crate) fn place(&self, window: usize, step: usize) -> Option<usize> {
+    pub(crate) fn input_position(&self, window: usize, step: usize) -> Option<usize> {
         let place = (window * self.stride + step * self.dilation).checked_sub(self.pad.0)?;
         (place < self.input).then_some(place)
     }
 
     /// Which windows have a step that lies in the input.
     #[inline(always)]
-    pub(crate) fn windows_with(&self, step: usize) -> Range<usize> {
+    pub(crate) fn windows_with_step(&self, step: usize) -> Range<usize> {
         let shift = step * self.dilation;
         let begin = self.pad.0.saturating_sub(shift).div_ceil(self.stride).min(self.output);
         let end = (self.input + self.pad.0).saturating_sub(shift).div_ceil(self.stride).min(self.output);
@@ -223,26 +234,26 @@ impl Axis {
 
     /// Where window 0 would have a step that window `o` has in the input at this plus `o * stride`.
     #[inline(always)]
-    pub(crate) fn first_place(&self, step: usize, window: usize) -> usize {
+    pub(crate) fn first_position(&self, step: usize, window: usize) -> usize {
         window * self.stride + step * self.dilation - self.pad.0
     }
 }
 
 /// Windows over all spatial dimensions.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
-    pub(crate) axes: Vec<Axis>,
+pub(crate) struct SlidingWindow {
+    pub(crate) axes: Vec<WindowAxis>,
 }
 
-impl Window {
-    fn new(axes: Vec<Axis>) -> Result<Self> {
-        let fits = |size: fn(&Axis) -> usize, most: usize| {
+impl SlidingWindow {
+    fn new(axes: Vec<WindowAxis>) -> Result<Self> {
+        let fits = |size: fn(&WindowAxis) -> usize, most: usize| {
             axes.iter()
                 .try_fold(1usize, |product, axis| product.checked_mul(size(axis)).filter(|p| *p <= most))
                 .is_some()
         };
         ensure!(
-            fits(|axis| axis.kernel, MOST as usize)
+            fits(|axis| axis.kernel, MAX_SIZE as usize)
                 && fits(|axis| axis.input, 1 << 40)
                 && fits(|axis| axis.output, 1 << 40),
             out_of_range,
@@ -255,17 +266,17 @@ impl Window {
     }
 
     /// How many windows there are.
-    pub(crate) fn outputs(&self) -> usize {
+    pub(crate) fn output_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
     /// How many elements one plane of the image has.
-    pub(crate) fn inputs(&self) -> usize {
+    pub(crate) fn input_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
     /// How many steps a window has.
-    pub(crate) fn steps(&self) -> usize {
+    pub(crate) fn step_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
@@ -276,7 +287,7 @@ impl Window {
 }
 
 /// The parts of an index into some dimensions, the last the fastest.
-pub(crate) fn coordinates(
+pub(crate) fn unravel_index(
     mut index: usize,
     sizes: impl DoubleEndedIterator<Item = usize>,
     parts: &mut [usize],

@@ -2,17 +2,17 @@
 
 use std::marker::PhantomData;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 
-use super::aligned;
-use super::inner::{Fault, Loop, Map};
-use super::number::{Number, with_number};
-use super::pass::Pass;
-use super::port::Port;
-use super::row::{BOOL, NUMBERS, input, output, row};
+use super::element_loop::{ElementFault, ElementMap, MapLoop};
+use super::legacy_broadcast;
+use super::number::{ArithmeticElement, with_number};
+use super::port::OperandPort;
+use super::prepared_loop::PreparedLoop;
+use super::registration::{BOOL, NUMBERS, elementwise_kernel, input_operand, output_operand};
 use super::unary::maps;
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 maps! {
     /// a + b
@@ -22,9 +22,9 @@ maps! {
     /// a · b
     Times(a, b) => a.times(b);
     /// The larger of both.
-    Larger(a, b) => a.larger(b);
+    Larger(a, b) => a.larger_or_nan(b);
     /// The smaller of both.
-    Smaller(a, b) => a.smaller(b);
+    Smaller(a, b) => a.smaller_or_nan(b);
     Slope(x, slope) => if x < N::default() { x.times(slope) } else { x };
     Equal(a, b) -> u8 => u8::from(a == b);
     Greater(a, b) -> u8 => u8::from(a > b);
@@ -40,14 +40,14 @@ macro_rules! divisions {
             #[derive(Clone, Copy)]
             struct $name<N>(PhantomData<N>);
 
-            impl<N: Number> Map for $name<N> {
+            impl<N: ArithmeticElement> ElementMap for $name<N> {
                 type Input = (N, N);
                 type Output = N;
                 const HAS_EXCEPTIONS: bool = N::IS_INTEGER;
                 const IS_VECTORIZED: bool = $is_vectorized;
 
                 #[inline(always)]
-                fn apply<T: Target>(self, (a, b): (N, N)) -> N {
+                fn apply<T: SimdTarget>(self, (a, b): (N, N)) -> N {
                     a.$function(b)
                 }
 
@@ -56,9 +56,9 @@ macro_rules! divisions {
                     b == N::default()
                 }
 
-                fn apply_to_any(self, (a, b): (N, N)) -> Result<N, Fault> {
+                fn apply_to_any(self, (a, b): (N, N)) -> Result<N, ElementFault> {
                     if self.is_exception((a, b)) {
-                        return Err(Fault("expected integers other than 0 to divide by, found 0"));
+                        return Err(ElementFault("expected integers other than 0 to divide by, found 0"));
                     }
                     Ok(a.$function(b))
                 }
@@ -68,9 +68,9 @@ macro_rules! divisions {
 }
 
 divisions! {
-    Over: over, vectors: !N::IS_INTEGER;
-    TruncatedRest: truncated_rest, vectors: false;
-    FlooredRest: floored_rest, vectors: false;
+    Over: divided_by, vectors: !N::IS_INTEGER;
+    TruncatedRest: truncated_remainder, vectors: false;
+    FlooredRest: floored_remainder, vectors: false;
 }
 
 /// The pass of a map of two numbers of a dtype to one of the same.
@@ -78,8 +78,8 @@ macro_rules! number_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
         with_number!(dtype, all, N => {
-            let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
-            Ok(Pass::new(Loop($map::<N>(PhantomData)), [input; 2], output))
+            let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+            Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [input; 2], output))
         })
     }};
 }
@@ -88,73 +88,89 @@ macro_rules! number_pass {
 macro_rules! comparison_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
-        let output = Port::direct(Dtype::BOOL);
+        let output = OperandPort::without_conversion(Dtype::BOOL);
         if dtype == Dtype::BOOL {
-            return Ok(Pass::new(Loop($map::<u8>(PhantomData)), [output; 2], output));
+            return Ok(PreparedLoop::new(MapLoop($map::<u8>(PhantomData)), [output; 2], output));
         }
         with_number!(dtype, all, N => {
-            Ok(Pass::new(Loop($map::<N>(PhantomData)), [Port::input(dtype, N::DTYPE)?; 2], output))
+            Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [OperandPort::for_input(dtype, N::DTYPE)?; 2], output))
         })
     }};
 }
 
 /// The versions of an op of two numbers: the first six, whose second input is aligned by an attribute, and the later ones.
-fn versions(
+fn versioned_kernels(
     op: &'static str,
     dtypes: DtypeSet,
-    pass: impl Fn(&Call<'_>) -> Result<Pass> + Copy + Send + Sync + 'static,
+    pass: impl Fn(&KernelCall<'_>) -> Result<PreparedLoop> + Copy + Send + Sync + 'static,
 ) -> [Kernel<Cpu>; 2] {
-    let inputs = [input("A", dtypes).group(1), input("B", dtypes).group(1)];
-    let output = output("C", dtypes).group(1);
-    [aligned::row(op, inputs, output, pass), row(op, 7, inputs, output, pass).in_place(0, 0).in_place(0, 1)]
+    let inputs =
+        [input_operand("A", dtypes).with_dtype_group(1), input_operand("B", dtypes).with_dtype_group(1)];
+    let output = output_operand("C", dtypes).with_dtype_group(1);
+    [
+        legacy_broadcast::legacy_kernel(op, inputs, output, pass),
+        elementwise_kernel(op, 7, inputs, output, pass).with_in_place(0, 0).with_in_place(0, 1),
+    ]
 }
 
-fn comparison(
+fn comparison_kernels(
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
-    pass: impl Fn(&Call<'_>) -> Result<Pass> + Copy + Send + Sync + 'static,
+    pass: impl Fn(&KernelCall<'_>) -> Result<PreparedLoop> + Copy + Send + Sync + 'static,
 ) -> Vec<Kernel<Cpu>> {
-    let inputs = [input("A", dtypes).group(1), input("B", dtypes).group(1)];
-    let newer = row(op, since, inputs, output("C", BOOL), pass);
-    if since > 7 { vec![newer] } else { vec![newer, aligned::row(op, inputs, output("C", BOOL), pass)] }
+    let inputs =
+        [input_operand("A", dtypes).with_dtype_group(1), input_operand("B", dtypes).with_dtype_group(1)];
+    let newer = elementwise_kernel(op, since, inputs, output_operand("C", BOOL), pass);
+    if since > 7 {
+        vec![newer]
+    } else {
+        vec![newer, legacy_broadcast::legacy_kernel(op, inputs, output_operand("C", BOOL), pass)]
+    }
 }
 
-fn modulo() -> Kernel<Cpu> {
-    let inputs = [input("A", NUMBERS).group(1), input("B", NUMBERS).group(1)];
-    row("Mod", 10, inputs, output("C", NUMBERS).group(1), |call| {
-        if call.int("fmod")?.unwrap_or(0) == 0 {
+fn modulo_kernel() -> Kernel<Cpu> {
+    let inputs =
+        [input_operand("A", NUMBERS).with_dtype_group(1), input_operand("B", NUMBERS).with_dtype_group(1)];
+    elementwise_kernel("Mod", 10, inputs, output_operand("C", NUMBERS).with_dtype_group(1), |call| {
+        if call.int_attribute("fmod")?.unwrap_or(0) == 0 {
             number_pass!(call, FlooredRest)
         } else {
             number_pass!(call, TruncatedRest)
         }
     })
-    .in_place(0, 0)
-    .in_place(0, 1)
+    .with_in_place(0, 0)
+    .with_in_place(0, 1)
 }
 
-fn parametric_relu() -> [Kernel<Cpu>; 2] {
-    let inputs = [input("X", NUMBERS).group(1), input("slope", NUMBERS).group(1)];
-    let output = output("Y", NUMBERS).group(1);
-    let pass = |call: &Call<'_>| number_pass!(call, Slope);
+fn parametric_relu_kernels() -> [Kernel<Cpu>; 2] {
+    let inputs = [
+        input_operand("X", NUMBERS).with_dtype_group(1),
+        input_operand("slope", NUMBERS).with_dtype_group(1),
+    ];
+    let output = output_operand("Y", NUMBERS).with_dtype_group(1);
+    let pass = |call: &KernelCall<'_>| number_pass!(call, Slope);
     [
-        row("PRelu", 7, inputs, output, pass).in_place(0, 0),
-        aligned::row_with_channels("PRelu", inputs, output, pass),
+        elementwise_kernel("PRelu", 7, inputs, output, pass).with_in_place(0, 0),
+        legacy_broadcast::legacy_channel_kernel("PRelu", inputs, output, pass),
     ]
 }
 
 /// The rows of all functions of two elements but those of bits.
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = vec![modulo()];
-    kernels.extend(versions("Add", NUMBERS, |call| number_pass!(call, Plus)));
-    kernels.extend(versions("Sub", NUMBERS, |call| number_pass!(call, Minus)));
-    kernels.extend(versions("Mul", NUMBERS, |call| number_pass!(call, Times)));
-    kernels.extend(versions("Div", NUMBERS, |call| number_pass!(call, Over)));
-    kernels.extend(parametric_relu());
-    kernels.extend(comparison("Equal", 7, NUMBERS.union(BOOL), |call| comparison_pass!(call, Equal)));
-    kernels.extend(comparison("Greater", 7, NUMBERS, |call| comparison_pass!(call, Greater)));
-    kernels.extend(comparison("Less", 7, NUMBERS, |call| comparison_pass!(call, Less)));
-    kernels.extend(comparison("GreaterOrEqual", 12, NUMBERS, |call| comparison_pass!(call, GreaterOrEqual)));
-    kernels.extend(comparison("LessOrEqual", 12, NUMBERS, |call| comparison_pass!(call, LessOrEqual)));
+pub(super) fn binary_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = vec![modulo_kernel()];
+    kernels.extend(versioned_kernels("Add", NUMBERS, |call| number_pass!(call, Plus)));
+    kernels.extend(versioned_kernels("Sub", NUMBERS, |call| number_pass!(call, Minus)));
+    kernels.extend(versioned_kernels("Mul", NUMBERS, |call| number_pass!(call, Times)));
+    kernels.extend(versioned_kernels("Div", NUMBERS, |call| number_pass!(call, Over)));
+    kernels.extend(parametric_relu_kernels());
+    kernels.extend(comparison_kernels("Equal", 7, NUMBERS.union(BOOL), |call| comparison_pass!(call, Equal)));
+    kernels.extend(comparison_kernels("Greater", 7, NUMBERS, |call| comparison_pass!(call, Greater)));
+    kernels.extend(comparison_kernels("Less", 7, NUMBERS, |call| comparison_pass!(call, Less)));
+    kernels.extend(comparison_kernels("GreaterOrEqual", 12, NUMBERS, |call| {
+        comparison_pass!(call, GreaterOrEqual)
+    }));
+    kernels
+        .extend(comparison_kernels("LessOrEqual", 12, NUMBERS, |call| comparison_pass!(call, LessOrEqual)));
     kernels
 }

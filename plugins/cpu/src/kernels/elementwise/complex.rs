@@ -4,58 +4,58 @@ mod functions;
 
 use std::marker::PhantomData;
 
-use functions::Number;
-use oarlock_sdk::{Call, Complex, Dtype, DtypeSet, Error, Kernel, Result, dtype_set};
+use functions::ComplexF64;
+use oarlock_sdk::{Complex, Dtype, DtypeSet, Kernel, KernelCall, PluginError, Result, dtype_set};
 
-use super::arrays::own_row;
-use super::inner::{Elements, Loop, Map};
-use super::pass::Pass;
-use super::port::Port;
-use super::row::BOOL;
+use super::array_api::array_kernel;
+use super::element_loop::{ElementMap, InputElements, MapLoop};
+use super::port::OperandPort;
+use super::prepared_loop::PreparedLoop;
+use super::registration::BOOL;
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
-const COMPLEX: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
-const PARTS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
+const COMPLEX_DTYPES: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
+const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
 /// What the parts of a complex number are.
-trait Part: Copy + Send + Sync + 'static {
-    fn wide(self) -> f64;
-    fn of(value: f64) -> Self;
+trait ComplexComponent: Copy + Send + Sync + 'static {
+    fn widen(self) -> f64;
+    fn from_f64(value: f64) -> Self;
 }
 
-impl Part for f32 {
+impl ComplexComponent for f32 {
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn widen(self) -> f64 {
         self.into()
     }
 
     #[inline(always)]
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value as Self
     }
 }
 
-impl Part for f64 {
+impl ComplexComponent for f64 {
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn widen(self) -> f64 {
         self
     }
 
     #[inline(always)]
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value
     }
 }
 
 #[inline(always)]
-fn wide<P: Part>(z: Complex<P>) -> Number {
-    Number { re: z.re.wide(), im: z.im.wide() }
+fn widen_complex<P: ComplexComponent>(z: Complex<P>) -> ComplexF64 {
+    ComplexF64 { re: z.re.widen(), im: z.im.widen() }
 }
 
 #[inline(always)]
-fn narrow<P: Part>(z: Number) -> Complex<P> {
-    Complex { re: P::of(z.re), im: P::of(z.im) }
+fn narrow_complex<P: ComplexComponent>(z: ComplexF64) -> Complex<P> {
+    Complex { re: P::from_f64(z.re), im: P::from_f64(z.im) }
 }
 
 /// Maps whose operands are computed in 64 bits: each names them, and says what they become.
@@ -65,14 +65,14 @@ macro_rules! maps {
             #[derive(Clone, Copy)]
             struct $name<P>(PhantomData<P>);
 
-            impl<P: Part> Map for $name<P> {
+            impl<P: ComplexComponent> ElementMap for $name<P> {
                 type Input = ($(maps!(@input $x P),)*);
                 type Output = maps!(@type P $($output)?);
                 const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
-                fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {
-                    $(let $x = wide($x);)*
+                fn apply<T: SimdTarget>(self, ($($x,)*): Self::Input) -> Self::Output {
+                    $(let $x = widen_complex($x);)*
                     maps!(@made P $($output)?, $body)
                 }
             }
@@ -82,8 +82,8 @@ macro_rules! maps {
     (@type $part:ident) => { Complex<$part> };
     (@type $part:ident part) => { $part };
     (@type $part:ident truth) => { u8 };
-    (@made $part:ident, $body:expr) => { narrow($body) };
-    (@made $part:ident part, $body:expr) => { $part::of($body) };
+    (@made $part:ident, $body:expr) => { narrow_complex($body) };
+    (@made $part:ident part, $body:expr) => { $part::from_f64($body) };
     (@made $part:ident truth, $body:expr) => { u8::from($body) };
 }
 
@@ -101,16 +101,16 @@ maps! {
     IsInf(z) -> truth => z.re.is_infinite() || z.im.is_infinite();
     IsNaN(z) -> truth => z.re.is_nan() || z.im.is_nan();
     Neg(z) => -z;
-    Conj(z) => Number { re: z.re, im: -z.im };
-    Reciprocal(z) => functions::quotient(Number { re: 1.0, im: 0.0 }, z);
+    Conj(z) => ComplexF64 { re: z.re, im: -z.im };
+    Reciprocal(z) => functions::quotient(ComplexF64 { re: 1.0, im: 0.0 }, z);
     Sign(z) => functions::sign(z);
     Sqrt(z) => functions::sqrt(z);
     Exp(z) => functions::exp(z);
     Expm1(z) => functions::expm1(z);
     Log(z) => functions::log(z);
     Log1p(z) => functions::log1p(z);
-    Log2(z) => functions::scaled(functions::log(z), std::f64::consts::LOG2_E);
-    Log10(z) => functions::scaled(functions::log(z), std::f64::consts::LOG10_E);
+    Log2(z) => functions::scale(functions::log(z), std::f64::consts::LOG2_E);
+    Log10(z) => functions::scale(functions::log(z), std::f64::consts::LOG10_E);
     Sin(z) => functions::sin(z);
     Cos(z) => functions::cos(z);
     Tan(z) => functions::tan(z);
@@ -127,33 +127,39 @@ maps! {
 
 /// A complex number of its two parts.
 #[derive(Clone, Copy)]
-struct Joined<P>(PhantomData<P>);
+struct JoinComponents<P>(PhantomData<P>);
 
-impl<P: Part> Map for Joined<P> {
+impl<P: ComplexComponent> ElementMap for JoinComponents<P> {
     type Input = (P, P);
     type Output = Complex<P>;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (re, im): (P, P)) -> Complex<P> {
+    fn apply<T: SimdTarget>(self, (re, im): (P, P)) -> Complex<P> {
         Complex { re, im }
     }
 }
 
 /// The dtype of the parts of complex numbers.
-fn part_of(dtype: Dtype) -> Dtype {
+fn component_dtype(dtype: Dtype) -> Dtype {
     if dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 }
 }
 
-fn pass<const COUNT: usize, N, W>(dtypes: (Dtype, Dtype), is_wide: bool, narrow: N, wide: W) -> Result<Pass>
+fn complex_loop<const COUNT: usize, N, W>(
+    dtypes: (Dtype, Dtype),
+    is_wide: bool,
+    narrow: N,
+    wide: W,
+) -> Result<PreparedLoop>
 where
-    N: Map<Input: Elements> + Copy,
-    W: Map<Input: Elements> + Copy,
+    N: ElementMap<Input: InputElements> + Copy,
+    W: ElementMap<Input: InputElements> + Copy,
 {
-    let (input, output) = (Port::direct(dtypes.0), Port::direct(dtypes.1));
+    let (input, output) =
+        (OperandPort::without_conversion(dtypes.0), OperandPort::without_conversion(dtypes.1));
     Ok(if is_wide {
-        Pass::new(Loop(wide), [input; COUNT], output)
+        PreparedLoop::new(MapLoop(wide), [input; COUNT], output)
     } else {
-        Pass::new(Loop(narrow), [input; COUNT], output)
+        PreparedLoop::new(MapLoop(narrow), [input; COUNT], output)
     })
 }
 
@@ -161,41 +167,41 @@ where
 macro_rules! rows {
     ($($count:literal $outputs:ident $of:expr; $($name:ident)*)*) => {
         vec![$($(
-            own_row(stringify!($name), COMPLEX, $outputs, |call: &Call<'_>| {
+            array_kernel(stringify!($name), COMPLEX_DTYPES, $outputs, |call: &KernelCall<'_>| {
                 let dtype = call.input(0)?.dtype();
                 let of: fn(Dtype) -> Dtype = $of;
-                pass::<$count, _, _>((dtype, of(dtype)), dtype == Dtype::C128, $name::<f32>(PhantomData), $name::<f64>(PhantomData))
+                complex_loop::<$count, _, _>((dtype, of(dtype)), dtype == Dtype::C128, $name::<f32>(PhantomData), $name::<f64>(PhantomData))
             }, [(); $count]),
         )*)*]
     };
 }
 
 /// The rows of all of them.
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn complex_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = rows! {
-        2 COMPLEX |dtype| dtype; Add Sub Mul Div Pow
+        2 COMPLEX_DTYPES |dtype| dtype; Add Sub Mul Div Pow
         2 BOOL |_| Dtype::BOOL; Equal
-        1 PARTS part_of; Abs Real Imag
+        1 COMPONENT_DTYPES component_dtype; Abs Real Imag
         1 BOOL |_| Dtype::BOOL; IsFinite IsInf IsNaN
-        1 COMPLEX |dtype| dtype; Neg Conj Reciprocal Sign Sqrt Exp Expm1 Log Log1p Log2 Log10 Sin Cos Tan Sinh Cosh Tanh Asin
+        1 COMPLEX_DTYPES |dtype| dtype; Neg Conj Reciprocal Sign Sqrt Exp Expm1 Log Log1p Log2 Log10 Sin Cos Tan Sinh Cosh Tanh Asin
             Acos Atan Asinh Acosh Atanh
     };
-    kernels.push(own_row(
+    kernels.push(array_kernel(
         "Complex",
-        PARTS,
-        COMPLEX,
+        COMPONENT_DTYPES,
+        COMPLEX_DTYPES,
         |call| {
             let part = call.input(0)?.dtype();
             let whole = match part {
                 Dtype::F32 => Dtype::C64,
                 Dtype::F64 => Dtype::C128,
-                _ => return Err(Error::invalid_argument("expected parts of f32 or f64, found others")),
+                _ => return Err(PluginError::invalid_argument("expected parts of f32 or f64, found others")),
             };
-            pass::<2, _, _>(
+            complex_loop::<2, _, _>(
                 (part, whole),
                 part == Dtype::F64,
-                Joined::<f32>(PhantomData),
-                Joined::<f64>(PhantomData),
+                JoinComponents::<f32>(PhantomData),
+                JoinComponents::<f64>(PhantomData),
             )
         },
         [(); 2],

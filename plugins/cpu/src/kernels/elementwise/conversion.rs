@@ -9,76 +9,76 @@ use std::marker::PhantomData;
 
 use oarlock_sdk::{Dtype, Element};
 
-use super::inner::{Fault, Inner, Loop, Map};
-use super::number::is_common;
+use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
+use super::number::is_common_dtype;
 use super::small_floats::{
     DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, DecodeF16,
     EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded,
     EncodeF8E5M2, EncodeF8E5M2Fnuz, EncodeF8E5M2FnuzUnbounded, EncodeF8E5M2Unbounded, EncodeF8E8M0,
     EncodeF16, PowerRounding, RoundToOdd, decode_f4e2m1, encode_f4e2m1,
 };
-use crate::isa::{Isa, Target};
+use crate::isa::{Isa, SimdTarget};
 
 /// The loop from one dtype to another that needs no step between, if there is one.
-pub(super) fn conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Inner> {
-    let found: &'static dyn Inner = match (from, to) {
-        (Dtype::F16, Dtype::F32) => &Loop(DecodeF16),
-        (Dtype::BF16, Dtype::F32) => &Loop(DecodeBf16),
-        (Dtype::F8E4M3, Dtype::F32) => &Loop(DecodeF8E4M3),
-        (Dtype::F8E5M2, Dtype::F32) => &Loop(DecodeF8E5M2),
-        (Dtype::F8E4M3FNUZ, Dtype::F32) => &Loop(DecodeF8E4M3Fnuz),
-        (Dtype::F8E5M2FNUZ, Dtype::F32) => &Loop(DecodeF8E5M2Fnuz),
-        (Dtype::F8E8M0, Dtype::F32) => &Loop(DecodeF8E8M0),
-        (Dtype::F4E2M1, Dtype::F32) => &Unpack::<4, f32>(decode_f4e2m1),
-        (Dtype::F32, Dtype::F16) => &Loop(EncodeF16),
-        (Dtype::F32, Dtype::BF16) => &Loop(EncodeBf16),
-        (Dtype::F32, Dtype::F8E4M3) => &Loop(EncodeF8E4M3),
-        (Dtype::F32, Dtype::F8E5M2) => &Loop(EncodeF8E5M2),
-        (Dtype::F32, Dtype::F8E4M3FNUZ) => &Loop(EncodeF8E4M3Fnuz),
-        (Dtype::F32, Dtype::F8E5M2FNUZ) => &Loop(EncodeF8E5M2Fnuz),
-        (Dtype::F32, Dtype::F8E8M0) => &Loop(EncodeF8E8M0 { rounding: PowerRounding::Up, saturate: true }),
-        (Dtype::F32, Dtype::F4E2M1) => &Pack::<4, f32>(encode_f4e2m1),
-        (Dtype::I4, Dtype::I8) => &Unpack::<4, i8>(signed::<4>),
-        (Dtype::U4, Dtype::U8) => &Unpack::<4, u8>(|part| part),
-        (Dtype::I2, Dtype::I8) => &Unpack::<2, i8>(signed::<2>),
-        (Dtype::U2, Dtype::U8) => &Unpack::<2, u8>(|part| part),
-        (Dtype::I4, Dtype::F32) => &Unpack::<4, f32>(|part| signed::<4>(part).into()),
-        (Dtype::I2, Dtype::F32) => &Unpack::<2, f32>(|part| signed::<2>(part).into()),
-        (Dtype::U4, Dtype::F32) => &Unpack::<4, f32>(f32::from),
-        (Dtype::U2, Dtype::F32) => &Unpack::<2, f32>(f32::from),
-        (Dtype::I8, Dtype::I4) => &Pack::<4, i8>(i8::cast_unsigned),
-        (Dtype::I8, Dtype::I2) => &Pack::<2, i8>(i8::cast_unsigned),
-        (Dtype::U8, Dtype::U4) => &Pack::<4, u8>(|element| element),
-        (Dtype::U8, Dtype::U2) => &Pack::<2, u8>(|element| element),
-        (Dtype::F32, Dtype::I4 | Dtype::U4) => &Pack::<4, f32>(<f32 as Convert<u8>>::convert),
-        (Dtype::F32, Dtype::I2 | Dtype::U2) => &Pack::<2, f32>(<f32 as Convert<u8>>::convert),
-        _ => return between_numbers(from, to),
+pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn ElementLoop> {
+    let found: &'static dyn ElementLoop = match (from, to) {
+        (Dtype::F16, Dtype::F32) => &MapLoop(DecodeF16),
+        (Dtype::BF16, Dtype::F32) => &MapLoop(DecodeBf16),
+        (Dtype::F8E4M3, Dtype::F32) => &MapLoop(DecodeF8E4M3),
+        (Dtype::F8E5M2, Dtype::F32) => &MapLoop(DecodeF8E5M2),
+        (Dtype::F8E4M3FNUZ, Dtype::F32) => &MapLoop(DecodeF8E4M3Fnuz),
+        (Dtype::F8E5M2FNUZ, Dtype::F32) => &MapLoop(DecodeF8E5M2Fnuz),
+        (Dtype::F8E8M0, Dtype::F32) => &MapLoop(DecodeF8E8M0),
+        (Dtype::F4E2M1, Dtype::F32) => &UnpackBits::<4, f32>(decode_f4e2m1),
+        (Dtype::F32, Dtype::F16) => &MapLoop(EncodeF16),
+        (Dtype::F32, Dtype::BF16) => &MapLoop(EncodeBf16),
+        (Dtype::F32, Dtype::F8E4M3) => &MapLoop(EncodeF8E4M3),
+        (Dtype::F32, Dtype::F8E5M2) => &MapLoop(EncodeF8E5M2),
+        (Dtype::F32, Dtype::F8E4M3FNUZ) => &MapLoop(EncodeF8E4M3Fnuz),
+        (Dtype::F32, Dtype::F8E5M2FNUZ) => &MapLoop(EncodeF8E5M2Fnuz),
+        (Dtype::F32, Dtype::F8E8M0) => &MapLoop(EncodeF8E8M0 { rounding: PowerRounding::Up, saturate: true }),
+        (Dtype::F32, Dtype::F4E2M1) => &PackBits::<4, f32>(encode_f4e2m1),
+        (Dtype::I4, Dtype::I8) => &UnpackBits::<4, i8>(sign_extend::<4>),
+        (Dtype::U4, Dtype::U8) => &UnpackBits::<4, u8>(|part| part),
+        (Dtype::I2, Dtype::I8) => &UnpackBits::<2, i8>(sign_extend::<2>),
+        (Dtype::U2, Dtype::U8) => &UnpackBits::<2, u8>(|part| part),
+        (Dtype::I4, Dtype::F32) => &UnpackBits::<4, f32>(|part| sign_extend::<4>(part).into()),
+        (Dtype::I2, Dtype::F32) => &UnpackBits::<2, f32>(|part| sign_extend::<2>(part).into()),
+        (Dtype::U4, Dtype::F32) => &UnpackBits::<4, f32>(f32::from),
+        (Dtype::U2, Dtype::F32) => &UnpackBits::<2, f32>(f32::from),
+        (Dtype::I8, Dtype::I4) => &PackBits::<4, i8>(i8::cast_unsigned),
+        (Dtype::I8, Dtype::I2) => &PackBits::<2, i8>(i8::cast_unsigned),
+        (Dtype::U8, Dtype::U4) => &PackBits::<4, u8>(|element| element),
+        (Dtype::U8, Dtype::U2) => &PackBits::<2, u8>(|element| element),
+        (Dtype::F32, Dtype::I4 | Dtype::U4) => &PackBits::<4, f32>(<f32 as NumberConversion<u8>>::convert_to),
+        (Dtype::F32, Dtype::I2 | Dtype::U2) => &PackBits::<2, f32>(<f32 as NumberConversion<u8>>::convert_to),
+        _ => return find_number_conversion(from, to),
     };
     Some(found)
 }
 
 /// The loop from `f32` to a float of 8 bits that leaves its range where a value does.
-pub(super) fn unbounded(to: Dtype) -> Option<&'static dyn Inner> {
+pub(super) fn find_unbounded_conversion(to: Dtype) -> Option<&'static dyn ElementLoop> {
     match to {
-        Dtype::F8E4M3 => Some(&Loop(EncodeF8E4M3Unbounded)),
-        Dtype::F8E5M2 => Some(&Loop(EncodeF8E5M2Unbounded)),
-        Dtype::F8E4M3FNUZ => Some(&Loop(EncodeF8E4M3FnuzUnbounded)),
-        Dtype::F8E5M2FNUZ => Some(&Loop(EncodeF8E5M2FnuzUnbounded)),
-        other => conversion(Dtype::F32, other),
+        Dtype::F8E4M3 => Some(&MapLoop(EncodeF8E4M3Unbounded)),
+        Dtype::F8E5M2 => Some(&MapLoop(EncodeF8E5M2Unbounded)),
+        Dtype::F8E4M3FNUZ => Some(&MapLoop(EncodeF8E4M3FnuzUnbounded)),
+        Dtype::F8E5M2FNUZ => Some(&MapLoop(EncodeF8E5M2FnuzUnbounded)),
+        other => find_conversion(Dtype::F32, other),
     }
 }
 
 /// The loop from `f32` to `f8e8m0`.
-pub(super) fn to_power(rounding: PowerRounding, saturate: bool) -> &'static dyn Inner {
+pub(super) fn power_of_two_conversion(rounding: PowerRounding, saturate: bool) -> &'static dyn ElementLoop {
     macro_rules! powers {
         ($($rounding:ident)*) => {
             match (rounding, saturate) {
                 $(
                     (PowerRounding::$rounding, true) => {
-                        &Loop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: true })
+                        &MapLoop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: true })
                     }
                     (PowerRounding::$rounding, false) => {
-                        &Loop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: false })
+                        &MapLoop(EncodeF8E8M0 { rounding: PowerRounding::$rounding, saturate: false })
                     }
                 )*
             }
@@ -88,57 +88,57 @@ pub(super) fn to_power(rounding: PowerRounding, saturate: bool) -> &'static dyn 
 }
 
 /// The loop to `f32` whose results are to be rounded once more.
-pub(super) fn to_be_rounded(from: Dtype) -> Option<&'static dyn Inner> {
+pub(super) fn find_round_to_odd(from: Dtype) -> Option<&'static dyn ElementLoop> {
     match from {
-        Dtype::F64 => Some(&Loop(RoundToOdd)),
-        Dtype::I32 => Some(&Loop(IntegerToOdd::<i32>(PhantomData))),
-        Dtype::U32 => Some(&Loop(IntegerToOdd::<u32>(PhantomData))),
-        Dtype::I64 => Some(&Loop(IntegerToOdd::<i64>(PhantomData))),
-        Dtype::U64 => Some(&Loop(IntegerToOdd::<u64>(PhantomData))),
-        other => conversion(other, Dtype::F32),
+        Dtype::F64 => Some(&MapLoop(RoundToOdd)),
+        Dtype::I32 => Some(&MapLoop(IntegerRoundToOdd::<i32>(PhantomData))),
+        Dtype::U32 => Some(&MapLoop(IntegerRoundToOdd::<u32>(PhantomData))),
+        Dtype::I64 => Some(&MapLoop(IntegerRoundToOdd::<i64>(PhantomData))),
+        Dtype::U64 => Some(&MapLoop(IntegerRoundToOdd::<u64>(PhantomData))),
+        other => find_conversion(other, Dtype::F32),
     }
 }
 
 /// A number of Rust that others can be made of.
-pub(super) trait Convert<To>: Copy + Send + Sync + 'static {
+pub(super) trait NumberConversion<To>: Copy + Send + Sync + 'static {
     /// The number as another: integers keep their lowest bits, floats lose their fraction.
-    fn convert(self) -> To;
+    fn convert_to(self) -> To;
 }
 
-/// The map of [`Convert`].
-pub(super) struct Conversion<From, To>(PhantomData<(From, To)>);
+/// The map of [`NumberConversion`].
+pub(super) struct ConversionMap<From, To>(PhantomData<(From, To)>);
 
-impl<From, To> Clone for Conversion<From, To> {
+impl<From, To> Clone for ConversionMap<From, To> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<From, To> Copy for Conversion<From, To> {}
+impl<From, To> Copy for ConversionMap<From, To> {}
 
-impl<From: Convert<To> + Element, To: Element> Map for Conversion<From, To> {
+impl<From: NumberConversion<To> + Element, To: Element> ElementMap for ConversionMap<From, To> {
     type Input = (From,);
     type Output = To;
-    const IS_VECTORIZED: bool = is_common(From::DTYPE) && is_common(To::DTYPE);
+    const IS_VECTORIZED: bool = is_common_dtype(From::DTYPE) && is_common_dtype(To::DTYPE);
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (From,)) -> To {
-        x.convert()
+    fn apply<T: SimdTarget>(self, (x,): (From,)) -> To {
+        x.convert_to()
     }
 }
 
 /// Integers as `f32` that are to be rounded once more.
 #[derive(Clone, Copy)]
-struct IntegerToOdd<From>(PhantomData<From>);
+struct IntegerRoundToOdd<From>(PhantomData<From>);
 
-impl<From: Convert<f64> + Element> Map for IntegerToOdd<From> {
+impl<From: NumberConversion<f64> + Element> ElementMap for IntegerRoundToOdd<From> {
     type Input = (From,);
     type Output = f32;
-    const IS_VECTORIZED: bool = is_common(From::DTYPE);
+    const IS_VECTORIZED: bool = is_common_dtype(From::DTYPE);
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (From,)) -> f32 {
-        RoundToOdd.apply::<T>((x.convert(),))
+    fn apply<T: SimdTarget>(self, (x,): (From,)) -> f32 {
+        RoundToOdd.apply::<T>((x.convert_to(),))
     }
 }
 
@@ -146,13 +146,13 @@ impl<From: Convert<f64> + Element> Map for IntegerToOdd<From> {
 #[derive(Clone, Copy)]
 struct IsNonzero<From>(PhantomData<From>);
 
-impl<From: Convert<f64> + Element + PartialEq + Default> Map for IsNonzero<From> {
+impl<From: NumberConversion<f64> + Element + PartialEq + Default> ElementMap for IsNonzero<From> {
     type Input = (From,);
     type Output = u8;
-    const IS_VECTORIZED: bool = is_common(From::DTYPE);
+    const IS_VECTORIZED: bool = is_common_dtype(From::DTYPE);
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (From,)) -> u8 {
+    fn apply<T: SimdTarget>(self, (x,): (From,)) -> u8 {
         u8::from(x != From::default())
     }
 }
@@ -160,9 +160,9 @@ impl<From: Convert<f64> + Element + PartialEq + Default> Map for IsNonzero<From>
 macro_rules! convert {
     ($from:ty as $by:ty => $($to:ty)*) => {
         $(
-            impl Convert<$to> for $from {
+            impl NumberConversion<$to> for $from {
                 #[inline(always)]
-                fn convert(self) -> $to {
+                fn convert_to(self) -> $to {
                     self as $by as $to
                 }
             }
@@ -182,9 +182,9 @@ macro_rules! floats {
             convert! { $from as i64 => u32 }
             convert! { $from as $from => i32 i64 f32 f64 }
 
-            impl Convert<u64> for $from {
+            impl NumberConversion<u64> for $from {
                 #[inline(always)]
-                fn convert(self) -> u64 {
+                fn convert_to(self) -> u64 {
                     if self < 0.0 { self as i64 as u64 } else { self as u64 }
                 }
             }
@@ -197,7 +197,7 @@ floats!(f32 f64);
 
 macro_rules! table {
     ($($from_dtype:ident $from:ty),* => $to_list:tt) => {
-        fn between_numbers(from: Dtype, to: Dtype) -> Option<&'static dyn Inner> {
+        fn find_number_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn ElementLoop> {
             match from {
                 $(Dtype::$from_dtype => table!(@row $from, to, $to_list),)*
                 Dtype::BOOL => table!(@row u8, to, $to_list),
@@ -207,8 +207,8 @@ macro_rules! table {
     };
     (@row $from:ty, $to:ident, [$($to_dtype:ident $to_type:ty),*]) => {
         match $to {
-            $(Dtype::$to_dtype => Some(&Loop(Conversion::<$from, $to_type>(PhantomData))),)*
-            Dtype::BOOL => Some(&Loop(IsNonzero::<$from>(PhantomData))),
+            $(Dtype::$to_dtype => Some(&MapLoop(ConversionMap::<$from, $to_type>(PhantomData))),)*
+            Dtype::BOOL => Some(&MapLoop(IsNonzero::<$from>(PhantomData))),
             _ => None,
         }
     };
@@ -220,15 +220,21 @@ table! {
 }
 
 /// Takes elements of so many bits out of bytes, the lowest first, by what they are made of their bits.
-struct Unpack<const BITS: usize, To>(fn(u8) -> To);
+struct UnpackBits<const BITS: usize, To>(fn(u8) -> To);
 
 /// The number with a sign that the lowest bits of a byte are.
-fn signed<const BITS: usize>(part: u8) -> i8 {
+fn sign_extend<const BITS: usize>(part: u8) -> i8 {
     (part << (8 - BITS)).cast_signed() >> (8 - BITS)
 }
 
-impl<const BITS: usize, To: Send + Sync> Inner for Unpack<BITS, To> {
-    unsafe fn run(&self, _: Isa, inputs: &[*const u8], output: *mut u8, count: usize) -> Result<(), Fault> {
+impl<const BITS: usize, To: Send + Sync> ElementLoop for UnpackBits<BITS, To> {
+    unsafe fn run_loop(
+        &self,
+        _: Isa,
+        inputs: &[*const u8],
+        output: *mut u8,
+        count: usize,
+    ) -> Result<(), ElementFault> {
         let (input, output, shared) = (inputs[0], output.cast::<To>(), 8 / BITS);
         for index in 0..count {
             // SAFETY: the caller vouches for `count` parts of bytes and as many elements.
@@ -242,10 +248,16 @@ impl<const BITS: usize, To: Send + Sync> Inner for Unpack<BITS, To> {
 }
 
 /// Puts elements of so many bits into bytes, the first in the lowest bits. What the last byte has no element for is 0.
-struct Pack<const BITS: usize, From>(fn(From) -> u8);
+struct PackBits<const BITS: usize, From>(fn(From) -> u8);
 
-impl<const BITS: usize, From: Copy + Send + Sync> Inner for Pack<BITS, From> {
-    unsafe fn run(&self, _: Isa, inputs: &[*const u8], output: *mut u8, count: usize) -> Result<(), Fault> {
+impl<const BITS: usize, From: Copy + Send + Sync> ElementLoop for PackBits<BITS, From> {
+    unsafe fn run_loop(
+        &self,
+        _: Isa,
+        inputs: &[*const u8],
+        output: *mut u8,
+        count: usize,
+    ) -> Result<(), ElementFault> {
         let (input, shared) = (inputs[0].cast::<From>(), 8 / BITS);
         for first in (0..count).step_by(shared) {
             let byte = (0..shared.min(count - first)).fold(0, |byte, place| {

@@ -1,30 +1,30 @@
 //! Kernels that compute each element of the output from the elements at the same place in the inputs.
 //!
-//! All of them are a [`Pass`](pass::Pass): a loop over elements that lie side by side ([`inner`]), and for each operand a way
+//! All of them are a [`PreparedLoop`](pass::Pass): a loop over elements that lie side by side ([`element_loop`]), and for each operand a way
 //! into that loop and back ([`port`]). A pass brings the operands of a call to as few dimensions as possible ([`plan`]) and walks
 //! over them in tiles ([`tile`]), which copies and converts only what the loop cannot take as it lies. So an op is written once,
 //! for the types it is computed in; strides, broadcasting, floats of 8 and 16 bits and instruction sets are none of its business.
 
 mod activation;
-mod aligned;
-mod arrays;
+mod array_api;
 mod binary;
-mod bits;
+mod bitwise;
 mod cast;
 mod complex;
 mod conversion;
-mod inner;
+mod element_loop;
+mod iteration_space;
+mod legacy_broadcast;
 pub(crate) mod math;
 mod number;
-mod pass;
-mod plan;
 mod port;
 mod power;
+mod prepared_loop;
 mod quantize;
-mod row;
+mod registration;
 mod select;
 mod small_floats;
-mod tile;
+mod tiling;
 mod unary;
 mod variadic;
 
@@ -35,18 +35,18 @@ pub(crate) use self::small_floats::halves;
 use crate::device::Cpu;
 
 /// The rows of all element-wise kernels.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels = unary::kernels();
-    kernels.extend(activation::kernels());
-    kernels.extend(arrays::kernels());
-    kernels.extend(binary::kernels());
-    kernels.extend(complex::kernels());
-    kernels.extend(bits::kernels());
-    kernels.extend(power::kernels());
-    kernels.extend(variadic::kernels());
-    kernels.extend(select::kernels());
-    kernels.extend(cast::kernels());
-    kernels.extend(quantize::kernels());
+pub(crate) fn elementwise_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = unary::unary_kernels();
+    kernels.extend(activation::activation_kernels());
+    kernels.extend(array_api::array_api_kernels());
+    kernels.extend(binary::binary_kernels());
+    kernels.extend(complex::complex_kernels());
+    kernels.extend(bitwise::bitwise_kernels());
+    kernels.extend(power::power_kernels());
+    kernels.extend(variadic::variadic_kernels());
+    kernels.extend(select::where_and_clip_kernels());
+    kernels.extend(cast::cast_kernels());
+    kernels.extend(quantize::quantize_kernels());
     kernels
 }
 

@@ -3,12 +3,12 @@
 use oarlock_sdk::{Dtype, Element};
 
 /// Whether models have numbers of a dtype often enough that their loops are compiled for each instruction set.
-pub(super) const fn is_common(dtype: Dtype) -> bool {
+pub(super) const fn is_common_dtype(dtype: Dtype) -> bool {
     !matches!(dtype, Dtype::U16 | Dtype::U32 | Dtype::U64)
 }
 
 /// An integer or a float, with what NumPy says about its arithmetic.
-pub(super) trait Number: Element + PartialOrd + Default {
+pub(super) trait ArithmeticElement: Element + PartialOrd + Default {
     /// Whether a division may have no result.
     const IS_INTEGER: bool;
     /// 1.
@@ -21,33 +21,33 @@ pub(super) trait Number: Element + PartialOrd + Default {
     /// The product.
     fn times(self, other: Self) -> Self;
     /// The quotient, of integers that rounded towards 0; of an integer and 0 any value.
-    fn over(self, other: Self) -> Self;
+    fn divided_by(self, other: Self) -> Self;
     /// What the quotient rounded towards 0 leaves.
-    fn truncated_rest(self, other: Self) -> Self;
+    fn truncated_remainder(self, other: Self) -> Self;
     /// What the quotient rounded down leaves.
-    fn floored_rest(self, other: Self) -> Self;
+    fn floored_remainder(self, other: Self) -> Self;
     /// The value without its sign.
     fn magnitude(self) -> Self;
     /// The value with the other sign.
-    fn negated(self) -> Self;
+    fn negate(self) -> Self;
 
     /// Whether it is no number.
     #[inline(always)]
     #[expect(clippy::eq_op, reason = "what is no number is not equal to itself")]
-    fn is_no_number(self) -> bool {
+    fn is_nan(self) -> bool {
         self != self
     }
 
     /// The larger value, or what is no number.
     #[inline(always)]
-    fn larger(self, other: Self) -> Self {
-        if self > other || self.is_no_number() { self } else { other }
+    fn larger_or_nan(self, other: Self) -> Self {
+        if self > other || self.is_nan() { self } else { other }
     }
 
     /// The smaller value, or what is no number.
     #[inline(always)]
-    fn smaller(self, other: Self) -> Self {
-        if self < other || self.is_no_number() { self } else { other }
+    fn smaller_or_nan(self, other: Self) -> Self {
+        if self < other || self.is_nan() { self } else { other }
     }
 
     /// 1 or -1 of the same sign; 0, and what is no number, stay.
@@ -57,7 +57,7 @@ pub(super) trait Number: Element + PartialOrd + Default {
         if self > zero {
             Self::ONE
         } else if self < zero {
-            Self::ONE.negated()
+            Self::ONE.negate()
         } else {
             self
         }
@@ -67,7 +67,7 @@ pub(super) trait Number: Element + PartialOrd + Default {
 macro_rules! integer {
     ($kind:ident: $($integer:ty)*) => {
         $(
-            impl Number for $integer {
+            impl ArithmeticElement for $integer {
                 const IS_INTEGER: bool = true;
                 const ONE: Self = 1;
 
@@ -87,18 +87,18 @@ macro_rules! integer {
                 }
 
                 #[inline(always)]
-                fn over(self, other: Self) -> Self {
+                fn divided_by(self, other: Self) -> Self {
                     self.wrapping_div(if other == 0 { 1 } else { other })
                 }
 
                 #[inline(always)]
-                fn truncated_rest(self, other: Self) -> Self {
+                fn truncated_remainder(self, other: Self) -> Self {
                     self.wrapping_rem(if other == 0 { 1 } else { other })
                 }
 
                 #[inline(always)]
-                fn floored_rest(self, other: Self) -> Self {
-                    let rest = self.truncated_rest(other);
+                fn floored_remainder(self, other: Self) -> Self {
+                    let rest = self.truncated_remainder(other);
                     let differs = rest != 0 && integer!(@$kind rest, other);
                     if differs { rest.wrapping_add(other) } else { rest }
                 }
@@ -109,7 +109,7 @@ macro_rules! integer {
                 }
 
                 #[inline(always)]
-                fn negated(self) -> Self {
+                fn negate(self) -> Self {
                     self.wrapping_neg()
                 }
             }
@@ -124,7 +124,7 @@ macro_rules! integer {
 macro_rules! float {
     ($($float:ty)*) => {
         $(
-            impl Number for $float {
+            impl ArithmeticElement for $float {
                 const IS_INTEGER: bool = false;
                 const ONE: Self = 1.0;
 
@@ -144,17 +144,17 @@ macro_rules! float {
                 }
 
                 #[inline(always)]
-                fn over(self, other: Self) -> Self {
+                fn divided_by(self, other: Self) -> Self {
                     self / other
                 }
 
                 #[inline(always)]
-                fn truncated_rest(self, other: Self) -> Self {
+                fn truncated_remainder(self, other: Self) -> Self {
                     self % other
                 }
 
                 #[inline(always)]
-                fn floored_rest(self, other: Self) -> Self {
+                fn floored_remainder(self, other: Self) -> Self {
                     let rest = self % other;
                     let moved = if (rest < 0.0) == (other < 0.0) { rest } else { rest + other };
                     if rest == 0.0 { rest.copysign(other) } else { moved }
@@ -166,7 +166,7 @@ macro_rules! float {
                 }
 
                 #[inline(always)]
-                fn negated(self) -> Self {
+                fn negate(self) -> Self {
                     -self
                 }
             }
@@ -178,16 +178,16 @@ integer!(signed: i8 i16 i32 i64);
 integer!(unsigned: u8 u16 u32 u64);
 float!(f32 f64);
 
-/// Runs an expression with `$number` as the [`Number`] in which a dtype is computed, and the dtype of that number.
+/// Runs an expression with `$number` as the [`ArithmeticElement`] in which a dtype is computed, and the dtype of that number.
 macro_rules! with_number {
     ($dtype:expr, [$($name:ident $ty:ty),*], $number:ident => $body:expr) => {
-        match $crate::kernels::elementwise::port::computed($dtype) {
+        match $crate::kernels::elementwise::port::compute_dtype($dtype) {
             $(oarlock_sdk::Dtype::$name => {
                 use oarlock_sdk::Element as _;
                 type $number = $ty;
                 $body
             })*
-            other => Err($crate::kernels::elementwise::number::unexpected(other)),
+            other => Err($crate::kernels::elementwise::number::unexpected_dtype(other)),
         }
     };
     ($dtype:expr, floats, $number:ident => $body:expr) => {
@@ -213,7 +213,7 @@ pub(super) use with_number;
 
 /// The error of a dtype that the kernel's row does not list.
 #[cold]
-pub(super) fn unexpected(dtype: Dtype) -> oarlock_sdk::Error {
+pub(super) fn unexpected_dtype(dtype: Dtype) -> oarlock_sdk::PluginError {
     let found = dtype.name().unwrap_or("an unknown dtype");
-    oarlock_sdk::Error::unimplemented(format!("expected a dtype that the kernel lists, found {found}"))
+    oarlock_sdk::PluginError::unimplemented(format!("expected a dtype that the kernel lists, found {found}"))
 }

@@ -1,13 +1,13 @@
 //! How an operand gets from memory into a loop and back: as it is, or through a conversion.
 
-use oarlock_sdk::{Dtype, Error, Result};
+use oarlock_sdk::{Dtype, PluginError, Result};
 
-use super::conversion::conversion;
-use super::inner::Inner;
+use super::conversion::find_conversion;
+use super::element_loop::ElementLoop;
 
 /// The way between the dtype of an operand and that of a loop.
 #[derive(Clone, Copy)]
-pub(super) struct Port {
+pub(super) struct OperandPort {
     /// The dtype in memory.
     pub(super) dtype: Dtype,
     /// Bytes of an element in the loop.
@@ -15,48 +15,52 @@ pub(super) struct Port {
     /// Bits of an element in memory.
     pub(super) bits: usize,
     /// What turns one into the other, unless they are the same.
-    pub(super) conversion: Option<&'static dyn Inner>,
+    pub(super) conversion: Option<&'static dyn ElementLoop>,
 }
 
-impl Port {
+impl OperandPort {
     /// An operand that the loop takes as it is.
-    pub(super) fn direct(dtype: Dtype) -> Self {
-        let bits = bits_of(dtype);
+    pub(super) fn without_conversion(dtype: Dtype) -> Self {
+        let bits = dtype_bits(dtype);
         Self { dtype, computed_size: bits / 8, bits, conversion: None }
     }
 
     /// An input whose elements the loop takes as those of another dtype.
-    pub(super) fn input(dtype: Dtype, computed: Dtype) -> Result<Self> {
-        Self::between(dtype, computed, (dtype, computed))
+    pub(super) fn for_input(dtype: Dtype, computed: Dtype) -> Result<Self> {
+        Self::between_dtypes(dtype, computed, (dtype, computed))
     }
 
     /// An output whose elements the loop makes as those of another dtype.
-    pub(super) fn output(dtype: Dtype, computed: Dtype) -> Result<Self> {
-        Self::between(dtype, computed, (computed, dtype))
+    pub(super) fn for_output(dtype: Dtype, computed: Dtype) -> Result<Self> {
+        Self::between_dtypes(dtype, computed, (computed, dtype))
     }
 
-    fn between(dtype: Dtype, computed: Dtype, (from, to): (Dtype, Dtype)) -> Result<Self> {
+    fn between_dtypes(dtype: Dtype, computed: Dtype, (from, to): (Dtype, Dtype)) -> Result<Self> {
         if dtype == computed {
-            return Ok(Self::direct(dtype));
+            return Ok(Self::without_conversion(dtype));
         }
         let name = |dtype: Dtype| dtype.name().unwrap_or("an unknown dtype");
-        let conversion = conversion(from, to).ok_or_else(|| {
-            Error::unimplemented(format!(
+        let conversion = find_conversion(from, to).ok_or_else(|| {
+            PluginError::unimplemented(format!(
                 "expected dtypes that can be converted, found {} and {}",
                 name(from),
                 name(to)
             ))
         })?;
-        Ok(Self { computed_size: bits_of(computed) / 8, conversion: Some(conversion), ..Self::direct(dtype) })
+        Ok(Self {
+            computed_size: dtype_bits(computed) / 8,
+            conversion: Some(conversion),
+            ..Self::without_conversion(dtype)
+        })
     }
 
     /// The same way with another conversion.
-    pub(super) fn through(self, conversion: Option<&'static dyn Inner>) -> Self {
+    pub(super) fn with_conversion(self, conversion: Option<&'static dyn ElementLoop>) -> Self {
         Self { conversion, ..self }
     }
 
     /// The most bytes that an element takes on its way: before or after its conversion.
-    pub(super) fn largest_size(&self) -> usize {
+    pub(super) fn max_element_size(&self) -> usize {
         self.computed_size.max(self.bits.div_ceil(8))
     }
 
@@ -66,7 +70,7 @@ impl Port {
     }
 
     /// How many elements share a byte with an element at this index and stand before it.
-    pub(super) fn before(&self, index: usize) -> usize {
+    pub(super) fn packed_offset(&self, index: usize) -> usize {
         if self.is_packed() { index % (8 / self.bits) } else { 0 }
     }
 
@@ -80,13 +84,13 @@ impl Port {
     }
 
     /// How many bytes so many elements take.
-    pub(super) fn bytes(&self, elements: usize) -> usize {
+    pub(super) fn byte_count(&self, elements: usize) -> usize {
         (elements * self.bits).div_ceil(8)
     }
 }
 
 /// How large an element of a dtype is; 0 for one that is no number.
-fn bits_of(dtype: Dtype) -> usize {
+fn dtype_bits(dtype: Dtype) -> usize {
     match dtype {
         Dtype::I2 | Dtype::U2 => 2,
         Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => 4,
@@ -107,7 +111,7 @@ fn bits_of(dtype: Dtype) -> usize {
 }
 
 /// The dtype in which elements of a dtype are computed: `f32` for the smaller floats, whole bytes for parts of them.
-pub(super) fn computed(dtype: Dtype) -> Dtype {
+pub(super) fn compute_dtype(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::F4E2M1
         | Dtype::F8E4M3

@@ -1,21 +1,21 @@
 //! Numbers as multiples of a scale: `QuantizeLinear`, `DequantizeLinear` and `DynamicQuantizeLinear`.
 
-mod blocks;
+mod block_dequantize;
 mod dynamic;
 mod scales;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Operand, OperandFlags, Result, dtype_set};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, dtype_set};
 
 pub(crate) use self::dynamic::quantize_by_range;
-use self::scales::Scaled;
-use super::conversion::unbounded;
-use super::inner::{Loop, Map};
+use self::scales::ScaledLoop;
+use super::conversion::find_unbounded_conversion;
+use super::element_loop::{ElementMap, MapLoop};
 use super::math;
-use super::pass::Pass;
-use super::port::Port;
-use super::row::{BYTE_FLOATS, PACKED, output, prepared};
+use super::port::OperandPort;
+use super::prepared_loop::PreparedLoop;
+use super::registration::{BYTE_FLOATS, PACKED, output_operand, prepared_kernel};
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 /// What a number is quantized to.
 const QUANTIZED: DtypeSet =
@@ -24,51 +24,51 @@ const SCALES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
 /// x / scale, rounded and moved, within bounds.
 #[derive(Clone, Copy)]
-struct Quantize {
+struct QuantizeMap {
     low: f32,
     high: f32,
 }
 
-impl Map for Quantize {
+impl ElementMap for QuantizeMap {
     type Input = (f32, f32, f32);
     type Output = f32;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
-        math::bounded((x / scale).round_ties_even() + zero, self.low, self.high)
+    fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+        math::clamp_keeping_nan((x / scale).round_ties_even() + zero, self.low, self.high)
     }
 }
 
 /// x / scale, for floats.
 #[derive(Clone, Copy)]
-struct Divide;
+struct DivideByScale;
 
-impl Map for Divide {
+impl ElementMap for DivideByScale {
     type Input = (f32, f32, f32);
     type Output = f32;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+    fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
         x / scale + zero
     }
 }
 
 /// (x - zero) · scale.
 #[derive(Clone, Copy)]
-struct Dequantize;
+struct DequantizeMap;
 
-impl Map for Dequantize {
+impl ElementMap for DequantizeMap {
     type Input = (f32, f32, f32);
     type Output = f32;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+    fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
         (x - zero) * scale
     }
 }
 
 /// The smallest and the largest integer of a dtype; none of a float.
-fn bounds(dtype: Dtype) -> Option<(f32, f32)> {
+fn integer_bounds(dtype: Dtype) -> Option<(f32, f32)> {
     Some(match dtype {
         Dtype::I2 => (-2.0, 1.0),
         Dtype::U2 => (0.0, 3.0),
@@ -83,55 +83,60 @@ fn bounds(dtype: Dtype) -> Option<(f32, f32)> {
 }
 
 /// The ways of an element, its scale and its zero point, of which one that is left out is 0.
-fn inputs(call: &Call<'_>) -> Result<[Port; 3]> {
+fn input_ports(call: &KernelCall<'_>) -> Result<[OperandPort; 3]> {
     let zero = call.optional_input(2)?.map_or(Dtype::F32, |zero| zero.dtype());
     Ok([
-        Port::input(call.input(0)?.dtype(), Dtype::F32)?,
-        Port::input(call.input(1)?.dtype(), Dtype::F32)?,
-        Port::input(zero, Dtype::F32)?,
+        OperandPort::for_input(call.input(0)?.dtype(), Dtype::F32)?,
+        OperandPort::for_input(call.input(1)?.dtype(), Dtype::F32)?,
+        OperandPort::for_input(zero, Dtype::F32)?,
     ])
 }
 
-fn quantize(call: &Call<'_>) -> Result<Pass> {
-    let (inputs, dtype) = (inputs(call)?, call.output(0)?.dtype());
-    let output = Port::output(dtype, Dtype::F32)?;
-    if let Some((low, high)) = bounds(dtype) {
-        return Ok(Pass::new(Loop(Quantize { low, high }), inputs, output));
+fn quantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
+    let (inputs, dtype) = (input_ports(call)?, call.output(0)?.dtype());
+    let output = OperandPort::for_output(dtype, Dtype::F32)?;
+    if let Some((low, high)) = integer_bounds(dtype) {
+        return Ok(PreparedLoop::new(MapLoop(QuantizeMap { low, high }), inputs, output));
     }
-    let saturate = call.int("saturate")?.unwrap_or(1) != 0;
-    let output = if saturate { output } else { output.through(unbounded(dtype)) };
-    Ok(Pass::new(Loop(Divide), inputs, output))
+    let saturate = call.int_attribute("saturate")?.unwrap_or(1) != 0;
+    let output = if saturate { output } else { output.with_conversion(find_unbounded_conversion(dtype)) };
+    Ok(PreparedLoop::new(MapLoop(DivideByScale), inputs, output))
 }
 
-fn dequantize(call: &Call<'_>) -> Result<Pass> {
-    let output = Port::output(call.output(0)?.dtype(), Dtype::F32)?;
-    Ok(Pass::new(Loop(Dequantize), inputs(call)?, output))
+fn dequantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
+    let output = OperandPort::for_output(call.output(0)?.dtype(), Dtype::F32)?;
+    Ok(PreparedLoop::new(MapLoop(DequantizeMap), input_ports(call)?, output))
 }
 
-fn row(
+fn quantize_kernel(
     op: &'static str,
-    [x, y]: [Operand; 2],
+    [x, y]: [OperandSpec; 2],
     zero: DtypeSet,
-    pass: impl Fn(&Call<'_>) -> Result<Pass> + Send + Sync + 'static,
+    pass: impl Fn(&KernelCall<'_>) -> Result<PreparedLoop> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    let zero = Operand::new(zero).group(2).flags(OperandFlags::OPTIONAL);
-    prepared(op, 10, move |call| {
-        let scaled = Scaled::new(call, pass(call)?)?;
-        Ok(move |cpu: &Cpu, call: &Call<'_>| scaled.run(cpu, call))
+    let zero = OperandSpec::new(zero).with_dtype_group(2).with_flags(OperandFlags::OPTIONAL);
+    prepared_kernel(op, 10, move |call| {
+        let scaled = ScaledLoop::new(call, pass(call)?)?;
+        Ok(move |cpu: &Cpu, call: &KernelCall<'_>| scaled.run(cpu, call))
     })
-    .inputs([x, Operand::new(SCALES), zero])
-    .outputs([y])
+    .with_inputs([x, OperandSpec::new(SCALES), zero])
+    .with_outputs([y])
 }
 
 /// The rows of quantization.
-pub(super) fn kernels() -> [Kernel<Cpu>; 3] {
-    let floats = Operand::new(SCALES.union(DtypeSet::I32)).named("x");
+pub(super) fn quantize_kernels() -> [Kernel<Cpu>; 3] {
+    let floats = OperandSpec::new(SCALES.union(DtypeSet::I32)).with_name("x");
     let stored = QUANTIZED.union(DtypeSet::I32);
-    let y = output("y", QUANTIZED).group(2);
-    let dequantized = output("y", SCALES);
+    let y = output_operand("y", QUANTIZED).with_dtype_group(2);
+    let dequantized = output_operand("y", SCALES);
     [
-        row("QuantizeLinear", [floats, y], QUANTIZED, quantize),
-        row("DequantizeLinear", [Operand::new(stored).named("x").group(2), dequantized], stored, dequantize),
-        dynamic::kernel(),
+        quantize_kernel("QuantizeLinear", [floats, y], QUANTIZED, quantize_loop),
+        quantize_kernel(
+            "DequantizeLinear",
+            [OperandSpec::new(stored).with_name("x").with_dtype_group(2), dequantized],
+            stored,
+            dequantize_loop,
+        ),
+        dynamic::dynamic_quantize_kernel(),
     ]
 }

@@ -1,7 +1,7 @@
 //! Floats of 4, 8 and 16 bits as bits, and their values as `f32`, without branches, so that loops over them become vector code.
 
-use super::inner::Map;
-use crate::isa::Target;
+use super::element_loop::ElementMap;
+use crate::isa::SimdTarget;
 
 const F32_MANTISSA: u32 = 23;
 const F32_BIAS: u32 = 127;
@@ -9,7 +9,7 @@ const F32_INFINITY: u32 = 0x7F80_0000;
 
 /// A format with a sign, then an exponent, then `MANTISSA` bits.
 #[derive(Clone, Copy)]
-struct Format {
+struct SmallFloatFormat {
     mantissa: u32,
     bias: u32,
     /// The code of the largest value.
@@ -23,17 +23,18 @@ struct Format {
     has_negative_zero: bool,
 }
 
-const F16: Format = Format::new(10, 15, [0x7BFF, 0x7C00, 0x7E00, 0x8000]);
-const BF16: Format = Format::new(7, 127, [0x7F7F, 0x7F80, 0x7FC0, 0x8000]);
-const F8E4M3: Format = Format::new(3, 7, [0x7E, 0x7F, 0x7F, 0x80]);
-const F8E5M2: Format = Format::new(2, 15, [0x7B, 0x7C, 0x7F, 0x80]);
-const F8E4M3FNUZ: Format = Format { has_negative_zero: false, ..Format::new(3, 8, [0x7F, 0x80, 0x80, 0x80]) };
-const F8E5M2FNUZ: Format =
-    Format { has_negative_zero: false, ..Format::new(2, 16, [0x7F, 0x80, 0x80, 0x80]) };
+const F16: SmallFloatFormat = SmallFloatFormat::new(10, 15, [0x7BFF, 0x7C00, 0x7E00, 0x8000]);
+const BF16: SmallFloatFormat = SmallFloatFormat::new(7, 127, [0x7F7F, 0x7F80, 0x7FC0, 0x8000]);
+const F8E4M3: SmallFloatFormat = SmallFloatFormat::new(3, 7, [0x7E, 0x7F, 0x7F, 0x80]);
+const F8E5M2: SmallFloatFormat = SmallFloatFormat::new(2, 15, [0x7B, 0x7C, 0x7F, 0x80]);
+const F8E4M3FNUZ: SmallFloatFormat =
+    SmallFloatFormat { has_negative_zero: false, ..SmallFloatFormat::new(3, 8, [0x7F, 0x80, 0x80, 0x80]) };
+const F8E5M2FNUZ: SmallFloatFormat =
+    SmallFloatFormat { has_negative_zero: false, ..SmallFloatFormat::new(2, 16, [0x7F, 0x80, 0x80, 0x80]) };
 /// It has a number for every code, so that what is none becomes a 0, with the sign that NumPy's package `ml_dtypes` gives it.
-const F4E2M1: Format = Format::new(1, 1, [0x7, 0x7, 0x8, 0x8]);
+const F4E2M1: SmallFloatFormat = SmallFloatFormat::new(1, 1, [0x7, 0x7, 0x8, 0x8]);
 
-impl Format {
+impl SmallFloatFormat {
     const fn new(mantissa: u32, bias: u32, [largest, overflow, nan, sign]: [u32; 4]) -> Self {
         Self { mantissa, bias, largest, overflow, nan, sign, has_negative_zero: true }
     }
@@ -44,7 +45,7 @@ impl Format {
 
     /// The code of the nearest value, of two the even one.
     #[inline(always)]
-    fn encode(self, value: f32) -> u32 {
+    fn encode_value(self, value: f32) -> u32 {
         let bits = value.to_bits();
         let size = bits & !(1 << 31);
         let shift = F32_MANTISSA - self.mantissa;
@@ -64,7 +65,7 @@ impl Format {
 
     /// The value of a code.
     #[inline(always)]
-    fn decode(self, code: u32) -> f32 {
+    fn decode_code(self, code: u32) -> f32 {
         let size = code & (self.sign - 1);
         let aligned = size << (F32_MANTISSA - self.mantissa);
         let scale = f32::from_bits((2 * F32_BIAS - self.bias) << F32_MANTISSA);
@@ -82,12 +83,12 @@ pub(crate) mod halves {
 
     #[inline(always)]
     pub(crate) fn f16_to_f32(bits: u16) -> f32 {
-        F16.decode(bits.into())
+        F16.decode_code(bits.into())
     }
 
     #[inline(always)]
     pub(crate) fn f32_to_f16(value: f32) -> u16 {
-        F16.encode(value) as u16
+        F16.encode_value(value) as u16
     }
 
     #[inline(always)]
@@ -97,7 +98,7 @@ pub(crate) mod halves {
 
     #[inline(always)]
     pub(crate) fn f32_to_bf16(value: f32) -> u16 {
-        BF16.encode(value) as u16
+        BF16.encode_value(value) as u16
     }
 }
 
@@ -108,12 +109,12 @@ macro_rules! conversions {
             #[derive(Clone, Copy)]
             pub(super) struct $name;
 
-            impl Map for $name {
+            impl ElementMap for $name {
                 type Input = ($from,);
                 type Output = $to;
 
                 #[inline(always)]
-                fn apply<T: Target>(self, ($x,): ($from,)) -> $to {
+                fn apply<T: SimdTarget>(self, ($x,): ($from,)) -> $to {
                     $body
                 }
             }
@@ -131,48 +132,48 @@ conversions! {
     /// `f32` as `bf16`.
     EncodeBf16: f32 => u16, x -> halves::f32_to_bf16(x);
     /// `f8e4m3` as `f32`.
-    DecodeF8E4M3: u8 => f32, x -> F8E4M3.decode(u32::from(x));
+    DecodeF8E4M3: u8 => f32, x -> F8E4M3.decode_code(u32::from(x));
     /// `f32` as `f8e4m3`, the largest where it is too large.
-    EncodeF8E4M3: f32 => u8, x -> F8E4M3.saturating().encode(x) as u8;
+    EncodeF8E4M3: f32 => u8, x -> F8E4M3.saturating().encode_value(x) as u8;
     /// `f32` as `f8e4m3`, no number where it is too large.
-    EncodeF8E4M3Unbounded: f32 => u8, x -> F8E4M3.encode(x) as u8;
+    EncodeF8E4M3Unbounded: f32 => u8, x -> F8E4M3.encode_value(x) as u8;
     /// `f8e5m2` as `f32`.
-    DecodeF8E5M2: u8 => f32, x -> F8E5M2.decode(u32::from(x));
+    DecodeF8E5M2: u8 => f32, x -> F8E5M2.decode_code(u32::from(x));
     /// `f32` as `f8e5m2`, the largest where it is too large.
-    EncodeF8E5M2: f32 => u8, x -> F8E5M2.saturating().encode(x) as u8;
+    EncodeF8E5M2: f32 => u8, x -> F8E5M2.saturating().encode_value(x) as u8;
     /// `f32` as `f8e5m2`, infinite where it is too large.
-    EncodeF8E5M2Unbounded: f32 => u8, x -> F8E5M2.encode(x) as u8;
+    EncodeF8E5M2Unbounded: f32 => u8, x -> F8E5M2.encode_value(x) as u8;
     /// `f8e4m3fnuz` as `f32`.
-    DecodeF8E4M3Fnuz: u8 => f32, x -> F8E4M3FNUZ.decode(u32::from(x));
+    DecodeF8E4M3Fnuz: u8 => f32, x -> F8E4M3FNUZ.decode_code(u32::from(x));
     /// `f32` as `f8e4m3fnuz`, the largest where it is too large.
-    EncodeF8E4M3Fnuz: f32 => u8, x -> F8E4M3FNUZ.saturating().encode(x) as u8;
+    EncodeF8E4M3Fnuz: f32 => u8, x -> F8E4M3FNUZ.saturating().encode_value(x) as u8;
     /// `f32` as `f8e4m3fnuz`, no number where it is too large.
-    EncodeF8E4M3FnuzUnbounded: f32 => u8, x -> F8E4M3FNUZ.encode(x) as u8;
+    EncodeF8E4M3FnuzUnbounded: f32 => u8, x -> F8E4M3FNUZ.encode_value(x) as u8;
     /// `f8e5m2fnuz` as `f32`.
-    DecodeF8E5M2Fnuz: u8 => f32, x -> F8E5M2FNUZ.decode(u32::from(x));
+    DecodeF8E5M2Fnuz: u8 => f32, x -> F8E5M2FNUZ.decode_code(u32::from(x));
     /// `f32` as `f8e5m2fnuz`, the largest where it is too large.
-    EncodeF8E5M2Fnuz: f32 => u8, x -> F8E5M2FNUZ.saturating().encode(x) as u8;
+    EncodeF8E5M2Fnuz: f32 => u8, x -> F8E5M2FNUZ.saturating().encode_value(x) as u8;
     /// `f32` as `f8e5m2fnuz`, no number where it is too large.
-    EncodeF8E5M2FnuzUnbounded: f32 => u8, x -> F8E5M2FNUZ.encode(x) as u8;
+    EncodeF8E5M2FnuzUnbounded: f32 => u8, x -> F8E5M2FNUZ.encode_value(x) as u8;
     /// `f8e8m0` as `f32`.
-    DecodeF8E8M0: u8 => f32, x -> power_of(x);
+    DecodeF8E8M0: u8 => f32, x -> exponent_to_power(x);
     /// `f64` as `f32` with an odd last bit where it is not exact, so that rounding once more gives what rounding at once would.
     RoundToOdd: f64 => f32, x -> round_to_odd(x);
 }
 
 /// The value of half a byte.
 pub(super) fn decode_f4e2m1(code: u8) -> f32 {
-    F4E2M1.decode(u32::from(code))
+    F4E2M1.decode_code(u32::from(code))
 }
 
 /// The half of a byte that is nearest to a value, the largest where it is too large.
 pub(super) fn encode_f4e2m1(value: f32) -> u8 {
-    F4E2M1.encode(value) as u8
+    F4E2M1.encode_value(value) as u8
 }
 
 /// The power of 2 of an exponent that is 127 larger than it means.
 #[inline(always)]
-fn power_of(exponent: u8) -> f32 {
+fn exponent_to_power(exponent: u8) -> f32 {
     let bits = if exponent == 0 { 1 << (F32_MANTISSA - 1) } else { u32::from(exponent) << F32_MANTISSA };
     if exponent == 0xFF { f32::NAN } else { f32::from_bits(bits) }
 }
@@ -193,12 +194,12 @@ pub(super) struct EncodeF8E8M0 {
     pub(super) saturate: bool,
 }
 
-impl Map for EncodeF8E8M0 {
+impl ElementMap for EncodeF8E8M0 {
     type Input = (f32,);
     type Output = u8;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (f32,)) -> u8 {
+    fn apply<T: SimdTarget>(self, (x,): (f32,)) -> u8 {
         let bits = x.to_bits() & !(1 << 31);
         let (exponent, fraction) = (bits >> F32_MANTISSA, bits & ((1 << F32_MANTISSA) - 1));
         let half = 1 << (F32_MANTISSA - 1);
@@ -232,8 +233,10 @@ mod tests {
     fn every_half_becomes_what_it_is_and_back() {
         for bits in 0..=u16::MAX {
             let (half, brain) = (f16::from_bits(bits), bf16::from_bits(bits));
-            let values =
-                [(F16.decode(bits.into()), half.to_f32()), (BF16.decode(bits.into()), brain.to_f32())];
+            let values = [
+                (F16.decode_code(bits.into()), half.to_f32()),
+                (BF16.decode_code(bits.into()), brain.to_f32()),
+            ];
             for (found, expected) in values {
                 assert!(
                     found == expected || found.is_nan() && expected.is_nan(),
@@ -241,8 +244,8 @@ mod tests {
                 );
             }
             let is_nan = half.is_nan();
-            assert!(is_nan || F16.encode(half.to_f32()) == u32::from(bits), "{bits:#x}");
-            assert!(brain.is_nan() || BF16.encode(brain.to_f32()) == u32::from(bits), "{bits:#x}");
+            assert!(is_nan || F16.encode_value(half.to_f32()) == u32::from(bits), "{bits:#x}");
+            assert!(brain.is_nan() || BF16.encode_value(brain.to_f32()) == u32::from(bits), "{bits:#x}");
         }
     }
 
@@ -251,8 +254,10 @@ mod tests {
         for step in 0..200_000u32 {
             let value = f32::from_bits(step.wrapping_mul(2_654_435_761));
             let expected = (f16::from_f32(value), bf16::from_f32(value));
-            let found =
-                (f16::from_bits(F16.encode(value) as u16), bf16::from_bits(BF16.encode(value) as u16));
+            let found = (
+                f16::from_bits(F16.encode_value(value) as u16),
+                bf16::from_bits(BF16.encode_value(value) as u16),
+            );
             assert!(found.0 == expected.0 || value.is_nan() && found.0.is_nan(), "{value}");
             assert!(found.1 == expected.1 || value.is_nan() && found.1.is_nan(), "{value}");
         }
@@ -275,17 +280,17 @@ mod tests {
             (f32::NAN, 0x7F, 0x7F),
         ];
         for (value, e4m3, e5m2) in cases {
-            assert_eq!(F8E4M3.saturating().encode(value), e4m3, "{value}");
-            assert_eq!(F8E5M2.saturating().encode(value), e5m2, "{value}");
+            assert_eq!(F8E4M3.saturating().encode_value(value), e4m3, "{value}");
+            assert_eq!(F8E5M2.saturating().encode_value(value), e5m2, "{value}");
         }
-        assert_eq!((F8E4M3.encode(1e9), F8E5M2.encode(1e9)), (0x7F, 0x7C));
+        assert_eq!((F8E4M3.encode_value(1e9), F8E5M2.encode_value(1e9)), (0x7F, 0x7C));
         for code in 0..=0xFF_u32 {
             for format in [F8E4M3, F8E5M2] {
-                let value = format.decode(code);
-                assert!(value.is_nan() || format.encode(value) == code, "{code:#x} {value}");
+                let value = format.decode_code(code);
+                assert!(value.is_nan() || format.encode_value(value) == code, "{code:#x} {value}");
             }
         }
-        assert_eq!((F8E4M3.decode(0x7E), F8E5M2.decode(0xFC)), (448.0, f32::NEG_INFINITY));
+        assert_eq!((F8E4M3.decode_code(0x7E), F8E5M2.decode_code(0xFC)), (448.0, f32::NEG_INFINITY));
     }
 
     #[test]
@@ -302,20 +307,27 @@ mod tests {
             (-f32::NAN, 128, 128),
         ];
         for (value, e4m3, e5m2) in cases {
-            assert_eq!((F8E4M3FNUZ.encode(value), F8E5M2FNUZ.encode(value)), (e4m3, e5m2), "{value}");
+            assert_eq!(
+                (F8E4M3FNUZ.encode_value(value), F8E5M2FNUZ.encode_value(value)),
+                (e4m3, e5m2),
+                "{value}"
+            );
         }
         for (value, bounded, unbounded) in [(1e9, 0x7F, 0x80), (f32::NEG_INFINITY, 0xFF, 0x80)] {
             for format in [F8E4M3FNUZ, F8E5M2FNUZ] {
-                assert_eq!((format.saturating().encode(value), format.encode(value)), (bounded, unbounded));
+                assert_eq!(
+                    (format.saturating().encode_value(value), format.encode_value(value)),
+                    (bounded, unbounded)
+                );
             }
         }
         for code in (0..=0xFF_u32).filter(|code| *code != 0x80) {
             for format in [F8E4M3FNUZ, F8E5M2FNUZ] {
-                assert_eq!(format.encode(format.decode(code)), code);
+                assert_eq!(format.encode_value(format.decode_code(code)), code);
             }
         }
-        assert!(F8E4M3FNUZ.decode(0x80).is_nan() && F8E5M2FNUZ.decode(0x80).is_nan());
-        assert_eq!((F8E4M3FNUZ.decode(0x7F), F8E5M2FNUZ.decode(0xFF)), (240.0, -57344.0));
+        assert!(F8E4M3FNUZ.decode_code(0x80).is_nan() && F8E5M2FNUZ.decode_code(0x80).is_nan());
+        assert_eq!((F8E4M3FNUZ.decode_code(0x7F), F8E5M2FNUZ.decode_code(0xFF)), (240.0, -57344.0));
     }
 
     #[test]
@@ -335,7 +347,7 @@ mod tests {
     fn powers_are_rounded_as_they_are_told() {
         use super::PowerRounding::{Down, Nearest, Up};
         let encode = |rounding, saturate, value| {
-            EncodeF8E8M0 { rounding, saturate }.apply::<crate::isa::Baseline>((value,))
+            EncodeF8E8M0 { rounding, saturate }.apply::<crate::isa::BaselineTarget>((value,))
         };
         for (value, up, down, nearest) in [
             (0.0, 0, 0, 0),
@@ -350,18 +362,22 @@ mod tests {
             assert_eq!(found, [up, down, nearest], "{value}");
         }
         assert_eq!(encode(Up, false, f32::MAX), 0xFF);
-        assert!((1..0xFF).all(|code| encode(Up, true, power_of(code)) == code));
-        assert!(power_of(0xFF).is_nan() && power_of(0) == f32::powi(2.0, -127));
+        assert!((1..0xFF).all(|code| encode(Up, true, exponent_to_power(code)) == code));
+        assert!(exponent_to_power(0xFF).is_nan() && exponent_to_power(0) == f32::powi(2.0, -127));
     }
 
     #[test]
     fn rounding_twice_by_way_of_odd_is_rounding_once() {
         // Just above the middle of two neighbours; the nearest float is the middle itself, which would go down.
         let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
-        assert_eq!(F16.encode(round_to_odd(above)), 0x3C01);
-        assert_ne!(F16.encode(above as f32), F16.encode(round_to_odd(above)));
+        assert_eq!(F16.encode_value(round_to_odd(above)), 0x3C01);
+        assert_ne!(F16.encode_value(above as f32), F16.encode_value(round_to_odd(above)));
         for value in [0.0, -1.5, f64::INFINITY, 1e300, -1e-300] {
-            assert_eq!(F16.encode(round_to_odd(value)), u32::from(f16::from_f64(value).to_bits()), "{value}");
+            assert_eq!(
+                F16.encode_value(round_to_odd(value)),
+                u32::from(f16::from_f64(value).to_bits()),
+                "{value}"
+            );
         }
     }
 }

@@ -11,20 +11,20 @@ mod shapes;
 
 use oarlock_sdk::{Dtype, Element};
 
-use crate::testing::{Array, Attribute, run_with_isa};
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 const ISAS: [&str; 3] = ["scalar", "avx2", "avx512"];
 
 /// Runs an op with each instruction set and returns its one output of the last, which all others must have the bytes of.
 #[track_caller]
-fn compute(
+fn compute_on_all_isas(
     op: &str,
     version: u32,
-    attributes: &[(&str, Attribute<'_>)],
-    inputs: &[&Array],
+    attributes: &[(&str, TestAttribute<'_>)],
+    inputs: &[&TestArray],
     output: (Dtype, &[i64]),
-) -> Array {
-    let results = ISAS.map(|isa| compute_with(isa, op, version, attributes, inputs, output).unwrap());
+) -> TestArray {
+    let results = ISAS.map(|isa| compute_with_isa(isa, op, version, attributes, inputs, output).unwrap());
     let [first, _, last] = &results;
     assert!(
         results.iter().all(|result| result.bytes() == first.bytes()),
@@ -33,14 +33,14 @@ fn compute(
     last.clone()
 }
 
-fn compute_with(
+fn compute_with_isa(
     isa: &str,
     op: &str,
     version: u32,
-    attributes: &[(&str, Attribute<'_>)],
-    inputs: &[&Array],
+    attributes: &[(&str, TestAttribute<'_>)],
+    inputs: &[&TestArray],
     output: (Dtype, &[i64]),
-) -> Result<Array, String> {
+) -> Result<TestArray, String> {
     let inputs: Vec<_> = inputs.iter().map(|input| Some(*input)).collect();
     let mut outputs = run_with_isa(isa, op, version, attributes, &inputs, &[Some(output)])?;
     Ok(outputs.remove(0).expect("an output"))
@@ -48,20 +48,21 @@ fn compute_with(
 
 /// An op of two one-dimensional inputs of the same type.
 #[track_caller]
-fn pairwise<T: Element, O: Element>(op: &str, version: u32, a: &[T], b: &[T]) -> Vec<O> {
+fn compute_pairwise<T: Element, O: Element>(op: &str, version: u32, a: &[T], b: &[T]) -> Vec<O> {
     let dims = [a.len() as i64];
-    let (a, b) = (Array::of(&dims, a), Array::of(&dims, b));
-    compute(op, version, &[], &[&a, &b], (O::DTYPE, &dims)).values()
+    let (a, b) = (TestArray::from_values(&dims, a), TestArray::from_values(&dims, b));
+    compute_on_all_isas(op, version, &[], &[&a, &b], (O::DTYPE, &dims)).values()
 }
 
 /// An op of one one-dimensional input.
 #[track_caller]
-fn each<T: Element, O: Element>(
+fn compute_unary<T: Element, O: Element>(
     op: &str,
     version: u32,
-    attributes: &[(&str, Attribute<'_>)],
+    attributes: &[(&str, TestAttribute<'_>)],
     x: &[T],
 ) -> Vec<O> {
     let dims = [x.len() as i64];
-    compute(op, version, attributes, &[&Array::of(&dims, x)], (O::DTYPE, &dims)).values()
+    compute_on_all_isas(op, version, attributes, &[&TestArray::from_values(&dims, x)], (O::DTYPE, &dims))
+        .values()
 }

@@ -2,48 +2,50 @@
 
 use std::marker::PhantomData;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, Result};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 
-use super::inner::{Fault, Loop, Map};
-use super::math::{self, Float, Trigonometry};
-use super::number::{Number, with_number};
-use super::pass::Pass;
-use super::port::{Port, computed};
-use super::row::{BOOL, BYTE_FLOATS, FLOATS, NUMBERS, SIGNED, input, output, row};
+use super::element_loop::{ElementFault, ElementMap, MapLoop};
+use super::math::{self, MathFloat, TrigonometricFloat};
+use super::number::{ArithmeticElement, with_number};
+use super::port::{OperandPort, compute_dtype};
+use super::prepared_loop::PreparedLoop;
+use super::registration::{
+    BOOL, BYTE_FLOATS, FLOATS, NUMBERS, SIGNED, elementwise_kernel, input_operand, output_operand,
+};
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 /// A function of one float, generic over which.
-pub(super) trait Function: Copy + Send + Sync + 'static {
-    /// Whether some values need more than [`Function::apply`].
+pub(super) trait UnaryFunction: Copy + Send + Sync + 'static {
+    /// Whether some values need more than [`UnaryFunction::apply_with_isa`].
     const HAS_EXCEPTIONS: bool = false;
 
     /// The function, without branches.
-    fn apply<T: Target, F: Trigonometry>(self, x: F) -> F;
+    fn apply<T: SimdTarget, F: TrigonometricFloat>(self, x: F) -> F;
 
     /// Whether `apply` must not be used.
     #[inline(always)]
-    fn is_exception<F: Trigonometry>(_x: F) -> bool {
+    fn is_exception<F: TrigonometricFloat>(_x: F) -> bool {
         false
     }
 
     /// The function of any value, however slow.
-    fn apply_to_any<F: Trigonometry>(self, x: F) -> F {
-        self.apply::<crate::isa::Baseline, F>(x)
+    fn apply_to_any<F: TrigonometricFloat>(self, x: F) -> F {
+        self.apply::<crate::isa::BaselineTarget, F>(x)
     }
 }
 
 /// A function of one float type.
 #[derive(Clone, Copy)]
-pub(super) struct Of<G, F>(G, PhantomData<F>);
+pub(super) struct FunctionMap<G, F>(G, PhantomData<F>);
 
-impl<G: Function, F: Trigonometry> Map for Of<G, F> {
+impl<G: UnaryFunction, F: TrigonometricFloat> ElementMap for FunctionMap<G, F> {
     type Input = (F,);
     type Output = F;
     const HAS_EXCEPTIONS: bool = G::HAS_EXCEPTIONS;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (F,)) -> F {
+    fn apply<T: SimdTarget>(self, (x,): (F,)) -> F {
         self.0.apply::<T, F>(x)
     }
 
@@ -52,41 +54,48 @@ impl<G: Function, F: Trigonometry> Map for Of<G, F> {
         G::is_exception(x)
     }
 
-    fn apply_to_any(self, (x,): (F,)) -> Result<F, Fault> {
+    fn apply_to_any(self, (x,): (F,)) -> Result<F, ElementFault> {
         Ok(self.0.apply_to_any(x))
     }
 }
 
 /// The pass of a function over elements of a dtype, computed as floats.
-pub(super) fn function<G: Function>(dtype: Dtype, function: G) -> Result<Pass> {
-    let is_f64 = dtype == Dtype::F64 || computed(dtype) != Dtype::F32;
+pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Result<PreparedLoop> {
+    let is_f64 = dtype == Dtype::F64 || compute_dtype(dtype) != Dtype::F32;
     let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
-    let (input, output) = (Port::input(dtype, float)?, Port::output(dtype, float)?);
+    let (input, output) = (OperandPort::for_input(dtype, float)?, OperandPort::for_output(dtype, float)?);
     Ok(if is_f64 {
-        Pass::new(Loop(Of::<G, f64>(function, PhantomData)), [input], output)
+        PreparedLoop::new(MapLoop(FunctionMap::<G, f64>(function, PhantomData)), [input], output)
     } else {
-        Pass::new(Loop(Of::<G, f32>(function, PhantomData)), [input], output)
+        PreparedLoop::new(MapLoop(FunctionMap::<G, f32>(function, PhantomData)), [input], output)
     })
 }
 
 /// The row of a function of floats whose attributes `read` reads.
-pub(super) fn float_row<G: Function>(
+pub(super) fn float_kernel<G: UnaryFunction>(
     op: &'static str,
     since: u32,
-    read: impl Fn(&Call<'_>) -> Result<G> + Send + Sync + 'static,
+    read: impl Fn(&KernelCall<'_>) -> Result<G> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    function_row(op, since, FLOATS, read)
+    function_kernel(op, since, FLOATS, read)
 }
 
-/// As [`float_row`], for any dtypes; integers are computed as `f64`.
-pub(super) fn function_row<G: Function>(
+/// As [`float_kernel`], for any dtypes; integers are computed as `f64`.
+pub(super) fn function_kernel<G: UnaryFunction>(
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
-    read: impl Fn(&Call<'_>) -> Result<G> + Send + Sync + 'static,
+    read: impl Fn(&KernelCall<'_>) -> Result<G> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    let pass = move |call: &Call<'_>| function(call.input(0)?.dtype(), read(call)?);
-    row(op, since, [input("", dtypes).group(1)], output("", dtypes).group(1), pass).in_place(0, 0)
+    let pass = move |call: &KernelCall<'_>| function_loop(call.input(0)?.dtype(), read(call)?);
+    elementwise_kernel(
+        op,
+        since,
+        [input_operand("", dtypes).with_dtype_group(1)],
+        output_operand("", dtypes).with_dtype_group(1),
+        pass,
+    )
+    .with_in_place(0, 0)
 }
 
 /// Defines functions of floats: their name, their parameters, and what they are of an argument. `T` and `F` stand for the
@@ -98,10 +107,10 @@ macro_rules! functions {
             #[derive(Clone, Copy)]
             pub(super) struct $name { $($(pub(super) $field: f64),*)? }
 
-            impl $crate::kernels::elementwise::unary::Function for $name {
+            impl $crate::kernels::elementwise::unary::UnaryFunction for $name {
                 #[inline(always)]
-                fn apply<T: Target, F: Trigonometry>(self, $x: F) -> F {
-                    $($(let $field = F::of(self.$field);)*)?
+                fn apply<T: SimdTarget, F: TrigonometricFloat>(self, $x: F) -> F {
+                    $($(let $field = F::from_f64(self.$field);)*)?
                     $body
                 }
             }
@@ -113,14 +122,14 @@ pub(super) use functions;
 
 /// The rounded value, the root and so on of a float.
 mod of_float {
-    use super::{Target, Trigonometry, math};
+    use super::{SimdTarget, TrigonometricFloat, math};
 
     functions! {
-        Ceil(x) => x.rounded_up();
-        Floor(x) => x.rounded_down();
-        Round(x) => x.rounded_to_even();
+        Ceil(x) => x.round_up();
+        Floor(x) => x.round_down();
+        Round(x) => x.round_to_even();
         Reciprocal(x) => F::ONE / x;
-        Sqrt(x) => x.root();
+        Sqrt(x) => x.square_root();
         Exp(x) => math::exp::<T, F>(x);
         Log(x) => math::log::<T, F>(x);
         Asin(x) => x.asin::<T>();
@@ -142,20 +151,20 @@ macro_rules! angles {
             #[derive(Clone, Copy)]
             struct $name;
 
-            impl Function for $name {
+            impl UnaryFunction for $name {
                 const HAS_EXCEPTIONS: bool = true;
 
                 #[inline(always)]
-                fn apply<T: Target, F: Trigonometry>(self, x: F) -> F {
+                fn apply<T: SimdTarget, F: TrigonometricFloat>(self, x: F) -> F {
                     x.$function::<T>()
                 }
 
                 #[inline(always)]
-                fn is_exception<F: Trigonometry>(x: F) -> bool {
-                    x.is_huge()
+                fn is_exception<F: TrigonometricFloat>(x: F) -> bool {
+                    x.is_huge_angle()
                 }
 
-                fn apply_to_any<F: Trigonometry>(self, x: F) -> F {
+                fn apply_to_any<F: TrigonometricFloat>(self, x: F) -> F {
                     x.$function_of_any()
                 }
             }
@@ -177,13 +186,13 @@ macro_rules! maps {
             #[derive(Clone, Copy)]
             pub(super) struct $name<N>(pub(super) std::marker::PhantomData<N>);
 
-            impl<N: Number> Map for $name<N> {
+            impl<N: ArithmeticElement> ElementMap for $name<N> {
                 type Input = ($(maps!(@type $x N),)*);
                 type Output = maps!(@output N $($output)?);
-                const IS_VECTORIZED: bool = $crate::kernels::elementwise::number::is_common(N::DTYPE);
+                const IS_VECTORIZED: bool = $crate::kernels::elementwise::number::is_common_dtype(N::DTYPE);
 
                 #[inline(always)]
-                fn apply<T: Target>(self, ($($x,)*): Self::Input) -> Self::Output {
+                fn apply<T: SimdTarget>(self, ($($x,)*): Self::Input) -> Self::Output {
                     $body
                 }
             }
@@ -198,12 +207,12 @@ pub(super) use maps;
 
 maps! {
     Abs(x) => x.magnitude();
-    Neg(x) => x.negated();
+    Neg(x) => x.negate();
     Sign(x) => x.sign();
     Relu(x) => if x < N::default() { N::default() } else { x };
     /// The element itself.
     Same(x) => x;
-    IsNan(x) -> u8 => u8::from(x.is_no_number());
+    IsNan(x) -> u8 => u8::from(x.is_nan());
 }
 
 /// Whether a float is infinite, with a sign that is looked for.
@@ -214,12 +223,12 @@ struct IsInfinite<F> {
     float: PhantomData<F>,
 }
 
-impl<F: Float> Map for IsInfinite<F> {
+impl<F: MathFloat> ElementMap for IsInfinite<F> {
     type Input = (F,);
     type Output = u8;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (x,): (F,)) -> u8 {
+    fn apply<T: SimdTarget>(self, (x,): (F,)) -> u8 {
         u8::from(self.positive & (x == F::INFINITY)) | u8::from(self.negative & (x == -F::INFINITY))
     }
 }
@@ -227,59 +236,62 @@ impl<F: Float> Map for IsInfinite<F> {
 /// A row of a map of numbers to the same dtype.
 macro_rules! number_row {
     ($op:literal, $since:literal, $dtypes:expr, $map:ident) => {
-        row($op, $since, [input("", $dtypes).group(1)], output("", $dtypes).group(1), |call| {
+        elementwise_kernel($op, $since, [input_operand("", $dtypes).with_dtype_group(1)], output_operand("", $dtypes).with_dtype_group(1), |call| {
             let dtype = call.input(0)?.dtype();
             with_number!(dtype, all, N => {
-                let (input, output) = (Port::input(dtype, N::DTYPE)?, Port::output(dtype, N::DTYPE)?);
-                Ok(Pass::new(Loop($map::<N>(PhantomData)), [input], output))
+                let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+                Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [input], output))
             })
         })
-        .in_place(0, 0)
+        .with_in_place(0, 0)
     };
 }
 
 /// The floats, and those of 8 bits.
 const ALL_FLOATS: DtypeSet = FLOATS.union(BYTE_FLOATS);
 
-fn tests_of_floats() -> [Kernel<Cpu>; 2] {
-    let (x, y) = (input("X", ALL_FLOATS), output("Y", BOOL));
-    let ways = |call: &Call<'_>, float| {
-        Ok::<_, oarlock_sdk::Error>((Port::input(call.input(0)?.dtype(), float)?, Port::direct(Dtype::BOOL)))
+fn float_test_kernels() -> [Kernel<Cpu>; 2] {
+    let (x, y) = (input_operand("X", ALL_FLOATS), output_operand("Y", BOOL));
+    let ways = |call: &KernelCall<'_>, float| {
+        Ok::<_, oarlock_sdk::PluginError>((
+            OperandPort::for_input(call.input(0)?.dtype(), float)?,
+            OperandPort::without_conversion(Dtype::BOOL),
+        ))
     };
-    let is_nan = row("IsNaN", 9, [x], y, move |call| {
+    let is_nan = elementwise_kernel("IsNaN", 9, [x], y, move |call| {
         with_number!(call.input(0)?.dtype(), floats, N => {
             let (input, output) = ways(call, N::DTYPE)?;
-            Ok(Pass::new(Loop(IsNan::<N>(PhantomData)), [input], output))
+            Ok(PreparedLoop::new(MapLoop(IsNan::<N>(PhantomData)), [input], output))
         })
     });
-    let is_infinite = row("IsInf", 10, [x], y, move |call| {
-        let negative = call.int("detect_negative")?.unwrap_or(1) != 0;
-        let positive = call.int("detect_positive")?.unwrap_or(1) != 0;
+    let is_infinite = elementwise_kernel("IsInf", 10, [x], y, move |call| {
+        let negative = call.int_attribute("detect_negative")?.unwrap_or(1) != 0;
+        let positive = call.int_attribute("detect_positive")?.unwrap_or(1) != 0;
         with_number!(call.input(0)?.dtype(), floats, N => {
             let (input, output) = ways(call, N::DTYPE)?;
-            Ok(Pass::new(Loop(IsInfinite::<N> { negative, positive, float: PhantomData }), [input], output))
+            Ok(PreparedLoop::new(MapLoop(IsInfinite::<N> { negative, positive, float: PhantomData }), [input], output))
         })
     });
     [is_nan, is_infinite]
 }
 
 /// The rows of all functions of one element that are no activations.
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn unary_kernels() -> Vec<Kernel<Cpu>> {
     use of_float::*;
     macro_rules! float_rows {
-        ($($op:ident $since:literal)*) => { [$(float_row(stringify!($op), $since, |_| Ok($op {}))),*] };
+        ($($op:ident $since:literal)*) => { [$(float_kernel(stringify!($op), $since, |_| Ok($op {}))),*] };
     }
     let mut kernels = Vec::from(float_rows! {
         Ceil 1 Floor 1 Round 11 Reciprocal 1 Sqrt 1 Exp 1 Log 1 Sin 7 Cos 7 Tan 7 Asin 7 Acos 7 Atan 7 Sinh 9 Cosh 9
         Tanh 1 Asinh 9 Acosh 9 Atanh 9
     });
     kernels.extend([
-        function_row("Erf", 9, NUMBERS, |_| Ok(Erf {})),
+        function_kernel("Erf", 9, NUMBERS, |_| Ok(Erf {})),
         number_row!("Abs", 1, NUMBERS, Abs),
         number_row!("Neg", 1, FLOATS.union(SIGNED), Neg),
         number_row!("Sign", 9, NUMBERS, Sign),
         number_row!("Relu", 1, NUMBERS, Relu),
     ]);
-    kernels.extend(tests_of_floats());
+    kernels.extend(float_test_kernels());
     kernels
 }

@@ -2,69 +2,69 @@
 
 use std::marker::PhantomData;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, OperandFlags, Result, Tensor};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandFlags, PluginError, Result, TensorView};
 
 use super::binary::{Larger, Plus, Smaller};
-use super::inner::{Fold, Map};
-use super::number::{Number, with_number};
-use super::pass::{Operand, Pass};
-use super::plan::OPERANDS;
-use super::port::Port;
-use super::row::{FLOATS, NUMBERS, input, output, prepared};
+use super::element_loop::{ElementMap, FoldLoop};
+use super::iteration_space::MAX_OPERANDS;
+use super::number::{ArithmeticElement, with_number};
+use super::port::OperandPort;
+use super::prepared_loop::{LoopOperand, PreparedLoop};
+use super::registration::{FLOATS, NUMBERS, input_operand, output_operand, prepared_kernel};
 use super::unary::Same;
 use crate::device::Cpu;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 /// Division by the number of inputs.
 #[derive(Clone, Copy)]
-struct DividedBy<N>(N);
+struct DivideByCount<N>(N);
 
-impl<N: Number> Map for DividedBy<N> {
+impl<N: ArithmeticElement> ElementMap for DivideByCount<N> {
     type Input = (N,);
     type Output = N;
     const IS_VECTORIZED: bool = !N::IS_INTEGER;
 
     #[inline(always)]
-    fn apply<T: Target>(self, (sum,): (N,)) -> N {
-        sum.over(self.0)
+    fn apply<T: SimdTarget>(self, (sum,): (N,)) -> N {
+        sum.divided_by(self.0)
     }
 }
 
 /// How many inputs a pass has at most.
-const INPUTS: usize = OPERANDS - 1;
+const MAX_INPUTS: usize = MAX_OPERANDS - 1;
 
 /// The passes over all inputs: the first over the first of them, each later one over the result so far and the next ones.
-struct Passes(Vec<Pass>);
+struct VariadicLoops(Vec<PreparedLoop>);
 
-impl Passes {
+impl VariadicLoops {
     /// Makes passes, each by its number of inputs and whether it is the last.
-    fn new(call: &Call<'_>, pass: impl Fn(usize, bool) -> Result<Pass>) -> Result<Self> {
+    fn new(call: &KernelCall<'_>, pass: impl Fn(usize, bool) -> Result<PreparedLoop>) -> Result<Self> {
         let mut left = call.input_count();
         let mut passes = Vec::new();
         while left > 0 {
-            let taken = left.min(INPUTS - usize::from(!passes.is_empty()));
+            let taken = left.min(MAX_INPUTS - usize::from(!passes.is_empty()));
             left -= taken;
             passes.push(pass(taken + usize::from(!passes.is_empty()), left == 0)?);
         }
         if passes.is_empty() {
-            return Err(Error::invalid_argument("expected at least one input, found none"));
+            return Err(PluginError::invalid_argument("expected at least one input, found none"));
         }
         Ok(Self(passes))
     }
 
-    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let output = call.output(0)?;
         let mut next = 0;
         for pass in &self.0 {
-            let target = Operand::of(&output, pass.output())?;
-            let mut operands = [target; INPUTS];
+            let target = LoopOperand::from_tensor(&output, pass.output_port())?;
+            let mut operands = [target; MAX_INPUTS];
             let first = usize::from(next > 0);
-            for (operand, port) in operands.iter_mut().zip(pass.inputs()).skip(first) {
-                let tensor: Tensor<'_> = call.input(next)?;
-                *operand = Operand::of(&tensor, port)?;
+            for (operand, port) in operands.iter_mut().zip(pass.input_ports()).skip(first) {
+                let tensor: TensorView<'_> = call.input(next)?;
+                *operand = LoopOperand::from_tensor(&tensor, port)?;
                 next += 1;
             }
-            pass.run_over(cpu, &operands[..pass.inputs().len()], target)?;
+            pass.run_on_operands(cpu, &operands[..pass.input_ports().len()], target)?;
         }
         Ok(())
     }
@@ -75,36 +75,48 @@ macro_rules! fold {
     ($call:expr, $count:expr, $numbers:ident, $step:ident, $number:ident => $finish:expr) => {{
         let dtype = $call.input(0)?.dtype();
         with_number!(dtype, $numbers, $number => {
-            let (input, output) = (Port::input(dtype, $number::DTYPE)?, Port::output(dtype, $number::DTYPE)?);
-            let fold = Fold { step: $step::<$number>(PhantomData), finish: $finish };
-            Ok(Pass::new(fold, vec![input; $count], output))
+            let (input, output) = (OperandPort::for_input(dtype, $number::DTYPE)?, OperandPort::for_output(dtype, $number::DTYPE)?);
+            let fold = FoldLoop { step: $step::<$number>(PhantomData), finish: $finish };
+            Ok(PreparedLoop::new(fold, vec![input; $count], output))
         })
     }};
 }
 
-fn row(
+fn variadic_kernel(
     op: &'static str,
     dtypes: DtypeSet,
-    pass: impl Fn(&Call<'_>, usize, bool) -> Result<Pass> + Send + Sync + 'static,
+    pass: impl Fn(&KernelCall<'_>, usize, bool) -> Result<PreparedLoop> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    prepared(op, 1, move |call| {
-        let passes = Passes::new(call, |count, is_last| pass(call, count, is_last))?;
-        Ok(move |cpu: &Cpu, call: &Call<'_>| passes.run(cpu, call))
+    prepared_kernel(op, 1, move |call| {
+        let passes = VariadicLoops::new(call, |count, is_last| pass(call, count, is_last))?;
+        Ok(move |cpu: &Cpu, call: &KernelCall<'_>| passes.run(cpu, call))
     })
-    .inputs([input("data_0", dtypes).group(1).flags(OperandFlags::VARIADIC)])
-    .outputs([output("", dtypes).group(1)])
-    .in_place(0, 0)
+    .with_inputs([input_operand("data_0", dtypes).with_dtype_group(1).with_flags(OperandFlags::VARIADIC)])
+    .with_outputs([output_operand("", dtypes).with_dtype_group(1)])
+    .with_in_place(0, 0)
 }
 
 /// The rows of all functions of any number of elements.
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn variadic_kernels() -> Vec<Kernel<Cpu>> {
     vec![
-        row("Max", NUMBERS, |call, count, _| fold!(call, count, all, Larger, N => Same::<N>(PhantomData))),
-        row("Min", NUMBERS, |call, count, _| fold!(call, count, all, Smaller, N => Same::<N>(PhantomData))),
-        row("Sum", FLOATS, |call, count, _| fold!(call, count, floats, Plus, N => Same::<N>(PhantomData))),
-        row("Mean", FLOATS, |call, count, is_last| {
+        variadic_kernel(
+            "Max",
+            NUMBERS,
+            |call, count, _| fold!(call, count, all, Larger, N => Same::<N>(PhantomData)),
+        ),
+        variadic_kernel(
+            "Min",
+            NUMBERS,
+            |call, count, _| fold!(call, count, all, Smaller, N => Same::<N>(PhantomData)),
+        ),
+        variadic_kernel(
+            "Sum",
+            FLOATS,
+            |call, count, _| fold!(call, count, floats, Plus, N => Same::<N>(PhantomData)),
+        ),
+        variadic_kernel("Mean", FLOATS, |call, count, is_last| {
             let inputs = if is_last { call.input_count() as f64 } else { 1.0 };
-            fold!(call, count, floats, Plus, N => DividedBy(inputs as N))
+            fold!(call, count, floats, Plus, N => DivideByCount(inputs as N))
         }),
     ]
 }

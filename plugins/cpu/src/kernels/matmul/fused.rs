@@ -2,72 +2,75 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
-mod rounded;
+mod bf16_product;
 
 use std::sync::Arc;
 
-use oarlock_products::{Extent, MatMul};
+use oarlock_products::{GemmSize, MatMulProblem};
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dtype_set, ensure,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, dtype_set, ensure,
 };
 
-use super::finish::{Addend, Finishing};
-use super::shape::{sizes, starts};
-use super::{form, too_small};
-use crate::constants::{self, Constants};
+use super::epilogue::{MatmulAddend, MatmulEpilogue};
+use super::matmul_shape::{gemm_shape, matrix_starts};
+use super::{matrix_form, operand_size_error};
+use crate::constant_cache::{self, ConstantCache};
 use crate::device::Cpu;
-use crate::gemm::{self, FEW, Form, Matrix, Packed, Product, Scratch, Side, Sizes};
-use crate::kernels::activation::Activation;
-use crate::kernels::precision::Precision;
+use crate::gemm::{
+    self, BatchedGemm, FEW_ROWS, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer,
+    StridedMatrix,
+};
+use crate::kernels::activation::FusedActivation;
+use crate::kernels::precision::ProductPrecision;
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F32]);
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let float = Operand::new(FLOATS).group(1);
-    let optional = float.flags(OperandFlags::OPTIONAL);
-    Kernel::prepared("MatMul", |cpu: &Cpu, call| {
-        if Precision::of(call)? == Precision::Bf16 {
-            return rounded::prepare(cpu, call);
+pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
+    let float = OperandSpec::new(FLOATS).with_dtype_group(1);
+    let optional = float.with_flags(OperandFlags::OPTIONAL);
+    Kernel::new_prepared("MatMul", |cpu: &Cpu, call| {
+        if ProductPrecision::from_attribute(call)? == ProductPrecision::Bf16 {
+            return bf16_product::prepare_bf16(cpu, call);
         }
-        let state = State::new(cpu, call)?;
-        let run: Arc<Run> = Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call));
+        let state = FusedMatmulState::new(cpu, call)?;
+        let run: Arc<PreparedMatmul> = Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| state.run(cpu, call));
         Ok(run)
     })
-    .domain("oarlock")
-    .supports(|cpu, call| match Precision::of(call)? {
-        Precision::F32 => Ok(()),
-        Precision::Bf16 => rounded::product(cpu, &Plan::new(call)?, call).map(drop),
+    .with_domain("oarlock")
+    .with_support_check(|cpu, call| match ProductPrecision::from_attribute(call)? {
+        ProductPrecision::F32 => Ok(()),
+        ProductPrecision::Bf16 => bf16_product::plan_bf16(cpu, &FusedMatmulPlan::new(call)?, call).map(drop),
     })
-    .workspace(|cpu, call| {
-        let plan = Plan::new(call)?;
-        if Precision::of(call)? == Precision::Bf16 {
-            return Ok(rounded::product(cpu, &plan, call)?.scratch_size());
+    .with_workspace(|cpu, call| {
+        let plan = FusedMatmulPlan::new(call)?;
+        if ProductPrecision::from_attribute(call)? == ProductPrecision::Bf16 {
+            return Ok(bf16_product::plan_bf16(cpu, &plan, call)?.scratch_size());
         }
         let b = call.input(1)?;
-        let right = if plan.packs(b.is_constant()) {
-            Form::Packed
+        let right = if plan.is_worth_packing(b.is_constant()) {
+            OperandForm::Packed
         } else {
-            form::<f32>(plan.right.len(), !plan.turned.1)
+            matrix_form::<f32>(plan.right.len(), !plan.turned.1)
         };
-        let left = form::<f32>(plan.left.len(), plan.turned.0);
-        Ok(gemm::scratch_size::<f32>(cpu, plan.sizes, (left, right), false))
+        let left = matrix_form::<f32>(plan.left.len(), plan.turned.0);
+        Ok(gemm::gemm_scratch_size::<f32>(cpu, plan.sizes, (left, right), false))
     })
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        float.named("A").rank(2, u32::MAX),
-        float.named("B").rank(2, u32::MAX).flags(OperandFlags::UNALIGNED),
-        optional.named("C").rank(0, 2),
-        optional.named("Z").rank(2, u32::MAX),
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        float.with_name("A").with_rank(2, u32::MAX),
+        float.with_name("B").with_rank(2, u32::MAX).with_flags(OperandFlags::UNALIGNED),
+        optional.with_name("C").with_rank(0, 2),
+        optional.with_name("Z").with_rank(2, u32::MAX),
     ])
-    .outputs([float.named("Y").rank(2, u32::MAX)])
+    .with_outputs([float.with_name("Y").with_rank(2, u32::MAX)])
 }
 
 /// What runs a call that was prepared.
-type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+type PreparedMatmul = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
 /// What follows from the shapes and attributes of a call.
-struct Plan {
-    sizes: Sizes,
+struct FusedMatmulPlan {
+    sizes: GemmShape,
     /// Where the matrices of each product start; one place when all share it.
     left: Vec<usize>,
     right: Vec<usize>,
@@ -78,9 +81,9 @@ struct Plan {
     dims: [Vec<i64>; 3],
 }
 
-impl Plan {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let is_set = |name| Ok::<_, oarlock_sdk::Error>(call.int(name)?.unwrap_or(0) != 0);
+impl FusedMatmulPlan {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let is_set = |name| Ok::<_, oarlock_sdk::PluginError>(call.int_attribute(name)?.unwrap_or(0) != 0);
         let turned = (is_set("transA")?, is_set("transB")?);
         let (a, b) = (call.input(0)?.dims(), call.input(1)?.dims());
         let upright = |dims: &[i64], turned: bool| {
@@ -93,15 +96,16 @@ impl Plan {
         // Turned matrices do not lie one below the other as the rows of one.
         let most_rows = if turned.0 { 0 } else { usize::MAX };
         let a_upright = upright(a, turned.0);
-        let MatMul { extent, batch, output } = MatMul::new(&a_upright, &upright(b, turned.1), most_rows)?;
+        let MatMulProblem { extent, batch, output } =
+            MatMulProblem::new(&a_upright, &upright(b, turned.1), most_rows)?;
         let rows = a_upright.iter().rev().nth(1).map_or(1, |rows| *rows as usize);
-        let (left, right) = starts(&batch)?;
+        let (left, right) = matrix_starts(&batch)?;
         let dims = [a.to_vec(), b.to_vec(), output];
-        Ok(Self { sizes: sizes(extent, batch.count), left, right, turned, rows, dims })
+        Ok(Self { sizes: gemm_shape(extent, batch.count), left, right, turned, rows, dims })
     }
 
     /// Checks that operands have the shapes that were prepared for.
-    fn expect_shapes(&self, call: &Call<'_>) -> Result<()> {
+    fn expect_shapes(&self, call: &KernelCall<'_>) -> Result<()> {
         let y = call.output(0)?;
         let found = [call.input(0)?.dims(), call.input(1)?.dims(), y.dims()];
         ensure!(
@@ -123,97 +127,100 @@ impl Plan {
     }
 
     /// Whether B is worth a packed copy: a single matrix that does not change and is not read in one pass.
-    fn packs(&self, is_constant: bool) -> bool {
-        is_constant && self.right.len() == 1 && (self.sizes.rows > FEW || self.sizes.items > 1)
+    fn is_worth_packing(&self, is_constant: bool) -> bool {
+        is_constant && self.right.len() == 1 && (self.sizes.rows > FEW_ROWS || self.sizes.items > 1)
     }
 
-    fn left<'a>(&self, elements: &'a [f32]) -> Result<Matrix<'a, f32>> {
-        let Sizes { rows, depth, .. } = self.sizes;
+    fn left_matrix<'a>(&self, elements: &'a [f32]) -> Result<StridedMatrix<'a, f32>> {
+        let GemmShape { rows, depth, .. } = self.sizes;
         let (lane, step) = if self.turned.0 { (1, rows) } else { (depth, 1) };
-        Matrix::new(elements, self.left.clone(), (rows, lane), (depth, step)).ok_or_else(too_small)
+        StridedMatrix::new(elements, self.left.clone(), (rows, lane), (depth, step))
+            .ok_or_else(operand_size_error)
     }
 
     /// Whether B is read in one pass for certain, from whatever address.
-    fn streams(&self) -> bool {
-        let Sizes { items, rows, columns, depth } = self.sizes;
-        items == 1 && rows <= FEW && columns > 1 && depth > 0 && !(self.turned.0 && self.turned.1)
+    fn is_streamed(&self) -> bool {
+        let GemmShape { items, rows, columns, depth } = self.sizes;
+        items == 1 && rows <= FEW_ROWS && columns > 1 && depth > 0 && !(self.turned.0 && self.turned.1)
     }
 
-    fn right<'a, E>(&self, elements: &'a [E]) -> Result<Matrix<'a, E>> {
-        let Sizes { columns, depth, .. } = self.sizes;
+    fn right_matrix<'a, E>(&self, elements: &'a [E]) -> Result<StridedMatrix<'a, E>> {
+        let GemmShape { columns, depth, .. } = self.sizes;
         let (lane, step) = if self.turned.1 { (depth, 1) } else { (1, columns) };
-        Matrix::new(elements, self.right.clone(), (columns, lane), (depth, step)).ok_or_else(too_small)
+        StridedMatrix::new(elements, self.right.clone(), (columns, lane), (depth, step))
+            .ok_or_else(operand_size_error)
     }
 }
 
 /// What decides how a constant is packed: whether it is turned, its columns and its rows, and how wide panels are.
-type Key = (bool, usize, usize, usize);
+type PackedMatrixKey = (bool, usize, usize, usize);
 
-static PACKED: Constants<Key, Packed<f32>> = Constants::new();
+static PACKED_MATRICES: ConstantCache<PackedMatrixKey, PackedOperand<f32>> = ConstantCache::new();
 
 /// Constants that are read where they lie, but lie where they cannot be.
-static ALIGNED: Constants<(), Vec<f32>> = Constants::new();
+static ALIGNED_MATRICES: ConstantCache<(), Vec<f32>> = ConstantCache::new();
 
-struct State {
-    plan: Plan,
-    right: Right,
+struct FusedMatmulState {
+    plan: FusedMatmulPlan,
+    right: RightMatrix,
     alpha: f32,
-    activation: Activation,
+    activation: FusedActivation,
 }
 
 /// Where B is read.
-enum Right {
+enum RightMatrix {
     /// Where the call has it.
     InPlace,
     /// There too, but as bytes: a constant may lie at any address.
     Anywhere,
     /// From a copy, as its address fits no element.
     Aligned(Arc<Vec<f32>>),
-    Packed(Arc<Packed<f32>>),
+    Packed(Arc<PackedOperand<f32>>),
 }
 
-impl State {
-    fn new(cpu: &Cpu, call: &Call<'_>) -> Result<Self> {
-        let plan = Plan::new(call)?;
+impl FusedMatmulState {
+    fn new(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
+        let plan = FusedMatmulPlan::new(call)?;
         let b = call.input(1)?;
-        let Sizes { columns, depth, .. } = plan.sizes;
+        let GemmShape { columns, depth, .. } = plan.sizes;
         // SAFETY: the device's memory is the host's, and the operand is constant where this is asked for.
         let elements = || unsafe { b.constant_elements::<f32>() };
-        let place = constants::place(&b);
-        let right = if plan.packs(b.is_constant()) {
-            let key = (plan.turned.1, columns, depth, Packed::<f32>::right_width(cpu));
-            let pack = || Ok(Packed::right(cpu, &plan.right(&elements()?)?, columns, depth));
-            Right::Packed(PACKED.get_or_make_at(place, key, pack)?)
+        let place = constant_cache::constant_range(&b);
+        let right = if plan.is_worth_packing(b.is_constant()) {
+            let key = (plan.turned.1, columns, depth, PackedOperand::<f32>::right_panel_width(cpu));
+            let pack =
+                || Ok(PackedOperand::pack_right(cpu, &plan.right_matrix(&elements()?)?, columns, depth));
+            RightMatrix::Packed(PACKED_MATRICES.get_or_make_at(place, key, pack)?)
         } else if place.0.is_multiple_of(align_of::<f32>()) || !b.is_constant() {
-            Right::InPlace
-        } else if plan.streams() {
-            Right::Anywhere
+            RightMatrix::InPlace
+        } else if plan.is_streamed() {
+            RightMatrix::Anywhere
         } else {
-            Right::Aligned(ALIGNED.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
+            RightMatrix::Aligned(ALIGNED_MATRICES.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         };
         let way = match right {
-            Right::Packed(_) => "GEMM, constant packed",
-            Right::Anywhere | Right::Aligned(_) | Right::InPlace if plan.streams() => {
+            RightMatrix::Packed(_) => "GEMM, constant packed",
+            RightMatrix::Anywhere | RightMatrix::Aligned(_) | RightMatrix::InPlace if plan.is_streamed() => {
                 "matrix read in one pass"
             }
-            Right::Anywhere | Right::Aligned(_) | Right::InPlace => "GEMM",
+            RightMatrix::Anywhere | RightMatrix::Aligned(_) | RightMatrix::InPlace => "GEMM",
         };
-        call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
-        let alpha = call.float("alpha")?.unwrap_or(1.0) as f32;
-        Ok(Self { plan, right, alpha, activation: Activation::of(call)? })
+        call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
+        let alpha = call.float_attribute("alpha")?.unwrap_or(1.0) as f32;
+        Ok(Self { plan, right, alpha, activation: FusedActivation::from_attributes(call)? })
     }
 
-    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let plan = &self.plan;
         let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
         let (c, z) = (call.optional_input(2)?, call.optional_input(3)?);
         plan.expect_shapes(call)?;
-        let Sizes { columns, depth, .. } = plan.sizes;
-        let extent = Extent { rows: plan.rows, columns, depth };
+        let GemmShape { columns, depth, .. } = plan.sizes;
+        let extent = GemmSize { rows: plan.rows, columns, depth };
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.
         let (addend, residual) = unsafe {
             let addend =
-                c.map(|c| Ok(Addend::new(c.elements()?, extent.addend_steps(c.dims())?))).transpose();
+                c.map(|c| Ok(MatmulAddend::new(c.elements()?, extent.addend_strides(c.dims())?))).transpose();
             (addend?, z.map(|z| z.elements::<f32>()).transpose()?)
         };
         // SAFETY: as above.
@@ -221,26 +228,26 @@ impl State {
         if y.is_empty() {
             return Ok(());
         }
-        let left = plan.left(a)?;
+        let left = plan.left_matrix(a)?;
         let (matrix, bytes);
         let right = match &self.right {
-            Right::Packed(packed) => Side::Packed(&**packed),
-            Right::Aligned(elements) => {
-                matrix = plan.right(elements)?;
-                Side::Operand(&matrix)
+            RightMatrix::Packed(packed) => GemmOperand::Packed(&**packed),
+            RightMatrix::Aligned(elements) => {
+                matrix = plan.right_matrix(elements)?;
+                GemmOperand::Operand(&matrix)
             }
-            Right::Anywhere => {
+            RightMatrix::Anywhere => {
                 // SAFETY: as above.
-                bytes = plan.right(unsafe { b.element_bytes::<f32>()? }.as_chunks::<4>().0)?;
-                Side::Operand(&bytes)
+                bytes = plan.right_matrix(unsafe { b.element_bytes::<f32>()? }.as_chunks::<4>().0)?;
+                GemmOperand::Operand(&bytes)
             }
-            Right::InPlace => {
+            RightMatrix::InPlace => {
                 // SAFETY: as above.
-                matrix = plan.right(unsafe { b.elements()? })?;
-                Side::Operand(&matrix)
+                matrix = plan.right_matrix(unsafe { b.elements()? })?;
+                GemmOperand::Operand(&matrix)
             }
         };
-        let finishing = Finishing {
+        let finishing = MatmulEpilogue {
             isa: cpu.isa(),
             rows_of_product: plan.sizes.rows,
             rows: plan.rows,
@@ -250,15 +257,15 @@ impl State {
             residual,
             activation: self.activation,
         };
-        let finish = &|part: gemm::Finished<'_, f32>| finishing.finish(part);
-        let product = Product {
+        let finish = &|part: gemm::OutputBlock<'_, f32>| finishing.finish_block(part);
+        let product = BatchedGemm {
             sizes: plan.sizes,
-            left: Side::Operand(&left),
+            left: GemmOperand::Operand(&left),
             right,
             output: Some(y),
             finish: (!finishing.is_empty()).then_some(finish),
         };
-        product.compute(cpu, &mut Scratch::of(call));
+        product.compute(cpu, &mut ScratchBuffer::from_call(call));
         Ok(())
     }
 }

@@ -4,125 +4,146 @@
 
 use std::sync::Arc;
 
-use oarlock_products::{Extent, Gemm};
-use oarlock_sdk::{Call, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, dispatch};
+use oarlock_products::{GemmProblem, GemmSize};
+use oarlock_sdk::{Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, dispatch};
 
-use super::shape::sizes;
-use super::{NUMBERS, form, too_small};
+use super::matmul_shape::gemm_shape;
+use super::{MATMUL_DTYPES, matrix_form, operand_size_error};
 use crate::device::Cpu;
 use crate::gemm::{
-    self, FEW, Finish, Form, Matrix, Number, Packed, Scratch, Side, Sizes, Stored, compute_stored,
+    self, FEW_ROWS, GemmElement, GemmEpilogue, GemmOperand, GemmShape, OperandForm, PackedOperand,
+    ScratchBuffer, StoredElement, StridedMatrix, compute_stored_gemm,
 };
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let number = Operand::new(NUMBERS).group(1);
-    Kernel::prepared("Gemm", |cpu: &Cpu, call| {
+pub(super) fn gemm_kernel() -> Kernel<Cpu> {
+    let number = OperandSpec::new(MATMUL_DTYPES).with_dtype_group(1);
+    Kernel::new_prepared("Gemm", |cpu: &Cpu, call| {
         let dtype = call.output(0)?.dtype();
-        dispatch!(dtype, floating_and_half + bf16 + i32 + i64 + u32 + u64, T => prepare::<T>(cpu, call))
+        dispatch!(dtype, floating_and_half + bf16 + i32 + i64 + u32 + u64, T => prepare_gemm::<T>(cpu, call))
     })
-    .workspace(|cpu, call| {
+    .with_workspace(|cpu, call| {
         let dtype = call.output(0)?.dtype();
-        dispatch!(dtype, floating_and_half + bf16 + i32 + i64 + u32 + u64, T => workspace::<T>(cpu, call))
+        dispatch!(dtype, floating_and_half + bf16 + i32 + i64 + u32 + u64, T => workspace_size::<T>(cpu, call))
     })
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        number.named("A").rank(2, 2),
-        number.named("B").rank(2, 2),
-        number.named("C").rank(0, 2).flags(OperandFlags::OPTIONAL),
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        number.with_name("A").with_rank(2, 2),
+        number.with_name("B").with_rank(2, 2),
+        number.with_name("C").with_rank(0, 2).with_flags(OperandFlags::OPTIONAL),
     ])
-    .outputs([number.named("Y").rank(2, 2)])
+    .with_outputs([number.with_name("Y").with_rank(2, 2)])
 }
 
-type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+type PreparedGemm = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-fn right<'a, E>(settings: &Gemm, elements: &'a [E], sizes: &Sizes) -> Result<Matrix<'a, E>> {
+fn right_matrix<'a, E>(
+    settings: &GemmProblem,
+    elements: &'a [E],
+    sizes: &GemmShape,
+) -> Result<StridedMatrix<'a, E>> {
     let (lane, step) = if settings.b_turned { (sizes.depth, 1) } else { (1, sizes.columns) };
-    Matrix::new(elements, vec![0], (sizes.columns, lane), (sizes.depth, step)).ok_or_else(too_small)
+    StridedMatrix::new(elements, vec![0], (sizes.columns, lane), (sizes.depth, step))
+        .ok_or_else(operand_size_error)
 }
 
-fn prepare<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let settings = Gemm::new(call)?;
+fn prepare_gemm<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedGemm>> {
+    let settings = GemmProblem::new(call)?;
     let b = call.input(1)?;
-    let sizes = sizes(settings.extent(call.input(0)?.dims(), b.dims())?, 1);
-    let packed = if packs(&sizes, &b) {
+    let sizes = gemm_shape(settings.gemm_size(call.input(0)?.dims(), b.dims())?, 1);
+    let packed = if is_worth_packing(&sizes, &b) {
         // SAFETY: the device's memory is the host's, and a constant is never written.
-        let right = right::<E>(&settings, unsafe { b.elements() }?, &sizes)?;
-        Some(Packed::right(cpu, &right, sizes.columns, sizes.depth))
+        let right = right_matrix::<E>(&settings, unsafe { b.elements() }?, &sizes)?;
+        Some(PackedOperand::pack_right(cpu, &right, sizes.columns, sizes.depth))
     } else {
         None
     };
-    super::describe(cpu, call, packed.is_some());
-    Ok(Arc::new(move |cpu, call| multiply::<E>(cpu, call, settings, packed.as_ref())))
+    super::describe_product(cpu, call, packed.is_some());
+    Ok(Arc::new(move |cpu, call| run_gemm::<E>(cpu, call, settings, packed.as_ref())))
 }
 
 /// Whether a constant right operand is worth a packed copy: few rows read it once, as it lies.
-fn packs(sizes: &Sizes, b: &Tensor<'_>) -> bool {
-    b.is_constant() && sizes.rows > FEW
+fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
+    b.is_constant() && sizes.rows > FEW_ROWS
 }
 
-fn workspace<E: Stored>(cpu: &Cpu, call: &Call<'_>) -> Result<u64> {
-    let settings = Gemm::new(call)?;
+fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<u64> {
+    let settings = GemmProblem::new(call)?;
     let b = call.input(1)?;
-    let sizes = sizes(settings.extent(call.input(0)?.dims(), b.dims())?, 1);
-    let right = if packs(&sizes, &b) { Form::Packed } else { form::<E>(1, !settings.b_turned) };
-    let left = form::<E>(1, settings.a_turned);
-    let buffered = matches!(left, Form::Anew { .. });
-    Ok(gemm::scratch_size::<E::Computed>(cpu, sizes, (left, right), buffered))
+    let sizes = gemm_shape(settings.gemm_size(call.input(0)?.dims(), b.dims())?, 1);
+    let right = if is_worth_packing(&sizes, &b) {
+        OperandForm::Packed
+    } else {
+        matrix_form::<E>(1, !settings.b_turned)
+    };
+    let left = matrix_form::<E>(1, settings.a_turned);
+    let buffered = matches!(left, OperandForm::Anew { .. });
+    Ok(gemm::gemm_scratch_size::<E::ComputeType>(cpu, sizes, (left, right), buffered))
 }
 
-fn multiply<E: Stored>(
+fn run_gemm<E: StoredElement>(
     cpu: &Cpu,
-    call: &Call<'_>,
-    settings: Gemm,
-    packed: Option<&Packed<E::Computed>>,
+    call: &KernelCall<'_>,
+    settings: GemmProblem,
+    packed: Option<&PackedOperand<E::ComputeType>>,
 ) -> Result<()> {
     let (a, b, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let extent = settings.extent(a.dims(), b.dims())?;
+    let extent = settings.gemm_size(a.dims(), b.dims())?;
     extent.check_output(y.dims())?;
-    let sizes = sizes(extent, 1);
-    let addend = call.optional_input(2)?.map(|c| Addend::<E>::new(&c, &extent)).transpose()?;
+    let sizes = gemm_shape(extent, 1);
+    let addend = call.optional_input(2)?.map(|c| GemmAddend::<E>::new(&c, &extent)).transpose()?;
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (a, b, y) = unsafe { (a.elements::<E>()?, b.elements::<E>()?, y.elements_mut::<E>()?) };
     let (lane, step) = if settings.a_turned { (1, sizes.rows) } else { (sizes.depth, 1) };
-    let left = Matrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step)).ok_or_else(too_small)?;
-    let right = right(&settings, b, &sizes)?;
-    let fits = |packed: &&Packed<_>| (packed.lanes(), packed.depth()) == (sizes.columns, sizes.depth);
+    let left = StridedMatrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step))
+        .ok_or_else(operand_size_error)?;
+    let right = right_matrix(&settings, b, &sizes)?;
+    let fits =
+        |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {
-        Some(packed) => Side::Packed(packed),
-        None => Side::Operand(&right),
+        Some(packed) => GemmOperand::Packed(packed),
+        None => GemmOperand::Operand(&right),
     };
-    let scale_and_add: &Finish<'_, E::Computed> = &|mut part| {
+    let scale_and_add: &GemmEpilogue<'_, E::ComputeType> = &|mut part| {
         let columns = part.columns.clone();
-        for (row, numbers) in part.each_row() {
+        for (row, numbers) in part.rows_mut() {
             for (column, number) in columns.clone().zip(numbers) {
-                let scaled = E::scale(*number, settings.alpha);
+                let scaled = E::scale_computed(*number, settings.alpha);
                 *number = match &addend {
-                    Some(addend) => scaled.plus(E::scale(addend.at(row, column), settings.beta)),
+                    Some(addend) => {
+                        scaled.add_element(E::scale_computed(addend.element_at(row, column), settings.beta))
+                    }
                     None => scaled,
                 };
             }
         }
     };
     let finish = (settings.alpha != 1.0 || addend.is_some()).then_some(scale_and_add);
-    compute_stored(cpu, sizes, (Side::Operand(&left), right), y, finish, &mut Scratch::of(call));
+    compute_stored_gemm(
+        cpu,
+        sizes,
+        (GemmOperand::Operand(&left), right),
+        y,
+        finish,
+        &mut ScratchBuffer::from_call(call),
+    );
     Ok(())
 }
 
 /// The third matrix, which is repeated along dimensions of 1.
-struct Addend<'a, E> {
+struct GemmAddend<'a, E> {
     elements: &'a [E],
     row: usize,
     column: usize,
 }
 
-impl<'a, E: Stored> Addend<'a, E> {
-    fn new(c: &Tensor<'a>, extent: &Extent) -> Result<Self> {
-        let [row, column] = extent.addend_steps(c.dims())?;
+impl<'a, E: StoredElement> GemmAddend<'a, E> {
+    fn new(c: &TensorView<'a>, extent: &GemmSize) -> Result<Self> {
+        let [row, column] = extent.addend_strides(c.dims())?;
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.
         Ok(Self { elements: unsafe { c.elements() }?, row, column })
     }
 
-    fn at(&self, row: usize, column: usize) -> E::Computed {
+    fn element_at(&self, row: usize, column: usize) -> E::ComputeType {
         self.elements[row * self.row + column * self.column].convert()
     }
 }
@@ -131,38 +152,39 @@ impl<'a, E: Stored> Addend<'a, E> {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
     fn operands_are_turned_scaled_and_added() {
-        let a = Array::of(&[3, 2], &[1f32, 2., 3., 4., 5., 6.]);
-        let b = Array::of(&[2, 3], &[1f32, 0., 1., 0., 1., 1.]);
-        let c = Array::of(&[2, 1], &[10f32, 20.]);
+        let a = TestArray::from_values(&[3, 2], &[1f32, 2., 3., 4., 5., 6.]);
+        let b = TestArray::from_values(&[2, 3], &[1f32, 0., 1., 0., 1., 1.]);
+        let c = TestArray::from_values(&[2, 1], &[10f32, 20.]);
         let attributes = [
-            ("transA", Attribute::Int(1)),
-            ("transB", Attribute::Int(1)),
-            ("alpha", Attribute::Float(2.0)),
-            ("beta", Attribute::Float(0.5)),
+            ("transA", TestAttribute::Int(1)),
+            ("transB", TestAttribute::Int(1)),
+            ("alpha", TestAttribute::Float(2.0)),
+            ("beta", TestAttribute::Float(0.5)),
         ];
         let inputs = [Some(&a), Some(&b), Some(&c)];
-        let results = run("Gemm", 13, &attributes, &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap();
+        let results = run_kernel("Gemm", 13, &attributes, &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [17., 21., 26., 30.]);
     }
 
     #[test]
     fn an_empty_depth_leaves_the_addend() {
-        let (a, b) = (Array::of::<f32>(&[2, 0], &[]), Array::of::<f32>(&[0, 2], &[]));
-        let c = Array::of(&[2], &[1f32, 2.]);
+        let (a, b) =
+            (TestArray::from_values::<f32>(&[2, 0], &[]), TestArray::from_values::<f32>(&[0, 2], &[]));
+        let c = TestArray::from_values(&[2], &[1f32, 2.]);
         let inputs = [Some(&a), Some(&b), Some(&c)];
-        let results = run("Gemm", 13, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap();
+        let results = run_kernel("Gemm", 13, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [1., 2., 1., 2.]);
     }
 
     #[test]
     fn an_addend_that_cannot_be_repeated_is_refused() {
-        let (a, c) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[3], &[1f32; 3]));
+        let (a, c) = (TestArray::from_values(&[2, 2], &[1f32; 4]), TestArray::from_values(&[3], &[1f32; 3]));
         let inputs = [Some(&a), Some(&a), Some(&c)];
-        let message = run("Gemm", 13, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap_err();
+        let message = run_kernel("Gemm", 13, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]).unwrap_err();
         assert!(message.contains("found shape [3]"), "{message}");
     }
 }

@@ -1,24 +1,24 @@
 //! Products of matrices: `MatMul`, `Gemm`, their integer forms, `Einsum`, and `MatMul` with all that often follows it. All
 //! are on the one product in [`crate::gemm`].
 
-mod blocks;
+mod block_quantized;
 mod einsum;
-mod finish;
+mod epilogue;
+mod float_matmul;
 mod fused;
 mod gemm;
 mod integer;
-mod plain;
-pub(crate) mod quantised;
-mod shape;
+mod matmul_shape;
+pub(crate) mod quantized_operand;
 
-use oarlock_products::size;
-use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, dtype_set};
+use oarlock_products::dimension_size;
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, PluginError, dtype_set};
 
 use crate::device::Cpu;
-use crate::gemm::{Convert, Form, Stored};
+use crate::gemm::{ConvertTo, OperandForm, StoredElement};
 
 /// What products take, as ONNX has it.
-const NUMBERS: DtypeSet = dtype_set(&[
+const MATMUL_DTYPES: DtypeSet = dtype_set(&[
     Dtype::F16,
     Dtype::BF16,
     Dtype::F32,
@@ -29,29 +29,34 @@ const NUMBERS: DtypeSet = dtype_set(&[
     Dtype::U64,
 ]);
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    let mut kernels =
-        vec![plain::kernel(), gemm::kernel(), fused::kernel(), blocks::kernel(), einsum::kernel()];
-    kernels.extend(integer::kernels());
+pub(crate) fn matmul_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = vec![
+        float_matmul::matmul_kernel(),
+        gemm::gemm_kernel(),
+        fused::fused_matmul_kernel(),
+        block_quantized::block_matmul_kernel(),
+        einsum::einsum_kernel(),
+    ];
+    kernels.extend(integer::integer_matmul_kernels());
     kernels
 }
 
 /// How matrices of this element are read.
-fn form<E: Stored>(items: usize, side_by_side: bool) -> Form {
-    if <E as Convert<E::Computed>>::SAME {
-        Form::InPlace { items, side_by_side }
+fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandForm {
+    if <E as ConvertTo<E::ComputeType>>::IS_IDENTITY {
+        OperandForm::InPlace { items, side_by_side }
     } else {
-        Form::Anew { items }
+        OperandForm::Anew { items }
     }
 }
 
 /// Says how a product is computed.
-fn describe(cpu: &Cpu, call: &Call<'_>, is_packed: bool) {
+fn describe_product(cpu: &Cpu, call: &KernelCall<'_>, is_packed: bool) {
     let way = if is_packed { "GEMM, constant packed" } else { "GEMM" };
-    call.describe(&format!("{way}, {}", cpu.isa().without_tiles()));
+    call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
 }
 
 /// An operand whose elements lie outside of its memory, which its own checks rule out.
-fn too_small() -> Error {
-    Error::out_of_range("expected operands as large as their shapes say, found smaller ones")
+fn operand_size_error() -> PluginError {
+    PluginError::out_of_range("expected operands as large as their shapes say, found smaller ones")
 }

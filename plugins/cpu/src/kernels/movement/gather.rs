@@ -3,60 +3,66 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, ensure};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView, ensure,
+};
 
-use super::operand::{by_size, cells, cells_mut, in_pieces, integers, values};
-use super::strided::Cursor;
-use super::{data, indices, shape};
+use super::operand::{
+    by_size, element_bytes, element_bytes_mut, for_parallel_pieces, read_integers, typed_values,
+};
+use super::strided::StrideCursor;
+use super::{data_operand, index_operand, shape};
 use crate::device::Cpu;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn gather_kernels() -> Vec<Kernel<Cpu>> {
     // Elements are copied byte by byte, from wherever they lie.
-    let data = |name| data(name).flags(OperandFlags::UNALIGNED);
-    let result = super::data;
-    let along = |op: &str, run: fn(&Cpu, &Call<'_>, i64) -> Result<()>| {
-        Kernel::prepared(op, move |_, call| {
-            let axis = call.int("axis")?.unwrap_or(0);
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(cpu, call, axis)))
+    let data = |name| data_operand(name).with_flags(OperandFlags::UNALIGNED);
+    let result = super::data_operand;
+    let along = |op: &str, run: fn(&Cpu, &KernelCall<'_>, i64) -> Result<()>| {
+        Kernel::new_prepared(op, move |_, call| {
+            let axis = call.int_attribute("axis")?.unwrap_or(0);
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| run(cpu, call, axis)))
         })
-        .inputs([data("data"), indices("indices")])
-        .outputs([result("output")])
+        .with_inputs([data("data"), index_operand("indices")])
+        .with_outputs([result("output")])
     };
     vec![
         along("Gather", gather),
-        along("GatherElements", gather_elements).since(11),
-        Kernel::prepared("GatherND", |_, call| {
-            let batch_dims = call.int("batch_dims")?.unwrap_or(0);
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| gather_nd(cpu, call, batch_dims)))
+        along("GatherElements", gather_elements).since_version(11),
+        Kernel::new_prepared("GatherND", |_, call| {
+            let batch_dims = call.int_attribute("batch_dims")?.unwrap_or(0);
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| gather_nd(cpu, call, batch_dims)))
         })
-        .since(11)
-        .inputs([data("data"), Operand::new(DtypeSet::I64).named("indices")])
-        .outputs([result("output")]),
+        .since_version(11)
+        .with_inputs([data("data"), OperandSpec::new(DtypeSet::I64).with_name("indices")])
+        .with_outputs([result("output")]),
     ]
 }
 
 /// The indices of an operand, each checked against the dimension it counts in.
-pub(super) fn checked(tensor: &Tensor<'_>, dim: usize) -> Result<Vec<usize>> {
-    integers(tensor)?.into_iter().map(|index| checked_index(index, dim)).collect()
+pub(super) fn checked_indices(tensor: &TensorView<'_>, dim: usize) -> Result<Vec<usize>> {
+    read_integers(tensor)?.into_iter().map(|index| checked_index(index, dim)).collect()
 }
 
 pub(super) fn checked_index(index: i64, dim: usize) -> Result<usize> {
-    shape::index(index, dim).ok_or_else(|| {
-        Error::out_of_range(format!("expected `indices` from -{dim} to {dim} (exclusive), found {index}"))
+    shape::resolve_index(index, dim).ok_or_else(|| {
+        PluginError::out_of_range(format!(
+            "expected `indices` from -{dim} to {dim} (exclusive), found {index}"
+        ))
     })
 }
 
-fn gather(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
+fn gather(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let dims = shape::dims(&input)?;
-    let axis = shape::axis(axis, dims.len())?;
-    let expected = [&dims[..axis], &shape::dims(&positions)?, &dims[axis + 1..]].concat();
-    shape::expect(&output, "output", &expected)?;
-    let (_, length, inner) = shape::around(&dims, axis);
-    let positions = checked(&positions, length)?;
+    let dims = shape::shape_dims(&input)?;
+    let axis = shape::resolve_axis(axis, dims.len())?;
+    let expected = [&dims[..axis], &shape::shape_dims(&positions)?, &dims[axis + 1..]].concat();
+    shape::expect_shape(&output, "output", &expected)?;
+    let (_, length, inner) = shape::split_at_axis(&dims, axis);
+    let positions = checked_indices(&positions, length)?;
     by_size!(input.dtype(), N => {
-        let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, inner, |begin, mut out| {
+        let from = element_bytes::<N>(&input)?;
+        for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, inner, |begin, mut out| {
             let (mut outer, mut index) = (begin / positions.len(), begin % positions.len());
             while !out.is_empty() {
                 let rows = (positions.len() - index).min(out.len() / inner);
@@ -76,21 +82,21 @@ fn gather(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
     })
 }
 
-fn gather_elements(cpu: &Cpu, call: &Call<'_>, axis: i64) -> Result<()> {
+fn gather_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let along = Along::new(&input, &positions, axis)?;
-    shape::expect(&output, "output", &along.dims)?;
+    let along = IndexedAxis::new(&input, &positions, axis)?;
+    shape::expect_shape(&output, "output", &along.dims)?;
     by_size!(input.dtype(), N => {
-        let (from, out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        let (from, out) = (element_bytes::<N>(&input)?, element_bytes_mut::<N>(&output)?);
         match positions.dtype() {
-            Dtype::I32 => along.gather(cpu, values::<i32>(&positions)?, from, out),
-            _ => along.gather(cpu, values::<i64>(&positions)?, from, out),
+            Dtype::I32 => along.gather_indexed(cpu, typed_values::<i32>(&positions)?, from, out),
+            _ => along.gather_indexed(cpu, typed_values::<i64>(&positions)?, from, out),
         }
     })
 }
 
 /// The axis that positions of `GatherElements` and `ScatterElements` lead along, and how the data lies along the others.
-struct Along {
+struct IndexedAxis {
     /// The dimensions of the positions.
     dims: Vec<usize>,
     /// How far elements of the data are apart along each axis, but 0 along this one.
@@ -99,10 +105,10 @@ struct Along {
     length: usize,
 }
 
-impl Along {
-    fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
-        let (dims, around) = (shape::dims(positions)?, shape::dims(data)?);
-        let axis = shape::axis(axis, around.len())?;
+impl IndexedAxis {
+    fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
+        let (dims, around) = (shape::shape_dims(positions)?, shape::shape_dims(data)?);
+        let axis = shape::resolve_axis(axis, around.len())?;
         let fits = dims.len() == around.len()
             && (0..dims.len()).all(|other| other == axis || dims[other] <= around[other]);
         ensure!(
@@ -110,12 +116,13 @@ impl Along {
             invalid_argument,
             "expected `indices` of a shape inside of the data's {around:?}, found {dims:?}"
         );
-        let mut strides: Vec<_> = shape::strides(&around).into_iter().map(|step| step as isize).collect();
+        let mut strides: Vec<_> =
+            shape::contiguous_strides(&around).into_iter().map(|step| step as isize).collect();
         let step = std::mem::replace(&mut strides[axis], 0) as usize;
         Ok(Self { dims, strides, step, length: around[axis] })
     }
 
-    fn gather<const N: usize, I: Copy + Into<i64> + Sync>(
+    fn gather_indexed<const N: usize, I: Copy + Into<i64> + Sync>(
         &self,
         cpu: &Cpu,
         positions: &[I],
@@ -127,16 +134,16 @@ impl Along {
         else {
             return Ok(());
         };
-        let steps = Steps { length: self.length, step: self.step, stride: *stride as usize };
+        let steps = IndexSteps { length: self.length, step: self.step, stride: *stride as usize };
         let fits = AtomicBool::new(true);
-        in_pieces(cpu, out, 1, |begin, mut out| {
+        for_parallel_pieces(cpu, out, 1, |begin, mut out| {
             let mut all_fit = true;
-            let mut cursor = Cursor::new(outer, strides, begin / row);
+            let mut cursor = StrideCursor::new(outer, strides, begin / row);
             let (mut column, mut positions) = (begin % row, &positions[begin..]);
             while !out.is_empty() {
                 let (cells, rest) = out.split_at_mut(out.len().min(row - column));
                 let first = cursor.offset as usize + column * steps.stride;
-                all_fit &= steps.gather(positions, from, first, cells);
+                all_fit &= steps.gather_row(positions, from, first, cells);
                 (column, positions, out) = (0, &positions[cells.len()..], rest);
                 cursor.advance();
             }
@@ -153,7 +160,7 @@ impl Along {
 
 /// How a row of positions leads through the data.
 #[derive(Clone, Copy)]
-struct Steps {
+struct IndexSteps {
     /// How many places there are along the axis, and how far they are apart.
     length: usize,
     step: usize,
@@ -161,10 +168,10 @@ struct Steps {
     stride: usize,
 }
 
-impl Steps {
+impl IndexSteps {
     /// Gathers elements, where the first position counts from this element on, and returns whether all positions are inside.
     /// It takes a copy of the steps, which are not read again for each element then.
-    fn gather<const N: usize, I: Copy + Into<i64>>(
+    fn gather_row<const N: usize, I: Copy + Into<i64>>(
         self,
         positions: &[I],
         from: &[[u8; N]],
@@ -205,15 +212,15 @@ fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
 }
 
 /// Where in the data the positions of `ScatterElements` point.
-pub(super) struct Places {
-    along: Along,
+pub(super) struct ElementOffsets {
+    along: IndexedAxis,
     positions: Vec<usize>,
 }
 
-impl Places {
-    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, axis: i64) -> Result<Self> {
-        let along = Along::new(data, positions, axis)?;
-        let positions = checked(positions, along.length)?;
+impl ElementOffsets {
+    pub(super) fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
+        let along = IndexedAxis::new(data, positions, axis)?;
+        let positions = checked_indices(positions, along.length)?;
         Ok(Self { along, positions })
     }
 
@@ -222,8 +229,8 @@ impl Places {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
-        let Along { dims, strides, step, .. } = &self.along;
-        let mut cursor = Cursor::new(dims, strides, 0);
+        let IndexedAxis { dims, strides, step, .. } = &self.along;
+        let mut cursor = StrideCursor::new(dims, strides, 0);
         self.positions.iter().map(move |position| {
             let place = cursor.offset as usize + position * step;
             cursor.advance();
@@ -232,15 +239,15 @@ impl Places {
     }
 }
 
-fn gather_nd(cpu: &Cpu, call: &Call<'_>, batch_dims: i64) -> Result<()> {
+fn gather_nd(cpu: &Cpu, call: &KernelCall<'_>, batch_dims: i64) -> Result<()> {
     let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let (dims, tuples) = (shape::dims(&input)?, Tuples::new(&input, &positions, batch_dims)?);
+    let (dims, tuples) = (shape::shape_dims(&input)?, IndexTuples::new(&input, &positions, batch_dims)?);
     let expected = [&tuples.dims[..], &dims[tuples.depth..]].concat();
-    shape::expect(&output, "output", &expected)?;
+    shape::expect_shape(&output, "output", &expected)?;
     let (starts, width) = (&tuples.starts, tuples.width);
     by_size!(input.dtype(), N => {
-        let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, width, |begin, out| {
+        let from = element_bytes::<N>(&input)?;
+        for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, width, |begin, out| {
             for (out, start) in out.chunks_mut(width).zip(&starts[begin..]) {
                 out.copy_from_slice(&from[*start..start + width]);
             }
@@ -250,7 +257,7 @@ fn gather_nd(cpu: &Cpu, call: &Call<'_>, batch_dims: i64) -> Result<()> {
 }
 
 /// Where in the data the tuples of indices of `GatherND` and `ScatterND` point, each to `width` elements.
-pub(super) struct Tuples {
+pub(super) struct IndexTuples {
     /// The dimensions of the indices without the last.
     pub(super) dims: Vec<usize>,
     /// How many dimensions of the data a tuple and its batch settle.
@@ -259,12 +266,12 @@ pub(super) struct Tuples {
     pub(super) starts: Vec<usize>,
 }
 
-impl Tuples {
-    pub(super) fn new(data: &Tensor<'_>, positions: &Tensor<'_>, batch_dims: i64) -> Result<Self> {
-        let (around, mut dims) = (shape::dims(data)?, shape::dims(positions)?);
+impl IndexTuples {
+    pub(super) fn new(data: &TensorView<'_>, positions: &TensorView<'_>, batch_dims: i64) -> Result<Self> {
+        let (around, mut dims) = (shape::shape_dims(data)?, shape::shape_dims(positions)?);
         let batch_dims = usize::try_from(batch_dims).unwrap_or(usize::MAX);
         let length = dims.pop().ok_or_else(|| {
-            Error::invalid_argument("expected `indices` of at least one dimension, found a scalar")
+            PluginError::invalid_argument("expected `indices` of at least one dimension, found a scalar")
         })?;
         let depth = batch_dims.saturating_add(length);
         ensure!(
@@ -274,13 +281,13 @@ impl Tuples {
              found the shape {:?}",
             positions.dims()
         );
-        let width = shape::count(&around[depth..])?;
-        let steps = shape::strides(&around);
-        let tuples = shape::count(&dims)?;
+        let width = shape::element_count(&around[depth..])?;
+        let steps = shape::contiguous_strides(&around);
+        let tuples = shape::element_count(&dims)?;
         let batches = dims[..batch_dims].iter().fold(1usize, |count, dim| count.saturating_mul(*dim));
         let (per_batch, batch_step) =
             (tuples / batches.max(1), if batch_dims == 0 { 0 } else { steps[batch_dims - 1] });
-        let indices = integers(positions)?;
+        let indices = read_integers(positions)?;
         let start = |tuple: usize| {
             // Steps through data without elements may be larger than numbers go.
             let mut start = (tuple / per_batch.max(1)).wrapping_mul(batch_step);
@@ -303,38 +310,40 @@ impl Tuples {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
-    fn data() -> Array {
-        Array::of(&[3, 2], &[1f32, 2., 3., 4., 5., 6.])
+    fn sample_data() -> TestArray {
+        TestArray::from_values(&[3, 2], &[1f32, 2., 3., 4., 5., 6.])
     }
 
     #[test]
     fn rows_are_gathered_along_any_axis() {
-        let positions = Array::of(&[1, 2], &[-1i32, 0]);
+        let positions = TestArray::from_values(&[1, 2], &[-1i32, 0]);
         for (axis, dims, expected) in
             [(0, &[1, 2, 2][..], &[5f32, 6., 1., 2.][..]), (-1, &[3, 1, 2], &[2., 1., 4., 3., 6., 5.])]
         {
-            let axis = [("axis", Attribute::Int(axis))];
+            let axis = [("axis", TestAttribute::Int(axis))];
             let outputs = [Some((Dtype::F32, dims))];
-            let results = run("Gather", 13, &axis, &[Some(&data()), Some(&positions)], &outputs).unwrap();
+            let results =
+                run_kernel("Gather", 13, &axis, &[Some(&sample_data()), Some(&positions)], &outputs).unwrap();
             assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
         }
     }
 
     #[test]
     fn a_scalar_position_takes_the_axis_away() {
-        let position = Array::of(&[], &[1i64]);
+        let position = TestArray::from_values(&[], &[1i64]);
         let outputs = [Some((Dtype::F32, &[2][..]))];
-        let results = run("Gather", 13, &[], &[Some(&data()), Some(&position)], &outputs).unwrap();
+        let results =
+            run_kernel("Gather", 13, &[], &[Some(&sample_data()), Some(&position)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [3., 4.]);
     }
 
     #[test]
     fn no_position_gathers_nothing() {
-        let positions = Array::of::<i64>(&[0], &[]);
+        let positions = TestArray::from_values::<i64>(&[0], &[]);
         let outputs = [Some((Dtype::F32, &[0, 2][..]))];
-        assert!(run("Gather", 13, &[], &[Some(&data()), Some(&positions)], &outputs).is_ok());
+        assert!(run_kernel("Gather", 13, &[], &[Some(&sample_data()), Some(&positions)], &outputs).is_ok());
     }
 
     #[test]
@@ -345,9 +354,10 @@ mod tests {
             ("GatherND", &[1], &[2]),
         ] {
             for position in [3, -4, i64::MIN, i64::MAX] {
-                let positions = Array::of(dims, &[position]);
+                let positions = TestArray::from_values(dims, &[position]);
                 let outputs = [Some((Dtype::F32, out))];
-                let message = run(op, 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap_err();
+                let message =
+                    run_kernel(op, 13, &[], &[Some(&sample_data()), Some(&positions)], &outputs).unwrap_err();
                 assert!(message.contains("`indices` from -3 to 3"), "{op}: {message}");
             }
         }
@@ -355,20 +365,22 @@ mod tests {
 
     #[test]
     fn positions_outside_of_the_last_axis_are_refused() {
-        let (axis, outputs) = ([("axis", Attribute::Int(1))], [Some((Dtype::F32, &[1, 2][..]))]);
+        let (axis, outputs) = ([("axis", TestAttribute::Int(1))], [Some((Dtype::F32, &[1, 2][..]))]);
         for position in [2, -3, i64::MIN, i64::MAX] {
-            let positions = Array::of(&[1, 2], &[-2, position]);
-            let inputs = [Some(&data()), Some(&positions)];
-            let message = run("GatherElements", 13, &axis, &inputs, &outputs).unwrap_err();
+            let positions = TestArray::from_values(&[1, 2], &[-2, position]);
+            let inputs = [Some(&sample_data()), Some(&positions)];
+            let message = run_kernel("GatherElements", 13, &axis, &inputs, &outputs).unwrap_err();
             assert!(message.contains("`indices` from -2 to 2"), "{message}");
         }
     }
 
     #[test]
     fn elements_are_gathered_along_an_axis() {
-        let positions = Array::of(&[2, 2], &[1i64, -1, 0, 0]);
+        let positions = TestArray::from_values(&[2, 2], &[1i64, -1, 0, 0]);
         let outputs = [Some((Dtype::F32, &[2, 2][..]))];
-        let results = run("GatherElements", 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        let results =
+            run_kernel("GatherElements", 13, &[], &[Some(&sample_data()), Some(&positions)], &outputs)
+                .unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [3., 6., 1., 2.]);
     }
 
@@ -376,7 +388,7 @@ mod tests {
     fn positions_along_each_axis_count_from_either_end() {
         let dims = [3i64, 4, 5];
         let values: Vec<u16> = (0..60).collect();
-        let data = Array::of(&dims, &values);
+        let data = TestArray::from_values(&dims, &values);
         for axis in 0..3 {
             let mut shape = [2i64, 3, 4];
             shape[axis] = 7;
@@ -389,33 +401,40 @@ mod tests {
                 (index[0] * 4 + index[1]) * 5 + index[2]
             };
             let expected: Vec<u16> = (0..count).map(|at| place(at) as u16).collect();
-            let attributes = [("axis", Attribute::Int(axis as i64))];
-            let positions = Array::of(&shape, &positions);
+            let attributes = [("axis", TestAttribute::Int(axis as i64))];
+            let positions = TestArray::from_values(&shape, &positions);
             let outputs = [Some((Dtype::U16, &shape[..]))];
             let inputs = [Some(&data), Some(&positions)];
-            let results = run("GatherElements", 13, &attributes, &inputs, &outputs).unwrap();
+            let results = run_kernel("GatherElements", 13, &attributes, &inputs, &outputs).unwrap();
             assert_eq!(results[0].as_ref().unwrap().values::<u16>(), expected, "axis {axis}");
         }
     }
 
     #[test]
     fn tuples_of_indices_gather_what_they_lead_to() {
-        let positions = Array::of(&[2, 2], &[0i64, 1, -1, 0]);
+        let positions = TestArray::from_values(&[2, 2], &[0i64, 1, -1, 0]);
         let outputs = [Some((Dtype::F32, &[2][..]))];
-        let results = run("GatherND", 13, &[], &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        let results =
+            run_kernel("GatherND", 13, &[], &[Some(&sample_data()), Some(&positions)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 5.]);
-        let (positions, batch) = (Array::of(&[3, 1], &[1i64, 0, 1]), [("batch_dims", Attribute::Int(1))]);
+        let (positions, batch) =
+            (TestArray::from_values(&[3, 1], &[1i64, 0, 1]), [("batch_dims", TestAttribute::Int(1))]);
         let outputs = [Some((Dtype::F32, &[3][..]))];
-        let results = run("GatherND", 13, &batch, &[Some(&data()), Some(&positions)], &outputs).unwrap();
+        let results =
+            run_kernel("GatherND", 13, &batch, &[Some(&sample_data()), Some(&positions)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 3., 6.]);
     }
 
     #[test]
     fn tuples_that_lead_too_deep_are_refused() {
-        let positions = Array::of(&[1, 3], &[0i64, 0, 0]);
+        let positions = TestArray::from_values(&[1, 3], &[0i64, 0, 0]);
         let outputs = [Some((Dtype::F32, &[1][..]))];
-        assert!(run("GatherND", 13, &[], &[Some(&data()), Some(&positions)], &outputs).is_err());
-        let batch = [("batch_dims", Attribute::Int(-1))];
-        assert!(run("GatherND", 13, &batch, &[Some(&data()), Some(&positions)], &outputs).is_err());
+        assert!(
+            run_kernel("GatherND", 13, &[], &[Some(&sample_data()), Some(&positions)], &outputs).is_err()
+        );
+        let batch = [("batch_dims", TestAttribute::Int(-1))];
+        assert!(
+            run_kernel("GatherND", 13, &batch, &[Some(&sample_data()), Some(&positions)], &outputs).is_err()
+        );
     }
 }

@@ -3,14 +3,13 @@
 //! Elements are moved as bytes, so that one path serves all dtypes of a size. Every shape, axis and index is checked before
 //! memory is touched, and memory is touched through slices.
 
-mod cache;
+mod axis_map;
+mod concat;
 mod gather;
 mod generate;
-mod join;
-mod mapped;
 pub(crate) mod operand;
 mod pad;
-pub(super) mod plane;
+pub(super) mod plane_transpose;
 mod repeat;
 mod reshape;
 mod resize;
@@ -20,49 +19,50 @@ mod sequence;
 mod shape;
 mod slice;
 mod strided;
+mod tensor_scatter;
 mod transpose;
 
-use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags};
+use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, MemoryKind, OperandFlags, OperandSpec};
 
-use self::operand::{INDEX, WHOLE_BYTES};
+use self::operand::{INDEX_DTYPES, WHOLE_BYTE_DTYPES};
 use crate::device::Cpu;
 
 /// The kernels of this family.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(crate) fn movement_kernels() -> Vec<Kernel<Cpu>> {
     let groups = [
-        cache::kernels(),
-        gather::kernels(),
-        generate::kernels(),
-        join::kernels(),
-        pad::kernels(),
-        repeat::kernels(),
-        reshape::kernels(),
-        resize::kernels(),
-        scatter::kernels(),
-        select::kernels(),
-        sequence::kernels(),
-        slice::kernels(),
-        transpose::kernels(),
+        tensor_scatter::tensor_scatter_kernels(),
+        gather::gather_kernels(),
+        generate::generator_kernels(),
+        concat::concat_and_split_kernels(),
+        pad::pad_kernels(),
+        repeat::repeat_kernels(),
+        reshape::reshape_kernels(),
+        resize::resize_kernels(),
+        scatter::scatter_kernels(),
+        select::selection_kernels(),
+        sequence::sequence_kernels(),
+        slice::slice_kernels(),
+        transpose::transpose_kernels(),
     ];
-    groups.into_iter().flatten().map(|kernel| kernel.flags(KernelFlags::DETERMINISTIC)).collect()
+    groups.into_iter().flatten().map(|kernel| kernel.with_flags(KernelFlags::DETERMINISTIC)).collect()
 }
 
 /// An operand whose elements are moved. All such operands of a kernel have one dtype.
-fn data(name: &'static str) -> Operand {
-    Operand::new(WHOLE_BYTES).group(1).named(name)
+fn data_operand(name: &'static str) -> OperandSpec {
+    OperandSpec::new(WHOLE_BYTE_DTYPES).with_dtype_group(1).with_name(name)
 }
 
 /// An operand of shapes, axes or other values that the shape of the output depends on.
-fn host(name: &'static str, dtypes: DtypeSet) -> Operand {
-    Operand::new(dtypes).on(MemoryKind::HOST).named(name)
+fn host_operand(name: &'static str, dtypes: DtypeSet) -> OperandSpec {
+    OperandSpec::new(dtypes).in_memory(MemoryKind::HOST).with_name(name)
 }
 
 /// An operand of shapes or axes that may be left out.
-fn optional_host(name: &'static str, dtypes: DtypeSet) -> Operand {
-    host(name, dtypes).flags(OperandFlags::OPTIONAL)
+fn optional_host_operand(name: &'static str, dtypes: DtypeSet) -> OperandSpec {
+    host_operand(name, dtypes).with_flags(OperandFlags::OPTIONAL)
 }
 
 /// An operand of positions in the data.
-fn indices(name: &'static str) -> Operand {
-    Operand::new(INDEX).named(name)
+fn index_operand(name: &'static str) -> OperandSpec {
+    OperandSpec::new(INDEX_DTYPES).with_name(name)
 }

@@ -3,12 +3,14 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Element, Error, Result, Tensor, abi, dtype_set, ensure};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Element, KernelCall, PluginError, Result, TensorView, abi, dtype_set, ensure,
+};
 
 use crate::device::Cpu;
 
 /// Every dtype whose elements are whole bytes.
-pub(super) const WHOLE_BYTES: DtypeSet = dtype_set(&[
+pub(super) const WHOLE_BYTE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::BOOL,
     Dtype::I8,
     Dtype::U8,
@@ -33,10 +35,10 @@ pub(super) const WHOLE_BYTES: DtypeSet = dtype_set(&[
 ]);
 
 /// The dtypes of indices and shapes.
-pub(super) const INDEX: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
+pub(super) const INDEX_DTYPES: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
 
 /// The fewest bytes worth handing to another thread.
-const GRAIN: usize = 64 << 10;
+const GRAIN_BYTES: usize = 64 << 10;
 
 /// Runs a function that is generic over the size of an element for a dtype.
 macro_rules! by_size {
@@ -82,7 +84,7 @@ pub(crate) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
         Dtype::I32 | Dtype::U32 | Dtype::F32 => Ok(4),
         Dtype::I64 | Dtype::U64 | Dtype::F64 | Dtype::C64 => Ok(8),
         Dtype::C128 | Dtype::STRING => Ok(16),
-        other => Err(Error::unimplemented(format!(
+        other => Err(PluginError::unimplemented(format!(
             "expected elements of whole bytes, found {}",
             other.name().unwrap_or("an unknown dtype")
         ))),
@@ -90,7 +92,7 @@ pub(crate) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
 }
 
 /// Where `count` elements of `size` bytes lie, which are all there.
-fn address(tensor: &Tensor<'_>, count: usize, size: usize) -> Result<*mut u8> {
+fn operand_address(tensor: &TensorView<'_>, count: usize, size: usize) -> Result<*mut u8> {
     let needed = count.checked_mul(size).filter(|needed| isize::try_from(*needed).is_ok());
     let found = tensor.size_in_bytes();
     ensure!(
@@ -98,13 +100,13 @@ fn address(tensor: &Tensor<'_>, count: usize, size: usize) -> Result<*mut u8> {
         out_of_range,
         "expected room for {count} elements of {size} bytes, found {found} bytes"
     );
-    let (block, offset) = tensor.place();
+    let (block, offset) = tensor.memory_location();
     let address = (block.0.wrapping_add(offset)) as *mut u8;
     ensure!(count == 0 || !address.is_null(), invalid_argument, "expected an operand in memory, found none");
     Ok(if count == 0 { std::ptr::dangling_mut() } else { address })
 }
 
-fn contiguous_count(tensor: &Tensor<'_>, size: usize) -> Result<usize> {
+fn contiguous_count(tensor: &TensorView<'_>, size: usize) -> Result<usize> {
     ensure!(
         tensor.strides().is_empty(),
         invalid_argument,
@@ -117,49 +119,49 @@ fn contiguous_count(tensor: &Tensor<'_>, size: usize) -> Result<usize> {
 }
 
 /// The elements of a contiguous operand.
-pub(crate) fn cells<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
+pub(crate) fn element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
-    let address = address(tensor, count, N)?;
+    let address = operand_address(tensor, count, N)?;
     // SAFETY: the address is not null and `count` elements of N bytes lie there; the call vouches that nothing writes an
     // input while it runs.
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
 /// The elements from the first to the last of an operand that may have strides.
-pub(super) fn cells_with_gaps<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a [[u8; N]]> {
+pub(super) fn strided_element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a [[u8; N]]> {
     if tensor.strides().is_empty() {
-        return cells(tensor);
+        return element_bytes(tensor);
     }
     let found = size_of_dtype(tensor.dtype())?;
     ensure!(found == N, invalid_argument, "expected elements of {N} bytes, found {found} bytes");
     let count = usize::try_from(tensor.size_in_bytes()).unwrap_or(usize::MAX) / N;
-    let address = address(tensor, count, N)?;
+    let address = operand_address(tensor, count, N)?;
     // SAFETY: as for `cells`; the operand's size in bytes has room for `count` elements.
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
 /// The elements of an output, of which a kernel takes each only once.
-pub(crate) fn cells_mut<'a, const N: usize>(tensor: &Tensor<'a>) -> Result<&'a mut [[u8; N]]> {
+pub(crate) fn element_bytes_mut<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a mut [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
-    let address = address(tensor, count, N)?;
+    let address = operand_address(tensor, count, N)?;
     // SAFETY: as for `cells`; the call vouches that an output is the kernel's alone.
     Ok(unsafe { std::slice::from_raw_parts_mut(address.cast(), count) })
 }
 
 /// The values of a contiguous operand.
-pub(super) fn values<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a [T]> {
+pub(super) fn typed_values<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'a [T]> {
     // SAFETY: the memory of the device is the host's, and the call vouches that nothing writes an input while it runs.
     unsafe { tensor.elements() }
 }
 
 /// The values of an output, of which a kernel takes each only once.
-pub(super) fn values_mut<'a, T: Element>(tensor: &Tensor<'a>) -> Result<&'a mut [T]> {
+pub(super) fn typed_values_mut<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'a mut [T]> {
     // SAFETY: as above; the call vouches that an output is the kernel's alone.
     unsafe { tensor.elements_mut() }
 }
 
 /// How many elements of a dtype share a byte, where they do.
-fn sharing(dtype: Dtype) -> Option<usize> {
+fn elements_per_byte(dtype: Dtype) -> Option<usize> {
     match dtype {
         Dtype::I2 | Dtype::U2 => Some(4),
         Dtype::I4 | Dtype::U4 | Dtype::F4E2M1 => Some(2),
@@ -168,7 +170,7 @@ fn sharing(dtype: Dtype) -> Option<usize> {
 }
 
 /// Copies all bytes of a contiguous operand to an output of the same size, which may be the same memory.
-pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
+pub(super) fn copy_contiguous(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
     ensure!(
         from.dtype() == to.dtype(),
         invalid_argument,
@@ -177,15 +179,16 @@ pub(super) fn copy_all(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<
     copy_bits(cpu, from, to)
 }
 
-/// As [`copy_all`], for elements that an output may see as a dtype of the same size.
-pub(super) fn copy_bits(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result<()> {
+/// As [`copy_contiguous`], for elements that an output may see as a dtype of the same size.
+pub(super) fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
     let (count, expected) = (from.element_count()?, to.element_count()?);
-    let shared = sharing(from.dtype());
+    let shared = elements_per_byte(from.dtype());
     let (bytes, size) = match shared {
         Some(shared) => (count.div_ceil(shared), 1),
         None => (count, size_of_dtype(from.dtype())?),
     };
-    let same_size = sharing(to.dtype()) == shared && (shared.is_some() || size_of_dtype(to.dtype())? == size);
+    let same_size =
+        elements_per_byte(to.dtype()) == shared && (shared.is_some() || size_of_dtype(to.dtype())? == size);
     ensure!(
         count == expected && same_size,
         invalid_argument,
@@ -196,7 +199,7 @@ pub(super) fn copy_bits(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result
     let count = bytes;
     let is_contiguous = from.strides().is_empty() && to.strides().is_empty();
     ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found ones with strides");
-    let (from, to) = (address(from, count, size)?.cast_const(), address(to, count, size)?);
+    let (from, to) = (operand_address(from, count, size)?.cast_const(), operand_address(to, count, size)?);
     if from == to.cast_const() {
         return Ok(());
     }
@@ -204,13 +207,13 @@ pub(super) fn copy_bits(cpu: &Cpu, from: &Tensor<'_>, to: &Tensor<'_>) -> Result
     let (from, to) = unsafe {
         (std::slice::from_raw_parts(from, count * size), std::slice::from_raw_parts_mut(to, count * size))
     };
-    in_pieces(cpu, to, 1, |begin, to| to.copy_from_slice(&from[begin..begin + to.len()]));
+    for_parallel_pieces(cpu, to, 1, |begin, to| to.copy_from_slice(&from[begin..begin + to.len()]));
     Ok(())
 }
 
 /// Calls `body(first, piece)` for pieces of a slice that together are all of it, on several threads where that pays. A
 /// piece is a whole number of units, and `first` the index of its first unit.
-pub(super) fn in_pieces<T: Send>(
+pub(super) fn for_parallel_pieces<T: Send>(
     cpu: &Cpu,
     out: &mut [T],
     unit: usize,
@@ -221,47 +224,51 @@ pub(super) fn in_pieces<T: Send>(
     }
     let bytes = (unit * size_of::<T>()).max(1);
     let count = out.len() / unit;
-    let whole = Shared(out.as_mut_ptr());
-    cpu.parallel_for(count, GRAIN.div_ceil(bytes), |begin, end| {
+    let whole = SharedSlice(out.as_mut_ptr());
+    cpu.parallel_for(count, GRAIN_BYTES.div_ceil(bytes), |begin, end| {
         assert!(begin <= end && end <= count);
         // SAFETY: the range lies in the slice, and the host hands out every part of the loop once, so no two pieces overlap.
-        let piece = unsafe { std::slice::from_raw_parts_mut(whole.at(begin * unit), (end - begin) * unit) };
+        let piece =
+            unsafe { std::slice::from_raw_parts_mut(whole.pointer_at(begin * unit), (end - begin) * unit) };
         body(begin, piece);
     });
 }
 
 /// The start of a slice whose parts go to several threads.
-struct Shared<T>(*mut T);
+struct SharedSlice<T>(*mut T);
 
 // SAFETY: `in_pieces` gives each thread elements of its own, and those may be sent.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for SharedSlice<T> {}
 
-impl<T> Shared<T> {
+impl<T> SharedSlice<T> {
     /// # Safety
     ///
     /// The index is at most the length of the slice.
-    unsafe fn at(&self, index: usize) -> *mut T {
+    unsafe fn pointer_at(&self, index: usize) -> *mut T {
         // SAFETY: as the caller vouches.
         unsafe { self.0.add(index) }
     }
 }
 
 /// The integers of an optional operand of the dtypes of indices.
-pub(super) fn optional_integers(call: &Call<'_>, index: usize) -> Result<Option<Vec<i64>>> {
-    call.optional_input(index)?.map(|tensor| integers(&tensor)).transpose()
+pub(super) fn read_optional_integers(call: &KernelCall<'_>, index: usize) -> Result<Option<Vec<i64>>> {
+    call.optional_input(index)?.map(|tensor| read_integers(&tensor)).transpose()
 }
 
 /// The integers of an operand of the dtypes of indices.
-pub(super) fn integers(tensor: &Tensor<'_>) -> Result<Vec<i64>> {
+pub(super) fn read_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     match tensor.dtype() {
-        Dtype::I32 => Ok(values::<i32>(tensor)?.iter().map(|value| i64::from(*value)).collect()),
-        _ => Ok(values::<i64>(tensor)?.to_vec()),
+        Dtype::I32 => Ok(typed_values::<i32>(tensor)?.iter().map(|value| i64::from(*value)).collect()),
+        _ => Ok(typed_values::<i64>(tensor)?.to_vec()),
     }
 }
 
 /// The dtype and the bytes of the first element of an attribute that is a tensor.
-pub(super) fn tensor_attribute(call: &Call<'_>, name: &str) -> Result<Option<(Dtype, [u8; 16])>> {
-    let raw = call.raw();
+pub(super) fn first_attribute_element(
+    call: &KernelCall<'_>,
+    name: &str,
+) -> Result<Option<(Dtype, [u8; 16])>> {
+    let raw = call.as_raw();
     for index in 0..raw.attributes_count as usize {
         // SAFETY: the host promises that the list matches its count and that its items are not null.
         let attribute = unsafe { &**raw.attributes.add(index) };

@@ -1,28 +1,31 @@
 //! `Expand` and `Tile`: elements that appear several times. A repeated dimension is one of stride 0.
 
-use oarlock_sdk::{Call, DtypeSet, Kernel, Result, Tensor, ensure};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, Result, TensorView, ensure};
 
-use super::operand::{by_size, cells, cells_mut, integers};
-use super::strided::Strided;
-use super::{data, host, shape};
+use super::operand::{by_size, element_bytes, element_bytes_mut, read_integers};
+use super::strided::StridedCopy;
+use super::{data_operand, host_operand, shape};
 use crate::device::Cpu;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn repeat_kernels() -> Vec<Kernel<Cpu>> {
     let row = |kernel: Kernel<Cpu>, list: &'static str| {
-        kernel.inputs([data("input"), host(list, DtypeSet::I64)]).outputs([data("output")])
+        kernel
+            .with_inputs([data_operand("input"), host_operand(list, DtypeSet::I64)])
+            .with_outputs([data_operand("output")])
     };
     vec![
-        row(Kernel::new("Expand", expand).since(8), "shape"),
-        row(Kernel::new("Tile", tile).since(6), "repeats"),
+        row(Kernel::new("Expand", expand).since_version(8), "shape"),
+        row(Kernel::new("Tile", tile).since_version(6), "repeats"),
     ]
 }
 
-fn expand(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+fn expand(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
-    let (from, wanted, to) = (shape::dims(&input)?, integers(&call.input(1)?)?, shape::dims(&output)?);
+    let (from, wanted, to) =
+        (shape::shape_dims(&input)?, read_integers(&call.input(1)?)?, shape::shape_dims(&output)?);
     let rank = from.len().max(wanted.len());
     ensure!(to.len() == rank, invalid_argument, "expected an output of rank {rank}, found {to:?}");
-    let steps = shape::strides(&from);
+    let steps = shape::contiguous_strides(&from);
     let mut strides = vec![0; rank];
     for (axis, stride) in strides.iter_mut().enumerate() {
         let at = (axis + from.len()).checked_sub(rank);
@@ -38,14 +41,14 @@ fn expand(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
             *stride = steps[at] as isize;
         }
     }
-    copy(cpu, &input, &output, &to, &strides)
+    copy_repeated(cpu, &input, &output, &to, &strides)
 }
 
-fn tile(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+fn tile(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
-    let (from, repeats) = (shape::dims(&input)?, integers(&call.input(1)?)?);
+    let (from, repeats) = (shape::shape_dims(&input)?, read_integers(&call.input(1)?)?);
     shape::expect_length(&repeats, "repeats", from.len())?;
-    let steps = shape::strides(&from);
+    let steps = shape::contiguous_strides(&from);
     let (mut dims, mut strides, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for ((dim, repeat), step) in from.iter().zip(&repeats).zip(steps) {
         let repeat = usize::try_from(*repeat).unwrap_or(usize::MAX);
@@ -53,14 +56,20 @@ fn tile(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
         dims.extend([repeat, *dim]);
         strides.extend([0, step as isize]);
     }
-    shape::expect(&output, "output", &expected)?;
-    copy(cpu, &input, &output, &dims, &strides)
+    shape::expect_shape(&output, "output", &expected)?;
+    copy_repeated(cpu, &input, &output, &dims, &strides)
 }
 
-fn copy(cpu: &Cpu, input: &Tensor<'_>, output: &Tensor<'_>, dims: &[usize], strides: &[isize]) -> Result<()> {
+fn copy_repeated(
+    cpu: &Cpu,
+    input: &TensorView<'_>,
+    output: &TensorView<'_>,
+    dims: &[usize],
+    strides: &[isize],
+) -> Result<()> {
     by_size!(input.dtype(), N => {
-        let (from, to) = (cells::<N>(input)?, cells_mut::<N>(output)?);
-        Strided::new(0, dims, strides, from.len())?.copy(cpu, from, to)
+        let (from, to) = (element_bytes::<N>(input)?, element_bytes_mut::<N>(output)?);
+        StridedCopy::new(0, dims, strides, from.len())?.copy_into(cpu, from, to)
     })
 }
 
@@ -68,37 +77,38 @@ fn copy(cpu: &Cpu, input: &Tensor<'_>, output: &Tensor<'_>, dims: &[usize], stri
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, run};
+    use crate::testing::{TestArray, run_kernel};
 
     #[test]
     fn dimensions_of_one_are_repeated() {
-        let input = Array::of(&[3, 1], &[1f32, 2., 3.]);
-        let shape = Array::of(&[3], &[2i64, 1, 2]);
+        let input = TestArray::from_values(&[3, 1], &[1f32, 2., 3.]);
+        let shape = TestArray::from_values(&[3], &[2i64, 1, 2]);
         let outputs = [Some((Dtype::F32, &[2, 3, 2][..]))];
-        let results = run("Expand", 13, &[], &[Some(&input), Some(&shape)], &outputs).unwrap();
+        let results = run_kernel("Expand", 13, &[], &[Some(&input), Some(&shape)], &outputs).unwrap();
         let expected = [1., 1., 2., 2., 3., 3., 1., 1., 2., 2., 3., 3.];
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
     }
 
     #[test]
     fn shapes_that_do_not_broadcast_are_refused() {
-        let input = Array::of(&[3], &[1u8, 2, 3]);
-        let shape = Array::of(&[1], &[4i64]);
-        let message = run("Expand", 13, &[], &[Some(&input), Some(&shape)], &[Some((Dtype::U8, &[4]))]);
+        let input = TestArray::from_values(&[3], &[1u8, 2, 3]);
+        let shape = TestArray::from_values(&[1], &[4i64]);
+        let message =
+            run_kernel("Expand", 13, &[], &[Some(&input), Some(&shape)], &[Some((Dtype::U8, &[4]))]);
         assert!(message.unwrap_err().contains("[4]"));
     }
 
     #[test]
     fn tiles_stand_beside_and_below_each_other() {
-        let input = Array::of(&[2, 2], &[1u8, 2, 3, 4]);
-        let repeats = Array::of(&[2], &[2i64, 2]);
+        let input = TestArray::from_values(&[2, 2], &[1u8, 2, 3, 4]);
+        let repeats = TestArray::from_values(&[2], &[2i64, 2]);
         let outputs = [Some((Dtype::U8, &[4, 4][..]))];
-        let results = run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
+        let results = run_kernel("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
         let expected = [1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4];
         assert_eq!(results[0].as_ref().unwrap().bytes(), expected);
-        let none = Array::of(&[2], &[0i64, 2]);
+        let none = TestArray::from_values(&[2], &[0i64, 2]);
         let outputs = [Some((Dtype::U8, &[0, 4][..]))];
-        assert!(run("Tile", 13, &[], &[Some(&input), Some(&none)], &outputs).is_ok());
+        assert!(run_kernel("Tile", 13, &[], &[Some(&input), Some(&none)], &outputs).is_ok());
     }
 
     #[test]
@@ -124,17 +134,22 @@ mod tests {
                 place as u32
             };
             let expected: Vec<u32> = (0..tiled.iter().product()).map(place).collect();
-            let (input, repeats) = (Array::of(dims, &values), Array::of(&[dims.len() as i64], repeats));
+            let (input, repeats) = (
+                TestArray::from_values(dims, &values),
+                TestArray::from_values(&[dims.len() as i64], repeats),
+            );
             let outputs = [Some((Dtype::U32, &tiled[..]))];
-            let results = run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
+            let results = run_kernel("Tile", 13, &[], &[Some(&input), Some(&repeats)], &outputs).unwrap();
             assert!(results[0].as_ref().unwrap().values::<u32>() == expected, "{dims:?} to {tiled:?}");
         }
     }
 
     #[test]
     fn fewer_than_no_repeats_are_refused() {
-        let input = Array::of(&[1], &[1u8]);
-        let repeats = Array::of(&[1], &[-1i64]);
-        assert!(run("Tile", 13, &[], &[Some(&input), Some(&repeats)], &[Some((Dtype::U8, &[1]))]).is_err());
+        let input = TestArray::from_values(&[1], &[1u8]);
+        let repeats = TestArray::from_values(&[1], &[-1i64]);
+        assert!(
+            run_kernel("Tile", 13, &[], &[Some(&input), Some(&repeats)], &[Some((Dtype::U8, &[1]))]).is_err()
+        );
     }
 }

@@ -1,55 +1,57 @@
 //! `Resize` and `Upsample`. Every method of ONNX weighs each axis on its own, so the axes are resized one after another.
 
+mod interpolate;
 mod taps;
-mod weigh;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, Tensor, bf16, dispatch, ensure, f16,
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView, bf16,
+    dispatch, ensure, f16,
 };
 
-use self::taps::{Axis, Method, Taps};
-use self::weigh::{Sample, Table};
-use super::mapped::{self, Map};
+use self::interpolate::{ResizeSample, TapTable};
+use self::taps::{ResizeMethod, ResizeTaps, ResizedAxis};
+use super::axis_map::{self, AxisMap};
 use super::operand::{
-    WHOLE_BYTES, by_size, cells, cells_mut, in_pieces, optional_integers, values, values_mut,
+    WHOLE_BYTE_DTYPES, by_size, element_bytes, element_bytes_mut, for_parallel_pieces,
+    read_optional_integers, typed_values, typed_values_mut,
 };
-use super::strided::Cursor;
-use super::{host, shape};
+use super::strided::StrideCursor;
+use super::{host_operand, shape};
 use crate::device::Cpu;
-use crate::kernels::rows::number::{Float, Number};
-use crate::kernels::rows::room::filled;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
+use crate::kernels::rows::scratch::try_filled_vec;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let sample = Operand::new(WHOLE_BYTES).group(1);
-    let scales = host("scales", DtypeSet::F32);
-    let (input, output) = (sample.named("X"), sample.named("Y"));
+pub(super) fn resize_kernels() -> Vec<Kernel<Cpu>> {
+    let sample = OperandSpec::new(WHOLE_BYTE_DTYPES).with_dtype_group(1);
+    let scales = host_operand("scales", DtypeSet::F32);
+    let (input, output) = (sample.with_name("X"), sample.with_name("Y"));
     let optional = OperandFlags::OPTIONAL;
     let row = |op: &str, scales_at: usize, is_old: bool| {
-        Kernel::prepared(op, move |_, call| {
-            let resize = Resize::new(call, scales_at, is_old)?;
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| resize.run(cpu, call)))
+        Kernel::new_prepared(op, move |_, call| {
+            let resize = ResizeAttributes::new(call, scales_at, is_old)?;
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| resize.run_resize(cpu, call)))
         })
-        .outputs([output])
+        .with_outputs([output])
     };
     vec![
-        row("Upsample", usize::MAX, true).since(7).until(8).inputs([input]),
-        row("Upsample", 1, true).since(9).until(9).inputs([input, scales]),
-        row("Resize", 1, true).since(10).until(10).inputs([input, scales]),
-        row("Resize", 2, false).since(11).inputs([
+        row("Upsample", usize::MAX, true).since_version(7).until_version(8).with_inputs([input]),
+        row("Upsample", 1, true).since_version(9).until_version(9).with_inputs([input, scales]),
+        row("Resize", 1, true).since_version(10).until_version(10).with_inputs([input, scales]),
+        row("Resize", 2, false).since_version(11).with_inputs([
             input,
-            host("roi", oarlock_sdk::family::FLOATING_AND_HALF).flags(optional),
-            scales.flags(optional),
-            host("sizes", DtypeSet::I64).flags(optional),
+            host_operand("roi", oarlock_sdk::family::FLOATING_AND_HALF).with_flags(optional),
+            scales.with_flags(optional),
+            host_operand("sizes", DtypeSet::I64).with_flags(optional),
         ]),
     ]
 }
 
 /// What a resize is told by its attributes.
-struct Resize {
-    method: Method,
+struct ResizeAttributes {
+    method: ResizeMethod,
     outside: f64,
     scales: Option<Vec<f64>>,
     axes: Option<Vec<i64>>,
@@ -58,66 +60,68 @@ struct Resize {
     scales_at: usize,
 }
 
-impl Resize {
-    fn new(call: &Call<'_>, scales_at: usize, is_old: bool) -> Result<Self> {
+impl ResizeAttributes {
+    fn new(call: &KernelCall<'_>, scales_at: usize, is_old: bool) -> Result<Self> {
         let (coordinates, rounding) =
             if is_old { ("asymmetric", "floor") } else { ("half_pixel", "round_prefer_floor") };
-        let keeps_aspect = match call.string("keep_aspect_ratio_policy")?.unwrap_or("stretch") {
+        let keeps_aspect = match call.string_attribute("keep_aspect_ratio_policy")?.unwrap_or("stretch") {
             "stretch" => None,
             "not_larger" => Some(true),
             "not_smaller" => Some(false),
             other => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `keep_aspect_ratio_policy` to be `stretch`, `not_larger` or `not_smaller`, found `{other}`"
                 )));
             }
         };
         Ok(Self {
-            method: Method::new(call, coordinates, rounding)?,
-            outside: call.float("extrapolation_value")?.unwrap_or(0.0),
-            scales: call.floats("scales")?.map(<[f64]>::to_vec),
-            axes: call.ints("axes")?.map(<[i64]>::to_vec),
+            method: ResizeMethod::new(call, coordinates, rounding)?,
+            outside: call.float_attribute("extrapolation_value")?.unwrap_or(0.0),
+            scales: call.floats_attribute("scales")?.map(<[f64]>::to_vec),
+            axes: call.ints_attribute("axes")?.map(<[i64]>::to_vec),
             keeps_aspect,
             scales_at,
         })
     }
 
-    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    fn run_resize(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (input, output) = (call.input(0)?, call.output(0)?);
-        let axes = self.resized(call, &shape::dims(&input)?, &shape::dims(&output)?)?;
+        let axes = self.resized_axes(call, &shape::shape_dims(&input)?, &shape::shape_dims(&output)?)?;
         if self.method.is_nearest() {
             return self.copy_nearest(cpu, &input, &output, &axes);
         }
         dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64, T => {
-            self.resize::<T>(cpu, &input, &output, &axes)
+            self.interpolate_axes::<T>(cpu, &input, &output, &axes)
         })
     }
 
     /// Every axis, those that keep their size too.
-    fn resized(&self, call: &Call<'_>, from: &[usize], to: &[usize]) -> Result<Vec<Axis>> {
+    fn resized_axes(&self, call: &KernelCall<'_>, from: &[usize], to: &[usize]) -> Result<Vec<ResizedAxis>> {
         let rank = from.len();
         ensure!(to.len() == rank, invalid_argument, "expected an output of rank {rank}, found {to:?}");
         let axes = match &self.axes {
-            Some(axes) => shape::axes(axes, rank)?,
+            Some(axes) => shape::resolve_axes(axes, rank)?,
             None => (0..rank).collect(),
         };
-        let given = call.optional_input(self.scales_at)?.map(|scales| numbers(&scales)).transpose()?;
+        let given = call.optional_input(self.scales_at)?.map(|scales| read_numbers(&scales)).transpose()?;
         let scales = match given.filter(|scales| !scales.is_empty()).or_else(|| self.scales.clone()) {
             Some(scales) => scales,
-            None => self.scales_of_sizes(call, from, &axes)?,
+            None => self.scales_from_sizes(call, from, &axes)?,
         };
         let found = scales.len();
         ensure!(found == axes.len(), invalid_argument, "expected {} `scales`, found {found}", axes.len());
         let roi = call.optional_input(1)?.filter(|_| self.scales_at == 2);
-        let roi = roi.map(|roi| numbers(&roi)).transpose()?.filter(|roi| roi.len() == 2 * axes.len());
+        let roi = roi.map(|roi| read_numbers(&roi)).transpose()?.filter(|roi| roi.len() == 2 * axes.len());
         ensure!(
-            roi.is_some() || self.method.coordinates != taps::Coordinates::Crop,
+            roi.is_some() || self.method.coordinates != taps::CoordinateTransform::Crop,
             invalid_argument,
             "expected a `roi` of {} numbers, found another",
             2 * axes.len()
         );
-        let mut all: Vec<_> =
-            from.iter().map(|from| Axis { from: *from, to: *from, scale: 1.0, crop: (0.0, 1.0) }).collect();
+        let mut all: Vec<_> = from
+            .iter()
+            .map(|from| ResizedAxis { from: *from, to: *from, scale: 1.0, crop: (0.0, 1.0) })
+            .collect();
         for (index, axis) in axes.iter().enumerate() {
             all[*axis].scale = scales[index];
             all[*axis].to = to[*axis];
@@ -137,9 +141,9 @@ impl Resize {
         Ok(all)
     }
 
-    fn scales_of_sizes(&self, call: &Call<'_>, from: &[usize], axes: &[usize]) -> Result<Vec<f64>> {
-        let sizes = optional_integers(call, 3)?
-            .ok_or_else(|| Error::invalid_argument("expected `scales` or `sizes`, found neither"))?;
+    fn scales_from_sizes(&self, call: &KernelCall<'_>, from: &[usize], axes: &[usize]) -> Result<Vec<f64>> {
+        let sizes = read_optional_integers(call, 3)?
+            .ok_or_else(|| PluginError::invalid_argument("expected `scales` or `sizes`, found neither"))?;
         shape::expect_length(&sizes, "sizes", axes.len())?;
         let scales = axes.iter().zip(sizes).map(|(axis, size)| size as f64 / from[*axis] as f64);
         let shared = match self.keeps_aspect {
@@ -151,72 +155,81 @@ impl Resize {
     }
 
     /// Copies the elements that are nearest, whatever they are.
-    fn copy_nearest(&self, cpu: &Cpu, input: &Tensor<'_>, output: &Tensor<'_>, axes: &[Axis]) -> Result<()> {
+    fn copy_nearest(
+        &self,
+        cpu: &Cpu,
+        input: &TensorView<'_>,
+        output: &TensorView<'_>,
+        axes: &[ResizedAxis],
+    ) -> Result<()> {
         // An axis may be as long as it likes where another one is empty.
         if output.element_count()? == 0 {
             return Ok(());
         }
-        let maps = axes.iter().map(|axis| self.method.nearest(axis)).collect::<Result<Vec<Map>>>()?;
+        let maps =
+            axes.iter().map(|axis| self.method.nearest_indices(axis)).collect::<Result<Vec<AxisMap>>>()?;
         let dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
-        let fill = bytes_of(self.outside, output.dtype());
+        let fill = number_to_bytes(self.outside, output.dtype());
         by_size!(output.dtype(), N => {
             let mut cell = [0; N];
             cell.copy_from_slice(&fill[..N]);
-            mapped::copy(cpu, cells::<N>(input)?, &dims, &maps, cell, cells_mut::<N>(output)?)
+            axis_map::copy_mapped(cpu, element_bytes::<N>(input)?, &dims, &maps, cell, element_bytes_mut::<N>(output)?)
         })
     }
 
-    fn resize<T: Sample>(
+    fn interpolate_axes<T: ResizeSample>(
         &self,
         cpu: &Cpu,
-        input: &Tensor<'_>,
-        output: &Tensor<'_>,
-        axes: &[Axis],
+        input: &TensorView<'_>,
+        output: &TensorView<'_>,
+        axes: &[ResizedAxis],
     ) -> Result<()> {
-        let out = values_mut::<T>(output)?;
+        let out = typed_values_mut::<T>(output)?;
         if out.is_empty() {
             return Ok(());
         }
-        let taps: Vec<_> = axes.iter().map(|axis| self.method.taps(axis)).collect();
+        let taps: Vec<_> = axes.iter().map(|axis| self.method.axis_taps(axis)).collect();
         let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
-        let resized: Vec<_> = (0..dims.len()).filter(|axis| !keeps_all(&taps[*axis], dims[*axis])).collect();
-        let mut current = T::widen_all(values::<T>(input)?);
+        let resized: Vec<_> =
+            (0..dims.len()).filter(|axis| !is_identity(&taps[*axis], dims[*axis])).collect();
+        let mut current = T::widen_slice(typed_values::<T>(input)?);
         let mut is_done = false;
         for axis in &resized {
-            let (outer, _, inner) = shape::around(&dims, *axis);
-            let (table, size) = (Table::new(&taps[*axis]), shape::count(&[outer, taps[*axis].len(), inner])?);
+            let (outer, _, inner) = shape::split_at_axis(&dims, *axis);
+            let (table, size) =
+                (TapTable::new(&taps[*axis]), shape::element_count(&[outer, taps[*axis].len(), inner])?);
             if Some(axis) == resized.last()
                 && size == out.len()
-                && let Some(out) = T::weighed_mut(out)
+                && let Some(out) = T::as_compute_mut(out)
             {
-                table.resize(cpu, &current, &dims, *axis, out);
+                table.resize_axis(cpu, &current, &dims, *axis, out);
                 is_done = true;
             } else {
-                let mut next = filled(T::Weighed::default(), size)?;
-                table.resize(cpu, &current, &dims, *axis, &mut next);
+                let mut next = try_filled_vec(T::ComputeType::default(), size)?;
+                table.resize_axis(cpu, &current, &dims, *axis, &mut next);
                 current = Cow::Owned(next);
             }
             dims[*axis] = taps[*axis].len();
         }
-        let found = shape::count(&dims)?;
+        let found = shape::element_count(&dims)?;
         ensure!(
             found == out.len(),
             invalid_argument,
             "expected an output of {found} elements, found {dims:?}"
         );
         if !is_done {
-            in_pieces(cpu, out, 1, |begin, out| {
+            for_parallel_pieces(cpu, out, 1, |begin, out| {
                 out.iter_mut().zip(&current[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
             });
         }
         if taps.iter().flatten().all(Option::is_some) {
             return Ok(());
         }
-        let (still, outside) = (vec![0; dims.len()], T::narrow(T::Weighed::of(self.outside)));
-        in_pieces(cpu, out, 1, |begin, out| {
-            let mut cursor = Cursor::new(&dims, &still, begin);
+        let (still, outside) = (vec![0; dims.len()], T::narrow(T::ComputeType::from_f64(self.outside)));
+        for_parallel_pieces(cpu, out, 1, |begin, out| {
+            let mut cursor = StrideCursor::new(&dims, &still, begin);
             for value in out {
-                if taps.iter().zip(cursor.counter()).any(|(taps, index)| taps[*index].is_none()) {
+                if taps.iter().zip(cursor.indices()).any(|(taps, index)| taps[*index].is_none()) {
                     *value = outside;
                 }
                 cursor.advance();
@@ -227,7 +240,7 @@ impl Resize {
 }
 
 /// The bytes of a number as an element of a dtype. For what is no number, they are zero.
-fn bytes_of(number: f64, dtype: Dtype) -> [u8; 16] {
+fn number_to_bytes(number: f64, dtype: Dtype) -> [u8; 16] {
     let mut bytes = [0; 16];
     let mut set = |found: &[u8]| bytes[..found.len()].copy_from_slice(found);
     match dtype {
@@ -250,16 +263,16 @@ fn bytes_of(number: f64, dtype: Dtype) -> [u8; 16] {
 }
 
 /// Whether each element of an axis stays as it is.
-fn keeps_all(taps: &Taps, length: usize) -> bool {
+fn is_identity(taps: &ResizeTaps, length: usize) -> bool {
     let stays = |(index, taps): (usize, &Option<Vec<(usize, f64)>>)| {
         taps.as_ref().is_some_and(|taps| taps.iter().all(|(at, weight)| *at == index || *weight == 0.0))
     };
     taps.len() == length && taps.iter().enumerate().all(stays)
 }
 
-fn numbers(tensor: &Tensor<'_>) -> Result<Vec<f64>> {
+fn read_numbers(tensor: &TensorView<'_>) -> Result<Vec<f64>> {
     dispatch!(tensor.dtype(), floating_and_half, T => {
-        Ok(values::<T>(tensor)?.iter().map(|value| value.float().to_f64()).collect())
+        Ok(typed_values::<T>(tensor)?.iter().map(|value| value.to_float().to_f64()).collect())
     })
 }
 
@@ -267,92 +280,102 @@ fn numbers(tensor: &Tensor<'_>) -> Result<Vec<f64>> {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
-    fn resized(attributes: &[(&str, Attribute<'_>)], scale: f32, length: i64) -> Vec<f32> {
-        let input = Array::of(&[1, 4], &[1f32, 2., 3., 4.]);
-        let scales = Array::of(&[2], &[1.0, scale]);
+    fn resize_line(attributes: &[(&str, TestAttribute<'_>)], scale: f32, length: i64) -> Vec<f32> {
+        let input = TestArray::from_values(&[1, 4], &[1f32, 2., 3., 4.]);
+        let scales = TestArray::from_values(&[2], &[1.0, scale]);
         let outputs = [Some((Dtype::F32, &[1, length][..]))];
-        let results = run("Resize", 19, attributes, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
+        let results =
+            run_kernel("Resize", 19, attributes, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
         results[0].as_ref().unwrap().values()
     }
 
     #[test]
     fn each_mode_takes_its_neighbours() {
-        let mode = |name| [("mode", Attribute::Text(name))];
-        assert_eq!(resized(&mode("nearest"), 0.5, 2), [1., 3.]);
-        assert_eq!(resized(&mode("linear"), 2.0, 8), [1., 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4.]);
-        let cubic = resized(&mode("cubic"), 0.8, 3);
+        let mode = |name| [("mode", TestAttribute::Text(name))];
+        assert_eq!(resize_line(&mode("nearest"), 0.5, 2), [1., 3.]);
+        assert_eq!(resize_line(&mode("linear"), 2.0, 8), [1., 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4.]);
+        let cubic = resize_line(&mode("cubic"), 0.8, 3);
         let expected = [1.094_238_3, 2.404_296_9, 3.705_566_4];
         assert!(
             cubic.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-5),
             "{cubic:?}"
         );
-        let smooth = [("mode", Attribute::Text("linear")), ("antialias", Attribute::Int(1))];
-        assert_eq!(resized(&smooth, 0.5, 2), [1.625, 3.375]);
+        let smooth = [("mode", TestAttribute::Text("linear")), ("antialias", TestAttribute::Int(1))];
+        assert_eq!(resize_line(&smooth, 0.5, 2), [1.625, 3.375]);
     }
 
     #[test]
     fn corners_can_be_aligned() {
         let attributes = [
-            ("mode", Attribute::Text("linear")),
-            ("coordinate_transformation_mode", Attribute::Text("align_corners")),
+            ("mode", TestAttribute::Text("linear")),
+            ("coordinate_transformation_mode", TestAttribute::Text("align_corners")),
         ];
-        assert_eq!(resized(&attributes, 1.75, 7), [1., 1.5, 2., 2.5, 3., 3.5, 4.]);
+        assert_eq!(resize_line(&attributes, 1.75, 7), [1., 1.5, 2., 2.5, 3., 3.5, 4.]);
     }
 
     #[test]
     fn the_old_upsample_repeats_elements() {
-        let (input, attributes) = (Array::of(&[2], &[1u8, 2]), [("scales", Attribute::Floats(&[2.0]))]);
-        let results = run("Upsample", 7, &attributes, &[Some(&input)], &[Some((Dtype::U8, &[4]))]).unwrap();
+        let (input, attributes) =
+            (TestArray::from_values(&[2], &[1u8, 2]), [("scales", TestAttribute::Floats(&[2.0]))]);
+        let results =
+            run_kernel("Upsample", 7, &attributes, &[Some(&input)], &[Some((Dtype::U8, &[4]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().bytes(), [1, 1, 2, 2]);
     }
 
     #[test]
     fn the_nearest_elements_are_copied_whatever_they_are() {
         let nearest = [
-            ("mode", Attribute::Text("nearest")),
-            ("coordinate_transformation_mode", Attribute::Text("tf_crop_and_resize")),
-            ("extrapolation_value", Attribute::Float(1.0)),
+            ("mode", TestAttribute::Text("nearest")),
+            ("coordinate_transformation_mode", TestAttribute::Text("tf_crop_and_resize")),
+            ("extrapolation_value", TestAttribute::Float(1.0)),
         ];
-        let input = Array::of(&[3], &[false, true, false]);
-        let (crop, scales) = (Array::of(&[2], &[0f32, 2.0]), Array::of(&[1], &[1f32]));
+        let input = TestArray::from_values(&[3], &[false, true, false]);
+        let (crop, scales) =
+            (TestArray::from_values(&[2], &[0f32, 2.0]), TestArray::from_values(&[1], &[1f32]));
         let inputs = [Some(&input), Some(&crop), Some(&scales)];
-        let results = run("Resize", 19, &nearest, &inputs, &[Some((Dtype::BOOL, &[3]))]).unwrap();
+        let results = run_kernel("Resize", 19, &nearest, &inputs, &[Some((Dtype::BOOL, &[3]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<bool>(), [false, false, true]);
-        let linear = [("mode", Attribute::Text("linear"))];
-        let scales = Array::of(&[1], &[2f32]);
+        let linear = [("mode", TestAttribute::Text("linear"))];
+        let scales = TestArray::from_values(&[1], &[2f32]);
         let inputs = [Some(&input), None, Some(&scales)];
-        let message = run("Resize", 19, &linear, &inputs, &[Some((Dtype::BOOL, &[6]))]).unwrap_err();
+        let message = run_kernel("Resize", 19, &linear, &inputs, &[Some((Dtype::BOOL, &[6]))]).unwrap_err();
         assert!(message.contains("found bool"), "{message}");
     }
 
     #[test]
     fn a_plain_image_of_integers_stays_plain() {
-        let (input, scales) = (Array::of(&[3, 3], &[255u8; 9]), Array::of(&[2], &[2.4f32, 2.4]));
+        let (input, scales) =
+            (TestArray::from_values(&[3, 3], &[255u8; 9]), TestArray::from_values(&[2], &[2.4f32, 2.4]));
         for mode in ["linear", "cubic"] {
-            let mode = [("mode", Attribute::Text(mode))];
+            let mode = [("mode", TestAttribute::Text(mode))];
             let outputs = [Some((Dtype::U8, &[7, 7][..]))];
-            let results = run("Resize", 13, &mode, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
+            let results =
+                run_kernel("Resize", 13, &mode, &[Some(&input), None, Some(&scales)], &outputs).unwrap();
             assert_eq!(results[0].as_ref().unwrap().bytes(), [255; 49]);
         }
     }
 
     #[test]
     fn a_long_axis_of_nothing_takes_no_memory() {
-        let (input, scales) = (Array::of::<f32>(&[0, 1], &[]), Array::of(&[2], &[1f32, (1u64 << 42) as f32]));
+        let (input, scales) = (
+            TestArray::from_values::<f32>(&[0, 1], &[]),
+            TestArray::from_values(&[2], &[1f32, (1u64 << 42) as f32]),
+        );
         let outputs = [Some((Dtype::F32, &[0, 1 << 42][..]))];
-        let nearest = [("mode", Attribute::Text("nearest"))];
-        assert!(run("Resize", 19, &nearest, &[Some(&input), None, Some(&scales)], &outputs).is_ok());
+        let nearest = [("mode", TestAttribute::Text("nearest"))];
+        assert!(run_kernel("Resize", 19, &nearest, &[Some(&input), None, Some(&scales)], &outputs).is_ok());
     }
 
     #[test]
     fn an_output_that_the_scales_do_not_give_is_refused() {
-        let (input, scales) = (Array::of(&[2], &[1f32, 2.]), Array::of(&[1], &[2f32]));
+        let (input, scales) =
+            (TestArray::from_values(&[2], &[1f32, 2.]), TestArray::from_values(&[1], &[2f32]));
         for dims in [&[7][..], &[1, 4]] {
             let inputs = [Some(&input), None, Some(&scales)];
-            assert!(run("Resize", 19, &[], &inputs, &[Some((Dtype::F32, dims))]).is_err());
+            assert!(run_kernel("Resize", 19, &[], &inputs, &[Some((Dtype::F32, dims))]).is_err());
         }
-        assert!(run("Resize", 19, &[], &[Some(&input)], &[Some((Dtype::F32, &[2]))]).is_err());
+        assert!(run_kernel("Resize", 19, &[], &[Some(&input)], &[Some((Dtype::F32, &[2]))]).is_err());
     }
 }

@@ -3,40 +3,48 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, bf16, dispatch, ensure, f16};
+use oarlock_sdk::{
+    DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, bf16, dispatch, ensure, f16,
+};
 
-use super::gather::{Places, Tuples};
-use super::operand::{by_size, cells, cells_mut, copy_all, values, values_mut};
-use super::{data, indices, shape};
+use super::gather::{ElementOffsets, IndexTuples};
+use super::operand::{
+    by_size, copy_contiguous, element_bytes, element_bytes_mut, typed_values, typed_values_mut,
+};
+use super::{data_operand, index_operand, shape};
 use crate::device::Cpu;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn scatter_kernels() -> Vec<Kernel<Cpu>> {
     let elements = |op: &str| {
-        Kernel::prepared(op, |_, call| {
-            let (axis, reduction) = (call.int("axis")?.unwrap_or(0), Reduction::new(call)?);
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| scatter_elements(cpu, call, axis, reduction)))
+        Kernel::new_prepared(op, |_, call| {
+            let (axis, reduction) = (call.int_attribute("axis")?.unwrap_or(0), ScatterReduction::new(call)?);
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| scatter_elements(cpu, call, axis, reduction)))
         })
-        .inputs([data("data"), indices("indices"), data("updates")])
-        .outputs([data("output")])
-        .in_place(0, 0)
+        .with_inputs([data_operand("data"), index_operand("indices"), data_operand("updates")])
+        .with_outputs([data_operand("output")])
+        .with_in_place(0, 0)
     };
     vec![
-        elements("Scatter").since(9).until(10),
-        elements("ScatterElements").since(11),
-        Kernel::prepared("ScatterND", |_, call| {
-            let reduction = Reduction::new(call)?;
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| scatter_nd(cpu, call, reduction)))
+        elements("Scatter").since_version(9).until_version(10),
+        elements("ScatterElements").since_version(11),
+        Kernel::new_prepared("ScatterND", |_, call| {
+            let reduction = ScatterReduction::new(call)?;
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| scatter_nd(cpu, call, reduction)))
         })
-        .since(11)
-        .inputs([data("data"), Operand::new(DtypeSet::I64).named("indices"), data("updates")])
-        .outputs([data("output")])
-        .in_place(0, 0),
+        .since_version(11)
+        .with_inputs([
+            data_operand("data"),
+            OperandSpec::new(DtypeSet::I64).with_name("indices"),
+            data_operand("updates"),
+        ])
+        .with_outputs([data_operand("output")])
+        .with_in_place(0, 0),
     ]
 }
 
 /// How an update and what is there become one.
 #[derive(Clone, Copy, PartialEq)]
-enum Reduction {
+enum ScatterReduction {
     None,
     Add,
     Mul,
@@ -44,21 +52,21 @@ enum Reduction {
     Min,
 }
 
-impl Reduction {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        match call.string("reduction")?.unwrap_or("none") {
+impl ScatterReduction {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        match call.string_attribute("reduction")?.unwrap_or("none") {
             "none" => Ok(Self::None),
             "add" => Ok(Self::Add),
             "mul" => Ok(Self::Mul),
             "max" => Ok(Self::Max),
             "min" => Ok(Self::Min),
-            other => Err(Error::invalid_argument(format!(
+            other => Err(PluginError::invalid_argument(format!(
                 "expected `reduction` to be `none`, `add`, `mul`, `max` or `min`, found `{other}`"
             ))),
         }
     }
 
-    fn of<T: Number>(self) -> fn(T, T) -> T {
+    fn combine_function<T: ScatterElement>(self) -> fn(T, T) -> T {
         match self {
             Self::None => |_, update| update,
             Self::Add => T::add,
@@ -75,18 +83,18 @@ fn is_nan<T: PartialOrd>(value: T) -> bool {
 }
 
 /// What can be combined. Integers wrap around, as in NumPy.
-trait Number: Copy + PartialOrd {
+trait ScatterElement: Copy + PartialOrd {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 }
 
 macro_rules! numbers {
     ($($integer:ty)*; $($float:ty)*) => {
-        $(impl Number for $integer {
+        $(impl ScatterElement for $integer {
             fn add(self, other: Self) -> Self { self.wrapping_add(other) }
             fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
         })*
-        $(impl Number for $float {
+        $(impl ScatterElement for $float {
             fn add(self, other: Self) -> Self { self + other }
             fn mul(self, other: Self) -> Self { self * other }
         })*
@@ -95,7 +103,7 @@ macro_rules! numbers {
 
 numbers!(i8 u8 i16 u16 i32 u32 i64 u64; f32 f64 f16 bf16);
 
-impl Number for bool {
+impl ScatterElement for bool {
     fn add(self, other: Self) -> Self {
         self | other
     }
@@ -105,50 +113,50 @@ impl Number for bool {
     }
 }
 
-fn scatter_elements(cpu: &Cpu, call: &Call<'_>, axis: i64, reduction: Reduction) -> Result<()> {
-    let places = Places::new(&call.input(0)?, &call.input(1)?, axis)?;
-    shape::expect(&call.input(2)?, "updates", places.dims())?;
-    scatter(cpu, call, reduction, || places.iter(), 1)
+fn scatter_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, reduction: ScatterReduction) -> Result<()> {
+    let places = ElementOffsets::new(&call.input(0)?, &call.input(1)?, axis)?;
+    shape::expect_shape(&call.input(2)?, "updates", places.dims())?;
+    scatter_updates(cpu, call, reduction, || places.iter(), 1)
 }
 
-fn scatter_nd(cpu: &Cpu, call: &Call<'_>, reduction: Reduction) -> Result<()> {
+fn scatter_nd(cpu: &Cpu, call: &KernelCall<'_>, reduction: ScatterReduction) -> Result<()> {
     let (input, updates) = (call.input(0)?, call.input(2)?);
-    let tuples = Tuples::new(&input, &call.input(1)?, 0)?;
-    let expected = [&tuples.dims[..], &shape::dims(&input)?[tuples.depth..]].concat();
-    shape::expect(&updates, "updates", &expected)?;
-    scatter(cpu, call, reduction, || tuples.starts.iter().copied(), tuples.width)
+    let tuples = IndexTuples::new(&input, &call.input(1)?, 0)?;
+    let expected = [&tuples.dims[..], &shape::shape_dims(&input)?[tuples.depth..]].concat();
+    shape::expect_shape(&updates, "updates", &expected)?;
+    scatter_updates(cpu, call, reduction, || tuples.starts.iter().copied(), tuples.width)
 }
 
 /// Writes the updates in order, `width` of them at each start.
-fn scatter<I: Iterator<Item = usize>>(
+fn scatter_updates<I: Iterator<Item = usize>>(
     cpu: &Cpu,
-    call: &Call<'_>,
-    reduction: Reduction,
+    call: &KernelCall<'_>,
+    reduction: ScatterReduction,
     starts: impl Fn() -> I,
     width: usize,
 ) -> Result<()> {
     let (input, updates, output) = (call.input(0)?, call.input(2)?, call.output(0)?);
-    shape::expect(&output, "output", &shape::dims(&input)?)?;
+    shape::expect_shape(&output, "output", &shape::shape_dims(&input)?)?;
     ensure!(
         updates.dtype() == output.dtype(),
         invalid_argument,
         "expected `updates` of the dtype of the data, found {}",
         updates.dtype().name().unwrap_or("an unknown one")
     );
-    copy_all(cpu, &input, &output)?;
-    if reduction == Reduction::None {
+    copy_contiguous(cpu, &input, &output)?;
+    if reduction == ScatterReduction::None {
         return by_size!(output.dtype(), N => {
-            write(cells_mut::<N>(&output)?, cells::<N>(&updates)?, starts(), width, |_, update| update);
+            write_updates(element_bytes_mut::<N>(&output)?, element_bytes::<N>(&updates)?, starts(), width, |_, update| update);
             Ok(())
         });
     }
     dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-        write(values_mut::<T>(&output)?, values::<T>(&updates)?, starts(), width, reduction.of::<T>());
+        write_updates(typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?, starts(), width, reduction.combine_function::<T>());
         Ok(())
     })
 }
 
-fn write<T: Copy>(
+fn write_updates<T: Copy>(
     out: &mut [T],
     updates: &[T],
     starts: impl Iterator<Item = usize>,
@@ -169,21 +177,28 @@ fn write<T: Copy>(
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
-    fn scattered(op: &str, reduction: &str, positions: &Array, updates: &Array) -> Result<Vec<i32>, String> {
-        let data = Array::of(&[3, 2], &[1i32, 2, 3, 4, 5, 6]);
-        let reduction = [("reduction", Attribute::Text(reduction))];
+    fn run_scatter(
+        op: &str,
+        reduction: &str,
+        positions: &TestArray,
+        updates: &TestArray,
+    ) -> Result<Vec<i32>, String> {
+        let data = TestArray::from_values(&[3, 2], &[1i32, 2, 3, 4, 5, 6]);
+        let reduction = [("reduction", TestAttribute::Text(reduction))];
         let inputs = [Some(&data), Some(positions), Some(updates)];
         let version = if op == "Scatter" { 9 } else { 18 };
-        run(op, version, &reduction, &inputs, &[Some((Dtype::I32, &[3, 2]))])
+        run_kernel(op, version, &reduction, &inputs, &[Some((Dtype::I32, &[3, 2]))])
             .map(|results| results[0].as_ref().unwrap().values())
     }
 
     #[test]
     fn elements_are_replaced_or_combined() {
-        let (positions, updates) =
-            (Array::of(&[2, 2], &[0i64, 0, 0, -1]), Array::of(&[2, 2], &[7i32, 1, 3, 9]));
+        let (positions, updates) = (
+            TestArray::from_values(&[2, 2], &[0i64, 0, 0, -1]),
+            TestArray::from_values(&[2, 2], &[7i32, 1, 3, 9]),
+        );
         for (reduction, expected) in [
             ("none", [3, 1, 3, 4, 5, 9]),
             ("add", [11, 3, 3, 4, 5, 15]),
@@ -191,41 +206,48 @@ mod tests {
             ("max", [7, 2, 3, 4, 5, 9]),
             ("min", [1, 1, 3, 4, 5, 6]),
         ] {
-            let found = scattered("ScatterElements", reduction, &positions, &updates).unwrap();
+            let found = run_scatter("ScatterElements", reduction, &positions, &updates).unwrap();
             assert_eq!(found, expected, "{reduction}");
         }
-        assert_eq!(scattered("Scatter", "none", &positions, &updates).unwrap(), [3, 1, 3, 4, 5, 9]);
+        assert_eq!(run_scatter("Scatter", "none", &positions, &updates).unwrap(), [3, 1, 3, 4, 5, 9]);
     }
 
     #[test]
     fn rows_are_replaced_or_combined() {
-        let (positions, updates) = (Array::of(&[2, 1], &[2i64, 2]), Array::of(&[2, 2], &[10i32, 20, 30, 40]));
-        assert_eq!(scattered("ScatterND", "none", &positions, &updates).unwrap(), [1, 2, 3, 4, 30, 40]);
-        assert_eq!(scattered("ScatterND", "add", &positions, &updates).unwrap(), [1, 2, 3, 4, 45, 66]);
+        let (positions, updates) = (
+            TestArray::from_values(&[2, 1], &[2i64, 2]),
+            TestArray::from_values(&[2, 2], &[10i32, 20, 30, 40]),
+        );
+        assert_eq!(run_scatter("ScatterND", "none", &positions, &updates).unwrap(), [1, 2, 3, 4, 30, 40]);
+        assert_eq!(run_scatter("ScatterND", "add", &positions, &updates).unwrap(), [1, 2, 3, 4, 45, 66]);
     }
 
     #[test]
     fn positions_outside_and_updates_that_do_not_fit_are_refused() {
-        let (outside, inside) = (Array::of(&[1, 1], &[3i64]), Array::of(&[1, 1], &[1i64]));
-        let (updates, wide) = (Array::of(&[1, 1], &[0i32]), Array::of(&[1, 3], &[0i32; 3]));
+        let (outside, inside) =
+            (TestArray::from_values(&[1, 1], &[3i64]), TestArray::from_values(&[1, 1], &[1i64]));
+        let (updates, wide) =
+            (TestArray::from_values(&[1, 1], &[0i32]), TestArray::from_values(&[1, 3], &[0i32; 3]));
         for op in ["ScatterElements", "ScatterND"] {
-            let fitting = Array::of(
+            let fitting = TestArray::from_values(
                 if op == "ScatterND" { &[1, 2] } else { &[1, 1] },
                 &[0i32, 0][..if op == "ScatterND" { 2 } else { 1 }],
             );
-            assert!(scattered(op, "none", &outside, &fitting).unwrap_err().contains("`indices`"), "{op}");
-            assert!(scattered(op, "none", &inside, &wide).unwrap_err().contains("`updates`"), "{op}");
+            assert!(run_scatter(op, "none", &outside, &fitting).unwrap_err().contains("`indices`"), "{op}");
+            assert!(run_scatter(op, "none", &inside, &wide).unwrap_err().contains("`updates`"), "{op}");
         }
-        assert!(scattered("ScatterElements", "else", &inside, &updates).unwrap_err().contains("`else`"));
+        assert!(run_scatter("ScatterElements", "else", &inside, &updates).unwrap_err().contains("`else`"));
     }
 
     #[test]
     fn what_is_not_a_number_stays() {
-        let (data, positions) = (Array::of(&[2], &[f32::NAN, 1.0]), Array::of(&[2], &[0i64, 1]));
-        let updates = Array::of(&[2], &[2.0, f32::NAN]);
-        let reduction = [("reduction", Attribute::Text("max"))];
+        let (data, positions) =
+            (TestArray::from_values(&[2], &[f32::NAN, 1.0]), TestArray::from_values(&[2], &[0i64, 1]));
+        let updates = TestArray::from_values(&[2], &[2.0, f32::NAN]);
+        let reduction = [("reduction", TestAttribute::Text("max"))];
         let inputs = [Some(&data), Some(&positions), Some(&updates)];
-        let results = run("ScatterElements", 18, &reduction, &inputs, &[Some((Dtype::F32, &[2]))]).unwrap();
+        let results =
+            run_kernel("ScatterElements", 18, &reduction, &inputs, &[Some((Dtype::F32, &[2]))]).unwrap();
         assert!(results[0].as_ref().unwrap().values::<f32>().iter().all(|value| value.is_nan()));
     }
 }

@@ -4,18 +4,22 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView,
+};
 use oarlock_sdk::{dispatch, ensure};
 
-use super::operand::{WHOLE_BYTES, by_size, cells, cells_mut, values, values_mut};
-use super::{data, shape};
+use super::operand::{
+    WHOLE_BYTE_DTYPES, by_size, element_bytes, element_bytes_mut, typed_values, typed_values_mut,
+};
+use super::{data_operand, shape};
 use crate::device::Cpu;
-use crate::kernels::order::lines::{Sorting, by_number_size};
-use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::room::{filled, room_for};
-use crate::kernels::text::operand::{texts, write as write_texts};
+use crate::kernels::order::line_sort::{LineSort, by_number_size};
+use crate::kernels::rows::axis::AxisLayout;
+use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
+use crate::kernels::text::operand::{read_texts, write_texts};
 
-const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
+const UNIQUE_DTYPES: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
     .union(DtypeSet::BF16)
     .union(DtypeSet::U16)
@@ -23,51 +27,55 @@ const ORDERED: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U64)
     .union(DtypeSet::BOOL);
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let integers = |name| Operand::new(DtypeSet::I64).named(name).flags(OperandFlags::OPTIONAL);
-    let ordered = Operand::new(ORDERED.union(DtypeSet::STRING)).group(1);
+pub(super) fn selection_kernels() -> Vec<Kernel<Cpu>> {
+    let integers = |name| OperandSpec::new(DtypeSet::I64).with_name(name).with_flags(OperandFlags::OPTIONAL);
+    let ordered = OperandSpec::new(UNIQUE_DTYPES.union(DtypeSet::STRING)).with_dtype_group(1);
     let kernels = [
         Kernel::new("NonZero", |_, call| non_zero(call))
-            .since(9)
-            .inputs([Operand::new(WHOLE_BYTES).named("X")])
-            .outputs([Operand::new(DtypeSet::I64).named("Y")]),
-        Kernel::prepared("Compress", |_, call| {
-            let axis = call.int("axis")?;
-            Ok(Arc::new(move |_: &Cpu, call: &Call<'_>| compress(call, axis)))
+            .since_version(9)
+            .with_inputs([OperandSpec::new(WHOLE_BYTE_DTYPES).with_name("X")])
+            .with_outputs([OperandSpec::new(DtypeSet::I64).with_name("Y")]),
+        Kernel::new_prepared("Compress", |_, call| {
+            let axis = call.int_attribute("axis")?;
+            Ok(Arc::new(move |_: &Cpu, call: &KernelCall<'_>| compress(call, axis)))
         })
-        .since(9)
-        .inputs([data("input"), Operand::new(DtypeSet::BOOL).named("condition").rank(1, 1)])
-        .outputs([data("output")]),
-        Kernel::prepared("Unique", |_, call| {
-            let (axis, is_sorted) = (call.int("axis")?, call.int("sorted")?.unwrap_or(1) != 0);
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
+        .since_version(9)
+        .with_inputs([
+            data_operand("input"),
+            OperandSpec::new(DtypeSet::BOOL).with_name("condition").with_rank(1, 1),
+        ])
+        .with_outputs([data_operand("output")]),
+        Kernel::new_prepared("Unique", |_, call| {
+            let (axis, is_sorted) =
+                (call.int_attribute("axis")?, call.int_attribute("sorted")?.unwrap_or(1) != 0);
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
                 let input = call.input(0)?;
                 if input.dtype() == Dtype::STRING {
-                    return unique(call, axis, is_sorted, &texts(&input)?, |output, found| {
+                    return find_unique(call, axis, is_sorted, &read_texts(&input)?, |output, found| {
                         write_texts(output, found.collect::<Vec<_>>().into_iter())
                     });
                 }
-                if axis.is_none() || input.dims().len() == 1 && is_first(axis) {
+                if axis.is_none() || input.dims().len() == 1 && is_only_axis(axis) {
                     return by_number_size!(input.dtype(), N => unique_numbers::<N>(cpu, call, is_sorted));
                 }
                 dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-                    unique::<T>(call, axis, is_sorted, values(&input)?, |output, found| {
-                        values_mut(output)?.iter_mut().zip(found).for_each(|(out, value)| *out = value);
+                    find_unique::<T>(call, axis, is_sorted, typed_values(&input)?, |output, found| {
+                        typed_values_mut(output)?.iter_mut().zip(found).for_each(|(out, value)| *out = value);
                         Ok(())
                     })
                 })
             }))
         })
-        .since(11)
-        .inputs([ordered.named("X")])
-        .outputs([
-            ordered.named("Y"),
+        .since_version(11)
+        .with_inputs([ordered.with_name("X")])
+        .with_outputs([
+            ordered.with_name("Y"),
             integers("indices"),
             integers("inverse_indices"),
             integers("counts"),
         ]),
     ];
-    kernels.into_iter().map(|kernel| kernel.flags(KernelFlags::ALLOCATES_OUTPUTS)).collect()
+    kernels.into_iter().map(|kernel| kernel.with_flags(KernelFlags::ALLOCATES_OUTPUTS)).collect()
 }
 
 /// The bits of an element that make it other than 0: all but the signs of floating-point numbers.
@@ -87,19 +95,19 @@ fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
 }
 
 /// So many are looked at together for any that is kept.
-const BLOCK: usize = 32;
+const SCAN_BLOCK: usize = 32;
 
 /// Writes the values of what is kept, whose byte is not 0, one after the other, and returns how many there are. Each is written
 /// where the next one that is kept goes, so that nothing hangs on what comes.
-fn keep<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
+fn write_selected<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
     let mut next = 0;
-    for (block, bytes) in is_kept.chunks(BLOCK).enumerate() {
+    for (block, bytes) in is_kept.chunks(SCAN_BLOCK).enumerate() {
         if bytes.iter().fold(0, |any, byte| any | byte) == 0 {
             continue;
         }
         for (at, byte) in bytes.iter().enumerate() {
             if let Some(place) = out.get_mut(next) {
-                *place = value(block * BLOCK + at);
+                *place = value(block * SCAN_BLOCK + at);
             }
             next += usize::from(*byte != 0);
         }
@@ -108,39 +116,39 @@ fn keep<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
 }
 
 /// How many bytes are not 0.
-fn count(bytes: &[u8]) -> usize {
+fn count_nonzero(bytes: &[u8]) -> usize {
     // So few that a byte holds their number.
     let few = bytes.chunks(128).map(|few| few.iter().map(|byte| u8::from(*byte != 0)).sum::<u8>());
     few.map(usize::from).sum()
 }
 
-fn non_zero(call: &Call<'_>) -> Result<()> {
+fn non_zero(call: &KernelCall<'_>) -> Result<()> {
     let input = call.input(0)?;
-    let dims = shape::dims(&input)?;
+    let dims = shape::shape_dims(&input)?;
     let made: Vec<u8>;
     let is_set = if input.dtype() == Dtype::BOOL {
-        cells::<1>(&input)?.as_flattened()
+        element_bytes::<1>(&input)?.as_flattened()
     } else {
         made = by_size!(input.dtype(), N => {
             let bits = significant_bits::<N>(input.dtype());
             let is_set = |cell: &[u8; N]| cell.iter().zip(bits).fold(0, |any, (byte, bits)| any | byte & bits);
-            let cells = cells::<N>(&input)?;
-            let mut made = room_for(cells.len())?;
+            let cells = element_bytes::<N>(&input)?;
+            let mut made = try_reserve_vec(cells.len())?;
             made.extend(cells.iter().map(is_set));
             made
         });
         &made
     };
-    let count = count(is_set);
+    let count = count_nonzero(is_set);
     call.allocate_output(0, Dtype::I64, &[dims.len() as i64, count as i64])?;
-    let out = values_mut::<i64>(&call.output(0)?)?;
+    let out = typed_values_mut::<i64>(&call.output(0)?)?;
     let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
     let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
     // The places along the other axes are the same for a whole row.
     let mut row_places = vec![0; outer.len()];
     let mut begin = 0;
     for row in is_set.chunks_exact(*last) {
-        let found = keep(row, |at| at as i64, &mut last_places[begin..]);
+        let found = write_selected(row, |at| at as i64, &mut last_places[begin..]);
         for (axis, place) in row_places.iter().enumerate() {
             outer_places[axis * count + begin..][..found].fill(*place);
         }
@@ -156,35 +164,35 @@ fn non_zero(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
+fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
     let (input, condition) = (call.input(0)?, call.input(1)?);
-    let mut dims = shape::dims(&input)?;
+    let mut dims = shape::shape_dims(&input)?;
     let axis = match axis {
-        Some(axis) => shape::axis(axis, dims.len())?,
+        Some(axis) => shape::resolve_axis(axis, dims.len())?,
         None => {
-            dims = vec![shape::count(&dims)?];
+            dims = vec![shape::element_count(&dims)?];
             0
         }
     };
-    let (outer, length, inner) = shape::around(&dims, axis);
+    let (outer, length, inner) = shape::split_at_axis(&dims, axis);
     // A byte is read as such, so that one that is neither 0 nor 1 does no harm.
-    let condition = cells::<1>(&condition)?.as_flattened();
+    let condition = element_bytes::<1>(&condition)?.as_flattened();
     ensure!(
         condition.len() <= length,
         invalid_argument,
         "expected a `condition` for at most {length} indices, found {}",
         condition.len()
     );
-    let kept = count(condition);
+    let kept = count_nonzero(condition);
     dims[axis] = kept;
     let dims: Vec<_> = dims.into_iter().map(|dim| dim as i64).collect();
     call.allocate_output(0, input.dtype(), &dims)?;
     let output = call.output(0)?;
     by_size!(input.dtype(), N => {
-        let (from, out) = (cells::<N>(&input)?, cells_mut::<N>(&output)?);
+        let (from, out) = (element_bytes::<N>(&input)?, element_bytes_mut::<N>(&output)?);
         if inner == 1 && kept > 0 {
             for (from, out) in from.chunks_exact(length).zip(out.chunks_exact_mut(kept)) {
-                keep(condition, |at| from[at], out);
+                write_selected(condition, |at| from[at], out);
             }
             return Ok(());
         }
@@ -200,78 +208,79 @@ fn compress(call: &Call<'_>, axis: Option<i64>) -> Result<()> {
 }
 
 /// The order in which what is not a number comes last and is equal to itself.
-fn order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+fn compare_nan_last<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     let is_nan = |value: &T| value.partial_cmp(value).is_none();
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 /// Whether an axis is the only one of a list.
-fn is_first(axis: Option<i64>) -> bool {
+fn is_only_axis(axis: Option<i64>) -> bool {
     matches!(axis, Some(0 | -1))
 }
 
 /// Finds the different ones of all elements.
-fn unique_numbers<const N: usize>(cpu: &Cpu, call: &Call<'_>, is_sorted: bool) -> Result<()> {
+fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: bool) -> Result<()> {
     let input = call.input(0)?;
-    let elements = cells::<N>(&input)?;
-    let axis = Axis { outer: 1, length: elements.len(), inner: 1 };
-    let sorting = Sorting::new(cpu, axis, false, input.dtype());
+    let elements = element_bytes::<N>(&input)?;
+    let axis = AxisLayout { outer: 1, length: elements.len(), inner: 1 };
+    let sorting = LineSort::new(cpu, axis, false, input.dtype());
     let mut wants_places = !is_sorted;
     for index in 1..4 {
         wants_places |= call.optional_output(index)?.is_some();
     }
-    let mut sorted = filled([0; N], elements.len())?;
-    let mut places = filled(0, if wants_places { elements.len() } else { 0 })?;
+    let mut sorted = try_filled_vec([0; N], elements.len())?;
+    let mut places = try_filled_vec(0, if wants_places { elements.len() } else { 0 })?;
     if !elements.is_empty() {
-        sorting.run(elements, &mut sorted, wants_places.then_some(&mut places))?;
+        sorting.sort_lines(elements, &mut sorted, wants_places.then_some(&mut places))?;
     }
-    let mut begins: Vec<usize> = room_for(elements.len())?;
-    begins
-        .extend((0..elements.len()).filter(|at| *at == 0 || !sorting.are_alike(sorted[at - 1], sorted[*at])));
+    let mut begins: Vec<usize> = try_reserve_vec(elements.len())?;
+    begins.extend(
+        (0..elements.len()).filter(|at| *at == 0 || !sorting.have_equal_rank(sorted[at - 1], sorted[*at])),
+    );
     let end_of = |group: usize| begins.get(group + 1).copied().unwrap_or(elements.len());
     let mut groups: Vec<usize> = (0..begins.len()).collect();
     if !is_sorted {
         groups.sort_unstable_by_key(|group| places[begins[*group]]);
     }
     call.allocate_output(0, input.dtype(), &[begins.len() as i64])?;
-    for (out, group) in cells_mut::<N>(&call.output(0)?)?.iter_mut().zip(&groups) {
+    for (out, group) in element_bytes_mut::<N>(&call.output(0)?)?.iter_mut().zip(&groups) {
         *out = sorted[begins[*group]];
     }
     if !wants_places {
         return Ok(());
     }
-    let mut inverse = filled(0, elements.len())?;
+    let mut inverse = try_filled_vec(0, elements.len())?;
     for (at, group) in groups.iter().enumerate() {
         places[begins[*group]..end_of(*group)].iter().for_each(|place| inverse[*place as usize] = at as i64);
     }
-    write(call, 1, groups.iter().map(|group| places[begins[*group]]))?;
-    write(call, 2, inverse.into_iter())?;
-    write(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
+    write_output(call, 1, groups.iter().map(|group| places[begins[*group]]))?;
+    write_output(call, 2, inverse.into_iter())?;
+    write_output(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
 }
 
 /// Finds the different elements, or the different slices along an axis, and has them written.
-fn unique<T: Copy + PartialOrd>(
-    call: &Call<'_>,
+fn find_unique<T: Copy + PartialOrd>(
+    call: &KernelCall<'_>,
     axis: Option<i64>,
     is_sorted: bool,
     from: &[T],
-    fill: impl FnOnce(&Tensor<'_>, &mut dyn Iterator<Item = T>) -> Result<()>,
+    fill: impl FnOnce(&TensorView<'_>, &mut dyn Iterator<Item = T>) -> Result<()>,
 ) -> Result<()> {
     let input = call.input(0)?;
-    let mut dims = shape::dims(&input)?;
+    let mut dims = shape::shape_dims(&input)?;
     let axis = match axis {
-        Some(axis) => shape::axis(axis, dims.len())?,
+        Some(axis) => shape::resolve_axis(axis, dims.len())?,
         None => {
-            dims = vec![shape::count(&dims)?];
+            dims = vec![shape::element_count(&dims)?];
             0
         }
     };
-    let (outer, length, inner) = shape::around(&dims, axis);
+    let (outer, length, inner) = shape::split_at_axis(&dims, axis);
     let width = from.len().checked_div(length).unwrap_or(0);
-    let items = side_by_side(from, [outer, length, inner]);
+    let items = contiguous_slices(from, [outer, length, inner]);
     let item = |index: usize| &items[index * width..][..width];
-    let sorted = sorted_items(&items, width, length)?;
-    let same = |a: &T, b: &T| order(a, b).is_eq();
+    let sorted = sort_items(&items, width, length)?;
+    let same = |a: &T, b: &T| compare_nan_last(a, b).is_eq();
     let equal = |a: usize, b: usize| item(a).iter().zip(item(b)).all(|(a, b)| same(a, b));
     let mut groups: Vec<_> = sorted.chunk_by(|a, b| equal(*a, *b)).collect();
     if !is_sorted {
@@ -283,17 +292,17 @@ fn unique<T: Copy + PartialOrd>(
     let row = |row: usize| groups.iter().flat_map(move |group| &item(group[0])[row * inner..][..inner]);
     let rows = if groups.is_empty() { 0 } else { outer };
     fill(&call.output(0)?, &mut (0..rows).flat_map(row).copied())?;
-    let mut inverse = filled(0, length)?;
+    let mut inverse = try_filled_vec(0, length)?;
     for (at, group) in groups.iter().enumerate() {
         group.iter().for_each(|index| inverse[*index] = at as i64);
     }
-    write(call, 1, groups.iter().map(|group| group[0] as i64))?;
-    write(call, 2, inverse.into_iter())?;
-    write(call, 3, groups.iter().map(|group| group.len() as i64))
+    write_output(call, 1, groups.iter().map(|group| group[0] as i64))?;
+    write_output(call, 2, inverse.into_iter())?;
+    write_output(call, 3, groups.iter().map(|group| group.len() as i64))
 }
 
 /// The elements of each slice along an axis, of which there are so many before it, in it and after it, one slice after the other.
-fn side_by_side<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<'_, [T]> {
+fn contiguous_slices<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<'_, [T]> {
     if outer == 1 || from.is_empty() {
         return Cow::Borrowed(from);
     }
@@ -302,9 +311,9 @@ fn side_by_side<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<
 }
 
 /// The numbers of items of so many elements in the order of these; of equal ones the lower comes first.
-fn sorted_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
+fn sort_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
     // There may be many slices where they have no elements.
-    let mut sorted = room_for(count)?;
+    let mut sorted = try_reserve_vec(count)?;
     if width == 0 {
         sorted.extend(0..count);
         return Ok(sorted);
@@ -313,20 +322,21 @@ fn sorted_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -
     let mut keys: Vec<(T, usize)> = items.iter().step_by(width).copied().zip(0..count).collect();
     let rest = |index: usize| items[index * width..][1..width].iter();
     keys.sort_unstable_by(|(a, at), (b, other)| {
-        let among_rest = || rest(*at).zip(rest(*other)).map(|(a, b)| order(a, b)).find(|order| order.is_ne());
-        order(a, b).then_with(|| among_rest().unwrap_or(at.cmp(other)))
+        let among_rest =
+            || rest(*at).zip(rest(*other)).map(|(a, b)| compare_nan_last(a, b)).find(|order| order.is_ne());
+        compare_nan_last(a, b).then_with(|| among_rest().unwrap_or(at.cmp(other)))
     });
     sorted.extend(keys.iter().map(|(_, index)| *index));
     Ok(sorted)
 }
 
 /// Allocates and writes an output that may be absent.
-fn write(call: &Call<'_>, index: usize, list: impl ExactSizeIterator<Item = i64>) -> Result<()> {
+fn write_output(call: &KernelCall<'_>, index: usize, list: impl ExactSizeIterator<Item = i64>) -> Result<()> {
     if call.optional_output(index)?.is_none() {
         return Ok(());
     }
     call.allocate_output(index as u32, Dtype::I64, &[list.len() as i64])?;
-    for (out, value) in values_mut::<i64>(&call.output(index)?)?.iter_mut().zip(list) {
+    for (out, value) in typed_values_mut::<i64>(&call.output(index)?)?.iter_mut().zip(list) {
         *out = value;
     }
     Ok(())
@@ -336,41 +346,43 @@ fn write(call: &Call<'_>, index: usize, list: impl ExactSizeIterator<Item = i64>
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
     fn places_that_are_not_zero_are_listed_by_axis() {
-        let input = Array::of(&[2, 2], &[1f32, -0.0, f32::NAN, 2.]);
-        let found = run("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+        let input = TestArray::from_values(&[2, 2], &[1f32, -0.0, f32::NAN, 2.]);
+        let found = run_kernel("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
         assert_eq!((&found.dims[..], found.values::<i64>()), (&[2, 3][..], vec![0, 1, 1, 0, 0, 1]));
-        let scalar = Array::of(&[], &[3u8]);
-        let found = run("NonZero", 13, &[], &[Some(&scalar)], &[None]).unwrap().remove(0).unwrap();
+        let scalar = TestArray::from_values(&[], &[3u8]);
+        let found = run_kernel("NonZero", 13, &[], &[Some(&scalar)], &[None]).unwrap().remove(0).unwrap();
         assert_eq!(found.dims, [0, 1]);
     }
 
     #[test]
     fn what_the_condition_holds_for_is_kept() {
-        let (input, condition) =
-            (Array::of(&[2, 3], &[1i16, 2, 3, 4, 5, 6]), Array::of(&[2], &[false, true]));
-        let axis = [("axis", Attribute::Int(-1))];
-        let found = run("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
+        let (input, condition) = (
+            TestArray::from_values(&[2, 3], &[1i16, 2, 3, 4, 5, 6]),
+            TestArray::from_values(&[2], &[false, true]),
+        );
+        let axis = [("axis", TestAttribute::Int(-1))];
+        let found = run_kernel("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
         let found = found[0].as_ref().unwrap();
         assert_eq!((&found.dims[..], found.values::<i16>()), (&[2, 1][..], vec![2, 5]));
-        let long = Array::of(&[4], &[true; 4]);
-        assert!(run("Compress", 11, &axis, &[Some(&input), Some(&long)], &[None]).is_err());
-        let found = run("Compress", 11, &[], &[Some(&input), Some(&long)], &[None]).unwrap();
+        let long = TestArray::from_values(&[4], &[true; 4]);
+        assert!(run_kernel("Compress", 11, &axis, &[Some(&input), Some(&long)], &[None]).is_err());
+        let found = run_kernel("Compress", 11, &[], &[Some(&input), Some(&long)], &[None]).unwrap();
         assert_eq!(found[0].as_ref().unwrap().values::<i16>(), [1, 2, 3, 4]);
     }
 
     #[test]
     fn different_elements_are_found_with_their_places_and_counts() {
-        let input = Array::of(&[6], &[2f32, 1., 1., 3., 4., 3.]);
+        let input = TestArray::from_values(&[6], &[2f32, 1., 1., 3., 4., 3.]);
         for (sorted, expected) in [
             (1, [vec![1i64, 2, 3, 4], vec![1, 0, 3, 4], vec![1, 0, 0, 2, 3, 2], vec![2, 1, 2, 1]]),
             (0, [vec![2, 1, 3, 4], vec![0, 1, 3, 4], vec![0, 1, 1, 2, 3, 2], vec![1, 2, 2, 1]]),
         ] {
-            let sorted = [("sorted", Attribute::Int(sorted))];
-            let found = run("Unique", 11, &sorted, &[Some(&input)], &[None; 4]).unwrap();
+            let sorted = [("sorted", TestAttribute::Int(sorted))];
+            let found = run_kernel("Unique", 11, &sorted, &[Some(&input)], &[None; 4]).unwrap();
             let found: Vec<_> = found.iter().flatten().collect();
             let values: Vec<_> = found[0].values::<f32>().iter().map(|value| *value as i64).collect();
             let rest = found[1..].iter().map(|array| array.values::<i64>());
@@ -386,10 +398,11 @@ mod tests {
                 let values: Vec<i32> = (0..2 * length * inner).map(|at| at as i32).collect();
                 let kept = |at: &usize| condition[at / inner % length];
                 let expected: Vec<i32> = (0..values.len()).filter(kept).map(|at| values[at]).collect();
-                let input = Array::of(&[2, length as i64, inner as i64], &values);
-                let condition = Array::of(&[length as i64], &condition);
-                let axis = [("axis", Attribute::Int(1))];
-                let found = run("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
+                let input = TestArray::from_values(&[2, length as i64, inner as i64], &values);
+                let condition = TestArray::from_values(&[length as i64], &condition);
+                let axis = [("axis", TestAttribute::Int(1))];
+                let found =
+                    run_kernel("Compress", 11, &axis, &[Some(&input), Some(&condition)], &[None]).unwrap();
                 assert_eq!(found[0].as_ref().unwrap().values::<i32>(), expected, "{length} {inner} {every}");
             }
         }
@@ -401,8 +414,8 @@ mod tests {
             let count = dims.iter().product::<i64>();
             let values: Vec<f64> =
                 (0..count).map(|at| if at * 7919 % 5 < 3 { -0.0 } else { 1e-300 }).collect();
-            let input = Array::of(&dims, &values);
-            let found = run("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+            let input = TestArray::from_values(&dims, &values);
+            let found = run_kernel("NonZero", 13, &[], &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
             let set: Vec<i64> = (0..count).filter(|at| values[*at as usize] != 0.0).collect();
             let along = |axis: usize| {
                 let step = dims[axis + 1..].iter().product::<i64>();
@@ -414,9 +427,9 @@ mod tests {
 
     #[test]
     fn different_rows_are_found_along_an_axis() {
-        let input = Array::of(&[3, 3], &[1u8, 0, 0, 1, 0, 0, 2, 3, 4]);
-        let axis = [("axis", Attribute::Int(0))];
-        let found = run("Unique", 11, &axis, &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
+        let input = TestArray::from_values(&[3, 3], &[1u8, 0, 0, 1, 0, 0, 2, 3, 4]);
+        let axis = [("axis", TestAttribute::Int(0))];
+        let found = run_kernel("Unique", 11, &axis, &[Some(&input)], &[None]).unwrap().remove(0).unwrap();
         assert_eq!((&found.dims[..], found.bytes()), (&[2, 3][..], &[1, 0, 0, 2, 3, 4][..]));
         assert_eq!(found.dtype, Dtype::U8);
     }
@@ -424,9 +437,9 @@ mod tests {
     #[test]
     fn different_columns_are_found_along_an_inner_axis_in_their_order() {
         let nan = f32::NAN;
-        let input = Array::of(&[2, 5], &[1f32, nan, 1.0, nan, -0.0, 5.0, 2.0, 4.0, 2.0, nan]);
-        let axis = [("axis", Attribute::Int(1))];
-        let found = run("Unique", 11, &axis, &[Some(&input)], &[None; 4]).unwrap();
+        let input = TestArray::from_values(&[2, 5], &[1f32, nan, 1.0, nan, -0.0, 5.0, 2.0, 4.0, 2.0, nan]);
+        let axis = [("axis", TestAttribute::Int(1))];
+        let found = run_kernel("Unique", 11, &axis, &[Some(&input)], &[None; 4]).unwrap();
         let found: Vec<_> = found.iter().flatten().collect();
         assert_eq!(found[0].dims, [2, 4]);
         let values: Vec<_> = found[0].values::<f32>().iter().map(|value| value.to_string()).collect();

@@ -2,55 +2,68 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, Operand, Result, ensure};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
 
-use super::operand::{by_size, cells, cells_mut, in_pieces, optional_integers, values};
-use super::{data, optional_host, shape};
+use super::operand::{
+    by_size, element_bytes, element_bytes_mut, for_parallel_pieces, read_optional_integers, typed_values,
+};
+use super::{data_operand, optional_host_operand, shape};
 use crate::device::Cpu;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn sequence_kernels() -> Vec<Kernel<Cpu>> {
     vec![
-        Kernel::prepared("ReverseSequence", |_, call| {
-            let (batch, time) = (call.int("batch_axis")?.unwrap_or(1), call.int("time_axis")?.unwrap_or(0));
+        Kernel::new_prepared("ReverseSequence", |_, call| {
+            let (batch, time) = (
+                call.int_attribute("batch_axis")?.unwrap_or(1),
+                call.int_attribute("time_axis")?.unwrap_or(0),
+            );
             ensure!(
                 matches!((batch, time), (0, 1) | (1, 0)),
                 invalid_argument,
                 "expected `batch_axis` and `time_axis` to be 0 and 1 in some order, found {batch} and {time}"
             );
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| reverse_sequence(cpu, call, time == 0)))
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| reverse_sequence(cpu, call, time == 0)))
         })
-        .since(10)
-        .inputs([data("input").rank(2, u32::MAX), Operand::new(DtypeSet::I64).named("sequence_lens")])
-        .outputs([data("Y")]),
-        Kernel::prepared("Trilu", |_, call| {
-            let is_upper = call.int("upper")?.unwrap_or(1) != 0;
-            Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| trilu(cpu, call, is_upper)))
+        .since_version(10)
+        .with_inputs([
+            data_operand("input").with_rank(2, u32::MAX),
+            OperandSpec::new(DtypeSet::I64).with_name("sequence_lens"),
+        ])
+        .with_outputs([data_operand("Y")]),
+        Kernel::new_prepared("Trilu", |_, call| {
+            let is_upper = call.int_attribute("upper")?.unwrap_or(1) != 0;
+            Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| trilu(cpu, call, is_upper)))
         })
-        .since(14)
-        .inputs([data("input").rank(2, u32::MAX), optional_host("k", DtypeSet::I64)])
-        .outputs([data("output")]),
+        .since_version(14)
+        .with_inputs([
+            data_operand("input").with_rank(2, u32::MAX),
+            optional_host_operand("k", DtypeSet::I64),
+        ])
+        .with_outputs([data_operand("output")]),
     ]
 }
 
-fn reverse_sequence(cpu: &Cpu, call: &Call<'_>, is_time_first: bool) -> Result<()> {
+fn reverse_sequence(cpu: &Cpu, call: &KernelCall<'_>, is_time_first: bool) -> Result<()> {
     let (input, lengths, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let dims = shape::dims(&input)?;
+    let dims = shape::shape_dims(&input)?;
     let [first, second, rest @ ..] = &dims[..] else {
-        return Err(Error::invalid_argument(format!("expected two dimensions or more, found {dims:?}")));
+        return Err(PluginError::invalid_argument(format!(
+            "expected two dimensions or more, found {dims:?}"
+        )));
     };
     let (times, batches) = if is_time_first { (*first, *second) } else { (*second, *first) };
-    shape::expect(&output, "Y", &dims)?;
-    shape::expect(&lengths, "sequence_lens", &[batches])?;
-    let lengths = values::<i64>(&lengths)?;
+    shape::expect_shape(&output, "Y", &dims)?;
+    shape::expect_shape(&lengths, "sequence_lens", &[batches])?;
+    let lengths = typed_values::<i64>(&lengths)?;
     if let Some(found) = lengths.iter().find(|length| !(0..=times as i64).contains(*length)) {
-        return Err(Error::out_of_range(format!(
+        return Err(PluginError::out_of_range(format!(
             "expected `sequence_lens` from 0 to {times}, found {found}"
         )));
     }
     let (second, inner) = (*second, rest.iter().product());
     by_size!(input.dtype(), N => {
-        let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, inner, |begin, out| {
+        let from = element_bytes::<N>(&input)?;
+        for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, inner, |begin, out| {
             for (row, out) in out.chunks_mut(inner).enumerate() {
                 let (i, j) = ((begin + row) / second, (begin + row) % second);
                 let (time, batch) = if is_time_first { (i, j) } else { (j, i) };
@@ -64,21 +77,23 @@ fn reverse_sequence(cpu: &Cpu, call: &Call<'_>, is_time_first: bool) -> Result<(
     })
 }
 
-fn trilu(cpu: &Cpu, call: &Call<'_>, is_upper: bool) -> Result<()> {
+fn trilu(cpu: &Cpu, call: &KernelCall<'_>, is_upper: bool) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
-    let dims = shape::dims(&input)?;
+    let dims = shape::shape_dims(&input)?;
     let [.., rows, columns] = dims[..] else {
-        return Err(Error::invalid_argument(format!("expected two dimensions or more, found {dims:?}")));
+        return Err(PluginError::invalid_argument(format!(
+            "expected two dimensions or more, found {dims:?}"
+        )));
     };
-    shape::expect(&output, "output", &dims)?;
-    let diagonal = match optional_integers(call, 1)?.as_deref() {
+    shape::expect_shape(&output, "output", &dims)?;
+    let diagonal = match read_optional_integers(call, 1)?.as_deref() {
         None => 0,
         Some([diagonal]) => *diagonal,
         Some(others) => return shape::expect_length(others, "k", 1),
     };
     by_size!(input.dtype(), N => {
-        let from = cells::<N>(&input)?;
-        in_pieces(cpu, cells_mut::<N>(&output)?, columns, |begin, out| {
+        let from = element_bytes::<N>(&input)?;
+        for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, columns, |begin, out| {
             for (index, out) in out.chunks_mut(columns).enumerate() {
                 let from = &from[(begin + index) * columns..][..columns];
                 let row = ((begin + index) % rows) as i64;
@@ -98,35 +113,38 @@ fn trilu(cpu: &Cpu, call: &Call<'_>, is_upper: bool) -> Result<()> {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
     fn the_start_of_each_sequence_is_reversed() {
         let values: Vec<u8> = (0..12).collect();
-        let (input, lengths) = (Array::of(&[3, 4], &values), Array::of(&[4], &[3i64, 2, 1, 0]));
+        let (input, lengths) =
+            (TestArray::from_values(&[3, 4], &values), TestArray::from_values(&[4], &[3i64, 2, 1, 0]));
         let outputs = [Some((Dtype::U8, &[3, 4][..]))];
-        let results = run("ReverseSequence", 10, &[], &[Some(&input), Some(&lengths)], &outputs).unwrap();
+        let results =
+            run_kernel("ReverseSequence", 10, &[], &[Some(&input), Some(&lengths)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().bytes(), [8, 5, 2, 3, 4, 1, 6, 7, 0, 9, 10, 11]);
-        let axes = [("batch_axis", Attribute::Int(0)), ("time_axis", Attribute::Int(1))];
-        let lengths = Array::of(&[3], &[4i64, 1, 2]);
-        let results = run("ReverseSequence", 10, &axes, &[Some(&input), Some(&lengths)], &outputs).unwrap();
+        let axes = [("batch_axis", TestAttribute::Int(0)), ("time_axis", TestAttribute::Int(1))];
+        let lengths = TestArray::from_values(&[3], &[4i64, 1, 2]);
+        let results =
+            run_kernel("ReverseSequence", 10, &axes, &[Some(&input), Some(&lengths)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().bytes(), [3, 2, 1, 0, 4, 5, 6, 7, 9, 8, 10, 11]);
     }
 
     #[test]
     fn lengths_beyond_the_input_are_refused() {
-        let input = Array::of(&[1, 2], &[1u8, 2]);
+        let input = TestArray::from_values(&[1, 2], &[1u8, 2]);
         for length in [2, -1, i64::MAX] {
-            let lengths = Array::of(&[2], &[1, length]);
+            let lengths = TestArray::from_values(&[2], &[1, length]);
             let outputs = [Some((Dtype::U8, &[1, 2][..]))];
             let inputs = [Some(&input), Some(&lengths)];
-            assert!(run("ReverseSequence", 10, &[], &inputs, &outputs).is_err());
+            assert!(run_kernel("ReverseSequence", 10, &[], &inputs, &outputs).is_err());
         }
     }
 
     #[test]
     fn one_side_of_a_diagonal_stays() {
-        let input = Array::of(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+        let input = TestArray::from_values(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
         for (upper, k, expected) in [
             (1, 0, [1, 2, 3, 0, 5, 6]),
             (0, 0, [1, 0, 0, 4, 5, 0]),
@@ -135,9 +153,9 @@ mod tests {
             (1, i64::MIN, [1, 2, 3, 4, 5, 6]),
             (0, i64::MAX, [1, 2, 3, 4, 5, 6]),
         ] {
-            let (upper, k) = ([("upper", Attribute::Int(upper))], Array::of(&[], &[k]));
+            let (upper, k) = ([("upper", TestAttribute::Int(upper))], TestArray::from_values(&[], &[k]));
             let outputs = [Some((Dtype::I32, &[2, 3][..]))];
-            let results = run("Trilu", 14, &upper, &[Some(&input), Some(&k)], &outputs).unwrap();
+            let results = run_kernel("Trilu", 14, &upper, &[Some(&input), Some(&k)], &outputs).unwrap();
             assert_eq!(results[0].as_ref().unwrap().values::<i32>(), expected);
         }
     }

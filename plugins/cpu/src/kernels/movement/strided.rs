@@ -5,26 +5,26 @@ use std::ops::Range;
 
 use oarlock_sdk::{Result, ensure};
 
-use super::operand::in_pieces;
-use super::plane::Plane;
+use super::operand::for_parallel_pieces;
+use super::plane_transpose::PlaneTranspose;
 use super::shape;
 use crate::device::Cpu;
 
 /// The bytes of the blocks of an output in which repetitions are copied from what is there already.
-const BLOCK: usize = 32 << 10;
+const REPEAT_BLOCK_BYTES: usize = 32 << 10;
 
 /// Where the elements of an output lie in the input.
-pub(super) struct Strided {
+pub(super) struct StridedCopy {
     start: usize,
     dims: Vec<usize>,
     strides: Vec<isize>,
 }
 
-impl Strided {
+impl StridedCopy {
     /// The element at index `i` of the output lies in the input at `start` + Σ `i` · `strides`. All must lie below `limit`.
     pub(super) fn new(start: usize, dims: &[usize], strides: &[isize], limit: usize) -> Result<Self> {
         let mut this = Self { start, dims: Vec::new(), strides: Vec::new() };
-        if shape::count(dims)? == 0 {
+        if shape::element_count(dims)? == 0 {
             this.dims.push(0);
             this.strides.push(0);
             return Ok(this);
@@ -41,13 +41,13 @@ impl Strided {
             "expected elements inside of the {limit} of the input, found some from {lowest} to {highest}"
         );
         for (dim, stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim != 1) {
-            this.push(*dim, *stride);
+            this.push_dimension(*dim, *stride);
         }
         Ok(this)
     }
 
     /// Appends a dimension, or merges it into the last one where the two are one walk through memory.
-    fn push(&mut self, dim: usize, stride: isize) {
+    fn push_dimension(&mut self, dim: usize, stride: isize) {
         if let (Some(last_dim), Some(last_stride)) = (self.dims.last_mut(), self.strides.last_mut())
             && Some(*last_stride) == stride.checked_mul(dim as isize)
         {
@@ -60,13 +60,13 @@ impl Strided {
     }
 
     /// Fills an output, which has as many elements as the dimensions say.
-    pub(super) fn copy<const N: usize>(
+    pub(super) fn copy_into<const N: usize>(
         &self,
         cpu: &Cpu,
         input: &[[u8; N]],
         out: &mut [[u8; N]],
     ) -> Result<()> {
-        let expected = shape::count(&self.dims)?;
+        let expected = shape::element_count(&self.dims)?;
         let found = out.len();
         ensure!(
             found == expected,
@@ -82,14 +82,14 @@ impl Strided {
         };
         let stride = self.strides[outer.len()];
         let crossing = self.strides[..outer.len()].iter().rposition(|stride| *stride == 1);
-        let blocks = self.axes_of_blocks::<N>();
+        let blocks = self.block_axes::<N>();
         if let Some(axis) = crossing.filter(|_| stride > 1) {
             self.copy_across(cpu, axis, input, out);
         } else if self.strides[blocks.start.min(outer.len())..outer.len()].contains(&0) {
             let block = self.dims[blocks.clone()].iter().product();
-            in_pieces(cpu, out, block, |begin, out| {
+            for_parallel_pieces(cpu, out, block, |begin, out| {
                 let mut starts =
-                    Cursor::new(&self.dims[..blocks.start], &self.strides[..blocks.start], begin);
+                    StrideCursor::new(&self.dims[..blocks.start], &self.strides[..blocks.start], begin);
                 for out in out.chunks_exact_mut(block) {
                     let start = self.start.wrapping_add_signed(starts.offset);
                     self.copy_block(blocks.clone(), input, start, out);
@@ -97,17 +97,17 @@ impl Strided {
                 }
             });
         } else {
-            in_pieces(cpu, out, 1, |begin, out| self.copy_along(*inner, stride, begin, input, out));
+            for_parallel_pieces(cpu, out, 1, |begin, out| self.copy_along(*inner, stride, begin, input, out));
         }
         Ok(())
     }
 
     /// The inner axes, as many as give blocks of which what is repeated can be copied in the nearest caches.
-    fn axes_of_blocks<const N: usize>(&self) -> Range<usize> {
+    fn block_axes<const N: usize>(&self) -> Range<usize> {
         let mut size = N;
         let fits = |dim: &usize| {
             size = size.saturating_mul(*dim);
-            size <= BLOCK
+            size <= REPEAT_BLOCK_BYTES
         };
         let count = self.dims.iter().rev().map(fits).take_while(|fits| *fits).count();
         self.dims.len() - count..self.dims.len()
@@ -152,7 +152,7 @@ impl Strided {
         out: &mut [[u8; N]],
     ) {
         let last = self.dims.len() - 1;
-        let mut rows = Cursor::new(&self.dims[..last], &self.strides[..last], begin / inner);
+        let mut rows = StrideCursor::new(&self.dims[..last], &self.strides[..last], begin / inner);
         let (mut column, mut rest) = (begin % inner, out);
         while !rest.is_empty() {
             let (row, further) = rest.split_at_mut(rest.len().min(inner - column));
@@ -169,18 +169,20 @@ impl Strided {
         let (inner, stride) = (self.dims[last], self.strides[last].unsigned_abs());
         let between: usize = self.dims[axis + 1..last].iter().product();
         let unit = between * inner;
-        in_pieces(cpu, out, unit, |begin, mut out| {
+        for_parallel_pieces(cpu, out, unit, |begin, mut out| {
             let mut from_axis = begin % self.dims[axis];
-            let mut outer = Cursor::new(&self.dims[..axis], &self.strides[..axis], begin / self.dims[axis]);
+            let mut outer =
+                StrideCursor::new(&self.dims[..axis], &self.strides[..axis], begin / self.dims[axis]);
             // After the last one comes the first again.
-            let mut middle = Cursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
+            let mut middle = StrideCursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
             while !out.is_empty() {
                 let rows = (self.dims[axis] - from_axis).min(out.len() / unit);
                 let (part, further) = out.split_at_mut(rows * unit);
                 for index in 0..between {
                     let first = self.start.wrapping_add_signed(outer.offset + middle.offset) + from_axis;
                     let (input, out) = (&input[first..], &mut part[index * inner..]);
-                    Plane { input, stride, out, pitch: unit, rows, columns: inner }.turn(cpu.isa());
+                    PlaneTranspose { input, stride, out, pitch: unit, rows, columns: inner }
+                        .transpose_plane(cpu.isa());
                     middle.advance();
                 }
                 (from_axis, out) = (0, further);
@@ -210,14 +212,14 @@ fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row:
 }
 
 /// Counts through dimensions and knows the offset that the strides give.
-pub(super) struct Cursor<'a> {
+pub(super) struct StrideCursor<'a> {
     dims: &'a [usize],
     strides: &'a [isize],
     counter: Vec<usize>,
     pub(super) offset: isize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> StrideCursor<'a> {
     /// A cursor at a position in the order of a contiguous tensor.
     pub(super) fn new(dims: &'a [usize], strides: &'a [isize], position: usize) -> Self {
         let (mut counter, mut rest, mut offset) = (vec![0; dims.len()], position, 0);
@@ -243,7 +245,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The index along each dimension.
-    pub(super) fn counter(&self) -> &[usize] {
+    pub(super) fn indices(&self) -> &[usize] {
         &self.counter
     }
 }

@@ -1,45 +1,56 @@
 //! `MeanVarianceNormalization`: over any axes, to mean 0 and variance 1.
 
-use oarlock_sdk::{Call, Kernel, KernelFlags, Result, dispatch};
+use oarlock_sdk::{Kernel, KernelCall, KernelFlags, Result, dispatch};
 
-use super::moments::moments;
-use super::real;
+use super::moments::mean_and_variance;
+use super::real_operand;
 use crate::device::Cpu;
-use crate::kernels::reduce::Shape;
+use crate::kernels::reduce::ReduceShape;
 use crate::kernels::rows::axis;
-use crate::kernels::rows::number::{Exact, Float, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::vector::with_isa;
+use crate::kernels::rows::isa_dispatch::with_isa;
+use crate::kernels::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
 /// What the schema adds to each standard deviation.
 const EPSILON: f64 = 1e-9;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let plan = |call: &Call<'_>| Ok(call.ints("axes")?.unwrap_or(&[0, 2, 3]).to_vec());
-    let normalization = kernel("MeanVarianceNormalization", plan, |cpu, axes: &Vec<i64>, operands| {
-        let dtype = operands.call().input(0)?.dtype();
-        dispatch!(dtype, floating_and_half + bf16, T => run::<T>(cpu, axes, operands))
-    });
-    vec![normalization.since(9).flags(KernelFlags::DETERMINISTIC).inputs([real("X")]).outputs([real("Y")])]
+pub(super) fn mean_variance_kernels() -> Vec<Kernel<Cpu>> {
+    let plan = |call: &KernelCall<'_>| Ok(call.ints_attribute("axes")?.unwrap_or(&[0, 2, 3]).to_vec());
+    let normalization =
+        operand_kernel("MeanVarianceNormalization", plan, |cpu, axes: &Vec<i64>, operands| {
+            let dtype = operands.call().input(0)?.dtype();
+            dispatch!(dtype, floating_and_half + bf16, T => run_mean_variance::<T>(cpu, axes, operands))
+        });
+    vec![
+        normalization
+            .since_version(9)
+            .with_flags(KernelFlags::DETERMINISTIC)
+            .with_inputs([real_operand("X")])
+            .with_outputs([real_operand("Y")]),
+    ]
 }
 
-fn run<T: Real>(cpu: &Cpu, axes: &[i64], operands: &Operands<'_, '_>) -> Result<()> {
+fn run_mean_variance<T: FloatElement>(
+    cpu: &Cpu,
+    axes: &[i64],
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
     let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&y, "Y", x.dims())?;
-    let shape = Shape::new(x.dims(), &axis::mask(axes, x.dims().len())?)?;
-    let (input, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    let shape = ReduceShape::new(x.dims(), &axis::axes_mask(axes, x.dims().len())?)?;
+    let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
     if output.is_empty() {
         return Ok(());
     }
     let mut gathered = vec![T::Float::ZERO; shape.share];
     for group in 0..output.len() / shape.share {
         for (index, element) in gathered.iter_mut().enumerate() {
-            *element = input[shape.place(group, index)].float();
+            *element = input[shape.element_offset(group, index)].to_float();
         }
-        let (mean, variance) = with_isa!(cpu.isa(), || moments(&gathered));
-        let factor = T::Float::ONE / (variance.root() + T::Float::of(EPSILON));
+        let (mean, variance) = with_isa!(cpu.isa(), || mean_and_variance(&gathered));
+        let factor = T::Float::ONE / (variance.square_root() + T::Float::from_f64(EPSILON));
         for (index, element) in gathered.iter().enumerate() {
-            output[shape.place(group, index)] = T::of_float((*element - mean) * factor);
+            output[shape.element_offset(group, index)] = T::from_float((*element - mean) * factor);
         }
     }
     Ok(())

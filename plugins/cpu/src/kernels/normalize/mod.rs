@@ -1,17 +1,17 @@
 //! Normalisations: along one axis, over the last axes, over groups of channels, and over a batch.
 
 mod along_axis;
-mod batch;
-mod channels;
-mod last_axes;
+mod batch_norm;
+mod group_norm;
+mod layer_norm;
 mod mean_variance;
 mod moments;
 mod parameters;
-mod skip;
+mod skip_layer_norm;
 
-pub(crate) use self::along_axis::{LogSoftmax, apply};
+pub(crate) use self::along_axis::{LogSoftmaxLine, normalize_axis};
 
-use oarlock_sdk::{DtypeSet, Kernel, Operand, family};
+use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, family};
 
 use crate::device::Cpu;
 
@@ -19,18 +19,18 @@ use crate::device::Cpu;
 const REALS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
 /// An operand of the same dtype as the others.
-const fn real(name: &'static str) -> Operand {
-    Operand::new(REALS).group(1).named(name)
+const fn real_operand(name: &'static str) -> OperandSpec {
+    OperandSpec::new(REALS).with_dtype_group(1).with_name(name)
 }
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(crate) fn normalize_kernels() -> Vec<Kernel<Cpu>> {
     [
-        along_axis::kernels(),
-        last_axes::kernels(),
-        channels::kernels(),
-        batch::kernels(),
-        mean_variance::kernels(),
-        skip::kernels(),
+        along_axis::axis_normalization_kernels(),
+        layer_norm::layer_normalization_kernels(),
+        group_norm::group_normalization_kernels(),
+        batch_norm::batch_normalization_kernels(),
+        mean_variance::mean_variance_kernels(),
+        skip_layer_norm::skip_layer_norm_kernels(),
     ]
     .into_iter()
     .flatten()

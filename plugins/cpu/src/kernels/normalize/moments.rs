@@ -1,27 +1,27 @@
 //! Mean and variance of a slice.
 
-use crate::kernels::rows::fold::fold;
-use crate::kernels::rows::number::Float;
+use crate::kernels::rows::fold::fold_slice;
+use crate::kernels::rows::number::ComputeFloat;
 
 /// The sum of the values that a function makes of the elements.
 #[inline(always)]
-pub(super) fn sum<F: Float>(elements: &[F], value: impl Fn(F) -> F) -> F {
-    fold(elements, F::ZERO, |sum, element| sum + value(element), |left, right| left + right)
+pub(super) fn sum_values<F: ComputeFloat>(elements: &[F], value: impl Fn(F) -> F) -> F {
+    fold_slice(elements, F::ZERO, |sum, element| sum + value(element), |left, right| left + right)
 }
 
 /// Mean and variance. The mean is summed up from the distances to the first element, so that of equal elements it is exact,
 /// and nothing is left of them. The variance is that of the distances to the mean, in a second pass, since the difference of
 /// two large sums would have no exact digits left.
 #[inline(always)]
-pub(super) fn moments<F: Float>(elements: &[F]) -> (F, F) {
-    let count = F::of(elements.len() as f64);
+pub(super) fn mean_and_variance<F: ComputeFloat>(elements: &[F]) -> (F, F) {
+    let count = F::from_f64(elements.len() as f64);
     let first = elements.first().copied().unwrap_or(F::ZERO);
-    let mean = first + sum(elements, |x| x - first) / count;
-    (mean, sum(elements, |x| (x - mean) * (x - mean)) / count)
+    let mean = first + sum_values(elements, |x| x - first) / count;
+    (mean, sum_values(elements, |x| (x - mean) * (x - mean)) / count)
 }
 
 /// One over the standard deviation.
 #[inline(always)]
-pub(super) fn inverse_deviation<F: Float>(variance: F, epsilon: F) -> F {
-    F::ONE / (variance + epsilon).root()
+pub(super) fn inverse_deviation<F: ComputeFloat>(variance: F, epsilon: F) -> F {
+    F::ONE / (variance + epsilon).square_root()
 }

@@ -1,21 +1,24 @@
 //! Scales, biases and statistics of channels, which are few and of any float dtype.
 
-use oarlock_sdk::{Result, Tensor, dispatch, ensure};
+use oarlock_sdk::{Result, TensorView, dispatch, ensure};
 
-use crate::kernels::rows::number::{Float, Number};
-use crate::kernels::rows::operands::Operands;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
+use crate::kernels::rows::operands::KernelOperands;
 
 /// An input as the floats that are calculated in.
-pub(super) fn read<F: Float>(operands: &Operands<'_, '_>, index: usize) -> Result<Vec<F>> {
+pub(super) fn read_parameter<F: ComputeFloat>(
+    operands: &KernelOperands<'_, '_>,
+    index: usize,
+) -> Result<Vec<F>> {
     let dtype = operands.call().input(index)?.dtype();
     dispatch!(dtype, floating_and_half + bf16, T => {
-        Ok(operands.read::<T>(index)?.iter().map(|value| F::of(value.float().to_f64())).collect())
+        Ok(operands.read_input::<T>(index)?.iter().map(|value| F::from_f64(value.to_float().to_f64())).collect())
     })
 }
 
 /// An input with one value for each channel or group.
-pub(super) fn read_for_each<F: Float>(
-    operands: &Operands<'_, '_>,
+pub(super) fn read_per_channel<F: ComputeFloat>(
+    operands: &KernelOperands<'_, '_>,
     index: usize,
     count: usize,
 ) -> Result<Vec<F>> {
@@ -26,21 +29,21 @@ pub(super) fn read_for_each<F: Float>(
         "expected input {index} of shape [{count}], found {:?}",
         found.dims()
     );
-    read(operands, index)
+    read_parameter(operands, index)
 }
 
 /// An input that is repeated to a shape: dimensions of 1 are repeated, missing leading ones are 1.
-pub(super) fn read_repeated<F: Float>(
-    operands: &Operands<'_, '_>,
+pub(super) fn read_broadcast<F: ComputeFloat>(
+    operands: &KernelOperands<'_, '_>,
     index: usize,
     dims: &[i64],
 ) -> Result<Option<Vec<F>>> {
     let Some(found) = operands.call().optional_input(index)? else { return Ok(None) };
-    let values = read(operands, index)?;
+    let values = read_parameter(operands, index)?;
     if found.dims() == dims {
         return Ok(Some(values));
     }
-    let steps = steps(&found, index, dims)?;
+    let steps = broadcast_strides(&found, index, dims)?;
     let count = dims.iter().product::<i64>() as usize;
     let repeated = |place: usize| {
         let (mut place, mut at) = (place, 0);
@@ -54,7 +57,7 @@ pub(super) fn read_repeated<F: Float>(
 }
 
 /// How far apart the elements lie along each dimension of the shape; 0 where they are repeated.
-fn steps(found: &Tensor<'_>, index: usize, dims: &[i64]) -> Result<Vec<usize>> {
+fn broadcast_strides(found: &TensorView<'_>, index: usize, dims: &[i64]) -> Result<Vec<usize>> {
     let fits = found.dims().len() <= dims.len()
         && found.dims().iter().rev().zip(dims.iter().rev()).all(|(own, dim)| *own == 1 || own == dim);
     ensure!(

@@ -2,12 +2,12 @@
 
 use oarlock_sdk::{Dtype, f16};
 
-use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
-use crate::testing::{Array, Attribute, run_with_isa};
+use crate::kernels::rows::kernel_checks::{check_cases, check_kernel, check_short_lines, refusal_message};
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
-    check_all(include_str!("cases.txt"));
+    check_cases(include_str!("cases.txt"));
 }
 
 #[test]
@@ -19,8 +19,14 @@ fn many_lines_side_by_side_are_each_normalized() {
         let sum: f64 = places.iter().map(|place| values[*place].to_f64().exp()).sum();
         places.iter().for_each(|place| expected[*place] = f16::from_f64(values[*place].to_f64().exp() / sum));
     }
-    let data = Array::of(&[37, 600], &values);
-    check("Softmax", 13, &[("axis", Attribute::Int(0))], &[Some(&data)], &[Array::of(&[37, 600], &expected)]);
+    let data = TestArray::from_values(&[37, 600], &values);
+    check_kernel(
+        "Softmax",
+        13,
+        &[("axis", TestAttribute::Int(0))],
+        &[Some(&data)],
+        &[TestArray::from_values(&[37, 600], &expected)],
+    );
 }
 
 #[test]
@@ -32,9 +38,9 @@ fn many_short_lines_are_normalized_as_each_of_them_alone() {
     };
     let ops = [("Softmax", 13, None), ("LogSoftmax", 13, None), ("Hardmax", 13, None)];
     for (op, version, norm) in ops.into_iter().chain([1, 2].map(|norm| ("LpNormalization", 22, Some(norm)))) {
-        let norm = norm.map(|norm| ("p", Attribute::Int(norm)));
-        let attributes: Vec<_> = [("axis", Attribute::Int(1))].into_iter().chain(norm).collect();
-        let run = |isa: &str, data: &Array| {
+        let norm = norm.map(|norm| ("p", TestAttribute::Int(norm)));
+        let attributes: Vec<_> = [("axis", TestAttribute::Int(1))].into_iter().chain(norm).collect();
+        let run = |isa: &str, data: &TestArray| {
             let outputs = [Some((data.dtype, data.dims.as_slice()))];
             let results = run_with_isa(isa, op, version, &attributes, &[Some(data)], &outputs);
             results.unwrap().into_iter().flatten().collect()
@@ -58,9 +64,9 @@ fn lines_of_each_length_have_the_softmax_that_a_plain_loop_gives() {
             logarithms.extend(line.iter().map(|x| (f64::from(*x) - sum.ln()) as f32));
         }
         let dims = [lines as i64, length as i64];
-        let data = Array::of(&dims, &values);
-        check("Softmax", 13, &[], &[Some(&data)], &[Array::of(&dims, &shares)]);
-        check("LogSoftmax", 13, &[], &[Some(&data)], &[Array::of(&dims, &logarithms)]);
+        let data = TestArray::from_values(&dims, &values);
+        check_kernel("Softmax", 13, &[], &[Some(&data)], &[TestArray::from_values(&dims, &shares)]);
+        check_kernel("LogSoftmax", 13, &[], &[Some(&data)], &[TestArray::from_values(&dims, &logarithms)]);
     }
 }
 
@@ -70,38 +76,39 @@ fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
     (values[2], values[40], values[74]) = (1e30, 1e30, -1e30);
     let mut expected = vec![0f32; 75];
     (expected[2], expected[40]) = (0.5, 0.5);
-    let data = Array::of(&[1, 75], &values);
-    check("Softmax", 13, &[], &[Some(&data)], &[Array::of(&[1, 75], &expected)]);
+    let data = TestArray::from_values(&[1, 75], &values);
+    check_kernel("Softmax", 13, &[], &[Some(&data)], &[TestArray::from_values(&[1, 75], &expected)]);
     values[7] = f32::NAN;
-    let undefined = Array::of(&[1, 75], &[f32::NAN; 75]);
-    check("Softmax", 13, &[], &[Some(&Array::of(&[1, 75], &values))], &[undefined]);
+    let undefined = TestArray::from_values(&[1, 75], &[f32::NAN; 75]);
+    check_kernel("Softmax", 13, &[], &[Some(&TestArray::from_values(&[1, 75], &values))], &[undefined]);
 }
 
 #[test]
 fn nothing_is_left_of_a_row_of_equal_elements() {
     for (length, value) in [(8i64, 0.1f32), (64, -3.3), (768, 1234.567), (1001, 1e-20)] {
-        let x = Array::of(&[2, length], &vec![value; 2 * length as usize]);
+        let x = TestArray::from_values(&[2, length], &vec![value; 2 * length as usize]);
         let (scale, bias) =
-            (Array::of(&[length], &vec![2f32; length as usize]), vec![0.25f32; length as usize]);
-        let y = Array::of(&[2, length], &bias.repeat(2));
-        let inputs = [Some(&x), Some(&scale), Some(&Array::of(&[length], &bias))];
-        check("LayerNormalization", 17, &[("epsilon", Attribute::Float(1e-12))], &inputs, &[y]);
+            (TestArray::from_values(&[length], &vec![2f32; length as usize]), vec![0.25f32; length as usize]);
+        let y = TestArray::from_values(&[2, length], &bias.repeat(2));
+        let inputs = [Some(&x), Some(&scale), Some(&TestArray::from_values(&[length], &bias))];
+        check_kernel("LayerNormalization", 17, &[("epsilon", TestAttribute::Float(1e-12))], &inputs, &[y]);
     }
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let x = Array::of(&[2, 3], &[1f32; 6]);
-    let scale = Array::of(&[2], &[1f32; 2]);
+    let x = TestArray::from_values(&[2, 3], &[1f32; 6]);
+    let scale = TestArray::from_values(&[2], &[1f32; 2]);
     let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[2, 3]))];
-    let message = refusal("LayerNormalization", 17, &[], &[Some(&x), Some(&scale)], &outputs);
+    let message = refusal_message("LayerNormalization", 17, &[], &[Some(&x), Some(&scale)], &outputs);
     assert!(message.contains("repeated to [3], found [2]"), "{message}");
-    let groups = [("num_groups", Attribute::Int(0))];
+    let groups = [("num_groups", TestAttribute::Int(0))];
     let message =
-        refusal("GroupNormalization", 21, &groups, &[Some(&x), Some(&scale), Some(&scale)], &outputs);
+        refusal_message("GroupNormalization", 21, &groups, &[Some(&x), Some(&scale), Some(&scale)], &outputs);
     assert!(message.contains("divide the 3 channels, found 0"), "{message}");
-    let message = refusal("Softmax", 13, &[("axis", Attribute::Int(2))], &[Some(&x)], &outputs);
+    let message = refusal_message("Softmax", 13, &[("axis", TestAttribute::Int(2))], &[Some(&x)], &outputs);
     assert!(message.contains("found 2"), "{message}");
-    let message = refusal("LpNormalization", 22, &[("p", Attribute::Int(3))], &[Some(&x)], &outputs);
+    let message =
+        refusal_message("LpNormalization", 22, &[("p", TestAttribute::Int(3))], &[Some(&x)], &outputs);
     assert!(message.contains("`p` to be 1 or 2"), "{message}");
 }

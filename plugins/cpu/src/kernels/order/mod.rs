@@ -1,6 +1,6 @@
 //! Order among elements: the largest of a line, and boxes that are better than those they overlap.
 
-pub(crate) mod lines;
+pub(crate) mod line_sort;
 mod non_max_suppression;
 mod sort;
 mod top_k;
@@ -9,8 +9,11 @@ use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    [top_k::kernels(), non_max_suppression::kernels()].into_iter().flatten().collect()
+pub(crate) fn order_kernels() -> Vec<Kernel<Cpu>> {
+    [top_k::top_k_kernels(), non_max_suppression::non_max_suppression_kernels()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]

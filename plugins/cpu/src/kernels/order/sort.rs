@@ -8,49 +8,49 @@ use std::sync::Mutex;
 use oarlock_sdk::Result;
 
 use crate::device::Cpu;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::room::filled;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::scratch::try_filled_vec;
 
 /// A whole number of which the highest bits are a rank, and those below it, if any, a place.
-pub(crate) trait Entry: Copy + Ord + Default + Send + Sync {
+pub(crate) trait SortEntry: Copy + Ord + Default + Send + Sync {
     /// An entry of a rank and a place; of the rank alone where there are no bits for a place.
     fn new(rank: u64, place: usize, place_bits: u32) -> Self;
-    fn rank(self, place_bits: u32) -> u64;
-    fn place(self, place_bits: u32) -> usize;
+    fn entry_rank(self, place_bits: u32) -> u64;
+    fn entry_place(self, place_bits: u32) -> usize;
     /// The lowest entry of its rank.
-    fn without_place(self, place_bits: u32) -> Self;
+    fn lowest_of_rank(self, place_bits: u32) -> Self;
     /// How far it is above another, without some of the lowest bits.
-    fn above(self, lowest: Self, bits: u32) -> usize;
+    fn offset_from(self, lowest: Self, bits: u32) -> usize;
     /// How many bits it takes to tell how far it is above another.
-    fn bits_above(self, lowest: Self) -> u32;
+    fn offset_bits(self, lowest: Self) -> u32;
 }
 
 macro_rules! entries {
     ($($ty:ty),*) => {
         $(
-            impl Entry for $ty {
+            impl SortEntry for $ty {
                 #[inline(always)]
                 fn new(rank: u64, place: usize, place_bits: u32) -> Self {
                     if place_bits == 0 { rank as Self } else { (rank as Self) << place_bits | place as Self }
                 }
                 #[inline(always)]
-                fn rank(self, place_bits: u32) -> u64 {
+                fn entry_rank(self, place_bits: u32) -> u64 {
                     (self >> place_bits) as u64
                 }
                 #[inline(always)]
-                fn place(self, place_bits: u32) -> usize {
+                fn entry_place(self, place_bits: u32) -> usize {
                     (self & ((1 << place_bits) - 1)) as usize
                 }
                 #[inline(always)]
-                fn without_place(self, place_bits: u32) -> Self {
+                fn lowest_of_rank(self, place_bits: u32) -> Self {
                     self >> place_bits << place_bits
                 }
                 #[inline(always)]
-                fn above(self, lowest: Self, bits: u32) -> usize {
+                fn offset_from(self, lowest: Self, bits: u32) -> usize {
                     ((self - lowest) >> bits) as usize
                 }
                 #[inline(always)]
-                fn bits_above(self, lowest: Self) -> u32 {
+                fn offset_bits(self, lowest: Self) -> u32 {
                     Self::BITS - (self - lowest).leading_zeros()
                 }
             }
@@ -61,29 +61,29 @@ macro_rules! entries {
 entries!(u32, u64, u128);
 
 /// So few are sorted by comparing them.
-const FEW: usize = 256;
+const COMPARISON_SORT_COUNT: usize = 256;
 /// So few, where their ranks differ in many bits.
-const FEW_OF_MANY_BITS: usize = 4096;
+const WIDE_COMPARISON_SORT_COUNT: usize = 4096;
 /// So many are told apart from the lowest bits up, as caches hold them and what they are moved to.
-const SOME: usize = 1 << 17;
+const CACHED_RADIX_COUNT: usize = 1 << 17;
 /// How many bits are many.
-const MANY_BITS: u32 = 33;
+const WIDE_RANK_BITS: u32 = 33;
 /// How many bits are looked at at once, at most.
-const DIGIT: u32 = 11;
+const DIGIT_BITS: u32 = 11;
 
 /// Sorts entries, those of many on all threads of the device.
-pub(crate) fn sort<E: Entry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
-    if entries.len() <= FEW {
+pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
+    if entries.len() <= COMPARISON_SORT_COUNT {
         entries.sort_unstable();
         return Ok(());
     }
-    let mut room = filled(E::default(), entries.len())?;
-    if entries.len() <= SOME {
-        Order { place_bits, ends: Vec::new() }.sort(entries, &mut room, Side::Same);
+    let mut room = try_filled_vec(E::default(), entries.len())?;
+    if entries.len() <= CACHED_RADIX_COUNT {
+        RadixSorter { place_bits, ends: Vec::new() }.sort_into(entries, &mut room, BufferSide::Same);
         return Ok(());
     }
-    let mut order = Order { place_bits, ends: Vec::new() };
-    let Some(runs) = order.split(entries, &mut room) else { return Ok(()) };
+    let mut order = RadixSorter { place_bits, ends: Vec::new() };
+    let Some(runs) = order.split_into_runs(entries, &mut room) else { return Ok(()) };
     let (mut rest, mut room_left) = (entries, &mut room[..]);
     let mut jobs = Vec::new();
     let mut start = 0;
@@ -97,13 +97,13 @@ pub(crate) fn sort<E: Entry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> R
         start = end;
     }
     let each = start / jobs.len().max(1);
-    cpu.parallel_for(jobs.len(), grain(each), |begin, end| {
-        let mut order = Order { place_bits, ends: Vec::new() };
+    cpu.parallel_for(jobs.len(), grain_for(each), |begin, end| {
+        let mut order = RadixSorter { place_bits, ends: Vec::new() };
         for job in &jobs[begin..end] {
             // Nobody else has it, and nobody panics who does.
             let Ok(mut job) = job.lock() else { continue };
             let (run, target) = &mut *job;
-            order.sort(run, target, Side::Other);
+            order.sort_into(run, target, BufferSide::Other);
         }
     });
     Ok(())
@@ -111,57 +111,57 @@ pub(crate) fn sort<E: Entry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> R
 
 /// Where sorted entries go.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum BufferSide {
     /// Where they were.
     Same,
     /// To the other of the two slices.
     Other,
 }
 
-impl Side {
+impl BufferSide {
     fn opposite(self) -> Self {
         if self == Self::Same { Self::Other } else { Self::Same }
     }
 }
 
 /// Sorts entries by their ranks.
-struct Order {
+struct RadixSorter {
     place_bits: u32,
     /// Where runs end, for each run within a run.
     ends: Vec<usize>,
 }
 
-impl Order {
-    fn sort<E: Entry>(&mut self, entries: &mut [E], other: &mut [E], to: Side) {
-        if entries.len() > FEW {
-            let (lowest, bits) = self.spread(entries);
-            let is_wide = bits > MANY_BITS;
-            if bits == 0 || !is_wide && entries.len() <= SOME {
-                return self.by_digits(entries, other, to, lowest, bits);
+impl RadixSorter {
+    fn sort_into<E: SortEntry>(&mut self, entries: &mut [E], other: &mut [E], to: BufferSide) {
+        if entries.len() > COMPARISON_SORT_COUNT {
+            let (lowest, bits) = self.rank_spread(entries);
+            let is_wide = bits > WIDE_RANK_BITS;
+            if bits == 0 || !is_wide && entries.len() <= CACHED_RADIX_COUNT {
+                return self.sort_by_digits(entries, other, to, lowest, bits);
             }
-            if !is_wide || entries.len() > FEW_OF_MANY_BITS {
-                return self.by_runs(entries, other, to, lowest, bits);
+            if !is_wide || entries.len() > WIDE_COMPARISON_SORT_COUNT {
+                return self.sort_by_runs(entries, other, to, lowest, bits);
             }
         }
         entries.sort_unstable();
-        if to == Side::Other {
+        if to == BufferSide::Other {
             other.copy_from_slice(entries);
         }
     }
 
     /// The lowest rank, and how many bits tell the ranks apart.
-    fn spread<E: Entry>(&self, entries: &[E]) -> (E, u32) {
+    fn rank_spread<E: SortEntry>(&self, entries: &[E]) -> (E, u32) {
         let first = entries.first().copied().unwrap_or_default();
         let (low, high) =
             entries.iter().fold((first, first), |(low, high), entry| (low.min(*entry), high.max(*entry)));
-        let lowest = low.without_place(self.place_bits);
-        (lowest, high.bits_above(lowest).saturating_sub(self.place_bits))
+        let lowest = low.lowest_of_rank(self.place_bits);
+        (lowest, high.offset_bits(lowest).saturating_sub(self.place_bits))
     }
 
     /// Moves entries to the other slice, into runs by their highest bits, and returns where those end; nothing where all
     /// entries are in their order as they are.
-    fn split<E: Entry>(&mut self, entries: &[E], other: &mut [E]) -> Option<Vec<usize>> {
-        let (lowest, bits) = self.spread(entries);
+    fn split_into_runs<E: SortEntry>(&mut self, entries: &[E], other: &mut [E]) -> Option<Vec<usize>> {
+        let (lowest, bits) = self.rank_spread(entries);
         if bits == 0 {
             return None;
         }
@@ -171,15 +171,15 @@ impl Order {
 
     /// Moves entries to the other slice, into runs by so many of their highest bits as are left undecided by it: how many is
     /// returned. Where the runs end comes after what else is in the list.
-    fn move_to_runs<E: Entry>(&mut self, entries: &[E], other: &mut [E], lowest: E, bits: u32) -> u32 {
-        let left = bits.saturating_sub((entries.len() / 32).ilog2().min(DIGIT));
+    fn move_to_runs<E: SortEntry>(&mut self, entries: &[E], other: &mut [E], lowest: E, bits: u32) -> u32 {
+        let left = bits.saturating_sub((entries.len() / 32).ilog2().min(DIGIT_BITS));
         let skipped = self.place_bits + left;
-        let run = |entry: &E| entry.above(lowest, skipped);
+        let run = |entry: &E| entry.offset_from(lowest, skipped);
         let base = self.ends.len();
         self.ends.resize(base + (1 << (bits - left)), 0);
         let ends = &mut self.ends[base..];
         entries.iter().for_each(|entry| ends[run(entry)] += 1);
-        begin_each(ends);
+        counts_to_starts(ends);
         for entry in entries {
             let next = &mut ends[run(entry)];
             other[*next] = *entry;
@@ -188,7 +188,14 @@ impl Order {
         left
     }
 
-    fn by_runs<E: Entry>(&mut self, entries: &mut [E], other: &mut [E], to: Side, lowest: E, bits: u32) {
+    fn sort_by_runs<E: SortEntry>(
+        &mut self,
+        entries: &mut [E],
+        other: &mut [E],
+        to: BufferSide,
+        lowest: E,
+        bits: u32,
+    ) {
         let base = self.ends.len();
         let left = self.move_to_runs(entries, other, lowest, bits);
         let mut start = 0;
@@ -196,9 +203,9 @@ impl Order {
             let end = self.ends[index];
             let (run, room) = (&mut other[start..end], &mut entries[start..end]);
             match (left, to) {
-                (0, Side::Same) => room.copy_from_slice(run),
-                (0, Side::Other) => {}
-                _ => self.sort(run, room, to.opposite()),
+                (0, BufferSide::Same) => room.copy_from_slice(run),
+                (0, BufferSide::Other) => {}
+                _ => self.sort_into(run, room, to.opposite()),
             }
             start = end;
         }
@@ -206,20 +213,28 @@ impl Order {
     }
 
     /// Sorts by some of the bits at a time, from the lowest up.
-    fn by_digits<E: Entry>(&self, entries: &mut [E], other: &mut [E], to: Side, lowest: E, bits: u32) {
+    fn sort_by_digits<E: SortEntry>(
+        &self,
+        entries: &mut [E],
+        other: &mut [E],
+        to: BufferSide,
+        lowest: E,
+        bits: u32,
+    ) {
         let place_bits = self.place_bits;
-        let passes = bits.div_ceil(DIGIT);
+        let passes = bits.div_ceil(DIGIT_BITS);
         let digit = bits.div_ceil(passes.max(1));
-        let at = |entry: &E, pass: u32| entry.above(lowest, place_bits + pass * digit) & ((1 << digit) - 1);
+        let at =
+            |entry: &E, pass: u32| entry.offset_from(lowest, place_bits + pass * digit) & ((1 << digit) - 1);
         let mut counts = vec![0; (passes as usize) << digit];
         for entry in &*entries {
             for pass in 0..passes {
                 counts[((pass as usize) << digit) + at(entry, pass)] += 1;
             }
         }
-        let (mut from, mut next, mut side) = (entries, other, Side::Same);
+        let (mut from, mut next, mut side) = (entries, other, BufferSide::Same);
         for (pass, places) in (0..passes).zip(counts.chunks_mut(1 << digit)) {
-            begin_each(places);
+            counts_to_starts(places);
             for entry in &*from {
                 let place = &mut places[at(entry, pass)];
                 next[*place] = *entry;
@@ -234,7 +249,7 @@ impl Order {
 }
 
 /// Where each run begins, in place of how many are in it.
-fn begin_each(counts: &mut [usize]) {
+fn counts_to_starts(counts: &mut [usize]) {
     let mut begin = 0;
     for count in counts {
         begin += std::mem::replace(count, begin);

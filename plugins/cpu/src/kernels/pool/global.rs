@@ -4,47 +4,54 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Element, Kernel, KernelFlags, Operand, Result, dispatch, ensure};
+use oarlock_sdk::{Element, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure};
 
-use super::fold::Fold;
-use super::max::Greatest;
-use super::mean::{Mean, Norm};
-use super::{FLOATS, unfit};
+use super::max::MaxReduction;
+use super::mean::{MeanReduction, NormReduction};
+use super::window_reduce::WindowReduction;
+use super::{FLOATS, pool_shape_error};
 use crate::device::Cpu;
-use crate::gemm::Parts;
-use crate::isa::{Target, Vectorized};
+use crate::gemm::DisjointSlice;
+use crate::isa::{SimdTarget, SimdTask};
 
-pub(super) fn kernels() -> [Kernel<Cpu>; 3] {
-    let image = Operand::new(FLOATS).group(1).rank(2, u32::MAX);
+pub(super) fn global_pool_kernels() -> [Kernel<Cpu>; 3] {
+    let image = OperandSpec::new(FLOATS).with_dtype_group(1).with_rank(2, u32::MAX);
     let mean = Kernel::new(
         "GlobalAveragePool",
-        |cpu: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => pool::<T, _>(cpu, call, &Mean)),
+        |cpu: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => run_global_pool::<T, _>(cpu, call, &MeanReduction)),
     );
     let max = Kernel::new(
         "GlobalMaxPool",
-        |cpu: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => pool::<T, _>(cpu, call, &Greatest)),
+        |cpu: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => run_global_pool::<T, _>(cpu, call, &MaxReduction)),
     );
-    let norm = Kernel::prepared("GlobalLpPool", |_: &Cpu, call| {
-        let norm = Norm::new(call)?;
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
-            dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => pool::<T, _>(cpu, call, &norm))
+    let norm = Kernel::new_prepared("GlobalLpPool", |_: &Cpu, call| {
+        let norm = NormReduction::new(call)?;
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+            dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => run_global_pool::<T, _>(cpu, call, &norm))
         }))
     })
-    .since(2);
+    .since_version(2);
     [mean, max, norm].map(|kernel| {
-        kernel.flags(KernelFlags::DETERMINISTIC).inputs([image.named("X")]).outputs([image.named("Y")])
+        kernel
+            .with_flags(KernelFlags::DETERMINISTIC)
+            .with_inputs([image.with_name("X")])
+            .with_outputs([image.with_name("Y")])
     })
 }
 
 /// Sums that are made at once: as many as fit into a few vectors.
-const SUMS: usize = 64;
+const SUMS_AT_ONCE: usize = 64;
 /// Elements that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 15;
+const MIN_WORK_PER_THREAD: usize = 1 << 15;
 
-fn pool<E: Element, F: Fold<E>>(cpu: &Cpu, call: &Call<'_>, how: &F) -> Result<()> {
+fn run_global_pool<E: Element, F: WindowReduction<E>>(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    how: &F,
+) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     let ([x_planes @ .., _], [y_planes @ .., _]) = (x.dims(), y.dims()) else {
-        return Err(unfit(x.dims(), y.dims()));
+        return Err(pool_shape_error(x.dims(), y.dims()));
     };
     ensure!(
         x.dims().len() == y.dims().len()
@@ -62,43 +69,45 @@ fn pool<E: Element, F: Fold<E>>(cpu: &Cpu, call: &Call<'_>, how: &F) -> Result<(
         return Ok(());
     }
     let (planes, size) = (y.len(), x.len() / y.len());
-    let y = Parts::new(y);
-    cpu.parallel_for(planes, WORK_OF_A_THREAD.div_ceil(size.max(1)), |begin, end| {
+    let y = DisjointSlice::new(y);
+    cpu.parallel_for(planes, MIN_WORK_PER_THREAD.div_ceil(size.max(1)), |begin, end| {
         // SAFETY: the pieces do not overlap.
-        let y = unsafe { y.part(begin..end) };
-        cpu.isa().vectorize(Planes { x: &x[begin * size..end * size], y, size, how });
+        let y = unsafe { y.range_mut(begin..end) };
+        cpu.isa().vectorize(GlobalPoolPlanes { x: &x[begin * size..end * size], y, size, how });
     });
     Ok(())
 }
 
-struct Planes<'a, E, F> {
+struct GlobalPoolPlanes<'a, E, F> {
     x: &'a [E],
     y: &'a mut [E],
     size: usize,
     how: &'a F,
 }
 
-impl<E: Element, F: Fold<E>> Vectorized for Planes<'_, E, F> {
+impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
+    fn run_on_target<T: SimdTarget>(self) {
         for (plane, y) in self.y.iter_mut().enumerate() {
-            let (blocks, rest) = self.x[plane * self.size..][..self.size].as_chunks::<SUMS>();
-            let mut sums = [self.how.start(); SUMS];
-            let add = |(sum, element): (&mut F::Sum, &E)| *sum = self.how.add(*sum, *element);
+            let (blocks, rest) = self.x[plane * self.size..][..self.size].as_chunks::<SUMS_AT_ONCE>();
+            let mut sums = [self.how.initial_accumulator(); SUMS_AT_ONCE];
+            let add = |(sum, element): (&mut F::Accumulator, &E)| {
+                *sum = self.how.accumulate_element(*sum, *element);
+            };
             for block in blocks {
                 sums.iter_mut().zip(block).for_each(add);
             }
             sums.iter_mut().zip(rest).for_each(add);
-            let mut half = SUMS / 2;
+            let mut half = SUMS_AT_ONCE / 2;
             while half > 0 {
                 for index in 0..half {
-                    sums[index] = self.how.join(sums[index], sums[index + half]);
+                    sums[index] = self.how.merge_accumulators(sums[index], sums[index + half]);
                 }
                 half /= 2;
             }
-            *y = self.how.finish(sums[0], self.size);
+            *y = self.how.finish_window(sums[0], self.size);
         }
     }
 }
@@ -107,14 +116,14 @@ impl<E: Element, F: Fold<E>> Vectorized for Planes<'_, E, F> {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, run};
+    use crate::testing::{TestArray, run_kernel};
 
     #[test]
     fn each_plane_becomes_one_element() {
         let values: Vec<f32> = (0..300).map(|value| value as f32).collect();
-        let x = Array::of(&[1, 2, 150], &values);
+        let x = TestArray::from_values(&[1, 2, 150], &values);
         let pooled = |op| {
-            let results = run(op, 2, &[], &[Some(&x)], &[Some((Dtype::F32, &[1, 2, 1]))]).unwrap();
+            let results = run_kernel(op, 2, &[], &[Some(&x)], &[Some((Dtype::F32, &[1, 2, 1]))]).unwrap();
             results[0].as_ref().unwrap().values::<f32>()
         };
         assert_eq!(pooled("GlobalAveragePool"), [74.5, 224.5]);

@@ -3,38 +3,39 @@
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 use oarlock_sdk::{
-    Call, DtypeSet, Element, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, ensure,
+    DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result,
+    dispatch, ensure,
 };
 
 use super::FLOATS;
 use crate::device::Cpu;
-use crate::kernels::conv::window::{MOST, coordinates};
+use crate::kernels::conv::window::{MAX_SIZE, unravel_index};
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let image = Operand::new(FLOATS).group(1).rank(3, u32::MAX);
+pub(super) fn max_unpool_kernel() -> Kernel<Cpu> {
+    let image = OperandSpec::new(FLOATS).with_dtype_group(1).with_rank(3, u32::MAX);
     Kernel::new(
         "MaxUnpool",
-        |_: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => unpool::<T>(call)),
+        |_: &Cpu, call| dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => run_max_unpool::<T>(call)),
     )
-    .since(9)
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        image.named("X"),
-        Operand::new(DtypeSet::I64).named("I").rank(3, u32::MAX),
-        Operand::new(DtypeSet::I64).named("output_shape").rank(1, 1).flags(OperandFlags::OPTIONAL),
+    .since_version(9)
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        image.with_name("X"),
+        OperandSpec::new(DtypeSet::I64).with_name("I").with_rank(3, u32::MAX),
+        OperandSpec::new(DtypeSet::I64).with_name("output_shape").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
     ])
-    .outputs([image.named("output")])
+    .with_outputs([image.with_name("output")])
 }
 
 /// The shape that the indices are places in: that of the image before pooling, as far as the windows tell.
-fn pooled_shape(call: &Call<'_>, x: &[i64]) -> Result<Vec<usize>> {
+fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
     let rank = x.len().saturating_sub(2);
     let list = |name: &str, count: usize, least: i64, default: i64| -> Result<Vec<i64>> {
-        let values = call.ints(name)?.map_or_else(|| vec![default; count], <[i64]>::to_vec);
+        let values = call.ints_attribute(name)?.map_or_else(|| vec![default; count], <[i64]>::to_vec);
         ensure!(
-            values.len() == count && values.iter().all(|value| (least..=MOST).contains(value)),
+            values.len() == count && values.iter().all(|value| (least..=MAX_SIZE).contains(value)),
             invalid_argument,
-            "expected `{name}` of {count} values between {least} and {MOST}, found {values:?}"
+            "expected `{name}` of {count} values between {least} and {MAX_SIZE}, found {values:?}"
         );
         Ok(values)
     };
@@ -50,7 +51,7 @@ fn pooled_shape(call: &Call<'_>, x: &[i64]) -> Result<Vec<usize>> {
             }
         };
         let size = usize::try_from(size).map_err(|_| {
-            Error::invalid_argument(format!(
+            PluginError::invalid_argument(format!(
                 "expected windows that lie in an image, found shape {x:?} of maxima"
             ))
         })?;
@@ -59,7 +60,7 @@ fn pooled_shape(call: &Call<'_>, x: &[i64]) -> Result<Vec<usize>> {
     Ok(shape)
 }
 
-fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
+fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
     let (x, indices, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let shape = pooled_shape(call, x.dims())?;
     ensure!(
@@ -71,7 +72,8 @@ fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
         y.dims()
     );
     let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
-    let count = count.ok_or_else(|| Error::resource_exhausted("expected an image that fits into memory"))?;
+    let count =
+        count.ok_or_else(|| PluginError::resource_exhausted("expected an image that fits into memory"))?;
     let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };
@@ -80,11 +82,11 @@ fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
     for (value, index) in x.iter().zip(indices) {
         let known = usize::try_from(*index).ok().filter(|index| *index < count);
         let index = known.ok_or_else(|| {
-            Error::out_of_range(format!(
+            PluginError::out_of_range(format!(
                 "expected indices below {count}, the size of an image of {shape:?}, found {index}"
             ))
         })?;
-        coordinates(index, shape.iter().copied(), &mut place);
+        unravel_index(index, shape.iter().copied(), &mut place);
         // The output may be larger than what was pooled; places stay the same, counted from the beginning.
         let inside = place.iter().zip(&dims).all(|(place, size)| place < size);
         ensure!(
@@ -102,17 +104,18 @@ fn unpool<E: Element + Default>(call: &Call<'_>) -> Result<()> {
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::testing::{Array, Attribute, run};
+    use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
     fn maxima_go_back_to_their_places() {
-        let x = Array::of(&[1, 1, 2, 2], &[1f32, 2., 3., 4.]);
-        let indices = Array::of(&[1, 1, 2, 2], &[5i64, 7, 13, 15]);
-        let attributes = [("kernel_shape", Attribute::Ints(&[2, 2])), ("strides", Attribute::Ints(&[2, 2]))];
-        let shape = Array::of(&[4], &[1i64, 1, 5, 5]);
+        let x = TestArray::from_values(&[1, 1, 2, 2], &[1f32, 2., 3., 4.]);
+        let indices = TestArray::from_values(&[1, 1, 2, 2], &[5i64, 7, 13, 15]);
+        let attributes =
+            [("kernel_shape", TestAttribute::Ints(&[2, 2])), ("strides", TestAttribute::Ints(&[2, 2]))];
+        let shape = TestArray::from_values(&[4], &[1i64, 1, 5, 5]);
         let inputs = [Some(&x), Some(&indices), Some(&shape)];
         let results =
-            run("MaxUnpool", 11, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 5, 5]))]).unwrap();
+            run_kernel("MaxUnpool", 11, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 5, 5]))]).unwrap();
         let mut expected = [0f32; 25];
         (expected[6], expected[8], expected[16], expected[18]) = (1., 2., 3., 4.);
         assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
@@ -120,11 +123,12 @@ mod tests {
 
     #[test]
     fn a_place_outside_of_the_image_is_refused() {
-        let (x, indices) = (Array::of(&[1, 1, 1], &[1f32]), Array::of(&[1, 1, 1], &[2i64]));
-        let attributes = [("kernel_shape", Attribute::Ints(&[2]))];
+        let (x, indices) =
+            (TestArray::from_values(&[1, 1, 1], &[1f32]), TestArray::from_values(&[1, 1, 1], &[2i64]));
+        let attributes = [("kernel_shape", TestAttribute::Ints(&[2]))];
         let inputs = [Some(&x), Some(&indices)];
         let message =
-            run("MaxUnpool", 11, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 2]))]).unwrap_err();
+            run_kernel("MaxUnpool", 11, &attributes, &inputs, &[Some((Dtype::F32, &[1, 1, 2]))]).unwrap_err();
         assert!(message.contains("below 2"), "{message}");
     }
 }

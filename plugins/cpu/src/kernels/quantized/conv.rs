@@ -2,58 +2,65 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, dtype_set};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, dtype_set,
+};
 
-use super::layer::Layer;
-use super::packed::Order;
+use super::layer::QuantizedLayer;
+use super::quantized_panels::WeightOrder;
 use crate::device::Cpu;
-use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::conv::window::Settings;
-use crate::kernels::matmul::quantised::BYTES;
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::kernels::conv::window::WindowAttributes;
+use crate::kernels::matmul::quantized_operand::BYTE_DTYPES;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let [image, weights] = [Operand::new(BYTES).group(1), Operand::new(dtype_set(&[Dtype::I8]))];
-    row("QuantizedConv", "X", image.rank(3, 4), weights.rank(3, 4), layer)
+pub(super) fn quantized_conv_kernel() -> Kernel<Cpu> {
+    let [image, weights] =
+        [OperandSpec::new(BYTE_DTYPES).with_dtype_group(1), OperandSpec::new(dtype_set(&[Dtype::I8]))];
+    quantized_layer_kernel("QuantizedConv", "X", image.with_rank(3, 4), weights.with_rank(3, 4), conv_layer)
 }
 
 /// The row of an op that is computed by layers, of images or rows with a name.
-pub(super) fn row(
+pub(super) fn quantized_layer_kernel(
     op: &str,
     name: &'static str,
-    image: Operand,
-    weights: Operand,
-    layer: fn(&Cpu, &Call<'_>) -> Result<Layer>,
+    image: OperandSpec,
+    weights: OperandSpec,
+    layer: fn(&Cpu, &KernelCall<'_>) -> Result<QuantizedLayer>,
 ) -> Kernel<Cpu> {
-    let weights = weights.flags(OperandFlags::UNALIGNED);
-    Kernel::prepared(op, move |cpu: &Cpu, call| {
+    let weights = weights.with_flags(OperandFlags::UNALIGNED);
+    Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let layer = layer(cpu, call)?;
-        call.describe(&format!("{}, {}", layer.description(), cpu.isa()));
-        let ready = layer.ready(cpu, call)?;
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| ready.run(cpu, call)))
+        call.describe_kernel(&format!("{}, {}", layer.description(), cpu.isa()));
+        let ready = layer.prepare_layer(cpu, call)?;
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| ready.run(cpu, call)))
     })
-    .domain("oarlock")
-    .supports(move |cpu, call| layer(cpu, call).map(drop))
-    .workspace(move |cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([image.named(name), weights.named("W")].into_iter().chain(finish(image)))
-    .outputs([image.named("Y")])
+    .with_domain("oarlock")
+    .with_support_check(move |cpu, call| layer(cpu, call).map(drop))
+    .with_workspace(move |cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([image.with_name(name), weights.with_name("W")].into_iter().chain(epilogue_operands(image)))
+    .with_outputs([image.with_name("Y")])
 }
 
 /// The operands that follow the weights: factors, bias and what is added.
-fn finish(residual: Operand) -> [Operand; 3] {
+fn epilogue_operands(residual: OperandSpec) -> [OperandSpec; 3] {
     [
-        Operand::new(DtypeSet::F32).named("scale").rank(0, 1).flags(OperandFlags::UNALIGNED),
-        Operand::new(DtypeSet::I32)
-            .named("B")
-            .rank(1, 1)
-            .flags(OperandFlags::OPTIONAL.union(OperandFlags::UNALIGNED)),
-        residual.named("Z").flags(OperandFlags::OPTIONAL),
+        OperandSpec::new(DtypeSet::F32)
+            .with_name("scale")
+            .with_rank(0, 1)
+            .with_flags(OperandFlags::UNALIGNED),
+        OperandSpec::new(DtypeSet::I32)
+            .with_name("B")
+            .with_rank(1, 1)
+            .with_flags(OperandFlags::OPTIONAL.union(OperandFlags::UNALIGNED)),
+        residual.with_name("Z").with_flags(OperandFlags::OPTIONAL),
     ]
 }
 
-fn layer(cpu: &Cpu, call: &Call<'_>) -> Result<Layer> {
+fn conv_layer(cpu: &Cpu, call: &KernelCall<'_>) -> Result<QuantizedLayer> {
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let groups = call.int("group")?.unwrap_or(1);
-    let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
-    Layer::new(cpu, call, geometry, Order::OutputsFirst)
+    let groups = call.int_attribute("group")?.unwrap_or(1);
+    let geometry =
+        NhwcGeometry::for_convolution(&WindowAttributes::new(call)?, groups, x.dims(), w.dims(), y.dims())?;
+    QuantizedLayer::new(cpu, call, geometry, WeightOrder::OutputsFirst)
 }

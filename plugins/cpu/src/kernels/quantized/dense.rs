@@ -6,30 +6,32 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::finish::{Ending, Finish};
-use super::layer::Images;
-use super::packed::{Panels, Source};
-use super::rows::Rows;
-use super::tile::{Kernels, MOST_PIXELS, Outcome, Place, Tile, of_blocks};
-use super::vector::QUAD;
+use super::layer::QuantizedImages;
+use super::quantized_panels::{QuantizedPanels, WeightSource};
+use super::requantize::{QuantizedEpilogue, QuantizedTileEpilogue};
+use super::simd::QUAD;
 #[cfg(x86_vectors)]
-use super::vector::TURNED;
+use super::simd::SIGN_BIT;
+use super::tile::{
+    MAX_TILE_PIXELS, QuantizedMicroKernels, QuantizedTile, SumsTarget, TileOutcome, block_kernel,
+};
+use super::window_rows::WindowRows;
 #[cfg(x86_vectors)]
 use crate::amx;
-use crate::gemm::{self, Finished, Parts, Scratch, Tasks, Team};
-use crate::kernels::channels_last::geometry::Geometry;
-use crate::strips::{BLOCK, LINE, Lying, Memory, Strips};
+use crate::gemm::{self, DisjointSlice, OutputBlock, ScratchBuffer, TaskQueue, ThreadTeam};
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::row_blocks::{BLOCK_LINES, LINE_BYTES, RowBlocks, StridedRows, StripeBuffer};
 
 /// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
-const WEIGHTS_AT_ONCE: usize = 512 * 1024;
+const WEIGHTS_BLOCK_BYTES: usize = 512 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 20;
+const MIN_WORK_PER_THREAD: usize = 1 << 20;
 
 /// A convolution that is ready to be computed.
-pub(super) struct Dense {
-    geometry: Geometry,
-    rows: Rows,
-    strips: Option<Strips>,
+pub(super) struct QuantizedDenseConv {
+    geometry: NhwcGeometry,
+    rows: WindowRows,
+    strips: Option<RowBlocks>,
     threads: usize,
     /// Pixels of a tile, and pixels and channels of a task.
     tile: usize,
@@ -37,126 +39,135 @@ pub(super) struct Dense {
 }
 
 /// What sums become, and where it goes.
-pub(super) enum Results<'a> {
+pub(super) enum QuantizedOutput<'a> {
     /// Numbers of eight bits.
-    Bytes(&'a Finish<'a>, &'a mut [u8]),
+    Bytes(&'a QuantizedEpilogue<'a>, &'a mut [u8]),
     /// The sums. Something may be made of them where they lie, while they are in the nearest cache.
-    Sums(Option<&'a gemm::Finish<'a, i32>>, &'a mut [i32]),
+    Sums(Option<&'a gemm::GemmEpilogue<'a, i32>>, &'a mut [i32]),
 }
 
 /// The same while threads write it.
-enum Written<'a> {
-    Bytes(&'a Finish<'a>, Parts<'a, u8>),
-    Sums(Option<&'a gemm::Finish<'a, i32>>, Parts<'a, i32>),
+enum SharedQuantizedOutput<'a> {
+    Bytes(&'a QuantizedEpilogue<'a>, DisjointSlice<'a, u8>),
+    Sums(Option<&'a gemm::GemmEpilogue<'a, i32>>, DisjointSlice<'a, i32>),
 }
 
 /// The parts of so many things, each of the same size but for the last, such that none is left with few.
-fn even_share(count: usize, most: usize) -> usize {
+fn even_tile_size(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
 
-impl Dense {
-    pub(super) fn new(team: &dyn Team, geometry: &Geometry) -> Self {
-        let kernels = Kernels::of(team.isa());
-        let (pixels, outputs) = (geometry.pixels(), geometry.outputs_of_group());
-        let steps = geometry.taps() * geometry.channels_of_group();
+impl QuantizedDenseConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Self {
+        let kernels = QuantizedMicroKernels::for_isa(team.isa());
+        let (pixels, outputs) = (geometry.output_pixels(), geometry.outputs_per_group());
+        let steps = geometry.tap_count() * geometry.channels_per_group();
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
-        let panels = outputs.div_ceil(kernels.channels()).max(1);
-        let most_panels = (WEIGHTS_AT_ONCE / kernels.channels() / steps.max(1)).max(1);
-        let tile = even_share(pixels, kernels.pixels());
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.max_channels()).max(1);
+        let most_panels = (WEIGHTS_BLOCK_BYTES / kernels.max_channels() / steps.max(1)).max(1);
+        let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
         // Some tasks for each thread even out what else the machine does.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
         let across = panels.div_ceil(most_panels).max(1);
         let down = wanted.div_ceil(across).min(tiles).max(1);
         let across = across.max(wanted.div_ceil(down).min(panels));
-        let task =
-            (tiles.div_ceil(down) * tile, even_share(panels, panels.div_ceil(across)) * kernels.channels());
-        let rows = Rows::new(geometry);
-        let (taps, depth) = rows.taps();
-        let strips = Strips::of_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
+        let task = (
+            tiles.div_ceil(down) * tile,
+            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+        );
+        let rows = WindowRows::new(geometry);
+        let (taps, depth) = rows.tap_shape();
+        let strips = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
         let (tile, task) = match &strips {
             // A task for each thread, as each reads all of its weights.
-            Some(strips) => (BLOCK, strips.task(pixels, outputs, threads.div_ceil(geometry.groups))),
+            Some(strips) => {
+                (BLOCK_LINES, strips.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
+            }
             None => (tile, task),
         };
         Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
     }
 
     /// The taps and the inputs of each, as they are read.
-    pub(super) fn taps(&self) -> (usize, usize) {
-        self.rows.taps()
+    pub(super) fn tap_shape(&self) -> (usize, usize) {
+        self.rows.tap_shape()
     }
 
     /// The weights in the order in which they are read.
-    pub(super) fn pack(&self, team: &dyn Team, weights: Source<'_>) -> Panels {
-        Panels::new(team, &self.geometry, &self.rows, weights)
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: WeightSource<'_>) -> QuantizedPanels {
+        QuantizedPanels::new(team, &self.geometry, &self.rows, weights)
     }
 
     /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a strip.
-    fn parts(&self) -> [usize; 4] {
-        let words = |bytes: usize| bytes.div_ceil(WORD);
-        let pointers = self.rows.taps().0 * self.tile.max(MOST_PIXELS);
-        let rows = words(self.strips.as_ref().map_or(0, Strips::size));
+    fn scratch_sizes(&self) -> [usize; 4] {
+        let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
+        let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
+        let rows = words(self.strips.as_ref().map_or(0, RowBlocks::stripe_size));
         // A lane of its own for each thread begins at a line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
-            .map(|count| count.next_multiple_of(LINE / WORD))
+            .map(|count| count.next_multiple_of(LINE_BYTES / WORD_BYTES))
     }
 
     /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        let [padding, copy, pointers, rows] = self.parts();
+        let [padding, copy, pointers, rows] = self.scratch_sizes();
         // Scratch memory begins at the next line.
-        (padding + copy + self.threads * (pointers + rows)) * WORD + LINE
+        (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + LINE_BYTES
     }
 
     /// Computes the convolution. The sums of each output begin with what is given, in whole vectors for each group.
     pub(super) fn compute(
         &self,
-        team: &dyn Team,
-        images: &Images<'_>,
-        (weights, starts): (&Panels, &[i32]),
-        results: Results<'_>,
-        scratch: &mut Scratch<'_>,
+        team: &dyn ThreadTeam,
+        images: &QuantizedImages<'_>,
+        (weights, starts): (&QuantizedPanels, &[i32]),
+        results: QuantizedOutput<'_>,
+        scratch: &mut ScratchBuffer<'_>,
     ) {
-        let [padding_words, copy_words, pointer_words, row_words] = self.parts();
+        let [padding_words, copy_words, pointer_words, row_words] = self.scratch_sizes();
         let lane_words = pointer_words + row_words;
-        let scratch = scratch.elements::<u64>(padding_words + copy_words + self.threads * lane_words);
+        let scratch =
+            scratch.allocate_elements::<u64>(padding_words + copy_words + self.threads * lane_words);
         let (padding, rest) = scratch.split_at_mut(padding_words);
         let (copy, lanes) = rest.split_at_mut(copy_words);
-        padding.fill(u64::from_ne_bytes([images.zero; WORD]));
+        padding.fill(u64::from_ne_bytes([images.zero; WORD_BYTES]));
         let images_read = if copy.is_empty() {
             images.x.as_ptr()
         } else {
             let copy = as_bytes(copy);
-            self.rows.copy(team, self.threads, images.x, images.zero, copy);
+            self.rows.copy_images(team, self.threads, images.x, images.zero, copy);
             copy.as_ptr()
         };
-        let job = Job {
+        let job = QuantizedDenseJob {
             dense: self,
-            kernels: Kernels::of(team.isa()),
+            kernels: QuantizedMicroKernels::for_isa(team.isa()),
             is_signed: images.is_signed,
             images: images_read,
             padding: padding.as_ptr().cast(),
             weights,
             starts,
             written: match results {
-                Results::Bytes(finish, y) => Written::Bytes(finish, Parts::new(y)),
-                Results::Sums(finish, y) => Written::Sums(finish, Parts::new(y)),
+                QuantizedOutput::Bytes(finish, y) => {
+                    SharedQuantizedOutput::Bytes(finish, DisjointSlice::new(y))
+                }
+                QuantizedOutput::Sums(finish, y) => {
+                    SharedQuantizedOutput::Sums(finish, DisjointSlice::new(y))
+                }
             },
         };
-        let (pixels, outputs) = (self.geometry.pixels(), self.geometry.outputs_of_group());
+        let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let count = self.geometry.groups * across * down;
-        let (tasks, lanes) = (Tasks::new(count, self.threads), Parts::new(lanes));
-        team.each(self.threads.min(count), &|lane| {
-            let _registers = self.strips.as_ref().map(Strips::registers);
+        let (tasks, lanes) = (TaskQueue::new(count, self.threads), DisjointSlice::new(lanes));
+        team.parallel_for_each(self.threads.min(count), &|lane| {
+            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
             // SAFETY: each lane has a part of its own.
-            let memory = unsafe { lanes.part(lane * lane_words..(lane + 1) * lane_words) };
+            let memory = unsafe { lanes.range_mut(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
-            let mut rows = Memory::new(rows.as_mut_ptr().cast());
-            for task in tasks.of(lane) {
+            let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
+            for task in tasks.tasks_for_worker(lane) {
                 let (group, place) = (task / (across * down), task % (across * down));
                 // Tasks one after the other share their weights, or the strip that a thread put together.
                 let (first, channel) = match self.strips {
@@ -176,7 +187,7 @@ impl Dense {
 }
 
 /// Bytes of a word of scratch memory, in which a pointer has room.
-const WORD: usize = size_of::<u64>();
+const WORD_BYTES: usize = size_of::<u64>();
 
 fn as_bytes(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: a word is as many bytes without gaps, of which every pattern is a number.
@@ -184,110 +195,111 @@ fn as_bytes(words: &mut [u64]) -> &mut [u8] {
 }
 
 /// One convolution while it is computed.
-struct Job<'a> {
-    dense: &'a Dense,
-    kernels: &'static Kernels,
+struct QuantizedDenseJob<'a> {
+    dense: &'a QuantizedDenseConv,
+    kernels: &'static QuantizedMicroKernels,
     is_signed: bool,
     images: *const u8,
     padding: *const u8,
-    weights: &'a Panels,
+    weights: &'a QuantizedPanels,
     starts: &'a [i32],
-    written: Written<'a>,
+    written: SharedQuantizedOutput<'a>,
 }
 
 // SAFETY: the pointers lead to what no thread writes while the convolution is computed.
-unsafe impl Sync for Job<'_> {}
+unsafe impl Sync for QuantizedDenseJob<'_> {}
 
-impl Job<'_> {
+impl QuantizedDenseJob<'_> {
     /// Computes some pixels and channels of a group.
     fn run(
         &self,
         group: usize,
         pixels: Range<usize>,
         channels: Range<usize>,
-        (pointers, rows): (*mut *const u8, &mut Memory),
+        (pointers, rows): (*mut *const u8, &mut StripeBuffer),
     ) {
-        let starts = |channel: usize| self.starts(group, channel);
+        let starts = |channel: usize| self.initial_sums(group, channel);
         if let Some(strips) = &self.dense.strips {
-            strips.run(
+            strips.run_blocks(
                 group,
                 (pixels, channels),
                 rows,
-                (self.lying(group), |pixels: Range<usize>, rows: *mut u8| {
+                (self.strided_rows(group), |pixels: Range<usize>, rows: *mut u8| {
                     let count = pixels.len();
-                    self.point(pixels, pointers);
-                    self.put_together(group, count, pointers, rows);
+                    self.fill_indirection(pixels, pointers);
+                    self.gather_rows(group, count, pointers, rows);
                 }),
-                |channel| self.weights.panel(group, channel).cast(),
+                |channel| self.weights.panel_pointer(group, channel).cast(),
                 |pixels, panel, block| {
-                    let outcome = self.outcome(group, pixels.clone(), panel.clone());
+                    let outcome = self.tile_outcome(group, pixels.clone(), panel.clone());
                     // SAFETY: rows and weights of the block are there, the results are this thread's, and so are its registers;
                     // what is added has the size of the output.
-                    unsafe { of_blocks(panel.len())(block, starts(panel.start), &outcome) };
-                    self.finish(group, pixels, panel, &outcome);
+                    unsafe { block_kernel(panel.len())(block, starts(panel.start), &outcome) };
+                    self.finish_sums(group, pixels, panel, &outcome);
                 },
             );
             return;
         }
-        let (taps, depth) = self.dense.rows.taps();
+        let (taps, depth) = self.dense.rows.tap_shape();
         for first in pixels.clone().step_by(self.dense.tile) {
             let tile = first..pixels.end.min(first + self.dense.tile);
             if taps > 0 {
-                self.point(tile.clone(), pointers);
+                self.fill_indirection(tile.clone(), pointers);
             }
-            for channel in channels.clone().step_by(self.weights.width()) {
-                let panel = channel..channels.end.min(channel + self.weights.width());
-                let outcome = self.outcome(group, tile.clone(), panel.clone());
+            for channel in channels.clone().step_by(self.weights.panel_width()) {
+                let panel = channel..channels.end.min(channel + self.weights.panel_width());
+                let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
                 // SAFETY: the pointers and weights are there for all taps, and the results are this thread's; what is added
                 // has the size of the output.
                 unsafe {
-                    self.kernels.get(self.is_signed, tile.len(), panel.len())(&Tile {
+                    self.kernels.micro_kernel(self.is_signed, tile.len(), panel.len())(&QuantizedTile {
                         inputs: pointers,
                         taps,
                         quads: depth.div_ceil(QUAD),
-                        skip: self.dense.rows.skip(group),
-                        weights: self.weights.panel(group, channel),
+                        skip: self.dense.rows.group_offset(group),
+                        weights: self.weights.panel_pointer(group, channel),
                         start: starts(channel),
                         outcome: &outcome,
                     });
                 }
-                self.finish(group, tile.clone(), panel, &outcome);
+                self.finish_sums(group, tile.clone(), panel, &outcome);
             }
         }
     }
 
     /// The pixels of a group, where they are the rows of blocks as they lie.
-    fn lying(&self, group: usize) -> Option<Lying> {
+    fn strided_rows(&self, group: usize) -> Option<StridedRows> {
         let geometry = &self.dense.geometry;
-        let fits =
-            !self.is_signed && geometry.is_pointwise() && geometry.channels_of_group().is_multiple_of(LINE);
-        let first = self.images.wrapping_add(self.dense.rows.skip(group));
-        fits.then_some(Lying { first, stride: geometry.channels })
+        let fits = !self.is_signed
+            && geometry.is_pointwise()
+            && geometry.channels_per_group().is_multiple_of(LINE_BYTES);
+        let first = self.images.wrapping_add(self.dense.rows.group_offset(group));
+        fits.then_some(StridedRows { first, stride: geometry.channels })
     }
 
     /// Where the sums of a channel and those after it begin, in whole vectors.
-    fn starts(&self, group: usize, channel: usize) -> *const i32 {
-        let outputs = self.dense.geometry.outputs_of_group().next_multiple_of(self.kernels.lanes);
+    fn initial_sums(&self, group: usize, channel: usize) -> *const i32 {
+        let outputs = self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.lanes);
         self.starts[group * outputs..][..outputs][channel..].as_ptr()
     }
 
     /// What becomes of the sums of some pixels and channels of a group.
-    fn outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> Outcome<'_> {
+    fn tile_outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> TileOutcome<'_> {
         let outputs = self.dense.geometry.outputs;
-        let output = group * self.dense.geometry.outputs_of_group() + channels.start;
+        let output = group * self.dense.geometry.outputs_per_group() + channels.start;
         let (width, place) = (channels.len(), pixels.start * outputs + output);
         // The last result lies in the output, and so do all before it.
         let last = (pixels.len() - 1) * outputs + width - 1;
         match &self.written {
-            Written::Bytes(finish, y) => Outcome::Bytes(Ending {
+            SharedQuantizedOutput::Bytes(finish, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
                 requantize: *finish.requantize,
                 factors: &finish.factors[output..output + width],
                 residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
-                output: y.pointer(place + last).wrapping_sub(last),
+                output: y.element_pointer(place + last).wrapping_sub(last),
                 pixel: outputs,
             }),
-            Written::Sums(_, y) => Outcome::Sums(Place {
-                output: y.pointer(place + last).wrapping_sub(last),
+            SharedQuantizedOutput::Sums(_, y) => TileOutcome::Sums(SumsTarget {
+                output: y.element_pointer(place + last).wrapping_sub(last),
                 pixel: outputs,
                 channels: width,
             }),
@@ -295,38 +307,53 @@ impl Job<'_> {
     }
 
     /// Makes of sums what is to become of them where they lie.
-    fn finish(&self, group: usize, pixels: Range<usize>, channels: Range<usize>, outcome: &Outcome<'_>) {
-        if let (Written::Sums(Some(finish), _), Outcome::Sums(place)) = (&self.written, outcome) {
-            let first = group * self.dense.geometry.outputs_of_group();
+    fn finish_sums(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        outcome: &TileOutcome<'_>,
+    ) {
+        if let (SharedQuantizedOutput::Sums(Some(finish), _), TileOutcome::Sums(place)) =
+            (&self.written, outcome)
+        {
+            let first = group * self.dense.geometry.outputs_per_group();
             let outputs = first + channels.start..first + channels.end;
             // SAFETY: the sums are this thread's.
-            finish(unsafe { Finished::new(0, pixels, outputs, place.output, place.pixel) });
+            finish(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
         }
     }
 
     /// Writes the pointers of some pixels, for each tap.
-    fn point(&self, pixels: Range<usize>, pointers: *mut *const u8) {
+    fn fill_indirection(&self, pixels: Range<usize>, pointers: *mut *const u8) {
         let places = (self.images, self.padding);
         // SAFETY: a lane has room for the pointers of a tile.
-        unsafe { self.dense.rows.windows().point(places, pixels.start, pixels.len(), pointers) };
+        unsafe {
+            self.dense.rows.indirection_windows().fill_indirection(
+                places,
+                pixels.start,
+                pixels.len(),
+                pointers,
+            );
+        };
     }
 
     /// Copies what is under the windows of a tile to rows of unsigned numbers.
-    fn put_together(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
+    fn gather_rows(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
         #[cfg(x86_vectors)]
         if let Some(strips) = &self.dense.strips {
-            let (parts, depth) = self.dense.rows.taps();
-            let gathered = amx::Gathered {
+            let (parts, depth) = self.dense.rows.tap_shape();
+            let gathered = amx::GatheredRows {
                 sources: pointers,
                 rows: count,
                 parts,
                 length: depth.next_multiple_of(QUAD),
-                skip: self.dense.rows.skip(group),
-                turned: if self.is_signed { TURNED } else { 0 },
+                skip: self.dense.rows.group_offset(group),
+                turned: if self.is_signed { SIGN_BIT } else { 0 },
             };
             // SAFETY: where there are strips there is AVX-512. For each tap and pixel there is a pointer to as many inputs, of
             // which whole fours can be read, and there is room for as many rows.
-            unsafe { gathered.copy(rows, strips.stride()) };
+            unsafe { gathered.copy_rows(rows, strips.row_stride()) };
         }
         #[cfg(not(x86_vectors))]
         unreachable!(

@@ -5,20 +5,20 @@
 
 use std::ops::Range;
 
-use super::finish::{Finish, Requantize};
-use super::layer::Images;
-use super::vector::TURNED;
-use crate::gemm::{Parts, Team};
-use crate::isa::{Target, Vectorized};
+use super::layer::QuantizedImages;
+use super::requantize::{QuantizedEpilogue, RequantizeParameters};
+use super::simd::SIGN_BIT;
+use crate::gemm::{DisjointSlice, ThreadTeam};
+use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::channels_last::depthwise::{steps_inside, windows_inside};
-use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::channels_last::geometry::NhwcGeometry;
 
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 /// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels.
-pub(super) fn pack(geometry: &Geometry, weights: &[i8]) -> Vec<i8> {
-    let taps = geometry.taps();
+pub(super) fn pack_quantized_depthwise(geometry: &NhwcGeometry, weights: &[i8]) -> Vec<i8> {
+    let taps = geometry.tap_count();
     let mut packed = vec![0; weights.len()];
     for (channel, weights) in weights.chunks_exact(taps).enumerate() {
         for (tap, weight) in weights.iter().enumerate() {
@@ -29,47 +29,47 @@ pub(super) fn pack(geometry: &Geometry, weights: &[i8]) -> Vec<i8> {
 }
 
 /// Computes the convolution. The sums of each channel begin with what is given.
-pub(super) fn compute(
-    team: &dyn Team,
-    geometry: &Geometry,
-    images: &Images<'_>,
+pub(super) fn compute_quantized_depthwise(
+    team: &dyn ThreadTeam,
+    geometry: &NhwcGeometry,
+    images: &QuantizedImages<'_>,
     (weights, starts): (&[i8], &[i32]),
-    finish: &Finish<'_>,
+    finish: &QuantizedEpilogue<'_>,
     y: &mut [u8],
 ) {
     let rows = geometry.images * geometry.down.output;
     let row_size = geometry.along.output * geometry.channels;
-    let work = (row_size * geometry.taps()).max(1);
-    let threads = team.worker_count().min(rows * work / WORK_OF_A_THREAD).max(1);
+    let work = (row_size * geometry.tap_count()).max(1);
+    let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
     // A few pieces for each thread even out what else the machine does.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
-    let y = Parts::new(y);
-    team.each(rows.div_ceil(share), &|piece| {
+    let y = DisjointSlice::new(y);
+    team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
         // SAFETY: no two pieces have rows in common.
-        let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
-        team.isa().vectorize(Rows { geometry, images, weights, starts, finish, rows, y });
+        let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+        team.isa().vectorize(QuantizedDepthwiseRows { geometry, images, weights, starts, finish, rows, y });
     });
 }
 
 /// Some rows of the output.
-struct Rows<'a> {
-    geometry: &'a Geometry,
-    images: &'a Images<'a>,
+struct QuantizedDepthwiseRows<'a> {
+    geometry: &'a NhwcGeometry,
+    images: &'a QuantizedImages<'a>,
     weights: &'a [i8],
     starts: &'a [i32],
-    finish: &'a Finish<'a>,
+    finish: &'a QuantizedEpilogue<'a>,
     rows: Range<usize>,
     y: &'a mut [u8],
 }
 
-impl Vectorized for Rows<'_> {
+impl SimdTask for QuantizedDepthwiseRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
-        let Geometry { channels, down, along, .. } = *self.geometry;
-        let turned = if self.images.is_signed { TURNED } else { 0 };
+    fn run_on_target<T: SimdTarget>(self) {
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let turned = if self.images.is_signed { SIGN_BIT } else { 0 };
         let zero = i32::from(self.images.zero ^ turned);
         let (finish, requantize) = (self.finish, *self.finish.requantize);
         // Those all of whose steps lie in the image.
@@ -83,7 +83,7 @@ impl Vectorized for Rows<'_> {
                 let top = (row % down.output * down.stride + lines.start * down.dilation)
                     .saturating_sub(down.pad.0);
                 let left = (pixel * along.stride + steps.start * along.dilation).saturating_sub(along.pad.0);
-                let window = Window {
+                let window = QuantizedDepthwiseWindow {
                     x: self.images.x,
                     first: ((row / down.output * down.input + top) * along.input + left) * channels,
                     line: down.dilation * along.input * channels,
@@ -97,19 +97,20 @@ impl Vectorized for Rows<'_> {
                     zero,
                 };
                 let place = (row * along.output + pixel) * channels;
-                let pixel = Pixel { finish, requantize, window, starts: self.starts, place };
+                let pixel =
+                    QuantizedDepthwisePixel { finish, requantize, window, starts: self.starts, place };
                 let (whole, rest) = output.as_chunks_mut::<32>();
                 let (quarters, rest) = rest.as_chunks_mut::<8>();
                 let mut channel = 0;
                 // Loops and no closures, which would not be compiled for the instruction set.
                 for output in whole {
-                    pixel.compute(&mut channel, output);
+                    pixel.compute_channels(&mut channel, output);
                 }
                 for output in quarters {
-                    pixel.compute(&mut channel, output);
+                    pixel.compute_channels(&mut channel, output);
                 }
                 for output in rest {
-                    pixel.compute(&mut channel, std::array::from_mut(output));
+                    pixel.compute_channels(&mut channel, std::array::from_mut(output));
                 }
             }
         }
@@ -117,29 +118,29 @@ impl Vectorized for Rows<'_> {
 }
 
 /// A pixel of the output.
-struct Pixel<'a> {
-    finish: &'a Finish<'a>,
-    requantize: Requantize,
-    window: Window<'a>,
+struct QuantizedDepthwisePixel<'a> {
+    finish: &'a QuantizedEpilogue<'a>,
+    requantize: RequantizeParameters,
+    window: QuantizedDepthwiseWindow<'a>,
     starts: &'a [i32],
     /// Where its outputs begin.
     place: usize,
 }
 
-impl Pixel<'_> {
+impl QuantizedDepthwisePixel<'_> {
     /// Computes some channels, from one on, which becomes the next.
     #[inline(always)]
-    fn compute<const COUNT: usize>(&self, channel: &mut usize, output: &mut [u8; COUNT]) {
+    fn compute_channels<const COUNT: usize>(&self, channel: &mut usize, output: &mut [u8; COUNT]) {
         let mut sums = [0; COUNT];
         sums.copy_from_slice(&self.starts[*channel..][..COUNT]);
-        let sums = self.window.sums(*channel, sums);
-        self.finish.pixel(&self.requantize, &sums, (*channel, self.place + *channel), output);
+        let sums = self.window.channel_sums(*channel, sums);
+        self.finish.finish_pixel(&self.requantize, &sums, (*channel, self.place + *channel), output);
         *channel += COUNT;
     }
 }
 
 /// What is under one window.
-struct Window<'a> {
+struct QuantizedDepthwiseWindow<'a> {
     x: &'a [u8],
     /// Where the first inputs are, and how far its lines and the pixels of a line are apart.
     first: usize,
@@ -156,10 +157,10 @@ struct Window<'a> {
     zero: i32,
 }
 
-impl Window<'_> {
+impl QuantizedDepthwiseWindow<'_> {
     /// The sums of some channels.
     #[inline(always)]
-    fn sums<const COUNT: usize>(&self, channel: usize, mut sums: [i32; COUNT]) -> [i32; COUNT] {
+    fn channel_sums<const COUNT: usize>(&self, channel: usize, mut sums: [i32; COUNT]) -> [i32; COUNT] {
         for line in 0..self.size.0 {
             for step in 0..self.size.1 {
                 let inputs = &self.x[self.first + line * self.line + step * self.step + channel..][..COUNT];

@@ -9,21 +9,21 @@
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, Result, Tensor, ensure,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, ensure,
 };
 
-use super::layer::bytes;
-use super::packed::Panels;
-use super::sums::{Operands, Sums};
+use super::integer_sums::{IntegerSumOperands, IntegerSums};
+use super::layer::tensor_bytes;
+use super::quantized_panels::QuantizedPanels;
 use crate::device::Cpu;
-use crate::gemm::{Finished, Scratch};
-use crate::isa::{Target, Vectorized};
-use crate::kernels::activation::Activation;
+use crate::gemm::{OutputBlock, ScratchBuffer};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::activation::FusedActivation;
 use crate::kernels::channels_last::expect_prepared;
-use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::conv::window::{MOST, Settings};
-use crate::kernels::elementwise::math::Float;
-use crate::kernels::matmul::quantised::{BYTES, integers};
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes};
+use crate::kernels::elementwise::math::MathFloat;
+use crate::kernels::matmul::quantized_operand::{BYTE_DTYPES, read_integers};
 
 /// The places of the operands of a call, beside the images and the weights.
 const X_SCALE: usize = 2;
@@ -34,87 +34,91 @@ const BIAS: usize = 6;
 const ADDEND: usize = 7;
 const RESIDUAL: usize = 8;
 
-pub(super) fn kernels() -> [Kernel<Cpu>; 2] {
+pub(super) fn dequantized_kernels() -> [Kernel<Cpu>; 2] {
     [
-        row("DequantizedConv", "X", (3, 4), |cpu, call| {
-            let [x, w, y] = dims(call)?;
-            let groups = call.int("group")?.unwrap_or(1);
-            let geometry = Geometry::of_convolution(&Settings::new(call)?, groups, x, w, y)?;
+        dequantized_kernel("DequantizedConv", "X", (3, 4), |cpu, call| {
+            let [x, w, y] = operand_dims(call)?;
+            let groups = call.int_attribute("group")?.unwrap_or(1);
+            let geometry = NhwcGeometry::for_convolution(&WindowAttributes::new(call)?, groups, x, w, y)?;
             ensure!(
                 !geometry.is_depthwise(),
                 unimplemented,
                 "expected a convolution of several channels, found one of each for itself"
             );
-            Ok(Sums::of_images(cpu, geometry, dtypes(call)?))
+            Ok(IntegerSums::for_images(cpu, geometry, operand_dtypes(call)?))
         }),
-        row("DequantizedMatMul", "A", (1, u32::MAX), |cpu, call| {
-            let [a, w, y] = dims(call)?;
+        dequantized_kernel("DequantizedMatMul", "A", (1, u32::MAX), |cpu, call| {
+            let [a, w, y] = operand_dims(call)?;
             let ([rows @ .., depth], [first, columns], [y_rows @ .., outputs]) = (a, w, y) else {
-                return Err(unfit(a, w, y));
+                return Err(matmul_shape_error(a, w, y));
             };
             let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim));
-            let fits = |size: Option<i64>| size.filter(|size| (0..=MOST).contains(size));
+            let fits = |size: Option<i64>| size.filter(|size| (0..=MAX_SIZE).contains(size));
             let sizes = [fits(count), fits(Some(*depth)), fits(Some(*columns))];
             match sizes {
                 [Some(count), Some(_), Some(_)] if rows == y_rows && depth == first && columns == outputs => {
                     let sizes = [count, *depth, *columns].map(|size| size as usize);
-                    Ok(Sums::of_rows(cpu, sizes, dtypes(call)?))
+                    Ok(IntegerSums::for_matmul(cpu, sizes, operand_dtypes(call)?))
                 }
-                _ => Err(unfit(a, w, y)),
+                _ => Err(matmul_shape_error(a, w, y)),
             }
         }),
     ]
 }
 
-fn unfit(a: &[i64], w: &[i64], y: &[i64]) -> oarlock_sdk::Error {
-    oarlock_sdk::Error::invalid_argument(format!(
-        "expected rows [..., K], weights [K, N] and an output [..., N] of at most {MOST} rows, found {a:?}, {w:?} and {y:?}"
+fn matmul_shape_error(a: &[i64], w: &[i64], y: &[i64]) -> oarlock_sdk::PluginError {
+    oarlock_sdk::PluginError::invalid_argument(format!(
+        "expected rows [..., K], weights [K, N] and an output [..., N] of at most {MAX_SIZE} rows, found {a:?}, {w:?} and {y:?}"
     ))
 }
 
-fn dims<'a>(call: &Call<'a>) -> Result<[&'a [i64]; 3]> {
+fn operand_dims<'a>(call: &KernelCall<'a>) -> Result<[&'a [i64]; 3]> {
     Ok([call.input(0)?.dims(), call.input(1)?.dims(), call.output(0)?.dims()])
 }
 
-fn dtypes(call: &Call<'_>) -> Result<[Dtype; 2]> {
+fn operand_dtypes(call: &KernelCall<'_>) -> Result<[Dtype; 2]> {
     Ok([call.input(0)?.dtype(), call.input(1)?.dtype()])
 }
 
-fn row(
+fn dequantized_kernel(
     op: &str,
     name: &'static str,
     (least, most): (u32, u32),
-    sums: fn(&Cpu, &Call<'_>) -> Result<Sums>,
+    sums: fn(&Cpu, &KernelCall<'_>) -> Result<IntegerSums>,
 ) -> Kernel<Cpu> {
-    let [x, w] = [Operand::new(BYTES).group(1), Operand::new(BYTES).group(2)];
-    let (float, rank) = (Operand::new(DtypeSet::F32), if least == 3 { (3, 4) } else { (2, 2) });
-    let [x_zero, w_zero, integer, float_bias, residual] = [x, w, Operand::new(DtypeSet::I32), float, float]
-        .map(|operand| operand.flags(OperandFlags::OPTIONAL));
-    Kernel::prepared(op, move |cpu: &Cpu, call| {
-        let state = State::new(cpu, call, checked(sums(cpu, call)?, call)?)?;
-        call.describe(&format!("indirect GEMM in 8 bits, {}", cpu.isa()));
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| state.run(cpu, call)))
+    let [x, w] = [
+        OperandSpec::new(BYTE_DTYPES).with_dtype_group(1),
+        OperandSpec::new(BYTE_DTYPES).with_dtype_group(2),
+    ];
+    let (float, rank) = (OperandSpec::new(DtypeSet::F32), if least == 3 { (3, 4) } else { (2, 2) });
+    let [x_zero, w_zero, integer, float_bias, residual] =
+        [x, w, OperandSpec::new(DtypeSet::I32), float, float]
+            .map(|operand| operand.with_flags(OperandFlags::OPTIONAL));
+    Kernel::new_prepared(op, move |cpu: &Cpu, call| {
+        let state = DequantizedState::new(cpu, call, check_operands(sums(cpu, call)?, call)?)?;
+        call.describe_kernel(&format!("indirect GEMM in 8 bits, {}", cpu.isa()));
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| state.run(cpu, call)))
     })
-    .domain("oarlock")
-    .supports(move |cpu, call| checked(sums(cpu, call)?, call).map(drop))
-    .workspace(move |cpu, call| Ok(sums(cpu, call)?.scratch_size() as u64))
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([
-        x.named(name).rank(least, most),
-        w.named("W").rank(rank.0, rank.1),
-        float.named("x_scale"),
-        float.named("w_scale"),
-        x_zero.named("x_zero"),
-        w_zero.named("w_zero"),
-        integer.named("B"),
-        float_bias.named("C"),
-        residual.named("Z"),
+    .with_domain("oarlock")
+    .with_support_check(move |cpu, call| check_operands(sums(cpu, call)?, call).map(drop))
+    .with_workspace(move |cpu, call| Ok(sums(cpu, call)?.scratch_size() as u64))
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([
+        x.with_name(name).with_rank(least, most),
+        w.with_name("W").with_rank(rank.0, rank.1),
+        float.with_name("x_scale"),
+        float.with_name("w_scale"),
+        x_zero.with_name("x_zero"),
+        w_zero.with_name("w_zero"),
+        integer.with_name("B"),
+        float_bias.with_name("C"),
+        residual.with_name("Z"),
     ])
-    .outputs([float.named("Y")])
+    .with_outputs([float.with_name("Y")])
 }
 
 /// Checks the operands beside the images and the weights.
-fn checked(sums: Sums, call: &Call<'_>) -> Result<Sums> {
+fn check_operands(sums: IntegerSums, call: &KernelCall<'_>) -> Result<IntegerSums> {
     ensure!(call.input(1)?.is_constant(), unimplemented, "expected `W` to be constant, found that it is not");
     let outputs = sums.geometry().outputs;
     let counts: [(usize, &str, &[usize]); 6] = [
@@ -144,39 +148,42 @@ fn checked(sums: Sums, call: &Call<'_>) -> Result<Sums> {
     Ok(sums)
 }
 
-struct State {
-    sums: Sums,
-    weights: Arc<Panels>,
-    activation: Activation,
+struct DequantizedState {
+    sums: IntegerSums,
+    weights: Arc<QuantizedPanels>,
+    activation: FusedActivation,
     dims: [Vec<i64>; 3],
 }
 
 /// The elements of an operand of floats that may be absent.
-fn floats<'a>(tensor: Option<Tensor<'a>>) -> Result<Option<&'a [f32]>> {
+fn optional_floats<'a>(tensor: Option<TensorView<'a>>) -> Result<Option<&'a [f32]>> {
     // SAFETY: the device's memory is the host's, and the call vouches for its operands.
     tensor.map(|tensor| unsafe { tensor.elements::<f32>() }).transpose()
 }
 
-impl State {
-    fn new(cpu: &Cpu, call: &Call<'_>, sums: Sums) -> Result<Self> {
-        let (activation, dims) = (Activation::of(call)?, dims(call)?.map(<[i64]>::to_vec));
+impl DequantizedState {
+    fn new(cpu: &Cpu, call: &KernelCall<'_>, sums: IntegerSums) -> Result<Self> {
+        let (activation, dims) =
+            (FusedActivation::from_attributes(call)?, operand_dims(call)?.map(<[i64]>::to_vec));
         let weights = sums.pack_constant(cpu, &call.input(1)?)?;
         Ok(Self { sums, weights, activation, dims })
     }
 
-    fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
-        expect_prepared(self.dims == dims(call)?)?;
+    fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
+        expect_prepared(self.dims == operand_dims(call)?)?;
         let (x, y) = (call.input(0)?, call.output(0)?);
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.
         let (images, scale, w_scales, y) = unsafe {
             let scales = (call.input(X_SCALE)?.elements::<f32>()?, call.input(W_SCALE)?.elements::<f32>()?);
-            (bytes(&x)?, scales.0, scales.1, y.elements_mut::<f32>()?)
+            (tensor_bytes(&x)?, scales.0, scales.1, y.elements_mut::<f32>()?)
         };
-        let (addend, residual) =
-            (floats(call.optional_input(ADDEND)?)?, floats(call.optional_input(RESIDUAL)?)?);
-        let zeros = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zeros| integers(&zeros));
+        let (addend, residual) = (
+            optional_floats(call.optional_input(ADDEND)?)?,
+            optional_floats(call.optional_input(RESIDUAL)?)?,
+        );
+        let zeros = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zeros| read_integers(&zeros));
         let (image_zeros, weight_zeros) = (zeros(X_ZERO)?, zeros(W_ZERO)?);
-        let bias = call.optional_input(BIAS)?.map(|bias| integers(&bias)).transpose()?;
+        let bias = call.optional_input(BIAS)?.map(|bias| read_integers(&bias)).transpose()?;
         let outputs = self.sums.geometry().outputs;
         let fits = |count: usize| count == 1 || count == outputs;
         let all = addend.is_none_or(|addend| addend.len() == outputs)
@@ -188,22 +195,22 @@ impl State {
         if y.is_empty() {
             return Ok(());
         }
-        let factors = factors(scale[0], w_scales, outputs);
-        let operands = Operands {
+        let factors = output_factors(scale[0], w_scales, outputs);
+        let operands = IntegerSumOperands {
             images,
             image_zeros: &image_zeros,
             weights: &self.weights,
             weight_zeros: &weight_zeros,
             bias: bias.as_deref(),
         };
-        let ending = Ending { factors: &factors, addend, residual, activation: self.activation };
-        compute(cpu, &self.sums, &operands, &ending, y, &mut Scratch::of(call));
+        let ending = DequantizeEpilogue { factors: &factors, addend, residual, activation: self.activation };
+        compute_dequantized(cpu, &self.sums, &operands, &ending, y, &mut ScratchBuffer::from_call(call));
         Ok(())
     }
 }
 
 /// What a step of the sum of each output is, of scales of the weights of which there is one or one for each.
-pub(crate) fn factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
+pub(crate) fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
     match of_weights {
         [one] => vec![one * scale; outputs],
         each => each.iter().map(|own| own * scale).collect(),
@@ -212,64 +219,64 @@ pub(crate) fn factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32
 
 /// What sums become.
 #[derive(Clone, Copy)]
-pub(crate) struct Ending<'a> {
+pub(crate) struct DequantizeEpilogue<'a> {
     /// What a step of the sum of each output is.
     pub(crate) factors: &'a [f32],
     /// What is added, for each output and for each result.
     pub(crate) addend: Option<&'a [f32]>,
     pub(crate) residual: Option<&'a [f32]>,
-    pub(crate) activation: Activation,
+    pub(crate) activation: FusedActivation,
 }
 
 /// Computes sums and makes floats of them.
-pub(crate) fn compute(
+pub(crate) fn compute_dequantized(
     cpu: &Cpu,
-    sums: &Sums,
-    operands: &Operands<'_>,
-    ending: &Ending<'_>,
+    sums: &IntegerSums,
+    operands: &IntegerSumOperands<'_>,
+    ending: &DequantizeEpilogue<'_>,
     y: &mut [f32],
-    scratch: &mut Scratch<'_>,
+    scratch: &mut ScratchBuffer<'_>,
 ) {
     // SAFETY: an integer has the size and the alignment of a float, and every pattern of bits is one of either.
     let y = unsafe { std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<i32>(), y.len()) };
     let (isa, outputs) = (cpu.isa(), sums.geometry().outputs);
-    let finish = &|part: Finished<'_, i32>| isa.vectorize(Real { part, ending, outputs });
+    let finish = &|part: OutputBlock<'_, i32>| isa.vectorize(DequantizeSums { part, ending, outputs });
     sums.compute(cpu, operands, y, Some(finish), scratch);
 }
 
 /// The sum that lies where a float will, as a float.
 #[inline(always)]
-fn real(number: &f32) -> f32 {
+fn sum_to_float(number: &f32) -> f32 {
     number.to_bits().cast_signed() as f32
 }
 
 /// Some sums become floats.
-struct Real<'a> {
-    part: Finished<'a, i32>,
-    ending: &'a Ending<'a>,
+struct DequantizeSums<'a> {
+    part: OutputBlock<'a, i32>,
+    ending: &'a DequantizeEpilogue<'a>,
     outputs: usize,
 }
 
-impl Vectorized for Real<'_> {
+impl SimdTask for DequantizeSums<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
+    fn run_on_target<T: SimdTarget>(self) {
         let Self { mut part, ending, outputs } = self;
-        let Ending { factors, addend, residual, activation } = *ending;
+        let DequantizeEpilogue { factors, addend, residual, activation } = *ending;
         let columns = part.columns.clone();
         let (factors, addend) = (&factors[columns.clone()], addend.map(|addend| &addend[columns.clone()]));
-        for (row, sums) in part.each_row() {
+        for (row, sums) in part.rows_mut() {
             // SAFETY: a float has the size and the alignment of an integer, and every pattern of bits is one of either.
             let numbers =
                 unsafe { std::slice::from_raw_parts_mut(sums.as_mut_ptr().cast::<f32>(), sums.len()) };
             if let Some(addend) = addend {
                 for ((number, factor), addend) in numbers.iter_mut().zip(factors).zip(addend) {
-                    *number = real(number).times_plus::<T>(*factor, *addend);
+                    *number = sum_to_float(number).multiply_add::<T>(*factor, *addend);
                 }
             } else {
                 for (number, factor) in numbers.iter_mut().zip(factors) {
-                    *number = real(number) * factor;
+                    *number = sum_to_float(number) * factor;
                 }
             }
             if let Some(residual) = residual {
@@ -278,7 +285,7 @@ impl Vectorized for Real<'_> {
                     *number += *residual;
                 }
             }
-            activation.apply_within::<T>(numbers);
+            activation.apply_on_target::<T>(numbers);
         }
     }
 }

@@ -13,23 +13,23 @@ use std::ops::Range;
 #[cfg(x86_vectors)]
 use std::ptr;
 
-use super::finish::Requantize;
-use super::layer::Images;
-use super::vector::QUAD;
-use crate::gemm::{Parts, Team};
+use super::layer::QuantizedImages;
+use super::requantize::RequantizeParameters;
+use super::simd::QUAD;
+use crate::gemm::{DisjointSlice, ThreadTeam};
 use crate::isa::Isa;
-use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::channels_last::geometry::NhwcGeometry;
 
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 18;
+const MIN_WORK_PER_THREAD: usize = 1 << 18;
 /// The most fours of pixels of a window.
-const MOST_QUADS: usize = 64;
+const MAX_QUADS: usize = 64;
 /// The channels of a block: the most, half, and a quarter of them. The last block may have fewer.
-const BLOCKS: [usize; 3] = [64, 32, 16];
+const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
 
 /// How the windows of a depthwise convolution are read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interleaved {
+pub(super) struct InterleavedDepthwise {
     /// Windows that are computed at a time, each one pixel after the other.
     windows: usize,
     /// Fours of pixels of a line of these windows, and of all lines.
@@ -41,30 +41,31 @@ pub(super) struct Interleaved {
 ///
 /// For each block of channels, four by four pixels, for each of the windows computed at a time, those of the four pixels for
 /// each channel. The channels of a block are in the order that interleaving gives them.
-pub(super) struct Weights {
+pub(super) struct InterleavedWeights {
     bytes: Vec<i8>,
     pub(super) sums: Vec<i32>,
 }
 
 /// Something for each channel in the order of the weights.
-pub(super) fn in_order<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
-    let mut ordered = vec![T::default(); padded(of_channels.len())];
+pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
+    let mut ordered = vec![T::default(); padded_channels(of_channels.len())];
     for (channel, value) in of_channels.iter().enumerate() {
-        ordered[place(channel, of_channels.len())] = *value;
+        ordered[channel_position(channel, of_channels.len())] = *value;
     }
     ordered
 }
 
 /// Channels, with those that fill up the last block.
-fn padded(channels: usize) -> usize {
-    channels.next_multiple_of(BLOCKS[2])
+fn padded_channels(channels: usize) -> usize {
+    channels.next_multiple_of(BLOCK_CHANNELS[2])
 }
 
 /// The first channel of the block that a channel is in, and how many channels the block has.
-fn block(channel: usize, channels: usize) -> (usize, usize) {
+fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
     let mut first = 0;
     loop {
-        let size = BLOCKS.into_iter().find(|size| first + size <= channels).unwrap_or(BLOCKS[2]);
+        let size =
+            BLOCK_CHANNELS.into_iter().find(|size| first + size <= channels).unwrap_or(BLOCK_CHANNELS[2]);
         if channel < first + size {
             return (first, size);
         }
@@ -74,38 +75,38 @@ fn block(channel: usize, channels: usize) -> (usize, usize) {
 
 /// The place of a channel. Interleaving works within lanes of sixteen bytes: the first vector gets the first four channels of
 /// each, the next one the next four.
-fn place(channel: usize, channels: usize) -> usize {
-    let (first, size) = block(channel, channels);
+fn channel_position(channel: usize, channels: usize) -> usize {
+    let (first, size) = channel_block(channel, channels);
     let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
     first + inner / 4 * (size / 4) + lane * 4 + inner % 4
 }
 
-impl Interleaved {
+impl InterleavedDepthwise {
     /// How a convolution is computed with this instruction set, if there is a way.
-    pub(super) fn new(isa: Isa, geometry: &Geometry) -> Option<Self> {
-        let Geometry { down, along, .. } = geometry;
+    pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
+        let NhwcGeometry { down, along, .. } = geometry;
         let is_there = cfg!(x86_vectors) && has_instructions(isa);
         let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
         let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
         let quads = quads_of_line.checked_mul(down.kernel)?;
-        (is_there && quads <= MOST_QUADS).then_some(Self { windows, quads_of_line, quads })
+        (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
     }
 
     /// What the order of weights depends on beside the window: the windows computed at a time, and the fours of pixels.
-    pub(super) fn sizes(&self) -> (usize, usize) {
+    pub(super) fn weights_key(&self) -> (usize, usize) {
         (self.windows, self.quads)
     }
 
     /// The weights [C, 1, kernel…] as they are read.
-    pub(super) fn pack(&self, geometry: &Geometry, weights: &[i8]) -> Weights {
+    pub(super) fn pack_weights(&self, geometry: &NhwcGeometry, weights: &[i8]) -> InterleavedWeights {
         let (channels, kernel) = (geometry.channels, geometry.along.kernel);
         let of_channel = self.quads * self.windows * QUAD;
-        let mut bytes = vec![0; padded(channels) * of_channel];
-        let taps = geometry.taps().max(1);
+        let mut bytes = vec![0; padded_channels(channels) * of_channel];
+        let taps = geometry.tap_count().max(1);
         let sums = weights.chunks_exact(taps).map(|taps| taps.iter().map(|tap| i32::from(*tap)).sum());
         for (channel, weights) in weights.chunks_exact(taps).enumerate() {
-            let (first, size) = block(channel, channels);
-            let lane = place(channel, channels) - first;
+            let (first, size) = channel_block(channel, channels);
+            let lane = channel_position(channel, channels) - first;
             for (tap, weight) in weights.iter().enumerate() {
                 for window in 0..self.windows {
                     let pixel = tap % kernel + window;
@@ -115,7 +116,7 @@ impl Interleaved {
                 }
             }
         }
-        Weights { bytes, sums: sums.collect() }
+        InterleavedWeights { bytes, sums: sums.collect() }
     }
 }
 
@@ -132,33 +133,33 @@ fn has_instructions(isa: Isa) -> bool {
 }
 
 /// What a convolution is computed with.
-pub(super) struct Operands<'a> {
-    pub(super) weights: &'a Weights,
+pub(super) struct InterleavedOperands<'a> {
+    pub(super) weights: &'a InterleavedWeights,
     /// For each channel in the order of the weights, where sums begin, and their factor.
     pub(super) starts: &'a [i32],
     pub(super) factors: &'a [f32],
     /// A pixel that is all zero points.
     pub(super) padding: &'a [u8],
     #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
-    pub(super) requantize: &'a Requantize,
+    pub(super) requantize: &'a RequantizeParameters,
 }
 
-impl Interleaved {
+impl InterleavedDepthwise {
     /// Computes the convolution.
     pub(super) fn compute(
         &self,
-        team: &dyn Team,
-        geometry: &Geometry,
-        images: &Images<'_>,
-        operands: &Operands<'_>,
+        team: &dyn ThreadTeam,
+        geometry: &NhwcGeometry,
+        images: &QuantizedImages<'_>,
+        operands: &InterleavedOperands<'_>,
         y: &mut [u8],
     ) {
         let rows = geometry.images * geometry.down.output;
         let row_size = geometry.along.output * geometry.channels;
-        let work = row_size.saturating_mul(geometry.taps()).saturating_mul(rows);
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+        let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let inputs = geometry.images * geometry.down.input * geometry.along.input * geometry.channels;
-        let ordered = padded(geometry.channels);
+        let ordered = padded_channels(geometry.channels);
         assert!(
             has_instructions(team.isa())
                 && images.x.len() == inputs
@@ -170,16 +171,16 @@ impl Interleaved {
         );
         // A few pieces for each thread even out what else the machine does.
         let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
-        let y = Parts::new(y);
-        team.each(rows.div_ceil(share), &|piece| {
+        let y = DisjointSlice::new(y);
+        team.parallel_for_each(rows.div_ceil(share), &|piece| {
             let rows = piece * share..rows.min((piece + 1) * share);
             // SAFETY: no two pieces have rows in common.
-            let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
-            let job = Job { way: self, geometry, x: images.x, operands, rows, y };
+            let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+            let job = InterleavedJob { way: self, geometry, x: images.x, operands, rows, y };
             #[cfg(x86_vectors)]
             // SAFETY: the machine has the instructions, and the operands have their sizes.
             unsafe {
-                x86::compute(job, images.is_signed);
+                x86::compute_rows(job, images.is_signed);
             }
             #[cfg(not(x86_vectors))]
             {
@@ -191,20 +192,20 @@ impl Interleaved {
 
 /// Some rows of the output.
 #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
-struct Job<'a> {
-    way: &'a Interleaved,
-    geometry: &'a Geometry,
+struct InterleavedJob<'a> {
+    way: &'a InterleavedDepthwise,
+    geometry: &'a NhwcGeometry,
     x: &'a [u8],
-    operands: &'a Operands<'a>,
+    operands: &'a InterleavedOperands<'a>,
     rows: Range<usize>,
     y: &'a mut [u8],
 }
 
 #[cfg(x86_vectors)]
-impl Job<'_> {
+impl InterleavedJob<'_> {
     /// Writes where the lines of the image begin that a row of the output reads; null where they are padding.
-    fn point_to_lines(&self, row: usize, lines: &mut [*const u8]) {
-        let Geometry { channels, down, along, .. } = *self.geometry;
+    fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         let (image, window) = (row / down.output, row % down.output);
         for (step, line) in lines.iter_mut().enumerate() {
             let top = (window * down.stride + step * down.dilation).wrapping_sub(down.pad.0);
@@ -214,34 +215,35 @@ impl Job<'_> {
     }
 
     /// Where windows begin in their lines, from a column on. What lies before is a huge number.
-    fn left(&self, column: usize) -> usize {
+    fn window_start(&self, column: usize) -> usize {
         let along = self.geometry.along;
         (column * along.stride).wrapping_sub(along.pad.0)
     }
 
     /// How many pixels of a line the windows that are computed at a time read.
-    fn reach(&self) -> usize {
+    fn window_reach(&self) -> usize {
         self.geometry.along.kernel + self.way.windows - 1
     }
 
     /// Whether these windows lie in their lines.
     #[inline(always)]
     fn are_inside(&self, column: usize) -> bool {
-        let (along, left) = (self.geometry.along, self.left(column));
-        left < along.input && left + (self.reach() - 1) * along.dilation < along.input
+        let (along, left) = (self.geometry.along, self.window_start(column));
+        left < along.input && left + (self.window_reach() - 1) * along.dilation < along.input
     }
 
     /// Writes where the pixels are that these windows read, for each line and four pixels, and how far from there those are
     /// that the next windows read in their places.
-    fn point(
+    fn fill_pixel_pointers(
         &self,
         lines: &[*const u8],
         column: usize,
         pixels: &mut [[*const u8; QUAD]],
         steps: &mut [[usize; QUAD]],
     ) {
-        let Geometry { channels, along, .. } = *self.geometry;
-        let (left, reach, padding) = (self.left(column), self.reach(), self.operands.padding.as_ptr());
+        let NhwcGeometry { channels, along, .. } = *self.geometry;
+        let (left, reach, padding) =
+            (self.window_start(column), self.window_reach(), self.operands.padding.as_ptr());
         let step = self.way.windows * along.stride * channels;
         let mut quad = 0;
         for line in lines {

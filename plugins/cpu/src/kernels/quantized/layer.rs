@@ -4,20 +4,20 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Dtype, Result, Tensor, ensure};
+use oarlock_sdk::{Dtype, KernelCall, Result, TensorView, ensure};
 
-use super::dense::{Dense, Results};
+use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
-use super::finish::{Finish, Requantize, zero_point};
-use super::interleaved::{self, Interleaved, Operands, Weights};
-use super::packed::{Order, Panels, Source};
-use super::tile::Kernels;
-use super::vector::TURNED;
-use crate::constants::{self, Constants};
+use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
+use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
+use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
+use super::simd::SIGN_BIT;
+use super::tile::QuantizedMicroKernels;
+use crate::constant_cache::{self, ConstantCache};
 use crate::device::Cpu;
-use crate::gemm::Scratch;
+use crate::gemm::ScratchBuffer;
 use crate::kernels::channels_last::expect_prepared;
-use crate::kernels::channels_last::geometry::Geometry;
+use crate::kernels::channels_last::geometry::NhwcGeometry;
 
 /// The places of the operands of a call, beside the image and the weights.
 const SCALE: usize = 2;
@@ -25,24 +25,24 @@ const BIAS: usize = 3;
 const RESIDUAL: usize = 4;
 
 /// A convolution of known sizes and what follows it.
-pub(super) struct Layer {
-    geometry: Geometry,
-    way: Way,
-    order: Order,
-    requantize: Requantize,
+pub(super) struct QuantizedLayer {
+    geometry: NhwcGeometry,
+    way: QuantizedAlgorithm,
+    order: WeightOrder,
+    requantize: RequantizeParameters,
     is_signed: bool,
     zero: i64,
 }
 
 /// How it is computed.
-enum Way {
-    Dense(Box<Dense>),
+enum QuantizedAlgorithm {
+    Dense(Box<QuantizedDenseConv>),
     Depthwise,
-    Interleaved(Interleaved),
+    Interleaved(InterleavedDepthwise),
 }
 
 /// Images to read.
-pub(super) struct Images<'a> {
+pub(super) struct QuantizedImages<'a> {
     pub(super) x: &'a [u8],
     pub(super) is_signed: bool,
     /// The zero point, which is what stands in the padding.
@@ -50,24 +50,24 @@ pub(super) struct Images<'a> {
 }
 
 /// Weights in the order in which they are read.
-pub(super) enum Packed {
-    Panels(Panels),
+pub(super) enum PackedQuantizedWeights {
+    Panels(QuantizedPanels),
     Channels(Vec<i8>),
-    Interleaved(Weights),
+    Interleaved(InterleavedWeights),
 }
 
 /// What packed weights depend on beside the weights: the vectors of the kernels, the order they were given in, and the
 /// groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
-type Key = (usize, Order, [usize; 7]);
+type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
 
-static PACKED: Constants<Key, Packed> = Constants::new();
+static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
 
 /// The bytes of an operand of eight-bit integers.
 ///
 /// # Safety
 ///
-/// As for [`Tensor::elements`].
-pub(crate) unsafe fn bytes<'a>(tensor: &Tensor<'a>) -> Result<&'a [u8]> {
+/// As for [`TensorView::elements`].
+pub(crate) unsafe fn tensor_bytes<'a>(tensor: &TensorView<'a>) -> Result<&'a [u8]> {
     // SAFETY: as the caller vouches.
     unsafe {
         if tensor.dtype() == Dtype::I8 { tensor.element_bytes::<i8>() } else { tensor.element_bytes::<u8>() }
@@ -78,8 +78,8 @@ pub(crate) unsafe fn bytes<'a>(tensor: &Tensor<'a>) -> Result<&'a [u8]> {
 ///
 /// # Safety
 ///
-/// As for [`Tensor::elements_mut`].
-pub(super) unsafe fn bytes_mut<'a>(tensor: &Tensor<'a>) -> Result<&'a mut [u8]> {
+/// As for [`TensorView::elements_mut`].
+pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a mut [u8]> {
     // SAFETY: as the caller vouches; a signed byte is an unsigned one of the same bits.
     unsafe {
         if tensor.dtype() == Dtype::I8 {
@@ -91,9 +91,14 @@ pub(super) unsafe fn bytes_mut<'a>(tensor: &Tensor<'a>) -> Result<&'a mut [u8]> 
     }
 }
 
-impl Layer {
+impl QuantizedLayer {
     /// The layer of a call with this geometry; the operands are at the same places for all ops.
-    pub(super) fn new(cpu: &Cpu, call: &Call<'_>, geometry: Geometry, order: Order) -> Result<Self> {
+    pub(super) fn new(
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+        geometry: NhwcGeometry,
+        order: WeightOrder,
+    ) -> Result<Self> {
         for (name, index) in [("W", 1), ("scale", SCALE), ("B", BIAS)] {
             ensure!(
                 call.optional_input(index)?.is_none_or(|operand| operand.is_constant()),
@@ -123,19 +128,19 @@ impl Layer {
         }
         let dtype = call.input(0)?.dtype();
         let way = if !geometry.is_depthwise() {
-            Way::Dense(Box::new(Dense::new(cpu, &geometry)))
+            QuantizedAlgorithm::Dense(Box::new(QuantizedDenseConv::new(cpu, &geometry)))
         } else if call.optional_input(RESIDUAL)?.is_none()
-            && let Some(interleaved) = Interleaved::new(cpu.isa(), &geometry)
+            && let Some(interleaved) = InterleavedDepthwise::new(cpu.isa(), &geometry)
         {
-            Way::Interleaved(interleaved)
+            QuantizedAlgorithm::Interleaved(interleaved)
         } else {
-            Way::Depthwise
+            QuantizedAlgorithm::Depthwise
         };
         Ok(Self {
             way,
             geometry,
             order,
-            requantize: Requantize::of(call)?,
+            requantize: RequantizeParameters::from_call(call)?,
             is_signed: dtype == Dtype::I8,
             zero: zero_point(call, "x_zero", dtype)?,
         })
@@ -144,83 +149,95 @@ impl Layer {
     /// How it is computed, for people.
     pub(super) fn description(&self) -> &'static str {
         match &self.way {
-            Way::Dense(_) => "indirect GEMM in 8 bits",
-            Way::Depthwise => "depthwise in 8 bits",
-            Way::Interleaved(_) => "interleaved depthwise in 8 bits",
+            QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
+            QuantizedAlgorithm::Depthwise => "depthwise in 8 bits",
+            QuantizedAlgorithm::Interleaved(_) => "interleaved depthwise in 8 bits",
         }
     }
 
     /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         match &self.way {
-            Way::Dense(dense) if self.geometry.pixels() * self.geometry.outputs > 0 => dense.scratch_size(),
+            QuantizedAlgorithm::Dense(dense) if self.geometry.output_pixels() * self.geometry.outputs > 0 => {
+                dense.scratch_size()
+            }
             _ => 0,
         }
     }
 
     /// Makes everything ready that is constant.
-    pub(super) fn ready(self, cpu: &Cpu, call: &Call<'_>) -> Result<Ready> {
-        let Geometry { outputs, groups, .. } = self.geometry;
+    pub(super) fn prepare_layer(self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<PreparedLayer> {
+        let NhwcGeometry { outputs, groups, .. } = self.geometry;
         let (w, scale, bias) = (call.input(1)?, call.input(SCALE)?, call.optional_input(BIAS)?);
         let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
-        if self.geometry.pixels() * outputs == 0 {
+        if self.geometry.output_pixels() * outputs == 0 {
             // There may be many outputs of no pixels, and nothing is to be made ready for them.
-            let packed = Arc::new(Packed::Channels(Vec::new()));
+            let packed = Arc::new(PackedQuantizedWeights::Channels(Vec::new()));
             let (factors, starts, padding) = Default::default();
-            return Ok(Ready { layer: self, packed, factors, starts, padding, dims });
+            return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
         }
         let steps = match &self.way {
-            Way::Dense(dense) => dense.taps(),
-            Way::Depthwise => (0, 0),
-            Way::Interleaved(interleaved) => interleaved.sizes(),
+            QuantizedAlgorithm::Dense(dense) => dense.tap_shape(),
+            QuantizedAlgorithm::Depthwise => (0, 0),
+            QuantizedAlgorithm::Interleaved(interleaved) => interleaved.weights_key(),
         };
-        let (depth, kernel) = (self.geometry.channels_of_group(), self.geometry.along.kernel);
-        let sizes = [groups, depth, outputs, kernel, self.geometry.taps(), steps.0, steps.1];
-        let lanes = Kernels::of(cpu.isa()).lanes;
+        let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.along.kernel);
+        let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
+        let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).lanes;
         // SAFETY: the device's memory is the host's, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
             (scale.constant_elements::<f32>()?, bias)
         };
-        let packed = PACKED.get_or_make_at(constants::place(&w), (lanes, self.order, sizes), || {
-            // SAFETY: as above.
-            let weights = unsafe { w.constant_elements::<i8>() }?;
-            Ok::<_, oarlock_sdk::Error>(match &self.way {
-                Way::Dense(dense) => {
-                    // SAFETY: as above.
-                    let bytes = unsafe { bytes(&w) }?;
-                    Packed::Panels(dense.pack(cpu, Source { bytes, order: self.order, turned: 0 }))
-                }
-                Way::Depthwise => Packed::Channels(depthwise::pack(&self.geometry, &weights)),
-                Way::Interleaved(interleaved) => {
-                    Packed::Interleaved(interleaved.pack(&self.geometry, &weights))
-                }
-            })
-        })?;
+        let packed = PACKED_WEIGHTS.get_or_make_at(
+            constant_cache::constant_range(&w),
+            (lanes, self.order, sizes),
+            || {
+                // SAFETY: as above.
+                let weights = unsafe { w.constant_elements::<i8>() }?;
+                Ok::<_, oarlock_sdk::PluginError>(match &self.way {
+                    QuantizedAlgorithm::Dense(dense) => {
+                        // SAFETY: as above.
+                        let bytes = unsafe { tensor_bytes(&w) }?;
+                        PackedQuantizedWeights::Panels(
+                            dense.pack_weights(cpu, WeightSource { bytes, order: self.order, turned: 0 }),
+                        )
+                    }
+                    QuantizedAlgorithm::Depthwise => PackedQuantizedWeights::Channels(
+                        depthwise::pack_quantized_depthwise(&self.geometry, &weights),
+                    ),
+                    QuantizedAlgorithm::Interleaved(interleaved) => PackedQuantizedWeights::Interleaved(
+                        interleaved.pack_weights(&self.geometry, &weights),
+                    ),
+                })
+            },
+        )?;
         let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
-        let starts = self.starts(bias.as_deref(), &packed, lanes);
+        let starts = self.initial_sums(bias.as_deref(), &packed, lanes);
         let (factors, padding) = match &*packed {
-            Packed::Interleaved(_) => (interleaved::in_order(&factors), vec![self.zero as u8; outputs]),
+            PackedQuantizedWeights::Interleaved(_) => {
+                (interleaved::reorder_channels(&factors), vec![self.zero as u8; outputs])
+            }
             _ => (factors, Vec::new()),
         };
-        Ok(Ready { layer: self, packed, factors, starts, padding, dims })
+        Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims })
     }
 
     /// Where the sums of each output begin: with the bias, less what the zero point adds to the sum. Those of each group are
     /// whole vectors.
-    fn starts(&self, bias: Option<&[i32]>, packed: &Packed, lanes: usize) -> Vec<i32> {
+    fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
-        let zero = self.zero as i32 + if self.is_signed { i32::from(TURNED) } else { 0 };
+        let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
         let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
         let panels = match packed {
-            Packed::Panels(panels) => panels,
-            Packed::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
-            Packed::Interleaved(weights) => {
+            PackedQuantizedWeights::Panels(panels) => panels,
+            PackedQuantizedWeights::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
+            PackedQuantizedWeights::Interleaved(weights) => {
                 let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
-                return interleaved::in_order(&starts);
+                return interleaved::reorder_channels(&starts);
             }
         };
-        let outputs = self.geometry.outputs_of_group();
+        let outputs = self.geometry.outputs_per_group();
         let padded = outputs.next_multiple_of(lanes);
         let mut starts = vec![0; self.geometry.groups * padded];
         for (output, sum) in panels.sums.iter().enumerate() {
@@ -231,9 +248,9 @@ impl Layer {
 }
 
 /// A layer with its weights.
-pub(super) struct Ready {
-    layer: Layer,
-    packed: Arc<Packed>,
+pub(super) struct PreparedLayer {
+    layer: QuantizedLayer,
+    packed: Arc<PackedQuantizedWeights>,
     factors: Vec<f32>,
     starts: Vec<i32>,
     /// A pixel of zero points, where one is read.
@@ -241,32 +258,46 @@ pub(super) struct Ready {
     dims: [Vec<i64>; 2],
 }
 
-impl Ready {
+impl PreparedLayer {
     /// Computes a call like the one that it was made for.
-    pub(super) fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, z, y) = (call.input(0)?, call.optional_input(RESIDUAL)?, call.output(0)?);
         expect_prepared(x.dims() == self.dims[0] && y.dims() == self.dims[1])?;
         // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-        let (x, residual, y) =
-            unsafe { (bytes(&x)?, z.as_ref().map(|z| bytes(z)).transpose()?, bytes_mut(&y)?) };
+        let (x, residual, y) = unsafe {
+            (tensor_bytes(&x)?, z.as_ref().map(|z| tensor_bytes(z)).transpose()?, tensor_bytes_mut(&y)?)
+        };
         expect_prepared(residual.is_none_or(|residual| residual.len() == y.len()))?;
         if y.is_empty() {
             return Ok(());
         }
-        let Layer { geometry, way, requantize, is_signed, zero, .. } = &self.layer;
-        let images = Images { x, is_signed: *is_signed, zero: *zero as u8 };
-        let finish = Finish { requantize, factors: &self.factors, residual };
+        let QuantizedLayer { geometry, way, requantize, is_signed, zero, .. } = &self.layer;
+        let images = QuantizedImages { x, is_signed: *is_signed, zero: *zero as u8 };
+        let finish = QuantizedEpilogue { requantize, factors: &self.factors, residual };
         match (way, &*self.packed) {
-            (Way::Dense(dense), Packed::Panels(weights)) => {
-                let scratch = &mut Scratch::of(call);
-                dense.compute(cpu, &images, (weights, &self.starts), Results::Bytes(&finish, y), scratch);
+            (QuantizedAlgorithm::Dense(dense), PackedQuantizedWeights::Panels(weights)) => {
+                let scratch = &mut ScratchBuffer::from_call(call);
+                dense.compute(
+                    cpu,
+                    &images,
+                    (weights, &self.starts),
+                    QuantizedOutput::Bytes(&finish, y),
+                    scratch,
+                );
             }
-            (Way::Depthwise, Packed::Channels(weights)) => {
-                depthwise::compute(cpu, geometry, &images, (weights, &self.starts), &finish, y);
+            (QuantizedAlgorithm::Depthwise, PackedQuantizedWeights::Channels(weights)) => {
+                depthwise::compute_quantized_depthwise(
+                    cpu,
+                    geometry,
+                    &images,
+                    (weights, &self.starts),
+                    &finish,
+                    y,
+                );
             }
-            (Way::Interleaved(interleaved), Packed::Interleaved(weights)) => {
+            (QuantizedAlgorithm::Interleaved(interleaved), PackedQuantizedWeights::Interleaved(weights)) => {
                 let (starts, factors, padding) = (&self.starts, &self.factors, &self.padding);
-                let operands = Operands { weights, starts, factors, padding, requantize };
+                let operands = InterleavedOperands { weights, starts, factors, padding, requantize };
                 interleaved.compute(cpu, geometry, &images, &operands, y);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),

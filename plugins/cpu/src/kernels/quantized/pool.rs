@@ -8,69 +8,69 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Dtype, Kernel, KernelFlags, Operand, Result};
+use oarlock_sdk::{Dtype, Kernel, KernelCall, KernelFlags, OperandSpec, Result};
 
-use super::layer::{bytes, bytes_mut};
-use super::vector::TURNED;
+use super::layer::{tensor_bytes, tensor_bytes_mut};
+use super::simd::SIGN_BIT;
 use crate::device::Cpu;
-use crate::gemm::{Parts, Team};
-use crate::isa::{Target, Vectorized};
+use crate::gemm::{DisjointSlice, ThreadTeam};
+use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::channels_last::depthwise::steps_inside;
 use crate::kernels::channels_last::expect_prepared;
-use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::conv::window::Settings;
-use crate::kernels::matmul::quantised::BYTES;
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::kernels::conv::window::WindowAttributes;
+use crate::kernels::matmul::quantized_operand::BYTE_DTYPES;
 
 /// Elements that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let image = Operand::new(BYTES).group(1).rank(3, 4);
-    Kernel::prepared("MaxPool", |_: &Cpu, call| {
-        let geometry = geometry(call)?;
+pub(super) fn quantized_max_pool_kernel() -> Kernel<Cpu> {
+    let image = OperandSpec::new(BYTE_DTYPES).with_dtype_group(1).with_rank(3, 4);
+    Kernel::new_prepared("MaxPool", |_: &Cpu, call| {
+        let geometry = pool_geometry(call)?;
         let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
-        Ok(Arc::new(move |cpu: &Cpu, call: &Call<'_>| {
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
             let (x, y) = (call.input(0)?, call.output(0)?);
             expect_prepared(x.dims() == dims[0] && y.dims() == dims[1])?;
-            let turned = if x.dtype() == Dtype::I8 { TURNED } else { 0 };
+            let turned = if x.dtype() == Dtype::I8 { SIGN_BIT } else { 0 };
             // SAFETY: the device's memory is the host's, and the call vouches for its operands.
-            let (x, y) = unsafe { (bytes(&x)?, bytes_mut(&y)?) };
-            compute(cpu, &geometry, turned, x, y);
+            let (x, y) = unsafe { (tensor_bytes(&x)?, tensor_bytes_mut(&y)?) };
+            compute_max_pool(cpu, &geometry, turned, x, y);
             Ok(())
         }))
     })
-    .domain("oarlock")
-    .supports(|_, call| geometry(call).map(drop))
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([image.named("X")])
-    .outputs([image.named("Y")])
+    .with_domain("oarlock")
+    .with_support_check(|_, call| pool_geometry(call).map(drop))
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([image.with_name("X")])
+    .with_outputs([image.with_name("Y")])
 }
 
-fn geometry(call: &Call<'_>) -> Result<Geometry> {
-    Geometry::of_pooling(&Settings::new(call)?, call.input(0)?.dims(), call.output(0)?.dims())
+fn pool_geometry(call: &KernelCall<'_>) -> Result<NhwcGeometry> {
+    NhwcGeometry::for_pooling(&WindowAttributes::new(call)?, call.input(0)?.dims(), call.output(0)?.dims())
 }
 
-fn compute(team: &dyn Team, geometry: &Geometry, turned: u8, x: &[u8], y: &mut [u8]) {
+fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, turned: u8, x: &[u8], y: &mut [u8]) {
     let rows = geometry.images * geometry.down.output;
     let row_size = geometry.along.output * geometry.channels;
     if y.is_empty() {
         return;
     }
-    let work = row_size.saturating_mul(geometry.taps()).saturating_mul(rows);
-    let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+    let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
+    let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
-    let y = Parts::new(y);
-    team.each(rows.div_ceil(share), &|piece| {
+    let y = DisjointSlice::new(y);
+    team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
         // SAFETY: no two pieces have rows in common.
-        let y = unsafe { y.part(rows.start * row_size..rows.end * row_size) };
-        team.isa().vectorize(Rows { geometry, turned, x, rows, y });
+        let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+        team.isa().vectorize(QuantizedPoolRows { geometry, turned, x, rows, y });
     });
 }
 
 /// Some rows of the output.
-struct Rows<'a> {
-    geometry: &'a Geometry,
+struct QuantizedPoolRows<'a> {
+    geometry: &'a NhwcGeometry,
     /// What is turned in each byte so that it is unsigned.
     turned: u8,
     x: &'a [u8],
@@ -79,31 +79,32 @@ struct Rows<'a> {
 }
 
 /// Channels that are compared at a time.
-const AT_ONCE: usize = 64;
+const CHANNELS_AT_ONCE: usize = 64;
 
-impl Vectorized for Rows<'_> {
+impl SimdTask for QuantizedPoolRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
-        let Geometry { channels, down, along, .. } = *self.geometry;
+    fn run_on_target<T: SimdTarget>(self) {
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         for (row, output) in self.rows.zip(self.y.chunks_exact_mut(along.output * channels)) {
             let (image, window) = (row / down.output, row % down.output);
             let lines = steps_inside(&down, window);
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
                 let steps = steps_inside(&along, pixel);
-                for (block, output) in output.chunks_mut(AT_ONCE).enumerate() {
-                    let mut greatest = [0; AT_ONCE];
+                for (block, output) in output.chunks_mut(CHANNELS_AT_ONCE).enumerate() {
+                    let mut greatest = [0; CHANNELS_AT_ONCE];
                     for line in lines.clone() {
                         for step in steps.clone() {
                             let down = window * down.stride + line * down.dilation - down.pad.0;
                             let along_line = pixel * along.stride + step * along.dilation - along.pad.0;
                             let line = image * self.geometry.down.input + down;
-                            let place = (line * along.input + along_line) * channels + block * AT_ONCE;
+                            let place =
+                                (line * along.input + along_line) * channels + block * CHANNELS_AT_ONCE;
                             let inputs = &self.x[place..][..output.len()];
-                            match inputs.first_chunk::<AT_ONCE>() {
-                                Some(inputs) => greater(&mut greatest, inputs, self.turned),
-                                None => greater(&mut greatest[..inputs.len()], inputs, self.turned),
+                            match inputs.first_chunk::<CHANNELS_AT_ONCE>() {
+                                Some(inputs) => max_bytes(&mut greatest, inputs, self.turned),
+                                None => max_bytes(&mut greatest[..inputs.len()], inputs, self.turned),
                             }
                         }
                     }
@@ -117,7 +118,7 @@ impl Vectorized for Rows<'_> {
 }
 
 #[inline(always)]
-fn greater(greatest: &mut [u8], inputs: &[u8], turned: u8) {
+fn max_bytes(greatest: &mut [u8], inputs: &[u8], turned: u8) {
     for (greatest, input) in greatest.iter_mut().zip(inputs) {
         *greatest = (*greatest).max(input ^ turned);
     }

@@ -3,22 +3,24 @@
 
 use oarlock_sdk::{Dtype, Element};
 
-use super::dense::{Dense, Results};
+use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
-use super::finish::{Addition, Finish, Requantize};
-use super::interleaved::{Interleaved, Operands, in_order};
-use super::layer::Images;
-use super::packed::{Order, Source};
-use crate::gemm::Scratch;
+use super::interleaved::{InterleavedDepthwise, InterleavedOperands, reorder_channels};
+use super::layer::QuantizedImages;
+use super::quantized_panels::{WeightOrder, WeightSource};
+use super::requantize::{QuantizedEpilogue, RequantizeParameters, ResidualAddition};
+use crate::gemm::ScratchBuffer;
 use crate::isa::Isa;
-use crate::kernels::channels_last::geometry::Geometry;
-use crate::kernels::channels_last::tests::reference::{Case, Numbers, Threads, axis, levels};
-use crate::kernels::conv::window::Axis;
-use crate::testing::{Array, Attribute, run_with_isa};
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::kernels::channels_last::tests::reference::{
+    ConvCase, RandomNumbers, TestTeam, conv_axis, isa_levels,
+};
+use crate::kernels::conv::window::WindowAxis;
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 /// A convolution and what follows it.
-struct Layer {
-    geometry: Geometry,
+struct QuantizedLayerCase {
+    geometry: NhwcGeometry,
     is_signed: bool,
     x: Vec<u8>,
     w: Vec<i8>,
@@ -31,21 +33,21 @@ struct Layer {
     inner: Option<(f32, [i64; 2])>,
 }
 
-fn number(byte: u8, is_signed: bool) -> i64 {
+fn byte_value(byte: u8, is_signed: bool) -> i64 {
     if is_signed { byte.cast_signed().into() } else { byte.into() }
 }
 
-fn rounded(value: f32, bounds: [i64; 2]) -> f32 {
+fn round_result(value: f32, bounds: [i64; 2]) -> f32 {
     value.round_ties_even().clamp(bounds[0] as f32, bounds[1] as f32)
 }
 
-impl Layer {
-    fn random(numbers: &mut Numbers, geometry: Geometry) -> Self {
-        let Geometry { images, channels, outputs, down, along, .. } = geometry;
+impl QuantizedLayerCase {
+    fn random(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
+        let NhwcGeometry { images, channels, outputs, down, along, .. } = geometry;
         let mut bytes = |count: usize| (0..count).map(|_| numbers.next(256) as u8).collect::<Vec<_>>();
         let inputs = images * down.input * along.input * channels;
-        let steps = geometry.taps() * geometry.channels_of_group();
-        let (x, w, z) = (bytes(inputs), bytes(outputs * steps), bytes(geometry.pixels() * outputs));
+        let steps = geometry.tap_count() * geometry.channels_per_group();
+        let (x, w, z) = (bytes(inputs), bytes(outputs * steps), bytes(geometry.output_pixels() * outputs));
         let is_signed = numbers.next(2) == 0;
         let least = if is_signed { -128 } else { 0 };
         let mut zero = || least + numbers.next(256) as i64;
@@ -72,62 +74,72 @@ impl Layer {
         }
     }
 
-    fn expected(&self) -> Vec<u8> {
-        let Geometry { outputs, down, along, .. } = self.geometry;
-        let pixels = self.geometry.pixels();
+    fn expected_bytes(&self) -> Vec<u8> {
+        let NhwcGeometry { outputs, down, along, .. } = self.geometry;
+        let pixels = self.geometry.output_pixels();
         (0..pixels * outputs)
-            .map(|place| self.result(place / outputs, place % outputs, down, along))
+            .map(|place| self.expected_byte(place / outputs, place % outputs, down, along))
             .collect()
     }
 
-    fn result(&self, pixel: usize, output: usize, down: Axis, along: Axis) -> u8 {
-        let (depth, rows) = (self.geometry.channels_of_group(), self.geometry.outputs_of_group());
+    fn expected_byte(&self, pixel: usize, output: usize, down: WindowAxis, along: WindowAxis) -> u8 {
+        let (depth, rows) = (self.geometry.channels_per_group(), self.geometry.outputs_per_group());
         let (image, row, column) =
             (pixel / along.output / down.output, pixel / along.output % down.output, pixel % along.output);
         let mut sum = self.bias.as_ref().map_or(0, |bias| i64::from(bias[output]));
-        for tap in 0..self.geometry.taps() {
-            let y = down.place(row, tap / along.kernel);
-            let x = along.place(column, tap % along.kernel);
+        for tap in 0..self.geometry.tap_count() {
+            let y = down.input_position(row, tap / along.kernel);
+            let x = along.input_position(column, tap % along.kernel);
             let Some((y, x)) = y.zip(x) else { continue };
             let line = image * down.input + y;
             let place = (line * along.input + x) * self.geometry.channels + output / rows * depth;
             for channel in 0..depth {
-                let weight = self.w[(output * depth + channel) * self.geometry.taps() + tap];
-                sum += (number(self.x[place + channel], self.is_signed) - self.zeros[0]) * i64::from(weight);
+                let weight = self.w[(output * depth + channel) * self.geometry.tap_count() + tap];
+                sum +=
+                    (byte_value(self.x[place + channel], self.is_signed) - self.zeros[0]) * i64::from(weight);
             }
         }
         let sum = i32::try_from(sum).expect("sums of 32 bits");
         let mut step = sum as f32 * self.scale[if self.scale.len() == 1 { 0 } else { output }];
         if let Some(z) = &self.z {
             if let Some((factor, bounds)) = self.inner {
-                step = rounded(step, bounds) * factor;
+                step = round_result(step, bounds) * factor;
             }
-            let z = number(z[pixel * self.geometry.outputs + output], self.is_signed);
+            let z = byte_value(z[pixel * self.geometry.outputs + output], self.is_signed);
             step += (z - self.zeros[2]) as f32 * self.z_factor;
         }
         let result = (step.round_ties_even() as i64).saturating_add(self.zeros[1]);
         result.clamp(self.bounds[0], self.bounds[1]) as u8
     }
 
-    fn array(&self, dims: &[i64], bytes: &[u8]) -> Array {
-        Array::of_bytes(if self.is_signed { i8::DTYPE } else { u8::DTYPE }, dims, bytes)
+    fn to_array(&self, dims: &[i64], bytes: &[u8]) -> TestArray {
+        TestArray::from_bytes(if self.is_signed { i8::DTYPE } else { u8::DTYPE }, dims, bytes)
     }
 
     /// Runs the row of an op on the operands of these shapes.
-    fn run(&self, isa: Isa, op: &str, attributes: &[(&str, Attribute<'_>)], dims: [&[i64]; 3]) -> Vec<u8> {
+    fn run_op(
+        &self,
+        isa: Isa,
+        op: &str,
+        attributes: &[(&str, TestAttribute<'_>)],
+        dims: [&[i64]; 3],
+    ) -> Vec<u8> {
         let scale = if self.scale.len() == 1 { &[][..] } else { &[self.geometry.outputs as i64] };
-        let (w, scale) = (Array::of(dims[1], &self.w).constant(), Array::of(scale, &self.scale).constant());
-        let bias = |bias: &Vec<i32>| Array::of(&[bias.len() as i64], bias).constant();
-        let (x, bias) = (self.array(dims[0], &self.x), self.bias.as_ref().map(bias));
-        let z = self.z.as_ref().map(|z| self.array(dims[2], z));
+        let (w, scale) = (
+            TestArray::from_values(dims[1], &self.w).into_constant(),
+            TestArray::from_values(scale, &self.scale).into_constant(),
+        );
+        let bias = |bias: &Vec<i32>| TestArray::from_values(&[bias.len() as i64], bias).into_constant();
+        let (x, bias) = (self.to_array(dims[0], &self.x), self.bias.as_ref().map(bias));
+        let z = self.z.as_ref().map(|z| self.to_array(dims[2], z));
         let mut attributes = attributes.to_vec();
         let names = ["x_zero", "y_zero", "z_zero"];
-        attributes.extend(names.into_iter().zip(self.zeros.map(Attribute::Int)));
-        attributes.push(("bounds", Attribute::Ints(&self.bounds)));
-        attributes.push(("z_factor", Attribute::Float(self.z_factor.into())));
+        attributes.extend(names.into_iter().zip(self.zeros.map(TestAttribute::Int)));
+        attributes.push(("bounds", TestAttribute::Ints(&self.bounds)));
+        attributes.push(("z_factor", TestAttribute::Float(self.z_factor.into())));
         if let Some((factor, bounds)) = &self.inner {
-            attributes.push(("inner_factor", Attribute::Float((*factor).into())));
-            attributes.push(("inner_bounds", Attribute::Ints(bounds)));
+            attributes.push(("inner_factor", TestAttribute::Float((*factor).into())));
+            attributes.push(("inner_bounds", TestAttribute::Ints(bounds)));
         }
         let inputs = [Some(&x), Some(&w), Some(&scale), bias.as_ref(), z.as_ref()];
         let op = format!("oarlock:{op}");
@@ -137,46 +149,46 @@ impl Layer {
     }
 
     fn check_convolution(&self) {
-        let Geometry { images, channels, outputs, groups, down, along } = self.geometry;
+        let NhwcGeometry { images, channels, outputs, groups, down, along } = self.geometry;
         let size = |value: usize| value as i64;
-        let pair = |of: fn(&Axis) -> usize| [size(of(&down)), size(of(&along))];
+        let pair = |of: fn(&WindowAxis) -> usize| [size(of(&down)), size(of(&along))];
         let [strides, dilations] = [pair(|axis| axis.stride), pair(|axis| axis.dilation)];
         let (begin, end) = (pair(|axis| axis.pad.0), pair(|axis| axis.pad.1));
         let pads = [begin[0], begin[1], end[0], end[1]];
         let attributes = [
-            ("group", Attribute::Int(size(groups))),
-            ("strides", Attribute::Ints(&strides)),
-            ("dilations", Attribute::Ints(&dilations)),
-            ("pads", Attribute::Ints(&pads)),
+            ("group", TestAttribute::Int(size(groups))),
+            ("strides", TestAttribute::Ints(&strides)),
+            ("dilations", TestAttribute::Ints(&dilations)),
+            ("pads", TestAttribute::Ints(&pads)),
         ];
         let x = [images, down.input, along.input, channels].map(size);
-        let w = [outputs, self.geometry.channels_of_group(), down.kernel, along.kernel].map(size);
+        let w = [outputs, self.geometry.channels_per_group(), down.kernel, along.kernel].map(size);
         let y = [images, down.output, along.output, outputs].map(size);
-        for isa in levels() {
-            let found = self.run(isa, "QuantizedConv", &attributes, [&x, &w, &y]);
-            assert!(found == self.expected(), "{:?} on {isa}", self.geometry);
+        for isa in isa_levels() {
+            let found = self.run_op(isa, "QuantizedConv", &attributes, [&x, &w, &y]);
+            assert!(found == self.expected_bytes(), "{:?} on {isa}", self.geometry);
         }
     }
 }
 
 #[test]
 fn convolutions_are_exact() {
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     for _ in 0..50 {
-        let geometry = Case::random(&mut numbers).geometry;
-        Layer::random(&mut numbers, geometry).check_convolution();
+        let geometry = ConvCase::random(&mut numbers).geometry;
+        QuantizedLayerCase::random(&mut numbers, geometry).check_convolution();
     }
 }
 
 #[test]
 fn sizes_around_the_edges_of_tiles_are_right() {
-    let mut numbers = Numbers(2);
+    let mut numbers = RandomNumbers(2);
     for size in [1, 3, 4, 5, 15] {
         for (channels, outputs) in [(1, 31), (3, 33), (4, 16), (17, 1), (32, 64), (40, 65), (64, 34)] {
             for window in [(3, 1, 1), (1, 1, 0), (7, 2, 3)] {
                 let geometry =
-                    Case::of_window(&mut numbers, (size, size), (channels, outputs), window).geometry;
-                Layer::random(&mut numbers, geometry).check_convolution();
+                    ConvCase::with_window(&mut numbers, (size, size), (channels, outputs), window).geometry;
+                QuantizedLayerCase::random(&mut numbers, geometry).check_convolution();
             }
         }
     }
@@ -184,27 +196,28 @@ fn sizes_around_the_edges_of_tiles_are_right() {
 
 #[test]
 fn depthwise_convolutions_are_exact() {
-    let mut numbers = Numbers(3);
+    let mut numbers = RandomNumbers(3);
     for channels in [2, 8, 16, 33, 96] {
         for (step, dilation) in [((1, 1), 1), ((2, 1), 1), ((1, 5), 1), ((1, 2), 2)] {
-            let geometry = Case::of_groups(&mut numbers, (9, 10), channels, step, dilation).geometry;
-            Layer::random(&mut numbers, geometry).check_convolution();
+            let geometry = ConvCase::with_groups(&mut numbers, (9, 10), channels, step, dilation).geometry;
+            QuantizedLayerCase::random(&mut numbers, geometry).check_convolution();
         }
     }
 }
 
 #[test]
 fn windows_side_by_side_share_what_they_read() {
-    let mut numbers = Numbers(9);
+    let mut numbers = RandomNumbers(9);
     for channels in [15, 17, 32, 48, 63, 64, 65, 112, 130] {
         for (kernel, stride, dilation) in
             [(3, 1, 1), (3, 2, 1), (1, 1, 1), (2, 1, 1), (4, 1, 1), (5, 1, 1), (7, 3, 1), (3, 1, 2)]
         {
             let pad = (numbers.next(kernel), numbers.next(kernel));
             let [down, along] = [0, numbers.next(6)]
-                .map(|more| axis((kernel - 1) * dilation + 1 + more, kernel, stride, dilation, pad));
-            let geometry = Geometry { images: 2, channels, outputs: channels, groups: channels, down, along };
-            let mut layer = Layer::random(&mut numbers, geometry);
+                .map(|more| conv_axis((kernel - 1) * dilation + 1 + more, kernel, stride, dilation, pad));
+            let geometry =
+                NhwcGeometry { images: 2, channels, outputs: channels, groups: channels, down, along };
+            let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
             layer.z = None;
             layer.check_convolution();
         }
@@ -213,20 +226,20 @@ fn windows_side_by_side_share_what_they_read() {
 
 #[test]
 fn windows_that_are_too_large_to_share_are_right_as_well() {
-    let mut numbers = Numbers(10);
-    let (down, along) = (axis(18, 33, 1, 1, (16, 16)), axis(4, 9, 1, 1, (4, 4)));
-    let geometry = Geometry { images: 1, channels: 20, outputs: 20, groups: 20, down, along };
-    let mut layer = Layer::random(&mut numbers, geometry);
+    let mut numbers = RandomNumbers(10);
+    let (down, along) = (conv_axis(18, 33, 1, 1, (16, 16)), conv_axis(4, 9, 1, 1, (4, 4)));
+    let geometry = NhwcGeometry { images: 1, channels: 20, outputs: 20, groups: 20, down, along };
+    let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
     layer.z = None;
     layer.check_convolution();
 }
 
 #[test]
 fn the_largest_numbers_do_not_saturate_on_the_way() {
-    let mut numbers = Numbers(4);
+    let mut numbers = RandomNumbers(4);
     for (byte, weight) in [(255, 127), (255, -128), (0, -128)] {
-        let geometry = Case::of_window(&mut numbers, (3, 3), (512, 40), (3, 1, 1)).geometry;
-        let mut layer = Layer::random(&mut numbers, geometry);
+        let geometry = ConvCase::with_window(&mut numbers, (3, 3), (512, 40), (3, 1, 1)).geometry;
+        let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
         layer.x.fill(byte);
         layer.w.fill(weight);
         layer.scale = vec![1e-5];
@@ -240,12 +253,12 @@ fn the_largest_numbers_do_not_saturate_on_the_way() {
 
 #[test]
 fn factors_of_any_size_end_at_the_bounds() {
-    let mut numbers = Numbers(5);
+    let mut numbers = RandomNumbers(5);
     for scale in [1e30, f32::MAX, 1e-30, 1e7] {
-        let dense = Case::of_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
-        let depthwise = Case::of_groups(&mut numbers, (5, 5), 40, (1, 1), 1).geometry;
+        let dense = ConvCase::with_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
+        let depthwise = ConvCase::with_groups(&mut numbers, (5, 5), 40, (1, 1), 1).geometry;
         for geometry in [dense, depthwise] {
-            let mut layer = Layer::random(&mut numbers, geometry);
+            let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
             layer.scale = vec![scale];
             layer.z = None;
             layer.check_convolution();
@@ -255,12 +268,12 @@ fn factors_of_any_size_end_at_the_bounds() {
 
 #[test]
 fn ties_are_rounded_to_even_numbers() {
-    let w = Array::of(&[1, 1], &[1i8]).constant();
-    let scale = Array::of(&[], &[0.5f32]).constant();
-    let x = Array::of(&[6, 1], &[1u8, 3, 5, 7, 9, 2]);
-    for isa in levels() {
+    let w = TestArray::from_values(&[1, 1], &[1i8]).into_constant();
+    let scale = TestArray::from_values(&[], &[0.5f32]).into_constant();
+    let x = TestArray::from_values(&[6, 1], &[1u8, 3, 5, 7, 9, 2]);
+    for isa in isa_levels() {
         let inputs = [Some(&x), Some(&w), Some(&scale)];
-        let attributes = [("x_zero", Attribute::Int(4)), ("y_zero", Attribute::Int(10))];
+        let attributes = [("x_zero", TestAttribute::Int(4)), ("y_zero", TestAttribute::Int(10))];
         let outputs = [Some((Dtype::U8, &[6, 1][..]))];
         let results =
             run_with_isa(&isa.to_string(), "oarlock:QuantizedMatMul", 1, &attributes, &inputs, &outputs);
@@ -270,26 +283,36 @@ fn ties_are_rounded_to_even_numbers() {
 
 #[test]
 fn products_are_exact() {
-    let mut numbers = Numbers(6);
-    let line =
-        |size: usize| Axis { input: size, output: size, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) };
+    let mut numbers = RandomNumbers(6);
+    let line = |size: usize| WindowAxis {
+        input: size,
+        output: size,
+        kernel: 1,
+        stride: 1,
+        dilation: 1,
+        pad: (0, 0),
+    };
     for (rows, depth, outputs) in [(1, 64, 40), (7, 30, 33), (35, 4, 1), (3, 0, 5), (0, 3, 5), (20, 257, 96)]
     {
         let (down, along) = (line(1), line(rows));
-        let geometry = Geometry { images: 1, channels: depth, outputs, groups: 1, down, along };
-        let mut layer = Layer::random(&mut numbers, geometry);
-        let expected = layer.expected();
+        let geometry = NhwcGeometry { images: 1, channels: depth, outputs, groups: 1, down, along };
+        let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
+        let expected = layer.expected_bytes();
         let [rows, depth, columns] = [rows, depth, outputs].map(|size| size as i64);
-        for isa in levels() {
+        for isa in isa_levels() {
             let dims: [&[i64]; 3] = [&[rows, 1, depth], &[columns, depth], &[rows, 1, columns]];
-            let turned = layer.run(isa, "QuantizedMatMul", &[("transB", Attribute::Int(1))], dims);
+            let turned = layer.run_op(isa, "QuantizedMatMul", &[("transB", TestAttribute::Int(1))], dims);
             assert!(turned == expected, "{:?} on {isa}, turned", layer.geometry);
         }
         let inputs = depth as usize;
         layer.w = (0..inputs * outputs).map(|at| layer.w[at % outputs * inputs + at / outputs]).collect();
-        for isa in levels() {
-            let found =
-                layer.run(isa, "QuantizedMatMul", &[], [&[rows, depth], &[depth, columns], &[rows, columns]]);
+        for isa in isa_levels() {
+            let found = layer.run_op(
+                isa,
+                "QuantizedMatMul",
+                &[],
+                [&[rows, depth], &[depth, columns], &[rows, columns]],
+            );
             assert!(found == expected, "{:?} on {isa}", layer.geometry);
         }
     }
@@ -297,41 +320,46 @@ fn products_are_exact() {
 
 #[test]
 fn threads_change_nothing() {
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     let cases = [
-        Case::of_window(&mut numbers, (24, 20), (24, 70), (3, 1, 1)),
-        Case::of_window(&mut numbers, (30, 33), (3, 40), (7, 2, 3)),
-        Case::of_window(&mut numbers, (4, 5), (2048, 70), (1, 1, 0)),
-        Case::of_groups(&mut numbers, (40, 40), 96, (1, 1), 1),
+        ConvCase::with_window(&mut numbers, (24, 20), (24, 70), (3, 1, 1)),
+        ConvCase::with_window(&mut numbers, (30, 33), (3, 40), (7, 2, 3)),
+        ConvCase::with_window(&mut numbers, (4, 5), (2048, 70), (1, 1, 0)),
+        ConvCase::with_groups(&mut numbers, (40, 40), 96, (1, 1), 1),
     ];
     for case in cases {
-        let mut layer = Layer::random(&mut numbers, case.geometry);
+        let mut layer = QuantizedLayerCase::random(&mut numbers, case.geometry);
         (layer.z, layer.inner, layer.bias) = (None, None, None);
         layer.scale = vec![layer.scale[0]; layer.geometry.outputs];
-        let expected = layer.expected();
-        for isa in levels() {
+        let expected = layer.expected_bytes();
+        for isa in isa_levels() {
             for count in [1, 2] {
-                assert!(computed(&layer, &Threads { isa, count }) == expected, "{count} threads on {isa}");
+                assert!(
+                    compute_layer(&layer, &TestTeam { isa, count }) == expected,
+                    "{count} threads on {isa}"
+                );
             }
         }
     }
 }
 
 /// What a team makes of a layer without bias.
-fn computed(layer: &Layer, team: &Threads) -> Vec<u8> {
+fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     let zero = (layer.zeros[0] as u8) ^ if layer.is_signed { 0x80 } else { 0 };
     let bounds = layer.bounds.map(|bound| (bound - layer.zeros[1]) as f32);
-    let none = Addition { factor: 0.0, zero: 0.0, turned: 0, inner: None };
-    let requantize = Requantize { bounds, zero: layer.zeros[1] as i32, residual: none };
-    let finish = Finish { requantize: &requantize, factors: &layer.scale, residual: None };
-    let images = Images { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
-    let mut y = vec![77; layer.geometry.pixels() * layer.geometry.outputs];
-    if let Some(way) = Interleaved::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise()) {
-        let weights = way.pack(&layer.geometry, &layer.w);
+    let none = ResidualAddition { factor: 0.0, zero: 0.0, turned: 0, inner: None };
+    let requantize = RequantizeParameters { bounds, zero: layer.zeros[1] as i32, residual: none };
+    let finish = QuantizedEpilogue { requantize: &requantize, factors: &layer.scale, residual: None };
+    let images = QuantizedImages { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
+    let mut y = vec![77; layer.geometry.output_pixels() * layer.geometry.outputs];
+    if let Some(way) =
+        InterleavedDepthwise::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise())
+    {
+        let weights = way.pack_weights(&layer.geometry, &layer.w);
         let starts: Vec<i32> = weights.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
-        let (starts, factors) = (in_order(&starts), in_order(&layer.scale));
+        let (starts, factors) = (reorder_channels(&starts), reorder_channels(&layer.scale));
         let padding = vec![images.zero; layer.geometry.channels];
-        let operands = Operands {
+        let operands = InterleavedOperands {
             weights: &weights,
             starts: &starts,
             factors: &factors,
@@ -342,36 +370,44 @@ fn computed(layer: &Layer, team: &Threads) -> Vec<u8> {
         return y;
     }
     if layer.geometry.is_depthwise() {
-        let weights = depthwise::pack(&layer.geometry, &layer.w);
+        let weights = depthwise::pack_quantized_depthwise(&layer.geometry, &layer.w);
         let starts = vec![0; layer.geometry.outputs];
-        depthwise::compute(team, &layer.geometry, &images, (&weights, &starts), &finish, &mut y);
+        depthwise::compute_quantized_depthwise(
+            team,
+            &layer.geometry,
+            &images,
+            (&weights, &starts),
+            &finish,
+            &mut y,
+        );
         return y;
     }
-    let dense = Dense::new(team, &layer.geometry);
+    let dense = QuantizedDenseConv::new(team, &layer.geometry);
     let bytes: Vec<u8> = layer.w.iter().map(|weight| weight.cast_unsigned()).collect();
-    let panels = dense.pack(team, Source { bytes: &bytes, order: Order::OutputsFirst, turned: 0 });
+    let panels =
+        dense.pack_weights(team, WeightSource { bytes: &bytes, order: WeightOrder::OutputsFirst, turned: 0 });
     let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
     starts.resize(starts.len().next_multiple_of(32), 0);
     let mut scratch = vec![0xff; dense.scratch_size()];
-    let results = Results::Bytes(&finish, &mut y);
-    dense.compute(team, &images, (&panels, &starts), results, &mut Scratch::new(&mut scratch));
+    let results = QuantizedOutput::Bytes(&finish, &mut y);
+    dense.compute(team, &images, (&panels, &starts), results, &mut ScratchBuffer::new(&mut scratch));
     y
 }
 
 #[test]
 fn poolings_take_the_greatest() {
-    let mut numbers = Numbers(8);
+    let mut numbers = RandomNumbers(8);
     for (channels, is_signed) in [(3, false), (64, true), (70, false), (70, true)] {
         let bytes: Vec<u8> = (0..2 * 7 * 6 * channels).map(|_| numbers.next(256) as u8).collect();
         let dtype = if is_signed { i8::DTYPE } else { u8::DTYPE };
-        let x = Array::of_bytes(dtype, &[2, 7, 6, channels as i64], &bytes);
+        let x = TestArray::from_bytes(dtype, &[2, 7, 6, channels as i64], &bytes);
         let dims = [2, 4, 3, channels as i64];
         let attributes = [
-            ("kernel_shape", Attribute::Ints(&[3, 3])),
-            ("strides", Attribute::Ints(&[2, 2])),
-            ("pads", Attribute::Ints(&[1; 4])),
+            ("kernel_shape", TestAttribute::Ints(&[3, 3])),
+            ("strides", TestAttribute::Ints(&[2, 2])),
+            ("pads", TestAttribute::Ints(&[1; 4])),
         ];
-        for isa in levels() {
+        for isa in isa_levels() {
             let (isa, outputs) = (isa.to_string(), [Some((dtype, &dims[..]))]);
             let results =
                 run_with_isa(&isa, "oarlock:MaxPool", 1, &attributes, &[Some(&x)], &outputs).unwrap();
@@ -382,8 +418,12 @@ fn poolings_take_the_greatest() {
                 let places = near(row, 7).flat_map(|row| near(column, 6).map(move |column| (row, column)));
                 let under =
                     places.map(|(row, column)| bytes[((image * 7 + row) * 6 + column) * channels + channel]);
-                let greatest = under.map(|byte| number(byte, is_signed)).max().unwrap();
-                assert_eq!(number(*found, is_signed), greatest, "{channels} channels on {isa}, element {at}");
+                let greatest = under.map(|byte| byte_value(byte, is_signed)).max().unwrap();
+                assert_eq!(
+                    byte_value(*found, is_signed),
+                    greatest,
+                    "{channels} channels on {isa}, element {at}"
+                );
             }
         }
     }
@@ -399,14 +439,15 @@ fn floats_become_bytes_as_the_general_row_makes_them() {
     {
         let dtype = if is_signed { i8::DTYPE } else { u8::DTYPE };
         // More than one scale is what the general row is for.
-        let rows = Array::of(&[2, count], &[x.as_slice(), &x].concat());
-        let scales = (Array::of(&[], &[scale]), Array::of(&[2], &[scale; 2]));
-        let zeros = (Array::of_bytes(dtype, &[], &[zero]), Array::of_bytes(dtype, &[2], &[zero; 2]));
-        for isa in levels() {
+        let rows = TestArray::from_values(&[2, count], &[x.as_slice(), &x].concat());
+        let scales = (TestArray::from_values(&[], &[scale]), TestArray::from_values(&[2], &[scale; 2]));
+        let zeros =
+            (TestArray::from_bytes(dtype, &[], &[zero]), TestArray::from_bytes(dtype, &[2], &[zero; 2]));
+        for isa in isa_levels() {
             let run = |scale, zero| {
                 let inputs = [Some(&rows), Some(scale), Some(zero)];
                 let (isa, outputs) = (isa.to_string(), [Some((dtype, &[2, count][..]))]);
-                let axis = [("axis", Attribute::Int(0))];
+                let axis = [("axis", TestAttribute::Int(0))];
                 let results = run_with_isa(&isa, "QuantizeLinear", 13, &axis, &inputs, &outputs).unwrap();
                 results[0].as_ref().unwrap().bytes().to_vec()
             };
@@ -417,10 +458,15 @@ fn floats_become_bytes_as_the_general_row_makes_them() {
 
 #[test]
 fn operands_that_are_not_constant_are_refused() {
-    let (x, w) = (Array::of(&[1, 2, 2, 4], &[1u8; 16]), Array::of(&[3, 4, 1, 1], &[1i8; 12]));
-    let scale = Array::of(&[], &[1f32]);
+    let (x, w) = (
+        TestArray::from_values(&[1, 2, 2, 4], &[1u8; 16]),
+        TestArray::from_values(&[3, 4, 1, 1], &[1i8; 12]),
+    );
+    let scale = TestArray::from_values(&[], &[1f32]);
     let outputs = [Some((Dtype::U8, &[1, 2, 2, 3][..]))];
-    for (w, scale, name) in [(w.clone(), scale.clone().constant(), "`W`"), (w.constant(), scale, "`scale`")] {
+    for (w, scale, name) in
+        [(w.clone(), scale.clone().into_constant(), "`W`"), (w.into_constant(), scale, "`scale`")]
+    {
         let inputs = [Some(&x), Some(&w), Some(&scale)];
         let message = run_with_isa("", "oarlock:QuantizedConv", 1, &[], &inputs, &outputs).unwrap_err();
         assert!(message.contains(name), "{message}");

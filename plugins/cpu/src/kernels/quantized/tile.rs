@@ -6,21 +6,21 @@
 
 use std::ptr;
 
-use super::finish::Ending;
-use super::vector::{MOST_LANES, QUAD, Vector};
+use super::requantize::QuantizedTileEpilogue;
+use super::simd::{IntegerVector, MAX_LANES, QUAD};
 use crate::isa::{Isa, prefetch};
-pub(super) use crate::kernels::channels_last::tile::MOST_PIXELS;
-use crate::strips::Block;
+pub(super) use crate::kernels::channels_last::tile::MAX_TILE_PIXELS;
+use crate::row_blocks::BlockOperands;
 #[cfg(x86_vectors)]
-use crate::strips::LINES;
+use crate::row_blocks::TILE_LINES;
 use crate::unrolled::unrolled;
 
 /// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
 /// would foresee.
-const AHEAD: usize = 16;
+const PREFETCH_STEPS: usize = 16;
 
 /// What a micro-kernel works on.
-pub(super) struct Tile<'a> {
+pub(super) struct QuantizedTile<'a> {
     /// For each tap, for each pixel, where the inputs under it begin.
     pub(super) inputs: *const *const u8,
     /// How many taps there are.
@@ -33,19 +33,19 @@ pub(super) struct Tile<'a> {
     /// Where the sums begin: whole vectors.
     pub(super) start: *const i32,
     /// What becomes of the sums.
-    pub(super) outcome: &'a Outcome<'a>,
+    pub(super) outcome: &'a TileOutcome<'a>,
 }
 
 /// What becomes of the sums of a tile.
-pub(super) enum Outcome<'a> {
+pub(super) enum TileOutcome<'a> {
     /// They are made numbers of eight bits.
-    Bytes(Ending<'a>),
+    Bytes(QuantizedTileEpilogue<'a>),
     /// They are stored as they are.
-    Sums(Place),
+    Sums(SumsTarget),
 }
 
 /// Where the sums of a tile go.
-pub(super) struct Place {
+pub(super) struct SumsTarget {
     /// Where those of the first pixel go, and how far the pixels are apart.
     pub(super) output: *mut i32,
     pub(super) pixel: usize,
@@ -56,39 +56,39 @@ pub(super) struct Place {
 ///
 /// # Safety
 ///
-/// Everything can be read and written as [`Tile`] and [`Outcome`] say, for as many pixels as the function is for and for as
+/// Everything can be read and written as [`QuantizedTile`] and [`TileOutcome`] say, for as many pixels as the function is for and for as
 /// many whole vectors of weights as it has; nothing else touches the results meanwhile; and the machine has the instruction
 /// set of the table that the function is from.
-pub(super) type Kernel = unsafe fn(&Tile<'_>);
+pub(super) type QuantizedMicroKernel = unsafe fn(&QuantizedTile<'_>);
 
 /// Computes the results of a block of rows and columns, whose sums begin with what is given, in whole vectors.
 ///
 /// # Safety
 ///
-/// The block can be read, and everything written as [`Outcome`] says; nothing else touches the results meanwhile; and the
+/// The block can be read, and everything written as [`TileOutcome`] says; nothing else touches the results meanwhile; and the
 /// registers of a block are ready.
-pub(super) type BlockKernel = unsafe fn(&Block, *const i32, &Outcome<'_>);
+pub(super) type QuantizedBlockKernel = unsafe fn(&BlockOperands, *const i32, &TileOutcome<'_>);
 
-/// The function for blocks of so many channels, on machines with [`crate::strips::Strips`].
-pub(super) fn of_blocks(channels: usize) -> BlockKernel {
+/// The function for blocks of so many channels, on machines with [`crate::row_blocks::RowBlocks`].
+pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
     #[cfg(x86_vectors)]
-    return blocks::KERNELS[channels.div_ceil(LINES) - 1];
+    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
     #[cfg(not(x86_vectors))]
     unreachable!("no machine of this kind has strips of {channels} channels");
 }
 
 /// The micro-kernels of an instruction set.
-pub(super) struct Kernels {
+pub(super) struct QuantizedMicroKernels {
     /// How many sums a vector has.
     pub(super) lanes: usize,
     /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels
     /// less one.
-    by_vectors: [[&'static [Kernel]; 2]; 2],
+    by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
 }
 
-impl Kernels {
+impl QuantizedMicroKernels {
     /// The best that the machine has within an instruction set.
-    pub(super) fn of(isa: Isa) -> &'static Self {
+    pub(super) fn for_isa(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
@@ -99,49 +99,56 @@ impl Kernels {
     }
 
     /// The most pixels of a tile.
-    pub(super) fn pixels(&self) -> usize {
+    pub(super) fn max_pixels(&self) -> usize {
         self.by_vectors[0][0].len()
     }
 
     /// The most channels of a tile.
-    pub(super) fn channels(&self) -> usize {
+    pub(super) fn max_channels(&self) -> usize {
         2 * self.lanes
     }
 
     /// The function for so many pixels and channels.
-    pub(super) fn get(&self, is_signed: bool, pixels: usize, channels: usize) -> Kernel {
+    pub(super) fn micro_kernel(
+        &self,
+        is_signed: bool,
+        pixels: usize,
+        channels: usize,
+    ) -> QuantizedMicroKernel {
         self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
 }
 
 /// # Safety
 ///
-/// As for [`Kernel`].
+/// As for [`QuantizedMicroKernel`].
 #[inline(always)]
-unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile<'_>) {
+unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(
+    tile: &QuantizedTile<'_>,
+) {
     let size = QUAD * V::LANES;
     // SAFETY: everything is there as the caller vouches.
     unsafe {
         let first = V::load(tile.start);
-        let mut sums = [[first; 2]; MOST_PIXELS];
+        let mut sums = [[first; 2]; MAX_TILE_PIXELS];
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
             let start = V::load(tile.start.add(VECTOR * V::LANES));
             unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = start; });
         });
         let (mut weights, mut pointers) = (tile.weights, tile.inputs);
         for _ in 0..tile.taps {
-            let mut inputs = [ptr::null(); MOST_PIXELS];
+            let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
             for quad in 0..tile.quads {
-                let mut factors = [V::weights(weights); 2];
+                let mut factors = [V::load_weights(weights); 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    factors[VECTOR] = V::weights(weights.add(VECTOR * size));
-                    prefetch(weights.wrapping_add((AHEAD * VECTORS + VECTOR) * size));
+                    factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
+                    prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    let input = V::inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));
+                    let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].plus_products(input, factors[VECTOR]);
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_products(input, factors[VECTOR]);
                     });
                 });
                 weights = weights.add(VECTORS * size);
@@ -149,16 +156,16 @@ unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECT
             pointers = pointers.add(PIXELS);
         }
         match tile.outcome {
-            Outcome::Bytes(ending) => V::finish::<PIXELS, VECTORS>(&sums, ending),
-            Outcome::Sums(place) if place.channels == VECTORS * V::LANES => {
+            TileOutcome::Bytes(ending) => V::finish_tile::<PIXELS, VECTORS>(&sums, ending),
+            TileOutcome::Sums(place) if place.channels == VECTORS * V::LANES => {
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         sums[PIXEL][VECTOR].store(place.output.add(PIXEL * place.pixel + VECTOR * V::LANES));
                     });
                 });
             }
-            Outcome::Sums(place) => {
-                let mut stored = [[0; 2 * MOST_LANES]; MOST_PIXELS];
+            TileOutcome::Sums(place) => {
+                let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * V::LANES..].as_mut_ptr());
@@ -180,23 +187,23 @@ unsafe fn compute<V: Vector, const SIGNED: bool, const PIXELS: usize, const VECT
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
-            use super::super::vector::{Vector, $vector};
-            use super::{Kernel, Kernels, Tile};
+            use super::super::simd::{IntegerVector, $vector};
+            use super::{QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
 
-            pub(super) static KERNELS: Kernels = Kernels {
+            pub(super) static KERNELS: QuantizedMicroKernels = QuantizedMicroKernels {
                 lanes: $vector::LANES,
                 by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
             };
 
-            static UNSIGNED_ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<false, $pixels, 1>),*];
-            static UNSIGNED_TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<false, $pixels, 2>),*];
-            static SIGNED_ONE: [Kernel; [$($pixels),*].len()] = [$(tile::<true, $pixels, 1>),*];
-            static SIGNED_TWO: [Kernel; [$($pixels),*].len()] = [$(tile::<true, $pixels, 2>),*];
+            static UNSIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 1>),*];
+            static UNSIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 2>),*];
+            static SIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 1>),*];
+            static SIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 2>),*];
 
             $(#[$attribute])*
-            unsafe fn tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &Tile<'_>) {
+            unsafe fn run_tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &QuantizedTile<'_>) {
                 // SAFETY: the caller vouches for the tile and the instructions.
-                unsafe { super::compute::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
+                unsafe { super::compute_tile::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
             }
         }
     };
@@ -205,13 +212,13 @@ macro_rules! kernels {
 #[cfg(x86_vectors)]
 kernels!(
     vnni,
-    Zmm,
+    Avx512IntegerVector,
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
 #[cfg(x86_vectors)]
-kernels!(avx2, Ymm, #[target_feature(enable = "avx2")] [1 2 3 4]);
-kernels!(plain, Plain, [1 2 3 4]);
+kernels!(avx2, Avx2IntegerVector, #[target_feature(enable = "avx2")] [1 2 3 4]);
+kernels!(plain, PortableIntegerVector, [1 2 3 4]);
 
 /// Those for blocks, with AMX.
 #[cfg(x86_vectors)]
@@ -219,30 +226,34 @@ mod blocks {
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    use super::super::vector::{Vector, Zmm};
-    use super::{BlockKernel, Outcome};
-    use crate::amx::{Bytes, Product, Sums};
-    use crate::strips::{BLOCK, Block};
+    use super::super::simd::{Avx512IntegerVector, IntegerVector};
+    use super::{QuantizedBlockKernel, TileOutcome};
+    use crate::amx::{TileAccumulators, TileProduct, UnsignedSignedBytes};
+    use crate::row_blocks::{BLOCK_LINES, BlockOperands};
 
-    pub(super) static KERNELS: [BlockKernel; 2] = [block::<1>, block::<2>];
+    pub(super) static BLOCK_KERNELS: [QuantizedBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn block<const VECTORS: usize>(block: &Block, start: *const i32, outcome: &Outcome<'_>) {
-        let mut sums = MaybeUninit::<Sums<i32>>::uninit();
+    unsafe fn compute_block<const VECTORS: usize>(
+        block: &BlockOperands,
+        start: *const i32,
+        outcome: &TileOutcome<'_>,
+    ) {
+        let mut sums = MaybeUninit::<TileAccumulators<i32>>::uninit();
         let sums = sums.as_mut_ptr();
         // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
         unsafe {
             let first = sums.cast::<i32>();
-            first.write_bytes(0, BLOCK);
-            ptr::copy_nonoverlapping(start, first, VECTORS * Zmm::LANES);
-            Bytes::multiply(block, sums);
-            let rows = std::slice::from_raw_parts(sums.cast::<[Zmm; 2]>(), block.rows);
+            first.write_bytes(0, BLOCK_LINES);
+            ptr::copy_nonoverlapping(start, first, VECTORS * Avx512IntegerVector::LANES);
+            UnsignedSignedBytes::multiply_block(block, sums);
+            let rows = std::slice::from_raw_parts(sums.cast::<[Avx512IntegerVector; 2]>(), block.rows);
             match outcome {
-                Outcome::Bytes(ending) => Zmm::finish_rows::<VECTORS>(rows, ending),
-                Outcome::Sums(place) => {
+                TileOutcome::Bytes(ending) => Avx512IntegerVector::finish_rows::<VECTORS>(rows, ending),
+                TileOutcome::Sums(place) => {
                     for (pixel, sums) in rows.iter().enumerate() {
                         let output = place.output.wrapping_add(pixel * place.pixel);
-                        Zmm::store_row(*sums, output, place.channels);
+                        Avx512IntegerVector::store_row(*sums, output, place.channels);
                     }
                 }
             }

@@ -1,50 +1,58 @@
 //! `Dropout`: in training, elements that become 0 by chance while the others grow; otherwise a copy.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, Operand, OperandFlags, Result, dispatch, ensure, family,
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
+    family,
 };
 
-use super::source;
-use super::twister::Twister;
+use super::mersenne_twister::MersenneTwister;
+use super::random_source;
 use crate::device::Cpu;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Float, Number, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-const REALS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
+const DROPOUT_DTYPES: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let (data, optional) = (Operand::new(REALS).group(1), OperandFlags::OPTIONAL);
-    let mask = |dtypes: DtypeSet| Operand::new(dtypes).named("mask").flags(optional);
-    let without_training = |kernel: Kernel<Cpu>| kernel.inputs([data.named("data")]);
+pub(super) fn dropout_kernels() -> Vec<Kernel<Cpu>> {
+    let (data, optional) = (OperandSpec::new(DROPOUT_DTYPES).with_dtype_group(1), OperandFlags::OPTIONAL);
+    let mask = |dtypes: DtypeSet| OperandSpec::new(dtypes).with_name("mask").with_flags(optional);
+    let without_training = |kernel: Kernel<Cpu>| kernel.with_inputs([data.with_name("data")]);
     vec![
-        without_training(kernel("Dropout", |_| Ok(None), run).since(7).until(9))
-            .outputs([data.named("output"), mask(REALS).group(1)]),
-        without_training(kernel("Dropout", |_| Ok(None), run).since(10).until(11))
-            .outputs([data.named("output"), mask(DtypeSet::BOOL)]),
-        kernel("Dropout", seed, run)
-            .since(12)
-            .inputs([
-                data.named("data"),
-                Operand::new(REALS).named("ratio").rank(0, 1).flags(optional),
-                Operand::new(DtypeSet::BOOL).named("training_mode").rank(0, 1).flags(optional),
+        without_training(
+            operand_kernel("Dropout", |_| Ok(None), run_dropout).since_version(7).until_version(9),
+        )
+        .with_outputs([data.with_name("output"), mask(DROPOUT_DTYPES).with_dtype_group(1)]),
+        without_training(
+            operand_kernel("Dropout", |_| Ok(None), run_dropout).since_version(10).until_version(11),
+        )
+        .with_outputs([data.with_name("output"), mask(DtypeSet::BOOL)]),
+        operand_kernel("Dropout", read_seed, run_dropout)
+            .since_version(12)
+            .with_inputs([
+                data.with_name("data"),
+                OperandSpec::new(DROPOUT_DTYPES).with_name("ratio").with_rank(0, 1).with_flags(optional),
+                OperandSpec::new(DtypeSet::BOOL)
+                    .with_name("training_mode")
+                    .with_rank(0, 1)
+                    .with_flags(optional),
             ])
-            .outputs([data.named("output"), mask(DtypeSet::BOOL)]),
+            .with_outputs([data.with_name("output"), mask(DtypeSet::BOOL)]),
     ]
 }
 
-fn seed(call: &Call<'_>) -> Result<Option<u32>> {
-    Ok(call.int("seed")?.map(|seed| seed as u32))
+fn read_seed(call: &KernelCall<'_>) -> Result<Option<u32>> {
+    Ok(call.int_attribute("seed")?.map(|seed| seed as u32))
 }
 
 /// How likely an element is to become 0.
-fn ratio(operands: &Operands<'_, '_>) -> Result<f64> {
-    let is_training = match operands.read_optional::<bool>(2)? {
+fn read_ratio(operands: &KernelOperands<'_, '_>) -> Result<f64> {
+    let is_training = match operands.read_optional_input::<bool>(2)? {
         None => false,
         Some([is_training]) => *is_training,
         Some(more) => {
-            return Err(Error::invalid_argument(format!(
+            return Err(PluginError::invalid_argument(format!(
                 "expected one value of `training_mode`, found {}",
                 more.len()
             )));
@@ -55,9 +63,9 @@ fn ratio(operands: &Operands<'_, '_>) -> Result<f64> {
     }
     let Some(found) = operands.call().optional_input(1)? else { return Ok(0.5) };
     let ratio = dispatch!(found.dtype(), floating_and_half + bf16, T => {
-        match operands.read::<T>(1)? {
-            [ratio] => Ok(ratio.float().to_f64()),
-            more => Err(Error::invalid_argument(format!("expected one `ratio`, found {}", more.len()))),
+        match operands.read_input::<T>(1)? {
+            [ratio] => Ok(ratio.to_float().to_f64()),
+            more => Err(PluginError::invalid_argument(format!("expected one `ratio`, found {}", more.len()))),
         }
     })?;
     ensure!(
@@ -68,7 +76,7 @@ fn ratio(operands: &Operands<'_, '_>) -> Result<f64> {
     Ok(ratio)
 }
 
-fn run(cpu: &Cpu, seed: &Option<u32>, operands: &Operands<'_, '_>) -> Result<()> {
+fn run_dropout(cpu: &Cpu, seed: &Option<u32>, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (data, output) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&output, "output", data.dims())?;
     let mask = operands.call().optional_output(1)?;
@@ -78,44 +86,54 @@ fn run(cpu: &Cpu, seed: &Option<u32>, operands: &Operands<'_, '_>) -> Result<()>
     let is_bool = mask.is_none_or(|mask| mask.dtype() == Dtype::BOOL);
     dispatch!(data.dtype(), floating_and_half + bf16, T => {
         if is_bool {
-            drop_out::<T, bool>(cpu, *seed, operands)
+            drop_elements::<T, bool>(cpu, *seed, operands)
         } else {
-            drop_out::<T, T>(cpu, *seed, operands)
+            drop_elements::<T, T>(cpu, *seed, operands)
         }
     })
 }
 
-fn drop_out<T: Real, M: Number>(cpu: &Cpu, seed: Option<u32>, operands: &Operands<'_, '_>) -> Result<()> {
-    let (source, ratio) = (source(operands.call(), None), ratio(operands)?);
-    let (input, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
-    let mask = operands.write_optional::<M>(1)?.map(|mask| Rows::new(mask, 1));
-    let factor = T::Float::of(1.0 / (1.0 - ratio));
-    let marks = [M::of_float(M::Float::of(0.0)), M::of_float(M::Float::of(1.0))];
+fn drop_elements<T: FloatElement, M: ComputeElement>(
+    cpu: &Cpu,
+    seed: Option<u32>,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
+    let (source, ratio) = (random_source(operands.call(), None), read_ratio(operands)?);
+    let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    let mask = operands.write_optional_output::<M>(1)?.map(|mask| OutputRows::new(mask, 1));
+    let factor = T::Float::from_f64(1.0 / (1.0 - ratio));
+    let marks = [M::from_float(M::Float::from_f64(0.0)), M::from_float(M::Float::from_f64(1.0))];
     let count = output.len();
     // Seeded numbers follow from each other, so that no thread can begin in the middle.
     let seeded: Option<Vec<bool>> = seed.filter(|_| ratio > 0.0).map(|seed| {
-        let mut numbers = Twister::new(seed);
-        (0..count).map(|_| numbers.double() >= ratio).collect()
+        let mut numbers = MersenneTwister::new(seed);
+        (0..count).map(|_| numbers.next_f64() >= ratio).collect()
     });
-    in_parallel(cpu, count, grain(8), (Rows::new(output, 1), mask), |begin, (output, mut mask)| {
-        if ratio == 0.0 {
-            output.copy_from_slice(&input[begin..begin + output.len()]);
-            if let Some(mask) = mask {
-                mask.fill(marks[1]);
+    parallel_for_parts(
+        cpu,
+        count,
+        grain_for(8),
+        (OutputRows::new(output, 1), mask),
+        |begin, (output, mut mask)| {
+            if ratio == 0.0 {
+                output.copy_from_slice(&input[begin..begin + output.len()]);
+                if let Some(mask) = mask {
+                    mask.fill(marks[1]);
+                }
+                return;
             }
-            return;
-        }
-        for (index, element) in output.iter_mut().enumerate() {
-            let stays = match &seeded {
-                Some(stays) => stays[begin + index],
-                None => f64::from(source.single(begin + index)) >= ratio,
-            };
-            let kept = input[begin + index].float() * factor;
-            *element = T::of_float(if stays { kept } else { T::Float::of(0.0) });
-            if let Some(mask) = &mut mask {
-                mask[index] = marks[usize::from(stays)];
+            for (index, element) in output.iter_mut().enumerate() {
+                let stays = match &seeded {
+                    Some(stays) => stays[begin + index],
+                    None => f64::from(source.f32_at(begin + index)) >= ratio,
+                };
+                let kept = input[begin + index].to_float() * factor;
+                *element = T::from_float(if stays { kept } else { T::Float::from_f64(0.0) });
+                if let Some(mask) = &mut mask {
+                    mask[index] = marks[usize::from(stays)];
+                }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }

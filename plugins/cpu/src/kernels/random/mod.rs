@@ -1,6 +1,6 @@
 //! Random numbers: uniform, normal, of a probability, of a distribution, and dropout.
 //!
-//! Those of a `Dropout` with a seed come from [`twister`], one after the other. All others come from [`philox`], a function of a
+//! Those of a `Dropout` with a seed come from [`mersenne_twister`], one after the other. All others come from [`philox`], a function of a
 //! seed and a counter, so a number depends on its place alone and not on threads. One counter value gives four words of 32
 //! bits. Element i of an output in `f64`, and draw i of `Multinomial`, use two words: the counter value `offset + i / 2`.
 //! Element i of every other output uses one word: the counter value `offset + i / 4`. Normal numbers are made in pairs from the words of a pair. So a call that makes n numbers uses at most
@@ -8,28 +8,31 @@
 
 mod dropout;
 mod fill;
+mod mersenne_twister;
 mod multinomial;
 mod philox;
-mod twister;
 
-use oarlock_sdk::{Call, Kernel, Result};
+use oarlock_sdk::{Kernel, KernelCall, Result};
 
-use self::philox::Source;
+use self::philox::PhiloxSource;
 use crate::device::Cpu;
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    [fill::kernels(), multinomial::kernels(), dropout::kernels()].into_iter().flatten().collect()
+pub(crate) fn random_kernels() -> Vec<Kernel<Cpu>> {
+    [fill::fill_kernels(), multinomial::multinomial_kernels(), dropout::dropout_kernels()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The attribute `seed` of all but `Dropout`, which is a float: its bits are the seed.
-fn seed(call: &Call<'_>) -> Result<Option<u64>> {
-    Ok(call.float("seed")?.map(|seed| u64::from((seed as f32).to_bits())))
+fn read_seed(call: &KernelCall<'_>) -> Result<Option<u64>> {
+    Ok(call.float_attribute("seed")?.map(|seed| u64::from((seed as f32).to_bits())))
 }
 
 /// The numbers of a call.
-fn source(call: &Call<'_>, seed: Option<u64>) -> Source {
-    let (own_seed, offset) = call.random();
-    Source::new(seed.unwrap_or(own_seed), offset)
+fn random_source(call: &KernelCall<'_>, seed: Option<u64>) -> PhiloxSource {
+    let (own_seed, offset) = call.random_state();
+    PhiloxSource::new(seed.unwrap_or(own_seed), offset)
 }
 
 #[cfg(test)]

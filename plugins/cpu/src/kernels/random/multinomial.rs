@@ -1,39 +1,41 @@
 //! `Multinomial`: classes drawn with the probabilities that logarithms of weights give.
 
-use oarlock_sdk::{Call, DtypeSet, Element, Kernel, Operand, Result, dispatch, ensure, family};
+use oarlock_sdk::{DtypeSet, Element, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
 
-use super::philox::Source;
-use super::{seed, source};
+use super::philox::PhiloxSource;
+use super::{random_source, read_seed};
 use crate::device::Cpu;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Float, Number, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn multinomial_kernels() -> Vec<Kernel<Cpu>> {
     let reals = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
     vec![
-        kernel("Multinomial", Plan::new, run)
-            .since(7)
-            .inputs([Operand::new(reals).named("input").rank(2, 2)])
-            .outputs([Operand::new(DtypeSet::I32.union(DtypeSet::I64)).named("output").rank(2, 2)]),
+        operand_kernel("Multinomial", MultinomialAttributes::new, run_multinomial)
+            .since_version(7)
+            .with_inputs([OperandSpec::new(reals).with_name("input").with_rank(2, 2)])
+            .with_outputs([OperandSpec::new(DtypeSet::I32.union(DtypeSet::I64))
+                .with_name("output")
+                .with_rank(2, 2)]),
     ]
 }
 
-struct Plan {
+struct MultinomialAttributes {
     samples: i64,
     seed: Option<u64>,
 }
 
-impl Plan {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let samples = call.int("sample_size")?.unwrap_or(1);
+impl MultinomialAttributes {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let samples = call.int_attribute("sample_size")?.unwrap_or(1);
         ensure!(samples >= 0, invalid_argument, "expected `sample_size` of at least 0, found {samples}");
-        Ok(Self { samples, seed: seed(call)? })
+        Ok(Self { samples, seed: read_seed(call)? })
     }
 }
 
-fn run(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Result<()> {
+fn run_multinomial(cpu: &Cpu, plan: &MultinomialAttributes, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (input, output) = (operands.call().input(0)?, operands.call().output(0)?);
     ensure!(
         input.dims().len() == 2,
@@ -42,26 +44,26 @@ fn run(cpu: &Cpu, plan: &Plan, operands: &Operands<'_, '_>) -> Result<()> {
         input.dims()
     );
     operands.expect_dims(&output, "output", &[input.dims()[0], plan.samples])?;
-    let source = source(operands.call(), plan.seed);
+    let source = random_source(operands.call(), plan.seed);
     let classes = input.dims()[1] as usize;
     dispatch!(input.dtype(), floating_and_half + bf16, T => {
-        dispatch!(output.dtype(), integral, I => draw::<T, I>(cpu, source, classes, plan.samples as usize, operands))
+        dispatch!(output.dtype(), integral, I => draw_classes::<T, I>(cpu, source, classes, plan.samples as usize, operands))
     })
 }
 
-fn draw<T: Real, I: Number + Element>(
+fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
     cpu: &Cpu,
-    source: Source,
+    source: PhiloxSource,
     classes: usize,
     samples: usize,
-    operands: &Operands<'_, '_>,
+    operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let (logarithms, output) = (operands.read::<T>(0)?, operands.write::<I>(0)?);
+    let (logarithms, output) = (operands.read_input::<T>(0)?, operands.write_output::<I>(0)?);
     if output.is_empty() {
         return Ok(());
     }
     let is_drawable = |row: &[T]| {
-        let sum = weights(row).last().copied();
+        let sum = cumulative_weights(row).last().copied();
         sum.is_some_and(|sum| sum > 0.0 && sum.is_finite())
     };
     ensure!(
@@ -70,24 +72,30 @@ fn draw<T: Real, I: Number + Element>(
         "expected logarithms of probabilities with at least one class that can be drawn, found none"
     );
     let rows = output.len() / samples;
-    in_parallel(cpu, rows, grain(classes + 8 * samples), Rows::new(output, samples), |begin, part| {
-        for (index, drawn) in part.chunks_mut(samples).enumerate() {
-            let row = begin + index;
-            let sums = weights(&logarithms[row * classes..][..classes]);
-            let total = sums[classes - 1];
-            for (sample, class) in drawn.iter_mut().enumerate() {
-                let level = source.double(row * samples + sample) * total;
-                let found = sums.partition_point(|sum| *sum <= level).min(classes - 1);
-                *class = I::of_float(I::Float::of(found as f64));
+    parallel_for_parts(
+        cpu,
+        rows,
+        grain_for(classes + 8 * samples),
+        OutputRows::new(output, samples),
+        |begin, part| {
+            for (index, drawn) in part.chunks_mut(samples).enumerate() {
+                let row = begin + index;
+                let sums = cumulative_weights(&logarithms[row * classes..][..classes]);
+                let total = sums[classes - 1];
+                for (sample, class) in drawn.iter_mut().enumerate() {
+                    let level = source.f64_at(row * samples + sample) * total;
+                    let found = sums.partition_point(|sum| *sum <= level).min(classes - 1);
+                    *class = I::from_float(I::Float::from_f64(found as f64));
+                }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }
 
 /// The running sums of the weights, the greatest of which is 1.
-fn weights<T: Real>(logarithms: &[T]) -> Vec<f64> {
-    let value = |logarithm: &T| logarithm.float().to_f64();
+fn cumulative_weights<T: FloatElement>(logarithms: &[T]) -> Vec<f64> {
+    let value = |logarithm: &T| logarithm.to_float().to_f64();
     let greatest = logarithms.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
     let running = |sum: &mut f64, logarithm: &T| {
         *sum += (value(logarithm) - greatest).exp();

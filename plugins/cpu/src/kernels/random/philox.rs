@@ -5,49 +5,49 @@ const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Random numbers by index.
 #[derive(Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct PhiloxSource {
     key: [u32; 2],
     offset: u64,
 }
 
-impl Source {
+impl PhiloxSource {
     pub(super) fn new(seed: u64, offset: u64) -> Self {
         Self { key: [seed as u32, (seed >> 32) as u32], offset }
     }
 
     /// The four words of a counter value.
     #[inline(always)]
-    pub(super) fn words(self, index: u64) -> [u32; 4] {
+    pub(super) fn words_at(self, index: u64) -> [u32; 4] {
         let counter = self.offset.wrapping_add(index);
-        philox([counter as u32, (counter >> 32) as u32, 0, 0], self.key)
+        philox_rounds([counter as u32, (counter >> 32) as u32, 0, 0], self.key)
     }
 
     /// Number `index` from 0 up to but not including 1, with 24 random bits.
     #[inline(always)]
-    pub(super) fn single(self, index: usize) -> f32 {
-        unit_single(self.words(index as u64 / 4)[index % 4])
+    pub(super) fn f32_at(self, index: usize) -> f32 {
+        f32_from_word(self.words_at(index as u64 / 4)[index % 4])
     }
 
     /// Number `index` from 0 up to but not including 1, with 53 random bits.
     #[inline(always)]
-    pub(super) fn double(self, index: usize) -> f64 {
-        let words = self.words(index as u64 / 2);
-        unit_double(words[index % 2 * 2], words[index % 2 * 2 + 1])
+    pub(super) fn f64_at(self, index: usize) -> f64 {
+        let words = self.words_at(index as u64 / 2);
+        f64_from_words(words[index % 2 * 2], words[index % 2 * 2 + 1])
     }
 }
 
 #[inline(always)]
-fn unit_single(word: u32) -> f32 {
+fn f32_from_word(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
 #[inline(always)]
-fn unit_double(low: u32, high: u32) -> f64 {
+fn f64_from_words(low: u32, high: u32) -> f64 {
     ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
 #[inline(always)]
-fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+fn philox_rounds(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let first = u64::from(MULTIPLIERS[0]) * u64::from(counter[0]);
         let second = u64::from(MULTIPLIERS[1]) * u64::from(counter[2]);
@@ -68,18 +68,18 @@ mod tests {
 
     #[test]
     fn the_words_are_those_that_the_authors_published() {
-        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(philox_rounds([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         assert_eq!(
-            philox([u32::MAX; 4], [u32::MAX; 2]),
+            philox_rounds([u32::MAX; 4], [u32::MAX; 2]),
             [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
         );
         let (counter, key) =
             ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]);
-        assert_eq!(philox(counter, key), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+        assert_eq!(philox_rounds(counter, key), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
     }
 
     #[test]
     fn numbers_are_never_one() {
-        assert!(unit_single(u32::MAX) < 1.0 && unit_double(u32::MAX, u32::MAX) < 1.0);
+        assert!(f32_from_word(u32::MAX) < 1.0 && f64_from_words(u32::MAX, u32::MAX) < 1.0);
     }
 }

@@ -2,13 +2,13 @@
 
 use oarlock_sdk::{Dtype, f16};
 
-use crate::kernels::rows::checking::refusal;
-use crate::testing::{Array, Attribute, run};
+use crate::kernels::rows::kernel_checks::refusal_message;
+use crate::testing::{TestArray, TestAttribute, run_kernel};
 
 const COUNT: i64 = 40_000;
 
-fn random(op: &str, attributes: &[(&str, Attribute<'_>)], dtype: Dtype, count: i64) -> Array {
-    let results = run(op, 22, attributes, &[], &[Some((dtype, &[count]))]).unwrap();
+fn run_random(op: &str, attributes: &[(&str, TestAttribute<'_>)], dtype: Dtype, count: i64) -> TestArray {
+    let results = run_kernel(op, 22, attributes, &[], &[Some((dtype, &[count]))]).unwrap();
     results.into_iter().next().unwrap().unwrap()
 }
 
@@ -19,8 +19,8 @@ fn mean_and_variance(values: &[f64]) -> (f64, f64) {
 
 #[test]
 fn uniform_numbers_fill_their_range_evenly() {
-    let attributes = [("low", Attribute::Float(2.0)), ("high", Attribute::Float(6.0))];
-    let values = random("RandomUniform", &attributes, Dtype::F64, COUNT).values::<f64>();
+    let attributes = [("low", TestAttribute::Float(2.0)), ("high", TestAttribute::Float(6.0))];
+    let values = run_random("RandomUniform", &attributes, Dtype::F64, COUNT).values::<f64>();
     assert!(values.iter().all(|value| (2.0..6.0).contains(value)));
     let (mean, variance) = mean_and_variance(&values);
     assert!((mean - 4.0).abs() < 0.05 && (variance - 16.0 / 12.0).abs() < 0.05, "{mean} {variance}");
@@ -28,8 +28,8 @@ fn uniform_numbers_fill_their_range_evenly() {
 
 #[test]
 fn normal_numbers_have_their_mean_and_deviation() {
-    let attributes = [("mean", Attribute::Float(-1.0)), ("scale", Attribute::Float(3.0))];
-    let values = random("RandomNormal", &attributes, Dtype::F32, COUNT).values::<f32>();
+    let attributes = [("mean", TestAttribute::Float(-1.0)), ("scale", TestAttribute::Float(3.0))];
+    let values = run_random("RandomNormal", &attributes, Dtype::F32, COUNT).values::<f32>();
     let values: Vec<f64> = values.into_iter().map(f64::from).collect();
     let (mean, variance) = mean_and_variance(&values);
     assert!((mean + 1.0).abs() < 0.06 && (variance - 9.0).abs() < 0.3, "{mean} {variance}");
@@ -37,18 +37,19 @@ fn normal_numbers_have_their_mean_and_deviation() {
 
 #[test]
 fn a_number_depends_on_its_place_and_the_seed_alone() {
-    let seed = |seed| [("seed", Attribute::Float(seed))];
-    let few = random("RandomNormal", &seed(5.0), Dtype::F32, 7).values::<f32>();
-    let many = random("RandomNormal", &seed(5.0), Dtype::F32, COUNT).values::<f32>();
+    let seed = |seed| [("seed", TestAttribute::Float(seed))];
+    let few = run_random("RandomNormal", &seed(5.0), Dtype::F32, 7).values::<f32>();
+    let many = run_random("RandomNormal", &seed(5.0), Dtype::F32, COUNT).values::<f32>();
     assert_eq!(few, many[..7]);
-    assert_ne!(few, random("RandomNormal", &seed(6.0), Dtype::F32, 7).values::<f32>());
-    assert_ne!(few, random("RandomNormal", &[], Dtype::F32, 7).values::<f32>());
+    assert_ne!(few, run_random("RandomNormal", &seed(6.0), Dtype::F32, 7).values::<f32>());
+    assert_ne!(few, run_random("RandomNormal", &[], Dtype::F32, 7).values::<f32>());
 }
 
 #[test]
 fn like_takes_the_shape_of_its_input() {
-    let input = Array::of(&[2, 0], &[0i64; 0]);
-    let run = |dims: &[i64]| run("RandomUniformLike", 1, &[], &[Some(&input)], &[Some((Dtype::F16, dims))]);
+    let input = TestArray::from_values(&[2, 0], &[0i64; 0]);
+    let run =
+        |dims: &[i64]| run_kernel("RandomUniformLike", 1, &[], &[Some(&input)], &[Some((Dtype::F16, dims))]);
     assert_eq!(run(&[2, 0]).unwrap()[0].as_ref().unwrap().values::<f16>(), []);
     assert!(run(&[2, 1]).unwrap_err().contains("[2, 0], found [2, 1]"));
 }
@@ -56,8 +57,9 @@ fn like_takes_the_shape_of_its_input() {
 #[test]
 fn chance_follows_the_probabilities() {
     let probabilities: Vec<f32> = (0..COUNT).map(|index| [0.0, 0.25, 1.0][index as usize % 3]).collect();
-    let input = Array::of(&[COUNT], &probabilities);
-    let results = run("Bernoulli", 15, &[], &[Some(&input)], &[Some((Dtype::BOOL, &[COUNT]))]).unwrap();
+    let input = TestArray::from_values(&[COUNT], &probabilities);
+    let results =
+        run_kernel("Bernoulli", 15, &[], &[Some(&input)], &[Some((Dtype::BOOL, &[COUNT]))]).unwrap();
     let hits = results[0].as_ref().unwrap().values::<bool>();
     let share = |start: usize| {
         let hits: Vec<bool> = hits.iter().skip(start).step_by(3).copied().collect();
@@ -70,10 +72,10 @@ fn chance_follows_the_probabilities() {
 #[test]
 fn classes_are_drawn_with_their_probabilities() {
     let logarithms = [1f32.ln(), 0f32.ln(), 3f32.ln(), 0.0, f32::NEG_INFINITY, f32::NEG_INFINITY];
-    let input = Array::of(&[2, 3], &logarithms);
-    let attributes = [("sample_size", Attribute::Int(COUNT))];
+    let input = TestArray::from_values(&[2, 3], &logarithms);
+    let attributes = [("sample_size", TestAttribute::Int(COUNT))];
     let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::I32, &[2, COUNT]))];
-    let results = run("Multinomial", 7, &attributes, &[Some(&input)], &outputs).unwrap();
+    let results = run_kernel("Multinomial", 7, &attributes, &[Some(&input)], &outputs).unwrap();
     let drawn = results[0].as_ref().unwrap().values::<i32>();
     let (first, second) = drawn.split_at(COUNT as usize);
     assert!(second.iter().all(|class| *class == 0) && first.iter().all(|class| *class != 1));
@@ -83,10 +85,11 @@ fn classes_are_drawn_with_their_probabilities() {
 
 #[test]
 fn dropped_elements_are_zero_and_the_others_grow() {
-    let data = Array::of(&[COUNT], &vec![3f32; COUNT as usize]);
-    let (ratio, training) = (Array::of(&[], &[0.25f32]), Array::of(&[], &[true]));
+    let data = TestArray::from_values(&[COUNT], &vec![3f32; COUNT as usize]);
+    let (ratio, training) = (TestArray::from_values(&[], &[0.25f32]), TestArray::from_values(&[], &[true]));
     let outputs: [Option<(Dtype, &[i64])>; 2] = [Some((Dtype::F32, &[COUNT])), Some((Dtype::BOOL, &[COUNT]))];
-    let results = run("Dropout", 13, &[], &[Some(&data), Some(&ratio), Some(&training)], &outputs).unwrap();
+    let results =
+        run_kernel("Dropout", 13, &[], &[Some(&data), Some(&ratio), Some(&training)], &outputs).unwrap();
     let values = results[0].as_ref().unwrap().values::<f32>();
     let mask = results[1].as_ref().unwrap().values::<bool>();
     assert!(values.iter().zip(&mask).all(|(value, stays)| *value == if *stays { 4.0 } else { 0.0 }));
@@ -96,18 +99,18 @@ fn dropped_elements_are_zero_and_the_others_grow() {
 
 #[test]
 fn without_training_nothing_is_dropped() {
-    let data = Array::of(&[3], &[1f32, f32::NAN, 3.0]);
+    let data = TestArray::from_values(&[3], &[1f32, f32::NAN, 3.0]);
     for version in [7, 10, 13] {
         let mask = if version == 7 { Dtype::F32 } else { Dtype::BOOL };
         let outputs: [Option<(Dtype, &[i64])>; 2] = [Some((Dtype::F32, &[3])), Some((mask, &[3]))];
-        let results = run("Dropout", version, &[], &[Some(&data)], &outputs).unwrap();
+        let results = run_kernel("Dropout", version, &[], &[Some(&data)], &outputs).unwrap();
         assert_eq!(results[0].as_ref().unwrap().bytes(), data.bytes());
     }
 }
 
 #[test]
 fn probabilities_beyond_one_are_refused() {
-    let input = Array::of(&[1], &[1.5f32]);
-    let message = refusal("Bernoulli", 15, &[], &[Some(&input)], &[Some((Dtype::F32, &[1]))]);
+    let input = TestArray::from_values(&[1], &[1.5f32]);
+    let message = refusal_message("Bernoulli", 15, &[], &[Some(&input)], &[Some((Dtype::F32, &[1]))]);
     assert!(message.contains("from 0 to 1"), "{message}");
 }

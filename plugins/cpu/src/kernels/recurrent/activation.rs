@@ -1,21 +1,21 @@
 //! The functions that gates and states pass through.
 
-use oarlock_sdk::{Call, Error, Result, ensure};
+use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-use crate::isa::{Isa, Target, Vectorized};
-use crate::kernels::attributes::texts;
-use crate::kernels::elementwise::math::{self, Float};
+use crate::isa::{Isa, SimdTarget, SimdTask};
+use crate::kernels::attributes::string_list;
+use crate::kernels::elementwise::math::{self, MathFloat};
 
 /// A function with its two numbers, of which most functions have none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Activation {
-    function: Function,
+pub(super) struct RecurrentActivation {
+    function: ActivationFunction,
     alpha: f64,
     beta: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Function {
+enum ActivationFunction {
     Relu,
     Tanh,
     Sigmoid,
@@ -30,25 +30,29 @@ enum Function {
 }
 
 /// The names of the functions, how many numbers each takes, and what these are where nobody says.
-const FUNCTIONS: [(&str, Function, usize, f64, f64); 11] = [
-    ("Relu", Function::Relu, 0, 0.0, 0.0),
-    ("Tanh", Function::Tanh, 0, 0.0, 0.0),
-    ("Sigmoid", Function::Sigmoid, 0, 0.0, 0.0),
-    ("Softsign", Function::Softsign, 0, 0.0, 0.0),
-    ("Softplus", Function::Softplus, 0, 0.0, 0.0),
-    ("Affine", Function::Affine, 2, 1.0, 0.0),
-    ("ScaledTanh", Function::ScaledTanh, 2, 1.0, 1.0),
-    ("HardSigmoid", Function::HardSigmoid, 2, 0.2, 0.5),
-    ("LeakyRelu", Function::LeakyRelu, 1, 0.01, 0.0),
-    ("ThresholdedRelu", Function::ThresholdedRelu, 1, 1.0, 0.0),
-    ("Elu", Function::Elu, 1, 1.0, 0.0),
+const FUNCTIONS: [(&str, ActivationFunction, usize, f64, f64); 11] = [
+    ("Relu", ActivationFunction::Relu, 0, 0.0, 0.0),
+    ("Tanh", ActivationFunction::Tanh, 0, 0.0, 0.0),
+    ("Sigmoid", ActivationFunction::Sigmoid, 0, 0.0, 0.0),
+    ("Softsign", ActivationFunction::Softsign, 0, 0.0, 0.0),
+    ("Softplus", ActivationFunction::Softplus, 0, 0.0, 0.0),
+    ("Affine", ActivationFunction::Affine, 2, 1.0, 0.0),
+    ("ScaledTanh", ActivationFunction::ScaledTanh, 2, 1.0, 1.0),
+    ("HardSigmoid", ActivationFunction::HardSigmoid, 2, 0.2, 0.5),
+    ("LeakyRelu", ActivationFunction::LeakyRelu, 1, 0.01, 0.0),
+    ("ThresholdedRelu", ActivationFunction::ThresholdedRelu, 1, 1.0, 0.0),
+    ("Elu", ActivationFunction::Elu, 1, 1.0, 0.0),
 ];
 
-impl Activation {
+impl RecurrentActivation {
     /// The functions of all directions, one direction after the other. The lists of numbers go to the functions that take
     /// any, in order.
-    pub(super) fn all(call: &Call<'_>, defaults: &[&str], directions: usize) -> Result<Vec<Self>> {
-        let names = texts(call, "activations")?;
+    pub(super) fn all_directions(
+        call: &KernelCall<'_>,
+        defaults: &[&str],
+        directions: usize,
+    ) -> Result<Vec<Self>> {
+        let names = string_list(call, "activations")?;
         let expected = defaults.len() * directions;
         // The schema of `RNN` states two functions as the default, even for one direction.
         let names =
@@ -60,13 +64,15 @@ impl Activation {
             "expected {expected} `activations` for {directions} directions, found {}",
             names.len()
         );
-        let mut alphas = call.floats("activation_alpha")?.unwrap_or_default().iter();
-        let mut betas = call.floats("activation_beta")?.unwrap_or_default().iter();
+        let mut alphas = call.floats_attribute("activation_alpha")?.unwrap_or_default().iter();
+        let mut betas = call.floats_attribute("activation_beta")?.unwrap_or_default().iter();
         let find = |name: &&str| {
             let known =
                 FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
                     let all = FUNCTIONS.map(|(known, ..)| known).join("`, `");
-                    Error::invalid_argument(format!("expected `activations` out of `{all}`, found `{name}`"))
+                    PluginError::invalid_argument(format!(
+                        "expected `activations` out of `{all}`, found `{name}`"
+                    ))
                 })?;
             let (_, function, count, alpha, beta) = *known;
             let mut next = |index: usize, default: f64| match index {
@@ -80,44 +86,52 @@ impl Activation {
     }
 
     /// Puts values through the function.
-    pub(super) fn apply<F: Float>(self, isa: Isa, values: &mut [F]) {
-        isa.vectorize(Work { activation: self, values });
+    pub(super) fn apply_to<F: MathFloat>(self, isa: Isa, values: &mut [F]) {
+        isa.vectorize(RecurrentActivationTask { activation: self, values });
     }
 }
 
-struct Work<'a, F> {
-    activation: Activation,
+struct RecurrentActivationTask<'a, F> {
+    activation: RecurrentActivation,
     values: &'a mut [F],
 }
 
-impl<F: Float> Vectorized for Work<'_, F> {
+impl<F: MathFloat> SimdTask for RecurrentActivationTask<'_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<T: Target>(self) {
-        let (alpha, beta) = (F::of(self.activation.alpha), F::of(self.activation.beta));
+    fn run_on_target<T: SimdTarget>(self) {
+        let (alpha, beta) = (F::from_f64(self.activation.alpha), F::from_f64(self.activation.beta));
         let (zero, one) = (F::ZERO, F::ONE);
         match self.activation.function {
-            Function::Relu => each(self.values, |x| if x < zero { zero } else { x }),
-            Function::Tanh => each(self.values, |x| math::tanh::<T, F>(x)),
-            Function::Sigmoid => each(self.values, |x| math::sigmoid::<T, F>(x)),
-            Function::Softsign => each(self.values, |x| x / (one + x.magnitude())),
-            Function::Softplus => each(self.values, |x| math::softplus::<T, F>(x)),
-            Function::Affine => each(self.values, |x| alpha.times_plus::<T>(x, beta)),
-            Function::ScaledTanh => each(self.values, |x| alpha * math::tanh::<T, F>(beta * x)),
-            Function::HardSigmoid => {
-                each(self.values, |x| math::bounded(alpha.times_plus::<T>(x, beta), zero, one));
+            ActivationFunction::Relu => map_values(self.values, |x| if x < zero { zero } else { x }),
+            ActivationFunction::Tanh => map_values(self.values, |x| math::tanh::<T, F>(x)),
+            ActivationFunction::Sigmoid => map_values(self.values, |x| math::sigmoid::<T, F>(x)),
+            ActivationFunction::Softsign => map_values(self.values, |x| x / (one + x.magnitude())),
+            ActivationFunction::Softplus => map_values(self.values, |x| math::softplus::<T, F>(x)),
+            ActivationFunction::Affine => map_values(self.values, |x| alpha.multiply_add::<T>(x, beta)),
+            ActivationFunction::ScaledTanh => {
+                map_values(self.values, |x| alpha * math::tanh::<T, F>(beta * x));
             }
-            Function::LeakyRelu => each(self.values, |x| if x < zero { alpha * x } else { x }),
-            Function::ThresholdedRelu => each(self.values, |x| if x < alpha { zero } else { x }),
-            Function::Elu => {
-                each(self.values, |x| if x < zero { alpha * math::exp_m1::<T, F>(x) } else { x });
+            ActivationFunction::HardSigmoid => {
+                map_values(self.values, |x| {
+                    math::clamp_keeping_nan(alpha.multiply_add::<T>(x, beta), zero, one)
+                });
+            }
+            ActivationFunction::LeakyRelu => {
+                map_values(self.values, |x| if x < zero { alpha * x } else { x });
+            }
+            ActivationFunction::ThresholdedRelu => {
+                map_values(self.values, |x| if x < alpha { zero } else { x });
+            }
+            ActivationFunction::Elu => {
+                map_values(self.values, |x| if x < zero { alpha * math::exp_m1::<T, F>(x) } else { x });
             }
         }
     }
 }
 
 #[inline(always)]
-fn each<F: Float>(values: &mut [F], function: impl Fn(F) -> F) {
+fn map_values<F: MathFloat>(values: &mut [F], function: impl Fn(F) -> F) {
     values.iter_mut().for_each(|value| *value = function(*value));
 }

@@ -4,109 +4,125 @@
 //! matrices. Only the products with the state are made step by step. What gates do to each other is in [`cell`].
 
 mod activation;
-mod bytes;
+mod byte_weights;
 mod cell;
-mod layer;
 mod plan;
+mod recurrence;
 #[cfg(test)]
 mod tests;
 mod weights;
 
-use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, Operand, OperandFlags, dispatch, family};
+use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, OperandFlags, OperandSpec, dispatch, family};
 
-use self::layer::{run, run_with};
-use self::plan::{Kind, Plan};
-use self::weights::Ready;
-use crate::constants::Constants;
+use self::plan::{RecurrentCellKind, RecurrentPlan};
+use self::recurrence::{run_recurrent, run_with_weights};
+use self::weights::PackedGateWeights;
+use crate::constant_cache::ConstantCache;
 use crate::device::Cpu;
 use crate::gemm;
 use crate::isa::Isa;
 use crate::kernels::elementwise::math;
-use crate::kernels::matmul::quantised::BYTES;
+use crate::kernels::matmul::quantized_operand::BYTE_DTYPES;
 use crate::kernels::rows::number;
-use crate::kernels::rows::operands::on_operands;
+use crate::kernels::rows::operands::run_on_operands;
 
 const FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
 /// The kernels of this family.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    vec![kernel("RNN", Kind::Plain), kernel("GRU", Kind::Gated), kernel("LSTM", Kind::Memory), of_bytes()]
+pub(crate) fn recurrent_kernels() -> Vec<Kernel<Cpu>> {
+    vec![
+        recurrent_kernel("RNN", RecurrentCellKind::Plain),
+        recurrent_kernel("GRU", RecurrentCellKind::Gated),
+        recurrent_kernel("LSTM", RecurrentCellKind::Memory),
+        quantized_lstm_kernel(),
+    ]
 }
 
 /// The row of a network with weights of eight bits.
-fn of_bytes() -> Kernel<Cpu> {
-    let (inputs, outputs) = operands(Kind::Memory, DtypeSet::F32);
+fn quantized_lstm_kernel() -> Kernel<Cpu> {
+    let (inputs, outputs) = recurrent_operands(RecurrentCellKind::Memory, DtypeSet::F32);
     let mut inputs = inputs;
     for (weights, group, scale, zero) in [(1, 2, "W_scale", "W_zero"), (2, 3, "R_scale", "R_zero")] {
-        let bytes = Operand::new(BYTES).group(group);
-        inputs[weights] = bytes.named(["", "W", "R"][weights]).rank(3, 3);
-        inputs.extend([Operand::new(DtypeSet::F32).named(scale).rank(1, 2), bytes.named(zero).rank(1, 2)]);
+        let bytes = OperandSpec::new(BYTE_DTYPES).with_dtype_group(group);
+        inputs[weights] = bytes.with_name(["", "W", "R"][weights]).with_rank(3, 3);
+        inputs.extend([
+            OperandSpec::new(DtypeSet::F32).with_name(scale).with_rank(1, 2),
+            bytes.with_name(zero).with_rank(1, 2),
+        ]);
     }
-    Kernel::prepared("DynamicQuantizedLSTM", |cpu: &Cpu, call| {
-        let plan = Plan::of_bytes(cpu, call)?;
-        call.describe(&format!("weights of 8 bits, {}", cpu.isa()));
-        Ok(on_operands(move |cpu, operands| match &plan.ready[..] {
-            [] => run_with(cpu, &plan, &Plan::ready_bytes(cpu, operands.call())?, operands),
-            ready => run_with(cpu, &plan, ready, operands),
+    Kernel::new_prepared("DynamicQuantizedLSTM", |cpu: &Cpu, call| {
+        let plan = RecurrentPlan::from_byte_weights(cpu, call)?;
+        call.describe_kernel(&format!("weights of 8 bits, {}", cpu.isa()));
+        Ok(run_on_operands(move |cpu, operands| match &plan.ready[..] {
+            [] => run_with_weights(
+                cpu,
+                &plan,
+                &RecurrentPlan::prepare_byte_weights(cpu, operands.call())?,
+                operands,
+            ),
+            ready => run_with_weights(cpu, &plan, ready, operands),
         }))
     })
-    .domain("oarlock")
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs(inputs)
-    .outputs(outputs)
+    .with_domain("oarlock")
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs(inputs)
+    .with_outputs(outputs)
 }
 
-fn kernel(op: &str, kind: Kind) -> Kernel<Cpu> {
-    let (inputs, outputs) = operands(kind, FLOATS);
-    Kernel::prepared(op, move |cpu: &Cpu, call| {
+fn recurrent_kernel(op: &str, kind: RecurrentCellKind) -> Kernel<Cpu> {
+    let (inputs, outputs) = recurrent_operands(kind, FLOATS);
+    Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let dtype = call.input(0)?.dtype();
         dispatch!(dtype, floating_and_half + bf16, T => {
-            let plan = Plan::<T>::new(cpu, call, kind)?;
-            Ok(on_operands(move |cpu, operands| run(cpu, &plan, operands)))
+            let plan = RecurrentPlan::<T>::new(cpu, call, kind)?;
+            Ok(run_on_operands(move |cpu, operands| run_recurrent(cpu, &plan, operands)))
         })
     })
-    .since(7)
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs(inputs)
-    .outputs(outputs)
+    .since_version(7)
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs(inputs)
+    .with_outputs(outputs)
 }
 
 /// The operands of a network.
-fn operands(kind: Kind, floats: DtypeSet) -> (Vec<Operand>, Vec<Operand>) {
-    let number = Operand::new(floats).group(1);
-    let optional = number.flags(OperandFlags::OPTIONAL);
-    let lengths = Operand::new(DtypeSet::I32).flags(OperandFlags::OPTIONAL);
+fn recurrent_operands(kind: RecurrentCellKind, floats: DtypeSet) -> (Vec<OperandSpec>, Vec<OperandSpec>) {
+    let number = OperandSpec::new(floats).with_dtype_group(1);
+    let optional = number.with_flags(OperandFlags::OPTIONAL);
+    let lengths = OperandSpec::new(DtypeSet::I32).with_flags(OperandFlags::OPTIONAL);
     let mut inputs = vec![
-        number.named("X").rank(3, 3),
-        number.named("W").rank(3, 3),
-        number.named("R").rank(3, 3),
-        optional.named("B").rank(2, 2),
-        lengths.named("sequence_lens").rank(1, 1),
-        optional.named("initial_h").rank(3, 3),
+        number.with_name("X").with_rank(3, 3),
+        number.with_name("W").with_rank(3, 3),
+        number.with_name("R").with_rank(3, 3),
+        optional.with_name("B").with_rank(2, 2),
+        lengths.with_name("sequence_lens").with_rank(1, 1),
+        optional.with_name("initial_h").with_rank(3, 3),
     ];
-    let mut outputs = vec![optional.named("Y"), optional.named("Y_h")];
-    if kind == Kind::Memory {
-        inputs.extend([optional.named("initial_c").rank(3, 3), optional.named("P").rank(2, 2)]);
-        outputs.push(optional.named("Y_c"));
+    let mut outputs = vec![optional.with_name("Y"), optional.with_name("Y_h")];
+    if kind == RecurrentCellKind::Memory {
+        inputs.extend([
+            optional.with_name("initial_c").with_rank(3, 3),
+            optional.with_name("P").with_rank(2, 2),
+        ]);
+        outputs.push(optional.with_name("Y_c"));
     }
     (inputs, outputs)
 }
 
 /// The floats that are computed in.
-trait Computed: number::Float + math::Float + gemm::Number + gemm::Convert<Self> {
+trait RecurrentFloat: number::ComputeFloat + math::MathFloat + gemm::GemmElement + gemm::ConvertTo<Self> {
     /// Weights of these floats that were made ready.
-    fn ready() -> &'static ReadyConstants<Self>;
+    fn prepared_constants() -> &'static PreparedConstants<Self>;
 }
 
 /// Weights that were made ready, by the instruction set, the dtype, rows and depth of the weights, and whether products are small.
-type ReadyConstants<C> = Constants<(Isa, u32, usize, usize, bool), Ready<C>>;
+type PreparedConstants<C> = ConstantCache<(Isa, u32, usize, usize, bool), PackedGateWeights<C>>;
 
 macro_rules! computed {
     ($($float:ty),*) => {
-        $(impl Computed for $float {
-            fn ready() -> &'static ReadyConstants<Self> {
-                static READY: ReadyConstants<$float> = Constants::new();
-                &READY
+        $(impl RecurrentFloat for $float {
+            fn prepared_constants() -> &'static PreparedConstants<Self> {
+                static PREPARED: PreparedConstants<$float> = ConstantCache::new();
+                &PREPARED
             }
         })*
     };
@@ -115,9 +131,9 @@ macro_rules! computed {
 computed!(f32, f64);
 
 /// The floats that operands hold.
-trait Stored: number::Real + number::Number<Float: Computed> {}
+trait RecurrentElement: number::FloatElement + number::ComputeElement<Float: RecurrentFloat> {}
 
-impl<T: number::Real + number::Number<Float: Computed>> Stored for T {}
+impl<T: number::FloatElement + number::ComputeElement<Float: RecurrentFloat>> RecurrentElement for T {}
 
 /// What elements of a type are computed in.
-type Wide<E> = <E as number::Number>::Float;
+type FloatOf<E> = <E as number::ComputeElement>::Float;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Error, Result, ensure};
+use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-use super::activation::Activation;
-use super::weights::Ready;
-use super::{Computed, Stored, Wide, bytes};
+use super::activation::RecurrentActivation;
+use super::weights::PackedGateWeights;
+use super::{FloatOf, RecurrentElement, RecurrentFloat, byte_weights};
 use crate::device::Cpu;
-use crate::kernels::rows::operands::constant;
+use crate::kernels::rows::operands::constant_elements;
 
 /// Which network it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecurrentCellKind {
     /// One function of input and state.
     Plain,
     /// `GRU`: gates that update and reset the state.
@@ -21,9 +21,9 @@ pub(super) enum Kind {
     Memory,
 }
 
-impl Kind {
+impl RecurrentCellKind {
     /// How many vectors of the size of the state the products give.
-    pub(super) fn gates(self) -> usize {
+    pub(super) fn gate_count(self) -> usize {
         match self {
             Self::Plain => 1,
             Self::Gated => 3,
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    fn functions(self) -> &'static [&'static str] {
+    fn default_functions(self) -> &'static [&'static str] {
         match self {
             Self::Plain => &["Tanh"],
             Self::Gated => &["Sigmoid", "Tanh"],
@@ -41,12 +41,12 @@ impl Kind {
 }
 
 /// What is the same in every run.
-pub(super) struct Plan<E: Stored> {
-    pub(super) kind: Kind,
+pub(super) struct RecurrentPlan<E: RecurrentElement> {
+    pub(super) kind: RecurrentCellKind,
     /// For each direction whether it goes from the end to the start.
     pub(super) directions: Vec<bool>,
     /// The functions of all directions.
-    pub(super) activations: Vec<Activation>,
+    pub(super) activations: Vec<RecurrentActivation>,
     /// Bounds of what goes into the functions of gates.
     pub(super) clip: Option<f64>,
     pub(super) is_batch_first: bool,
@@ -56,66 +56,72 @@ pub(super) struct Plan<E: Stored> {
     pub(super) resets_product: bool,
     /// Whether weights are of eight bits, and turned.
     pub(super) has_bytes: bool,
-    pub(super) ready: Vec<ReadyWeights<E>>,
+    pub(super) ready: Vec<PreparedWeights<E>>,
 }
 
 /// The weights of one direction that were made ready.
-pub(super) struct ReadyWeights<E: Stored> {
-    pub(super) input: Option<Arc<Ready<Wide<E>>>>,
-    pub(super) recurrent: Vec<Arc<Ready<Wide<E>>>>,
+pub(super) struct PreparedWeights<E: RecurrentElement> {
+    pub(super) input: Option<Arc<PackedGateWeights<FloatOf<E>>>>,
+    pub(super) recurrent: Vec<Arc<PackedGateWeights<FloatOf<E>>>>,
 }
 
-impl Plan<f32> {
+impl RecurrentPlan<f32> {
     /// Of a network whose weights are of eight bits, which are made ready if they are constant.
-    pub(super) fn of_bytes(cpu: &Cpu, call: &Call<'_>) -> Result<Self> {
-        let mut plan = Self::of_attributes(call, Kind::Memory)?;
+    pub(super) fn from_byte_weights(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
+        let mut plan = Self::from_attributes(call, RecurrentCellKind::Memory)?;
         plan.has_bytes = true;
         let is_constant = |index: usize| call.input(index).is_ok_and(|operand| operand.is_constant());
-        if INPUT.into_iter().chain(RECURRENT).all(is_constant) {
-            plan.ready = Self::ready_bytes(cpu, call)?;
+        if INPUT_OPERANDS.into_iter().chain(RECURRENT_OPERANDS).all(is_constant) {
+            plan.ready = Self::prepare_byte_weights(cpu, call)?;
         }
         Ok(plan)
     }
 
     /// The weights of eight bits of a call.
-    pub(super) fn ready_bytes(cpu: &Cpu, call: &Call<'_>) -> Result<Vec<ReadyWeights<f32>>> {
-        let both = bytes::ready(cpu, call, INPUT)?.into_iter().zip(bytes::ready(cpu, call, RECURRENT)?);
-        let ready = |(input, recurrent)| ReadyWeights { input: Some(input), recurrent: vec![recurrent] };
+    pub(super) fn prepare_byte_weights(
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+    ) -> Result<Vec<PreparedWeights<f32>>> {
+        let both = byte_weights::prepare_byte_weights(cpu, call, INPUT_OPERANDS)?
+            .into_iter()
+            .zip(byte_weights::prepare_byte_weights(cpu, call, RECURRENT_OPERANDS)?);
+        let ready = |(input, recurrent)| PreparedWeights { input: Some(input), recurrent: vec![recurrent] };
         Ok(both.map(ready).collect())
     }
 }
 
 /// The places of weights of eight bits, their scales and their zero points.
-const INPUT: [usize; 3] = [1, 8, 9];
-const RECURRENT: [usize; 3] = [2, 10, 11];
+const INPUT_OPERANDS: [usize; 3] = [1, 8, 9];
+const RECURRENT_OPERANDS: [usize; 3] = [2, 10, 11];
 
-impl<E: Stored> Plan<E> {
-    pub(super) fn new(cpu: &Cpu, call: &Call<'_>, kind: Kind) -> Result<Self> {
-        let mut plan = Self::of_attributes(call, kind)?;
-        plan.ready = plan.make_ready(cpu, call)?;
+impl<E: RecurrentElement> RecurrentPlan<E> {
+    pub(super) fn new(cpu: &Cpu, call: &KernelCall<'_>, kind: RecurrentCellKind) -> Result<Self> {
+        let mut plan = Self::from_attributes(call, kind)?;
+        plan.ready = plan.prepare_weights(cpu, call)?;
         Ok(plan)
     }
 
     /// What attributes say.
-    fn of_attributes(call: &Call<'_>, kind: Kind) -> Result<Self> {
-        let directions = match call.string("direction")?.unwrap_or("forward") {
+    fn from_attributes(call: &KernelCall<'_>, kind: RecurrentCellKind) -> Result<Self> {
+        let directions = match call.string_attribute("direction")?.unwrap_or("forward") {
             "forward" => vec![false],
             "reverse" => vec![true],
             "bidirectional" => vec![false, true],
             other => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `direction` to be `forward`, `reverse` or `bidirectional`, found `{other}`"
                 )));
             }
         };
-        let clip = call.float("clip")?;
+        let clip = call.float_attribute("clip")?;
         ensure!(
             clip.is_none_or(|clip| clip >= 0.0),
             invalid_argument,
             "expected `clip` of at least 0, found {clip:?}"
         );
-        let activations = Activation::all(call, kind.functions(), directions.len())?;
-        let is_set = |name| call.int(name).map(|value| value.unwrap_or(0) != 0);
+        let activations =
+            RecurrentActivation::all_directions(call, kind.default_functions(), directions.len())?;
+        let is_set = |name| call.int_attribute(name).map(|value| value.unwrap_or(0) != 0);
         Ok(Self {
             kind,
             directions,
@@ -131,23 +137,23 @@ impl<E: Stored> Plan<E> {
     }
 
     /// The functions of a direction.
-    pub(super) fn functions(&self, direction: usize) -> &[Activation] {
-        let count = self.kind.functions().len();
+    pub(super) fn direction_functions(&self, direction: usize) -> &[RecurrentActivation] {
+        let count = self.kind.default_functions().len();
         &self.activations[direction * count..][..count]
     }
 
     /// How many gates each product with the state gives.
     pub(super) fn recurrent_gates(&self) -> &'static [usize] {
         match self.kind {
-            Kind::Gated if !self.resets_product => &[2, 1],
-            Kind::Gated => &[3],
-            Kind::Plain => &[1],
-            Kind::Memory => &[4],
+            RecurrentCellKind::Gated if !self.resets_product => &[2, 1],
+            RecurrentCellKind::Gated => &[3],
+            RecurrentCellKind::Plain => &[1],
+            RecurrentCellKind::Memory => &[4],
         }
     }
 
     /// Puts constant weights into the order in which products read them.
-    fn make_ready(&self, cpu: &Cpu, call: &Call<'_>) -> Result<Vec<ReadyWeights<E>>> {
+    fn prepare_weights(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Vec<PreparedWeights<E>>> {
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
             (x.dims(), w.dims(), r.dims())
@@ -158,20 +164,21 @@ impl<E: Stored> Plan<E> {
         let (steps_and_batches, hidden) =
             (first.saturating_mul(*second), usize::try_from(hidden).unwrap_or(0));
         let fits = directions == self.directions.len() as i64
-            && usize::try_from(rows) == Ok(hidden.saturating_mul(self.kind.gates()))
+            && usize::try_from(rows) == Ok(hidden.saturating_mul(self.kind.gate_count()))
             && r.dims() == [directions, rows, hidden as i64];
         if !fits {
             return Ok(Vec::new());
         }
         let (rows, features) = (rows as usize, features as usize);
-        let (input, recurrent) = (constant::<E>(w)?, constant::<E>(r)?);
+        let (input, recurrent) = (constant_elements::<E>(w)?, constant_elements::<E>(r)?);
         let lines = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
         let (steps_and_batches, batches) = (lines(steps_and_batches), lines(batches));
         let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
-            let is_small = Ready::<Wide<E>>::is_small(cpu, (rows, depth), lines);
+            let is_small = PackedGateWeights::<FloatOf<E>>::is_small_product(cpu, (rows, depth), lines);
             let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
-            let make = || Ready::new(cpu, &E::floats(cpu.isa(), elements), (rows, depth), lines);
-            Wide::<E>::ready().get_or_make(elements, key, make)
+            let make =
+                || PackedGateWeights::new(cpu, &E::to_floats(cpu.isa(), elements), (rows, depth), lines);
+            FloatOf::<E>::prepared_constants().get_or_make(elements, key, make)
         };
         let of_direction = |direction: usize| -> Result<_> {
             let input = input.map(|all| {
@@ -187,7 +194,7 @@ impl<E: Stored> Plan<E> {
                 parts.push(ready(part, rows, hidden, batches)?);
                 start += rows * hidden;
             }
-            Ok(ReadyWeights { input: input.transpose()?, recurrent: parts })
+            Ok(PreparedWeights { input: input.transpose()?, recurrent: parts })
         };
         (0..self.directions.len()).map(of_direction).collect()
     }

@@ -2,54 +2,69 @@
 
 use oarlock_sdk::{Dtype, Element};
 
-use crate::kernels::rows::checking::{check, refusal};
-use crate::testing::{Array, Attribute};
+use crate::kernels::rows::kernel_checks::{check_kernel, refusal_message};
+use crate::testing::{TestArray, TestAttribute};
 
 /// A network of one feature and one hidden element with all weights 1, over two steps of two sequences.
-fn operands(gates: i64) -> [Array; 3] {
+fn unit_operands(gates: i64) -> [TestArray; 3] {
     [
-        Array::of(&[2, 2, 1], &[1f32, 2., 3., 4.]),
-        Array::of(&[1, gates, 1], &vec![1f32; gates as usize]),
-        Array::of(&[1, gates, 1], &vec![1f32; gates as usize]),
+        TestArray::from_values(&[2, 2, 1], &[1f32, 2., 3., 4.]),
+        TestArray::from_values(&[1, gates, 1], &vec![1f32; gates as usize]),
+        TestArray::from_values(&[1, gates, 1], &vec![1f32; gates as usize]),
     ]
 }
 
 const OUTPUTS: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[2, 1, 2, 1]))];
 
-fn message_of(op: &str, gates: i64, attributes: &[(&str, Attribute<'_>)], more: &[Option<&Array>]) -> String {
-    let operands = operands(gates);
+fn error_message(
+    op: &str,
+    gates: i64,
+    attributes: &[(&str, TestAttribute<'_>)],
+    more: &[Option<&TestArray>],
+) -> String {
+    let operands = unit_operands(gates);
     let inputs: Vec<_> = operands.iter().map(Some).chain(more.iter().copied()).collect();
-    refusal(op, 14, attributes, &inputs, &OUTPUTS)
+    refusal_message(op, 14, attributes, &inputs, &OUTPUTS)
 }
 
 #[test]
 fn a_state_is_the_sum_of_what_came_before() {
-    let [x, w, r] = operands(1);
-    let relu = [("activations", Attribute::Texts(&["Relu"]))];
-    let outputs = [Array::of(&[2, 1, 2, 1], &[1f32, 2., 4., 6.]), Array::of(&[1, 2, 1], &[4f32, 6.])];
-    check("RNN", 14, &relu, &[Some(&x), Some(&w), Some(&r)], &outputs);
+    let [x, w, r] = unit_operands(1);
+    let relu = [("activations", TestAttribute::Texts(&["Relu"]))];
+    let outputs = [
+        TestArray::from_values(&[2, 1, 2, 1], &[1f32, 2., 4., 6.]),
+        TestArray::from_values(&[1, 2, 1], &[4f32, 6.]),
+    ];
+    check_kernel("RNN", 14, &relu, &[Some(&x), Some(&w), Some(&r)], &outputs);
 }
 
 #[test]
 fn a_sequence_without_steps_keeps_its_first_state() {
-    let [x, w, r] = operands(1);
-    let (lengths, state) = (Array::of(&[2], &[0i32, 1]), Array::of(&[1, 2, 1], &[7f32, 0.]));
+    let [x, w, r] = unit_operands(1);
+    let (lengths, state) =
+        (TestArray::from_values(&[2], &[0i32, 1]), TestArray::from_values(&[1, 2, 1], &[7f32, 0.]));
     let attributes =
-        [("activations", Attribute::Texts(&["relu"])), ("direction", Attribute::Text("reverse"))];
+        [("activations", TestAttribute::Texts(&["relu"])), ("direction", TestAttribute::Text("reverse"))];
     let inputs = [Some(&x), Some(&w), Some(&r), None, Some(&lengths), Some(&state)];
-    let outputs = [Array::of(&[2, 1, 2, 1], &[0f32, 2., 0., 0.]), Array::of(&[1, 2, 1], &[7f32, 2.])];
-    check("RNN", 14, &attributes, &inputs, &outputs);
+    let outputs = [
+        TestArray::from_values(&[2, 1, 2, 1], &[0f32, 2., 0., 0.]),
+        TestArray::from_values(&[1, 2, 1], &[7f32, 2.]),
+    ];
+    check_kernel("RNN", 14, &attributes, &inputs, &outputs);
 }
 
 #[test]
 fn networks_of_nothing_give_nothing() {
     for (steps, batches, hidden) in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 0)] {
-        let x = Array::of::<f32>(&[steps, batches, 0], &[]);
-        let w = Array::of::<f32>(&[1, 4 * hidden, 0], &[]);
-        let r = Array::of(&[1, 4 * hidden, hidden], &vec![1f32; (4 * hidden * hidden) as usize]);
-        let all = Array::of(&[steps, 1, batches, hidden], &vec![0f32; (steps * batches * hidden) as usize]);
-        let state = Array::of(&[1, batches, hidden], &vec![0f32; (batches * hidden) as usize]);
-        check("LSTM", 14, &[], &[Some(&x), Some(&w), Some(&r)], &[all, state.clone(), state]);
+        let x = TestArray::from_values::<f32>(&[steps, batches, 0], &[]);
+        let w = TestArray::from_values::<f32>(&[1, 4 * hidden, 0], &[]);
+        let r = TestArray::from_values(&[1, 4 * hidden, hidden], &vec![1f32; (4 * hidden * hidden) as usize]);
+        let all = TestArray::from_values(
+            &[steps, 1, batches, hidden],
+            &vec![0f32; (steps * batches * hidden) as usize],
+        );
+        let state = TestArray::from_values(&[1, batches, hidden], &vec![0f32; (batches * hidden) as usize]);
+        check_kernel("LSTM", 14, &[], &[Some(&x), Some(&w), Some(&r)], &[all, state.clone(), state]);
     }
 }
 
@@ -59,7 +74,7 @@ fn many_sequences_are_the_same_as_each_alone() {
     let number = |index: i64| ((index * 37 % 101) as f32 - 50.0) / 101.0;
     let make = |dims: &[i64]| {
         let count: i64 = dims.iter().product();
-        Array::of(dims, &(0..count).map(number).collect::<Vec<_>>())
+        TestArray::from_values(dims, &(0..count).map(number).collect::<Vec<_>>())
     };
     for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
         let (w, r) = (make(&[1, gates * hidden, features]), make(&[1, gates * hidden, hidden]));
@@ -67,7 +82,7 @@ fn many_sequences_are_the_same_as_each_alone() {
         let x = make(&dims);
         let outputs = [Some((Dtype::F32, &[steps, 1, batches, hidden][..]))];
         let inputs = [Some(&x), Some(&w), Some(&r)];
-        let all = crate::testing::run(op, 14, &[], &inputs, &outputs).unwrap();
+        let all = crate::testing::run_kernel(op, 14, &[], &inputs, &outputs).unwrap();
         let all = all[0].as_ref().unwrap().values::<f32>();
         let values = x.values::<f32>();
         for batch in [0, 1, 60] {
@@ -75,14 +90,17 @@ fn many_sequences_are_the_same_as_each_alone() {
                 let start = ((step * batches + batch) * features) as usize;
                 values[start..start + features as usize].to_vec()
             };
-            let alone = Array::of(&[steps, 1, features], &(0..steps).flat_map(own).collect::<Vec<_>>());
+            let alone =
+                TestArray::from_values(&[steps, 1, features], &(0..steps).flat_map(own).collect::<Vec<_>>());
             let expected = |step: i64| {
                 let start = ((step * batches + batch) * hidden) as usize;
                 all[start..start + hidden as usize].to_vec()
             };
-            let expected =
-                Array::of(&[steps, 1, 1, hidden], &(0..steps).flat_map(expected).collect::<Vec<_>>());
-            check(op, 14, &[], &[Some(&alone), Some(&w), Some(&r)], &[expected]);
+            let expected = TestArray::from_values(
+                &[steps, 1, 1, hidden],
+                &(0..steps).flat_map(expected).collect::<Vec<_>>(),
+            );
+            check_kernel(op, 14, &[], &[Some(&alone), Some(&w), Some(&r)], &[expected]);
         }
     }
 }
@@ -93,20 +111,20 @@ fn constant_weights_give_what_others_give() {
     let make = |dims: &[i64]| {
         let count: i64 = dims.iter().product();
         let number = |index: i64| ((index * 37 % 101) as f32 - 50.0) / 101.0;
-        Array::of(dims, &(0..count).map(number).collect::<Vec<_>>())
+        TestArray::from_values(dims, &(0..count).map(number).collect::<Vec<_>>())
     };
     for (op, gates) in [("LSTM", 4), ("GRU", 3), ("RNN", 1)] {
         let (w, r) = (make(&[2, gates * hidden, features]), make(&[2, gates * hidden, hidden]));
-        let attributes = [("direction", Attribute::Text("bidirectional"))];
+        let attributes = [("direction", TestAttribute::Text("bidirectional"))];
         for batches in [1, 3, 40] {
             let x = make(&[steps, batches, features]);
             let dims = [steps, 2, batches, hidden];
             let outputs = [Some((Dtype::F32, &dims[..]))];
             let inputs = [Some(&x), Some(&w), Some(&r)];
-            let others = crate::testing::run(op, 14, &attributes, &inputs, &outputs).unwrap();
+            let others = crate::testing::run_kernel(op, 14, &attributes, &inputs, &outputs).unwrap();
             let expected = others.into_iter().flatten().collect::<Vec<_>>();
-            let constant = [w.clone().constant(), r.clone().constant()];
-            check(op, 14, &attributes, &[Some(&x), Some(&constant[0]), Some(&constant[1])], &expected);
+            let constant = [w.clone().into_constant(), r.clone().into_constant()];
+            check_kernel(op, 14, &attributes, &[Some(&x), Some(&constant[0]), Some(&constant[1])], &expected);
         }
     }
 }
@@ -116,11 +134,13 @@ fn constant_weights_give_what_others_give() {
 fn weights_of_eight_bits_give_about_what_floats_give() {
     let (steps, batches, features, hidden) = (4, 3, 19, 37);
     let number = |index: i64| (index * 37 % 101) as f32 / 50.0 - 1.0;
-    let make = |dims: &[i64]| Array::of(dims, &(0..dims.iter().product()).map(number).collect::<Vec<f32>>());
+    let make = |dims: &[i64]| {
+        TestArray::from_values(dims, &(0..dims.iter().product()).map(number).collect::<Vec<f32>>())
+    };
     let x = make(&[steps, batches, features]);
     let bias = make(&[2, 8 * hidden]);
-    let lengths = Array::of(&[batches], &[4i32, 1, 3]);
-    let attributes = [("direction", Attribute::Text("bidirectional"))];
+    let lengths = TestArray::from_values(&[batches], &[4i32, 1, 3]);
+    let attributes = [("direction", TestAttribute::Text("bidirectional"))];
     let dims: [&[i64]; 2] = [&[steps, 2, batches, hidden], &[2, batches, hidden]];
     let outputs = [dims[0], dims[1], dims[1]].map(|dims| Some((Dtype::F32, dims)));
     for (has_many, dtype) in [(false, i8::DTYPE), (true, u8::DTYPE)] {
@@ -141,14 +161,16 @@ fn weights_of_eight_bits_give_about_what_floats_give() {
                 (signed(byte) - signed(zeros[of])) * scales[of]
             };
             let floats: Vec<f32> = (0..2 * depth * rows).map(real).collect();
-            let bytes = Array::of_bytes(dtype, &[2, depth, rows], &bytes).constant();
-            (bytes, Array::of(&[2, rows, depth], &floats))
+            let bytes = TestArray::from_bytes(dtype, &[2, depth, rows], &bytes).into_constant();
+            (bytes, TestArray::from_values(&[2, rows, depth], &floats))
         };
         let ((w, real_w), (r, real_r)) = (weights(features), weights(hidden));
-        let (scale, zero) =
-            (Array::of(list, &scales).constant(), Array::of_bytes(dtype, list, &zeros).constant());
+        let (scale, zero) = (
+            TestArray::from_values(list, &scales).into_constant(),
+            TestArray::from_bytes(dtype, list, &zeros).into_constant(),
+        );
         let floats = [Some(&x), Some(&real_w), Some(&real_r), Some(&bias), Some(&lengths)];
-        let expected = crate::testing::run("LSTM", 14, &attributes, &floats, &outputs).unwrap();
+        let expected = crate::testing::run_kernel("LSTM", 14, &attributes, &floats, &outputs).unwrap();
         for isa in ["scalar", "avx2", "avx512"] {
             let mut inputs =
                 vec![Some(&x), Some(&w), Some(&r), Some(&bias), Some(&lengths), None, None, None];
@@ -166,28 +188,28 @@ fn weights_of_eight_bits_give_about_what_floats_give() {
 
 #[test]
 fn unknown_functions_and_directions_are_refused() {
-    let message = message_of("RNN", 1, &[("activations", Attribute::Texts(&["Swish"]))], &[]);
+    let message = error_message("RNN", 1, &[("activations", TestAttribute::Texts(&["Swish"]))], &[]);
     assert!(message.contains("`Relu`") && message.contains("found `Swish`"), "{message}");
-    let message = message_of("LSTM", 4, &[("activations", Attribute::Texts(&["Tanh"]))], &[]);
+    let message = error_message("LSTM", 4, &[("activations", TestAttribute::Texts(&["Tanh"]))], &[]);
     assert!(message.contains("expected 3 `activations`"), "{message}");
-    let message = message_of("GRU", 3, &[("direction", Attribute::Text("sideways"))], &[]);
+    let message = error_message("GRU", 3, &[("direction", TestAttribute::Text("sideways"))], &[]);
     assert!(message.contains("found `sideways`"), "{message}");
-    let message = message_of("GRU", 3, &[("clip", Attribute::Float(-1.0))], &[]);
+    let message = error_message("GRU", 3, &[("clip", TestAttribute::Float(-1.0))], &[]);
     assert!(message.contains("`clip` of at least 0"), "{message}");
 }
 
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     for length in [3, -1, i32::MAX] {
-        let lengths = Array::of(&[2], &[1, length]);
-        let message = message_of("LSTM", 4, &[], &[None, Some(&lengths)]);
+        let lengths = TestArray::from_values(&[2], &[1, length]);
+        let message = error_message("LSTM", 4, &[], &[None, Some(&lengths)]);
         assert!(message.contains("`sequence_lens` from 0 to 2"), "{message}");
     }
-    let bias = Array::of(&[1, 4], &[0f32; 4]);
-    let message = message_of("LSTM", 4, &[], &[Some(&bias)]);
+    let bias = TestArray::from_values(&[1, 4], &[0f32; 4]);
+    let message = error_message("LSTM", 4, &[], &[Some(&bias)]);
     assert!(message.contains("`B` of shape [1, 8]"), "{message}");
-    let message = message_of("LSTM", 3, &[], &[]);
+    let message = error_message("LSTM", 3, &[], &[]);
     assert!(message.contains("`W` of shape [1, 4, 1]"), "{message}");
-    let message = message_of("RNN", 1, &[("direction", Attribute::Text("bidirectional"))], &[]);
+    let message = error_message("RNN", 1, &[("direction", TestAttribute::Text("bidirectional"))], &[]);
     assert!(message.contains("`W` of shape [2, 1, 1]"), "{message}");
 }

@@ -1,19 +1,19 @@
 //! `CumSum` and `CumProd`: running sums and products along an axis.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Element, Error, Kernel, KernelFlags, MemoryKind, Operand, Result, dispatch,
-    dtype_set, ensure,
+    Dtype, DtypeSet, Element, Kernel, KernelCall, KernelFlags, MemoryKind, OperandSpec, PluginError, Result,
+    dispatch, dtype_set, ensure,
 };
 
-use super::reduction::{Product, Reduction, Sum};
+use super::reduction::{Product, Reducer, Sum};
 use crate::device::Cpu;
-use crate::kernels::rows::axis::Axis;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Lines, LinesPart, in_parallel};
-use crate::kernels::rows::vector::with_isa;
+use crate::kernels::rows::axis::AxisLayout;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::isa_dispatch::with_isa;
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{AxisLines, AxisLinesPart, parallel_for_parts};
 
-const NUMBERS: DtypeSet = dtype_set(&[
+const CUMULATIVE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::U32,
     Dtype::U64,
     Dtype::I32,
@@ -25,60 +25,67 @@ const NUMBERS: DtypeSet = dtype_set(&[
 ]);
 /// How many lines are walked side by side: so many that memory is read in long pieces, and not more than stay in the nearest
 /// cache.
-const SIDE_BY_SIDE: usize = 1024;
+const LINES_ABREAST: usize = 1024;
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    vec![row::<Sum>("CumSum").since(11), row::<Product>("CumProd").since(26)]
+pub(super) fn cumulative_kernels() -> Vec<Kernel<Cpu>> {
+    vec![
+        cumulative_kernel::<Sum>("CumSum").since_version(11),
+        cumulative_kernel::<Product>("CumProd").since_version(26),
+    ]
 }
 
 #[derive(Clone, Copy)]
-struct Options {
+struct CumulativeOptions {
     is_exclusive: bool,
     is_reverse: bool,
 }
 
-impl Options {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let flag = |name| call.int(name).map(|flag| flag.unwrap_or(0) != 0);
+impl CumulativeOptions {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let flag = |name| call.int_attribute(name).map(|flag| flag.unwrap_or(0) != 0);
         Ok(Self { is_exclusive: flag("exclusive")?, is_reverse: flag("reverse")? })
     }
 }
 
-fn row<R>(op: &str) -> Kernel<Cpu>
+fn cumulative_kernel<R>(op: &str) -> Kernel<Cpu>
 where
-    R: Reduction<f32> + Reduction<f64> + Reduction<oarlock_sdk::f16> + Reduction<oarlock_sdk::bf16>,
-    R: Reduction<i32> + Reduction<i64> + Reduction<u32> + Reduction<u64>,
+    R: Reducer<f32> + Reducer<f64> + Reducer<oarlock_sdk::f16> + Reducer<oarlock_sdk::bf16>,
+    R: Reducer<i32> + Reducer<i64> + Reducer<u32> + Reducer<u64>,
 {
-    let number = Operand::new(NUMBERS).group(1);
-    let axis = Operand::new(DtypeSet::I32.union(DtypeSet::I64)).named("axis").rank(0, 1);
-    kernel(op, Options::new, |cpu, options, operands| {
+    let number = OperandSpec::new(CUMULATIVE_DTYPES).with_dtype_group(1);
+    let axis = OperandSpec::new(DtypeSet::I32.union(DtypeSet::I64)).with_name("axis").with_rank(0, 1);
+    operand_kernel(op, CumulativeOptions::new, |cpu, options, operands| {
         let dtype = operands.call().input(0)?.dtype();
-        dispatch!(dtype, floating + f16 + bf16 + i32 + i64 + u32 + u64, T => run::<T, R>(cpu, *options, operands))
+        dispatch!(dtype, floating + f16 + bf16 + i32 + i64 + u32 + u64, T => run_cumulative::<T, R>(cpu, *options, operands))
     })
-    .flags(KernelFlags::DETERMINISTIC)
-    .inputs([number.named("x"), axis.on(MemoryKind::HOST)])
-    .outputs([number.named("y")])
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([number.with_name("x"), axis.in_memory(MemoryKind::HOST)])
+    .with_outputs([number.with_name("y")])
 }
 
 /// The one number in the operand `axis`.
-fn axis_operand(operands: &Operands<'_, '_>) -> Result<i64> {
+fn read_axis(operands: &KernelOperands<'_, '_>) -> Result<i64> {
     let axis = operands.call().input(1)?;
     let found = if axis.dtype() == Dtype::I32 {
-        operands.read::<i32>(1)?.iter().map(|axis| i64::from(*axis)).collect()
+        operands.read_input::<i32>(1)?.iter().map(|axis| i64::from(*axis)).collect()
     } else {
-        operands.read::<i64>(1)?.to_vec()
+        operands.read_input::<i64>(1)?.to_vec()
     };
     match found[..] {
         [axis] => Ok(axis),
-        _ => Err(Error::invalid_argument(format!("expected one axis, found {found:?}"))),
+        _ => Err(PluginError::invalid_argument(format!("expected one axis, found {found:?}"))),
     }
 }
 
-fn run<T: Element, R: Reduction<T>>(cpu: &Cpu, options: Options, operands: &Operands<'_, '_>) -> Result<()> {
+fn run_cumulative<T: Element, R: Reducer<T>>(
+    cpu: &Cpu,
+    options: CumulativeOptions,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
     let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&y, "y", x.dims())?;
-    let axis = Axis::new(x.dims(), axis_operand(operands)?)?;
-    let (input, output) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    let axis = AxisLayout::new(x.dims(), read_axis(operands)?)?;
+    let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
     ensure!(
         input.len() == output.len(),
         out_of_range,
@@ -87,30 +94,35 @@ fn run<T: Element, R: Reduction<T>>(cpu: &Cpu, options: Options, operands: &Oper
     if input.is_empty() {
         return Ok(());
     }
-    let lines = Lines::new(output, axis.length, axis.inner);
-    in_parallel(cpu, axis.lines(), grain(axis.length), lines, |_, part| {
-        with_isa!(cpu.isa(), || walk::<T, R>(input, axis, options, part));
+    let lines = AxisLines::new(output, axis.length, axis.inner);
+    parallel_for_parts(cpu, axis.line_count(), grain_for(axis.length), lines, |_, part| {
+        with_isa!(cpu.isa(), || accumulate_lines::<T, R>(input, axis, options, part));
     });
     Ok(())
 }
 
 #[inline(always)]
-fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, mut part: LinesPart<'_, T>) {
+fn accumulate_lines<T: Element, R: Reducer<T>>(
+    input: &[T],
+    axis: AxisLayout,
+    options: CumulativeOptions,
+    mut part: AxisLinesPart<'_, T>,
+) {
     let place = |step| if options.is_reverse { axis.length - 1 - step } else { step };
     let advance = |partial: &mut R::Partial, element: T| {
-        let next = R::add(*partial, element);
-        R::element(if options.is_exclusive {
+        let next = R::add_element(*partial, element);
+        R::to_element(if options.is_exclusive {
             std::mem::replace(partial, next)
         } else {
             *partial = next;
             next
         })
     };
-    let mut partials = vec![R::NONE; SIDE_BY_SIDE.min(axis.inner)];
-    for (line, lines) in part.groups(SIDE_BY_SIDE) {
+    let mut partials = vec![R::NONE; LINES_ABREAST.min(axis.inner)];
+    for (line, lines) in part.line_groups(LINES_ABREAST) {
         let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
         if axis.inner == 1 {
-            let (elements, results) = (&input[start..start + axis.length], part.line(line));
+            let (elements, results) = (&input[start..start + axis.length], part.contiguous_line(line));
             let mut partial = R::NONE;
             for position in (0..axis.length).map(place) {
                 results[position] = advance(&mut partial, elements[position]);
@@ -120,7 +132,7 @@ fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, 
         partials.fill(R::NONE);
         for position in (0..axis.length).map(place) {
             let elements = &input[start + position * axis.inner..][..lines];
-            let results = part.across(line, lines, position);
+            let results = part.lines_at(line, lines, position);
             for ((partial, element), result) in partials.iter_mut().zip(elements).zip(results) {
                 *result = advance(partial, *element);
             }
@@ -132,8 +144,8 @@ fn walk<T: Element, R: Reduction<T>>(input: &[T], axis: Axis, options: Options, 
 mod tests {
     use oarlock_sdk::f16;
 
-    use crate::kernels::rows::checking::check;
-    use crate::testing::{Array, Attribute};
+    use crate::kernels::rows::kernel_checks::check_kernel;
+    use crate::testing::{TestArray, TestAttribute};
 
     #[test]
     fn lines_side_by_side_are_added_up_on_their_own_from_either_end() {
@@ -153,12 +165,13 @@ mod tests {
                 let sums: Vec<_> = (0..values.len()).map(sum).collect();
                 let dims = [outer as i64, length as i64, inner as i64];
                 let attributes = [
-                    ("exclusive", Attribute::Int(is_exclusive.into())),
-                    ("reverse", Attribute::Int(is_reverse.into())),
+                    ("exclusive", TestAttribute::Int(is_exclusive.into())),
+                    ("reverse", TestAttribute::Int(is_reverse.into())),
                 ];
-                let (input, axis) = (Array::of(&dims, &values), Array::of(&[], &[1i64]));
-                let expected = [Array::of(&dims, &sums)];
-                check("CumSum", 14, &attributes, &[Some(&input), Some(&axis)], &expected);
+                let (input, axis) =
+                    (TestArray::from_values(&dims, &values), TestArray::from_values(&[], &[1i64]));
+                let expected = [TestArray::from_values(&dims, &sums)];
+                check_kernel("CumSum", 14, &attributes, &[Some(&input), Some(&axis)], &expected);
             }
         }
     }

@@ -2,21 +2,28 @@
 
 mod cumulative;
 mod extreme_index;
-mod finish;
+mod finalize;
 mod over_axes;
-mod range;
+mod overflow;
 mod reduction;
 mod shape;
-mod walk;
+mod traversal;
 
-pub(crate) use self::shape::Shape;
+pub(crate) use self::shape::ReduceShape;
 
 use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    [over_axes::kernels(), extreme_index::kernels(), cumulative::kernels()].into_iter().flatten().collect()
+pub(crate) fn reduce_kernels() -> Vec<Kernel<Cpu>> {
+    [
+        over_axes::axis_reduction_kernels(),
+        extreme_index::arg_extreme_kernels(),
+        cumulative::cumulative_kernels(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[cfg(test)]

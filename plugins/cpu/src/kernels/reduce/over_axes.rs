@@ -1,22 +1,22 @@
 //! The rows of the reductions over axes: which versions take the axes as an attribute, which as an input.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Kernel, KernelFlags, MemoryKind, Operand, OperandFlags, Result, bf16, dtype_set,
-    f16, unexpected_dtype,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, Result, bf16,
+    dtype_set, f16, unexpected_dtype,
 };
 
-use super::finish;
-use super::range::mend;
+use super::finalize;
+use super::overflow::repair_overflow;
 use super::reduction::{FloatSum, FloatSumSquare, L1, LogSumExp, Maximum, Minimum, Product, Sum, SumSquare};
-use super::shape::{Shape, expect_reduced};
-use super::walk::reduce;
+use super::shape::{ReduceShape, expect_reduced_dims};
+use super::traversal::reduce_elements;
 use crate::device::Cpu;
 use crate::kernels::rows::axis;
-use crate::kernels::rows::number::{Number, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::number::{ComputeElement, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
 /// What the reductions take, and the extremes beyond that.
-const NUMBERS: DtypeSet = dtype_set(&[
+const REDUCED_DTYPES: DtypeSet = dtype_set(&[
     Dtype::U32,
     Dtype::U64,
     Dtype::I32,
@@ -26,7 +26,7 @@ const NUMBERS: DtypeSet = dtype_set(&[
     Dtype::F32,
     Dtype::F64,
 ]);
-const ORDERED: DtypeSet = NUMBERS.union(dtype_set(&[Dtype::U8, Dtype::I8, Dtype::BOOL]));
+const EXTREME_DTYPES: DtypeSet = REDUCED_DTYPES.union(dtype_set(&[Dtype::U8, Dtype::I8, Dtype::BOOL]));
 
 /// The reductions that are ops.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,18 +43,18 @@ enum ReductionOp {
     Minimum,
 }
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn axis_reduction_kernels() -> Vec<Kernel<Cpu>> {
     [
-        rows("ReduceSum", 13, NUMBERS, ReductionOp::Sum),
-        rows("ReduceMean", 18, NUMBERS, ReductionOp::Mean),
-        rows("ReduceProd", 18, NUMBERS, ReductionOp::Product),
-        rows("ReduceL1", 18, NUMBERS, ReductionOp::L1),
-        rows("ReduceL2", 18, NUMBERS, ReductionOp::L2),
-        rows("ReduceLogSum", 18, NUMBERS, ReductionOp::LogSum),
-        rows("ReduceLogSumExp", 18, NUMBERS, ReductionOp::LogSumExp),
-        rows("ReduceSumSquare", 18, NUMBERS, ReductionOp::SumSquare),
-        rows("ReduceMax", 18, ORDERED, ReductionOp::Maximum),
-        rows("ReduceMin", 18, ORDERED, ReductionOp::Minimum),
+        versioned_kernels("ReduceSum", 13, REDUCED_DTYPES, ReductionOp::Sum),
+        versioned_kernels("ReduceMean", 18, REDUCED_DTYPES, ReductionOp::Mean),
+        versioned_kernels("ReduceProd", 18, REDUCED_DTYPES, ReductionOp::Product),
+        versioned_kernels("ReduceL1", 18, REDUCED_DTYPES, ReductionOp::L1),
+        versioned_kernels("ReduceL2", 18, REDUCED_DTYPES, ReductionOp::L2),
+        versioned_kernels("ReduceLogSum", 18, REDUCED_DTYPES, ReductionOp::LogSum),
+        versioned_kernels("ReduceLogSumExp", 18, REDUCED_DTYPES, ReductionOp::LogSumExp),
+        versioned_kernels("ReduceSumSquare", 18, REDUCED_DTYPES, ReductionOp::SumSquare),
+        versioned_kernels("ReduceMax", 18, EXTREME_DTYPES, ReductionOp::Maximum),
+        versioned_kernels("ReduceMin", 18, EXTREME_DTYPES, ReductionOp::Minimum),
     ]
     .into_iter()
     .flatten()
@@ -62,49 +62,62 @@ pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
 }
 
 /// The attributes of a reduction.
-struct Options {
+struct ReduceAxes {
     keeps_dims: bool,
     /// No axes mean none instead of all.
     keeps_all_without_axes: bool,
     axes: Vec<i64>,
 }
 
-impl Options {
-    fn new(call: &Call<'_>) -> Result<Self> {
+impl ReduceAxes {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
         Ok(Self {
-            keeps_dims: call.int("keepdims")?.unwrap_or(1) != 0,
-            keeps_all_without_axes: call.int("noop_with_empty_axes")?.unwrap_or(0) != 0,
-            axes: call.ints("axes")?.unwrap_or_default().to_vec(),
+            keeps_dims: call.int_attribute("keepdims")?.unwrap_or(1) != 0,
+            keeps_all_without_axes: call.int_attribute("noop_with_empty_axes")?.unwrap_or(0) != 0,
+            axes: call.ints_attribute("axes")?.unwrap_or_default().to_vec(),
         })
     }
 
     /// For each dimension whether it is reduced.
-    fn is_reduced(&self, operands: &Operands<'_, '_>, rank: usize) -> Result<Vec<bool>> {
-        let axes = operands.read_optional::<i64>(1)?.unwrap_or(&self.axes);
+    fn reduced_mask(&self, operands: &KernelOperands<'_, '_>, rank: usize) -> Result<Vec<bool>> {
+        let axes = operands.read_optional_input::<i64>(1)?.unwrap_or(&self.axes);
         if axes.is_empty() {
             return Ok(vec![!self.keeps_all_without_axes; rank]);
         }
-        axis::mask(axes, rank)
+        axis::axes_mask(axes, rank)
     }
 }
 
 /// The row with the axes as an attribute, and the row with the axes as an input.
-fn rows(name: &'static str, axes_since: u32, dtypes: DtypeSet, op: ReductionOp) -> [Kernel<Cpu>; 2] {
-    let data = Operand::new(dtypes).group(1);
-    let axes = Operand::new(DtypeSet::I64).named("axes").rank(1, 1).flags(OperandFlags::OPTIONAL);
-    let row = |inputs: &[Operand]| {
-        kernel(name, Options::new, move |cpu, options, operands| run(op, cpu, options, operands))
-            .flags(KernelFlags::DETERMINISTIC)
-            .inputs(inputs.iter().copied())
-            .outputs([data.named("reduced")])
+fn versioned_kernels(
+    name: &'static str,
+    axes_since: u32,
+    dtypes: DtypeSet,
+    op: ReductionOp,
+) -> [Kernel<Cpu>; 2] {
+    let data = OperandSpec::new(dtypes).with_dtype_group(1);
+    let axes =
+        OperandSpec::new(DtypeSet::I64).with_name("axes").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL);
+    let row = |inputs: &[OperandSpec]| {
+        operand_kernel(name, ReduceAxes::new, move |cpu, options, operands| {
+            run_reduction(op, cpu, options, operands)
+        })
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs(inputs.iter().copied())
+        .with_outputs([data.with_name("reduced")])
     };
     [
-        row(&[data.named("data")]).since(1).until(axes_since - 1),
-        row(&[data.named("data"), axes.on(MemoryKind::HOST)]).since(axes_since),
+        row(&[data.with_name("data")]).since_version(1).until_version(axes_since - 1),
+        row(&[data.with_name("data"), axes.in_memory(MemoryKind::HOST)]).since_version(axes_since),
     ]
 }
 
-fn run(op: ReductionOp, cpu: &Cpu, options: &Options, operands: &Operands<'_, '_>) -> Result<()> {
+fn run_reduction(
+    op: ReductionOp,
+    cpu: &Cpu,
+    options: &ReduceAxes,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
     match operands.call().input(0)?.dtype() {
         Dtype::F32 => reduce_operand::<f32>(cpu, options, operands, op, reduce_floats),
         Dtype::F64 => reduce_operand::<f64>(cpu, options, operands, op, reduce_floats),
@@ -122,63 +135,75 @@ fn run(op: ReductionOp, cpu: &Cpu, options: &Options, operands: &Operands<'_, '_
 }
 
 /// Does a reduction with elements of a type.
-type Reduce<T> = fn(ReductionOp, &Cpu, &Shape, &[T], &mut [T]);
+type ReduceFunction<T> = fn(ReductionOp, &Cpu, &ReduceShape, &[T], &mut [T]);
 
-fn reduce_operand<T: Number>(
+fn reduce_operand<T: ComputeElement>(
     cpu: &Cpu,
-    options: &Options,
-    operands: &Operands<'_, '_>,
+    options: &ReduceAxes,
+    operands: &KernelOperands<'_, '_>,
     op: ReductionOp,
-    reduce: Reduce<T>,
+    reduce: ReduceFunction<T>,
 ) -> Result<()> {
     let (data, reduced) = (operands.call().input(0)?, operands.call().output(0)?);
-    let is_reduced = options.is_reduced(operands, data.dims().len())?;
-    expect_reduced(data.dims(), &is_reduced, options.keeps_dims, reduced.dims())?;
-    let shape = Shape::new(data.dims(), &is_reduced)?;
-    reduce(op, cpu, &shape, operands.read(0)?, operands.write(0)?);
+    let is_reduced = options.reduced_mask(operands, data.dims().len())?;
+    expect_reduced_dims(data.dims(), &is_reduced, options.keeps_dims, reduced.dims())?;
+    let shape = ReduceShape::new(data.dims(), &is_reduced)?;
+    reduce(op, cpu, &shape, operands.read_input(0)?, operands.write_output(0)?);
     Ok(())
 }
 
 /// Sums of floats are exact ones in the float that the type is calculated in, so each is compiled once, whatever becomes of it.
-fn reduce_floats<T: Real>(op: ReductionOp, cpu: &Cpu, shape: &Shape, x: &[T], y: &mut [T]) {
+fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
         ReductionOp::Sum => {
-            reduce::<T, Sum>(cpu, shape, x, y, finish::plain::<T, Sum>);
-            mend(cpu, shape, x, y, |sum, _| sum);
+            reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>);
+            repair_overflow(cpu, shape, x, y, |sum, _| sum);
         }
         ReductionOp::Mean => {
-            reduce::<T, Sum>(cpu, shape, x, y, finish::mean);
-            mend(cpu, shape, x, y, |sum, count| sum / count as f64);
+            reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_mean);
+            repair_overflow(cpu, shape, x, y, |sum, count| sum / count as f64);
         }
-        ReductionOp::LogSum => reduce::<T, Sum>(cpu, shape, x, y, finish::logarithm),
-        ReductionOp::SumSquare => reduce::<T, SumSquare>(cpu, shape, x, y, finish::plain::<T, SumSquare>),
-        ReductionOp::L2 => reduce::<T, SumSquare>(cpu, shape, x, y, finish::root),
-        ReductionOp::L1 => reduce::<T, L1>(cpu, shape, x, y, finish::plain::<T, L1>),
-        ReductionOp::Product => reduce::<T, Product>(cpu, shape, x, y, finish::plain::<T, Product>),
-        ReductionOp::LogSumExp => reduce::<T, LogSumExp>(cpu, shape, x, y, finish::plain::<T, LogSumExp>),
+        ReductionOp::LogSum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_logarithm),
+        ReductionOp::SumSquare => {
+            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);
+        }
+        ReductionOp::L2 => reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_root),
+        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain::<T, L1>),
+        ReductionOp::Product => {
+            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain::<T, Product>);
+        }
+        ReductionOp::LogSumExp => {
+            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_plain::<T, LogSumExp>);
+        }
         ReductionOp::Maximum | ReductionOp::Minimum => reduce_extremes(op, cpu, shape, x, y),
     }
 }
 
-fn reduce_integers<T: Number>(op: ReductionOp, cpu: &Cpu, shape: &Shape, x: &[T], y: &mut [T]) {
+fn reduce_integers<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
-        ReductionOp::Sum => reduce::<T, Sum>(cpu, shape, x, y, finish::plain::<T, Sum>),
-        ReductionOp::Mean => reduce::<T, FloatSum>(cpu, shape, x, y, finish::mean),
-        ReductionOp::LogSum => reduce::<T, FloatSum>(cpu, shape, x, y, finish::logarithm),
-        ReductionOp::SumSquare => reduce::<T, SumSquare>(cpu, shape, x, y, finish::plain::<T, SumSquare>),
-        ReductionOp::L2 => reduce::<T, FloatSumSquare>(cpu, shape, x, y, finish::root),
-        ReductionOp::L1 => reduce::<T, L1>(cpu, shape, x, y, finish::plain::<T, L1>),
-        ReductionOp::Product => reduce::<T, Product>(cpu, shape, x, y, finish::plain::<T, Product>),
-        ReductionOp::LogSumExp => reduce::<T, LogSumExp>(cpu, shape, x, y, finish::plain::<T, LogSumExp>),
+        ReductionOp::Sum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>),
+        ReductionOp::Mean => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_mean),
+        ReductionOp::LogSum => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_logarithm),
+        ReductionOp::SumSquare => {
+            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);
+        }
+        ReductionOp::L2 => reduce_elements::<T, FloatSumSquare>(cpu, shape, x, y, finalize::finalize_root),
+        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain::<T, L1>),
+        ReductionOp::Product => {
+            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain::<T, Product>);
+        }
+        ReductionOp::LogSumExp => {
+            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_plain::<T, LogSumExp>);
+        }
         ReductionOp::Maximum | ReductionOp::Minimum => reduce_extremes(op, cpu, shape, x, y),
     }
 }
 
 /// The greatest element, or the least: of the narrowest types there is nothing else.
-fn reduce_extremes<T: Number>(op: ReductionOp, cpu: &Cpu, shape: &Shape, x: &[T], y: &mut [T]) {
+fn reduce_extremes<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     if op == ReductionOp::Minimum {
-        reduce::<T, Minimum>(cpu, shape, x, y, finish::plain::<T, Minimum>);
+        reduce_elements::<T, Minimum>(cpu, shape, x, y, finalize::finalize_plain::<T, Minimum>);
     } else {
-        reduce::<T, Maximum>(cpu, shape, x, y, finish::plain::<T, Maximum>);
+        reduce_elements::<T, Maximum>(cpu, shape, x, y, finalize::finalize_plain::<T, Maximum>);
     }
 }

@@ -1,15 +1,15 @@
 //! What reductions do with elements: how one is added to a partial result, and how two of these are joined. What becomes of the
-//! last is in [`super::finish`], so that reductions that differ in their end alone, such as sum and mean, are compiled once.
+//! last is in [`super::finalize`], so that reductions that differ in their end alone, such as sum and mean, are compiled once.
 
 use oarlock_sdk::{Dtype, Element};
 
-use crate::isa::Baseline;
-use crate::kernels::rows::bundle::Bundle;
-use crate::kernels::rows::fold::{fold_lanes, joined};
-use crate::kernels::rows::number::{Exact, Float, Number};
+use crate::isa::BaselineTarget;
+use crate::kernels::rows::fold::{fold_lanes, join_lanes};
+use crate::kernels::rows::line_bundle::LineBundle;
+use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 
 /// One kind of reduction. Partial results are joined in an order that only the shape decides.
-pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
+pub(crate) trait Reducer<T>: Copy + Send + Sync + 'static {
     /// A result of some elements.
     type Partial: Copy + Send + Sync;
     /// The result of no elements.
@@ -18,27 +18,31 @@ pub(crate) trait Reduction<T>: Copy + Send + Sync + 'static {
     /// nobody waits for.
     const IS_VECTORIZED: bool;
 
-    fn add(partial: Self::Partial, element: T) -> Self::Partial;
-    fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial;
+    fn add_element(partial: Self::Partial, element: T) -> Self::Partial;
+    fn join_partials(left: Self::Partial, right: Self::Partial) -> Self::Partial;
     /// A result as an element.
-    fn element(partial: Self::Partial) -> T;
+    fn to_element(partial: Self::Partial) -> T;
 
     /// The result of each of some lines.
     #[inline(always)]
-    fn of_lines<const LINES: usize>(lines: Bundle<'_, T, LINES>) -> [Self::Partial; LINES]
+    fn reduce_lines<const LINES: usize>(lines: LineBundle<'_, T, LINES>) -> [Self::Partial; LINES]
     where
         T: Copy,
     {
-        lines.fold(Self::NONE, |partial, element, _| Self::add(partial, element), Self::join)
+        lines.fold_lines(
+            Self::NONE,
+            |partial, element, _| Self::add_element(partial, element),
+            Self::join_partials,
+        )
     }
 
     /// The result of elements that lie in one piece.
     #[inline(always)]
-    fn of_slice(elements: &[T]) -> Self::Partial
+    fn reduce_slice(elements: &[T]) -> Self::Partial
     where
         T: Copy,
     {
-        let [partial] = Self::of_lines(Bundle::of_line(elements));
+        let [partial] = Self::reduce_lines(LineBundle::from_line(elements));
         partial
     }
 }
@@ -49,21 +53,21 @@ const fn is_float<T: Element>() -> bool {
 
 /// The extreme of a slice, or what is not a number in it, which `join` keeps.
 #[inline(always)]
-fn extreme<T: Number>(
+fn slice_extreme<T: ComputeElement>(
     elements: &[T],
-    none: T::Exact,
-    join: impl Fn(T::Exact, T::Exact) -> T::Exact,
-    is_beyond: impl Fn(&T::Exact, &T::Exact) -> bool,
-) -> T::Exact {
-    let add = |partial, element: T| join(partial, element.exact());
+    none: T::Accumulator,
+    join: impl Fn(T::Accumulator, T::Accumulator) -> T::Accumulator,
+    is_beyond: impl Fn(&T::Accumulator, &T::Accumulator) -> bool,
+) -> T::Accumulator {
+    let add = |partial, element: T| join(partial, element.to_accumulator());
     let Some(lanes) = fold_lanes::<true, _, _>(elements, none, add, &join) else {
         return elements.iter().fold(none, |found, element| add(found, *element));
     };
     // The sum is no number where a lane is none. Where it is not so for that reason, time is all that is lost.
-    if joined(lanes, T::Exact::plus).is_unordered() {
+    if join_lanes(lanes, T::Accumulator::plus).is_nan() {
         lanes.into_iter().fold(none, &join)
     } else {
-        joined(lanes, |a, b| if is_beyond(&a, &b) { a } else { b })
+        join_lanes(lanes, |a, b| if is_beyond(&a, &b) { a } else { b })
     }
 }
 
@@ -74,27 +78,27 @@ macro_rules! exact_reductions {
             #[derive(Clone, Copy)]
             pub(crate) struct $name;
 
-            impl<T: Number> Reduction<T> for $name {
-                type Partial = T::Exact;
-                const NONE: T::Exact = T::Exact::$none;
+            impl<T: ComputeElement> Reducer<T> for $name {
+                type Partial = T::Accumulator;
+                const NONE: T::Accumulator = T::Accumulator::$none;
                 const IS_VECTORIZED: bool = !matches!(T::DTYPE, Dtype::U32 | Dtype::U64);
 
                 #[inline(always)]
-                fn add(partial: T::Exact, element: T) -> T::Exact {
-                    partial.$join($prepare(element.exact()))
+                fn add_element(partial: T::Accumulator, element: T) -> T::Accumulator {
+                    partial.$join($prepare(element.to_accumulator()))
                 }
                 #[inline(always)]
-                fn join(left: T::Exact, right: T::Exact) -> T::Exact {
+                fn join_partials(left: T::Accumulator, right: T::Accumulator) -> T::Accumulator {
                     left.$join(right)
                 }
                 #[inline(always)]
-                fn element(partial: T::Exact) -> T {
-                    T::of_exact(partial)
+                fn to_element(partial: T::Accumulator) -> T {
+                    T::from_accumulator(partial)
                 }
                 $(
                     #[inline(always)]
-                    fn of_slice(elements: &[T]) -> T::Exact {
-                        extreme(elements, T::Exact::$none, T::Exact::$join, T::Exact::$is_beyond)
+                    fn reduce_slice(elements: &[T]) -> T::Accumulator {
+                        slice_extreme(elements, T::Accumulator::$none, T::Accumulator::$join, T::Accumulator::$is_beyond)
                     }
                 )?
             }
@@ -112,9 +116,9 @@ exact_reductions! {
     /// The least element.
     Minimum: GREATEST, minimum by lt, |x| x;
     /// The sum of magnitudes.
-    L1: ZERO, plus, Exact::magnitude;
+    L1: ZERO, plus, AccumulatorNumber::magnitude;
     /// The sum of squares.
-    SumSquare: ZERO, plus, |x: T::Exact| x.times(x);
+    SumSquare: ZERO, plus, |x: T::Accumulator| x.times(x);
 }
 
 /// Reductions of integers whose results are floats. Those of floats are the exact ones.
@@ -125,22 +129,22 @@ macro_rules! float_reductions {
             #[derive(Clone, Copy)]
             pub(crate) struct $name;
 
-            impl<T: Number> Reduction<T> for $name {
+            impl<T: ComputeElement> Reducer<T> for $name {
                 type Partial = T::Float;
                 const NONE: T::Float = T::Float::ZERO;
                 const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
-                fn add(partial: T::Float, element: T) -> T::Float {
-                    partial + $prepare(element.float())
+                fn add_element(partial: T::Float, element: T) -> T::Float {
+                    partial + $prepare(element.to_float())
                 }
                 #[inline(always)]
-                fn join(left: T::Float, right: T::Float) -> T::Float {
+                fn join_partials(left: T::Float, right: T::Float) -> T::Float {
                     left + right
                 }
                 #[inline(always)]
-                fn element(partial: T::Float) -> T {
-                    T::of_float(partial)
+                fn to_element(partial: T::Float) -> T {
+                    T::from_float(partial)
                 }
             }
         )*
@@ -161,60 +165,64 @@ pub(crate) struct LogSumExp;
 
 /// The greatest element and the sum of the exponentials of the distances to it.
 #[derive(Clone, Copy)]
-pub(crate) struct Exponentials<F> {
+pub(crate) struct ExponentialSum<F> {
     greatest: F,
     sum: F,
 }
 
-impl<F: Float> Exponentials<F> {
+impl<F: ComputeFloat> ExponentialSum<F> {
     /// The sum as if another element were the greatest.
     #[inline(always)]
     fn relative_to(self, greatest: F) -> F {
-        self.sum * (self.greatest.finite_or_zero() - greatest.finite_or_zero()).exponential::<Baseline>()
+        self.sum
+            * (self.greatest.finite_or_zero() - greatest.finite_or_zero()).exponential::<BaselineTarget>()
     }
 }
 
-impl<T: Number> Reduction<T> for LogSumExp {
-    type Partial = Exponentials<T::Float>;
-    const NONE: Self::Partial = Exponentials { greatest: T::Float::LOWEST, sum: T::Float::ZERO };
+impl<T: ComputeElement> Reducer<T> for LogSumExp {
+    type Partial = ExponentialSum<T::Float>;
+    const NONE: Self::Partial = ExponentialSum { greatest: T::Float::LOWEST, sum: T::Float::ZERO };
     const IS_VECTORIZED: bool = is_float::<T>();
 
     #[inline(always)]
-    fn add(partial: Self::Partial, element: T) -> Self::Partial {
-        let element = element.float();
+    fn add_element(partial: Self::Partial, element: T) -> Self::Partial {
+        let element = element.to_float();
         let greatest = partial.greatest.maximum(element);
-        let share = (element - greatest.finite_or_zero()).exponential::<Baseline>();
-        Exponentials { greatest, sum: Self::rescaled(partial, greatest) + share }
+        let share = (element - greatest.finite_or_zero()).exponential::<BaselineTarget>();
+        ExponentialSum { greatest, sum: Self::rescale_sum(partial, greatest) + share }
     }
     #[inline(always)]
-    fn join(left: Self::Partial, right: Self::Partial) -> Self::Partial {
+    fn join_partials(left: Self::Partial, right: Self::Partial) -> Self::Partial {
         let greatest = left.greatest.maximum(right.greatest);
-        Exponentials { greatest, sum: Self::rescaled(left, greatest) + Self::rescaled(right, greatest) }
+        ExponentialSum {
+            greatest,
+            sum: Self::rescale_sum(left, greatest) + Self::rescale_sum(right, greatest),
+        }
     }
     #[inline(always)]
-    fn element(partial: Self::Partial) -> T {
-        T::of_float(partial.greatest.finite_or_zero() + partial.sum.logarithm())
+    fn to_element(partial: Self::Partial) -> T {
+        T::from_float(partial.greatest.finite_or_zero() + partial.sum.logarithm())
     }
     #[inline(always)]
-    fn of_lines<const LINES: usize>(lines: Bundle<'_, T, LINES>) -> [Self::Partial; LINES] {
+    fn reduce_lines<const LINES: usize>(lines: LineBundle<'_, T, LINES>) -> [Self::Partial; LINES] {
         let maximum = |a: T::Float, b: T::Float| a.maximum(b);
-        let greatest = lines.fold(T::Float::LOWEST, |a, b, _| maximum(a, b.float()), maximum);
+        let greatest = lines.fold_lines(T::Float::LOWEST, |a, b, _| maximum(a, b.to_float()), maximum);
         let mut shifts = greatest;
         for shift in &mut shifts {
             *shift = shift.finite_or_zero();
         }
-        let sums = lines.sum(
+        let sums = lines.sum_lines(
             #[inline(always)]
-            |element, line| (element.float() - shifts[line]).exponential::<Baseline>(),
+            |element, line| (element.to_float() - shifts[line]).exponential::<BaselineTarget>(),
         );
-        std::array::from_fn(|line| Exponentials { greatest: greatest[line], sum: sums[line] })
+        std::array::from_fn(|line| ExponentialSum { greatest: greatest[line], sum: sums[line] })
     }
 }
 
 impl LogSumExp {
     /// A sum of nothing stays nothing, whatever it was relative to.
     #[inline(always)]
-    fn rescaled<F: Float>(partial: Exponentials<F>, greatest: F) -> F {
+    fn rescale_sum<F: ComputeFloat>(partial: ExponentialSum<F>, greatest: F) -> F {
         if partial.sum == F::ZERO { F::ZERO } else { partial.relative_to(greatest) }
     }
 }

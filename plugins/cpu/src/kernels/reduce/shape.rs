@@ -2,27 +2,27 @@
 
 use oarlock_sdk::{Result, ensure};
 
-use crate::kernels::rows::axis::{self, Axis};
+use crate::kernels::rows::axis::{self, AxisLayout};
 
 /// A dimension: how many indices, and how many elements from one to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Dimension {
+struct ReduceDimension {
     length: usize,
     step: usize,
 }
 
 /// Nested dimensions, the fastest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Nest(Vec<Dimension>);
+pub(super) struct DimensionNest(Vec<ReduceDimension>);
 
-impl Nest {
+impl DimensionNest {
     /// How many combinations of indices there are.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn combination_count(&self) -> usize {
         self.0.iter().map(|dimension| dimension.length).product()
     }
 
     /// Where the elements of a combination start.
-    pub(super) fn offset(&self, mut combination: usize) -> usize {
+    pub(super) fn combination_offset(&self, mut combination: usize) -> usize {
         let mut offset = 0;
         for dimension in self.0.iter().rev() {
             offset += combination % dimension.length * dimension.step;
@@ -33,16 +33,16 @@ impl Nest {
 
     /// How many elements there are from the start of a combination to the start of the next one, and for how many combinations
     /// from this one on it is so.
-    pub(super) fn even_from(&self, combination: usize) -> (usize, usize) {
+    pub(super) fn uniform_run(&self, combination: usize) -> (usize, usize) {
         self.0.last().map_or((usize::MAX, 1), |last| (last.step, last.length - combination % last.length))
     }
 }
 
 /// The kept and the reduced dimensions of an input, neighbours of one kind merged and those of length 1 left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(super) kept: Nest,
-    pub(super) reduced: Nest,
+pub(crate) struct ReduceShape {
+    pub(super) kept: DimensionNest,
+    pub(super) reduced: DimensionNest,
     /// How many elements lie in one piece: of the last dimension, which is in neither nest.
     pub(super) last: usize,
     /// Whether the last dimension is reduced.
@@ -51,9 +51,9 @@ pub(crate) struct Shape {
     pub(crate) share: usize,
 }
 
-impl Shape {
+impl ReduceShape {
     pub(crate) fn new(dims: &[i64], is_reduced: &[bool]) -> Result<Self> {
-        axis::count(dims)?;
+        axis::element_count(dims)?;
         let share: Vec<i64> =
             dims.iter().zip(is_reduced).filter(|pair| *pair.1).map(|pair| *pair.0).collect();
         let mut merged: Vec<(usize, bool)> = Vec::new();
@@ -65,31 +65,37 @@ impl Shape {
             }
         }
         let (last, last_is_reduced) = merged.pop().unwrap_or((1, true));
-        let (mut kept, mut reduced, mut step) = (Nest::default(), Nest::default(), last);
+        let (mut kept, mut reduced, mut step) = (DimensionNest::default(), DimensionNest::default(), last);
         for (length, is_reduced) in merged.into_iter().rev() {
             let nest = if is_reduced { &mut reduced } else { &mut kept };
-            nest.0.insert(0, Dimension { length, step });
+            nest.0.insert(0, ReduceDimension { length, step });
             step = step.saturating_mul(length);
         }
-        Ok(Self { kept, reduced, last, last_is_reduced, share: axis::count(&share)? })
+        Ok(Self { kept, reduced, last, last_is_reduced, share: axis::element_count(&share)? })
     }
 
     /// The axis along which is reduced, if there is no other.
-    pub(super) fn axis(&self) -> Option<Axis> {
-        let (outer, last) = (self.kept.count(), self.last);
+    pub(super) fn single_axis(&self) -> Option<AxisLayout> {
+        let (outer, last) = (self.kept.combination_count(), self.last);
         match self.reduced.0[..] {
-            [] if self.last_is_reduced => Some(Axis { outer, length: last, inner: 1 }),
-            [Dimension { length, .. }] if !self.last_is_reduced => Some(Axis { outer, length, inner: last }),
+            [] if self.last_is_reduced => Some(AxisLayout { outer, length: last, inner: 1 }),
+            [ReduceDimension { length, .. }] if !self.last_is_reduced => {
+                Some(AxisLayout { outer, length, inner: last })
+            }
             _ => None,
         }
     }
 
     /// Where an element of a group lies: the group is what becomes one output.
-    pub(crate) fn place(&self, group: usize, index: usize) -> usize {
+    pub(crate) fn element_offset(&self, group: usize, index: usize) -> usize {
         if self.last_is_reduced {
-            return self.kept.offset(group) + self.reduced.offset(index / self.last) + index % self.last;
+            return self.kept.combination_offset(group)
+                + self.reduced.combination_offset(index / self.last)
+                + index % self.last;
         }
-        self.kept.offset(group / self.last) + group % self.last + self.reduced.offset(index)
+        self.kept.combination_offset(group / self.last)
+            + group % self.last
+            + self.reduced.combination_offset(index)
     }
 }
 
@@ -100,7 +106,7 @@ pub(super) fn reduced_dims(dims: &[i64], is_reduced: &[bool], keeps_dims: bool) 
 }
 
 /// Checks the shape of an output.
-pub(super) fn expect_reduced(
+pub(super) fn expect_reduced_dims(
     dims: &[i64],
     is_reduced: &[bool],
     keeps_dims: bool,
@@ -121,18 +127,21 @@ mod tests {
 
     #[test]
     fn neighbours_of_one_kind_are_merged() {
-        let shape = Shape::new(&[2, 3, 1, 4, 5], &[true, true, false, false, true]).unwrap();
+        let shape = ReduceShape::new(&[2, 3, 1, 4, 5], &[true, true, false, false, true]).unwrap();
         assert!(shape.last_is_reduced);
         assert_eq!((shape.last, shape.share), (5, 30));
-        assert_eq!(shape.kept.0, [Dimension { length: 4, step: 5 }]);
-        assert_eq!(shape.reduced.0, [Dimension { length: 6, step: 20 }]);
-        assert_eq!(shape.reduced.offset(5), 100);
-        assert_eq!((shape.reduced.even_from(4), shape.kept.even_from(3)), ((20, 2), (5, 1)));
+        assert_eq!(shape.kept.0, [ReduceDimension { length: 4, step: 5 }]);
+        assert_eq!(shape.reduced.0, [ReduceDimension { length: 6, step: 20 }]);
+        assert_eq!(shape.reduced.combination_offset(5), 100);
+        assert_eq!((shape.reduced.uniform_run(4), shape.kept.uniform_run(3)), ((20, 2), (5, 1)));
     }
 
     #[test]
     fn a_scalar_is_one_row_of_one_element() {
-        let shape = Shape::new(&[], &[]).unwrap();
-        assert_eq!((shape.last, shape.last_is_reduced, shape.share, shape.kept.count()), (1, true, 1, 1));
+        let shape = ReduceShape::new(&[], &[]).unwrap();
+        assert_eq!(
+            (shape.last, shape.last_is_reduced, shape.share, shape.kept.combination_count()),
+            (1, true, 1, 1)
+        );
     }
 }

@@ -2,13 +2,13 @@
 
 use oarlock_sdk::{Dtype, Element, f16};
 
-use super::Shape;
-use crate::kernels::rows::checking::{check, check_all, check_short_lines, refusal};
-use crate::testing::{Array, Attribute, run_with_isa};
+use super::ReduceShape;
+use crate::kernels::rows::kernel_checks::{check_cases, check_kernel, check_short_lines, refusal_message};
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 #[test]
 fn the_cases_of_the_file_give_what_it_says() {
-    check_all(include_str!("cases.txt"));
+    check_cases(include_str!("cases.txt"));
 }
 
 /// Small whole numbers, whose sums are exact in any order.
@@ -21,7 +21,7 @@ fn large_sums_are_exact_along_each_axis() {
     let dims = [3usize, 700, 41];
     let values = whole_numbers(dims.iter().product());
     let shape: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
-    let data = Array::of(&shape, &values);
+    let data = TestArray::from_values(&shape, &values);
     for mask in 1..8 {
         let axes: Vec<i64> = (0..3).filter(|axis| mask >> axis & 1 == 1).collect();
         let kept: Vec<i64> = (0..3).map(|axis| if mask >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
@@ -31,19 +31,31 @@ fn large_sums_are_exact_along_each_axis() {
             let place = |axis: usize| if kept[axis] == 1 { 0 } else { places[axis] };
             sums[(place(0) * kept[1] as usize + place(1)) * kept[2] as usize + place(2)] += value;
         }
-        let axes = Array::of(&[axes.len() as i64], &axes);
-        check("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Array::of(&kept, &sums)]);
+        let axes = TestArray::from_values(&[axes.len() as i64], &axes);
+        check_kernel(
+            "ReduceSum",
+            13,
+            &[],
+            &[Some(&data), Some(&axes)],
+            &[TestArray::from_values(&kept, &sums)],
+        );
     }
 }
 
 #[test]
 fn long_lines_are_cut_without_losing_elements() {
     let values = whole_numbers(70_001);
-    let data = Array::of(&[1, 70_001], &values);
-    check("ReduceSum", 13, &[], &[Some(&data), None], &[Array::of(&[1, 1], &[values.iter().sum::<f32>()])]);
+    let data = TestArray::from_values(&[1, 70_001], &values);
+    check_kernel(
+        "ReduceSum",
+        13,
+        &[],
+        &[Some(&data), None],
+        &[TestArray::from_values(&[1, 1], &[values.iter().sum::<f32>()])],
+    );
     let halves: Vec<f16> = vec![f16::from_f32(0.5); 40_000];
-    let sum = Array::of(&[1], &[f16::from_f32(20_000.0)]);
-    check("ReduceSum", 13, &[], &[Some(&Array::of(&[40_000], &halves)), None], &[sum]);
+    let sum = TestArray::from_values(&[1], &[f16::from_f32(20_000.0)]);
+    check_kernel("ReduceSum", 13, &[], &[Some(&TestArray::from_values(&[40_000], &halves)), None], &[sum]);
 }
 
 /// Lines are evenly apart only along one axis, and those along it are not as many as are joined at a time.
@@ -57,9 +69,10 @@ fn lines_spread_over_two_axes_are_each_counted_once() {
             let (left, right) = (index / (inner * 3 * length) % 2, index / length % 3);
             sums[left * 3 + right] += value;
         }
-        let data = Array::of(&dims.map(|dim| dim as i64), &values);
-        let (axes, expected) = (Array::of(&[3], &[0i64, 2, 4]), Array::of(&[1, 2, 1, 3, 1], &sums));
-        check("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[expected]);
+        let data = TestArray::from_values(&dims.map(|dim| dim as i64), &values);
+        let (axes, expected) =
+            (TestArray::from_values(&[3], &[0i64, 2, 4]), TestArray::from_values(&[1, 2, 1, 3, 1], &sums));
+        check_kernel("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[expected]);
     }
 }
 
@@ -81,8 +94,8 @@ fn rounding_does_not_add_up_in_long_sums() {
         axes.iter().for_each(|axis| kept[*axis as usize] = 1);
         let outputs: i64 = kept.iter().product();
         let expected = 0.1f32 as f64 * (size / outputs as usize) as f64;
-        let input = Array::of(&dims.map(|dim| dim as i64), &data[..size]);
-        let axes = Array::of(&[axes.len() as i64], axes);
+        let input = TestArray::from_values(&dims.map(|dim| dim as i64), &data[..size]);
+        let axes = TestArray::from_values(&[axes.len() as i64], axes);
         for isa in ["scalar", "avx512"] {
             let outputs = [Some((Dtype::F32, &kept[..]))];
             let made =
@@ -108,20 +121,32 @@ fn large_numbers_cancel_whichever_lanes_they_meet_in() {
     ] {
         let mut kept = dims;
         axes.iter().for_each(|axis| kept[*axis as usize] = 1);
-        let shape = Shape::new(&dims, &[0, 1, 2].map(|axis| axes.contains(&axis))).unwrap();
+        let shape = ReduceShape::new(&dims, &[0, 1, 2].map(|axis| axes.contains(&axis))).unwrap();
         let (outputs, share) = (kept.iter().product::<i64>() as usize, shape.share);
         let mut signs = vec![1f64; outputs * share];
         for item in 0..outputs {
-            (1..share).step_by(2).for_each(|index| signs[shape.place(item, index)] = -1.0);
+            (1..share).step_by(2).for_each(|index| signs[shape.element_offset(item, index)] = -1.0);
         }
         let wide: Vec<f64> = signs.iter().map(|sign| sign * 1.5 * 2f64.powi(1022)).collect();
         let narrow: Vec<f32> = signs.iter().map(|sign| *sign as f32 * 1.5 * 2f32.powi(126)).collect();
-        let axes = Array::of(&[axes.len() as i64], axes);
+        let axes = TestArray::from_values(&[axes.len() as i64], axes);
         for (op, since) in [("ReduceSum", 13), ("ReduceMean", 18)] {
-            let zeros = Array::of(&kept, &vec![0f64; outputs]);
-            check(op, since, &[], &[Some(&Array::of(&dims, &wide)), Some(&axes)], &[zeros]);
-            let zeros = Array::of(&kept, &vec![0f32; outputs]);
-            check(op, since, &[], &[Some(&Array::of(&dims, &narrow)), Some(&axes)], &[zeros]);
+            let zeros = TestArray::from_values(&kept, &vec![0f64; outputs]);
+            check_kernel(
+                op,
+                since,
+                &[],
+                &[Some(&TestArray::from_values(&dims, &wide)), Some(&axes)],
+                &[zeros],
+            );
+            let zeros = TestArray::from_values(&kept, &vec![0f32; outputs]);
+            check_kernel(
+                op,
+                since,
+                &[],
+                &[Some(&TestArray::from_values(&dims, &narrow)), Some(&axes)],
+                &[zeros],
+            );
         }
     }
 }
@@ -129,13 +154,25 @@ fn large_numbers_cancel_whichever_lanes_they_meet_in() {
 #[test]
 fn sums_beyond_the_range_and_of_infinities_are_what_they_are() {
     let sum = |values: &[f64], expected: f64| {
-        let expected = Array::of(&[1], &[expected]);
-        check("ReduceSum", 13, &[], &[Some(&Array::of(&[values.len() as i64], values)), None], &[expected]);
+        let expected = TestArray::from_values(&[1], &[expected]);
+        check_kernel(
+            "ReduceSum",
+            13,
+            &[],
+            &[Some(&TestArray::from_values(&[values.len() as i64], values)), None],
+            &[expected],
+        );
     };
     let mut values = vec![f64::MAX; 3000];
     sum(&values, f64::INFINITY);
-    let mean = Array::of(&[1], &[1e308]);
-    check("ReduceMean", 18, &[], &[Some(&Array::of(&[2048], &[1e308; 2048])), None], &[mean]);
+    let mean = TestArray::from_values(&[1], &[1e308]);
+    check_kernel(
+        "ReduceMean",
+        18,
+        &[],
+        &[Some(&TestArray::from_values(&[2048], &[1e308; 2048])), None],
+        &[mean],
+    );
     values.iter_mut().skip(1).step_by(2).for_each(|value| *value = f64::MIN);
     values[7] = f64::NEG_INFINITY;
     sum(&values, f64::NEG_INFINITY);
@@ -145,20 +182,20 @@ fn sums_beyond_the_range_and_of_infinities_are_what_they_are() {
 
 #[test]
 fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
-    let undefined = Array::of(&[1], &[f32::NAN]);
+    let undefined = TestArray::from_values(&[1], &[f32::NAN]);
     for place in [0, 63, 64, 4095, 5000, 20_000, 20_030] {
         for found in [f32::NAN, -f32::NAN] {
             let mut values = whole_numbers(20_031);
             values[place] = found;
-            let data = Array::of(&[20_031], &values);
-            check("ReduceMax", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
-            check("ReduceMin", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
+            let data = TestArray::from_values(&[20_031], &values);
+            check_kernel("ReduceMax", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
+            check_kernel("ReduceMin", 18, &[], &[Some(&data), None], std::slice::from_ref(&undefined));
         }
     }
     let values = whole_numbers(20_031);
-    let data = Array::of(&[20_031], &values);
-    check("ReduceMax", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[11f32])]);
-    check("ReduceMin", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[-11f32])]);
+    let data = TestArray::from_values(&[20_031], &values);
+    check_kernel("ReduceMax", 18, &[], &[Some(&data), None], &[TestArray::from_values(&[1], &[11f32])]);
+    check_kernel("ReduceMin", 18, &[], &[Some(&data), None], &[TestArray::from_values(&[1], &[-11f32])]);
 }
 
 #[test]
@@ -166,15 +203,27 @@ fn infinities_of_both_signs_are_extremes_as_others_are() {
     for length in [20, 130, 4100] {
         let mut values = whole_numbers(length);
         (values[3], values[18]) = (f32::INFINITY, f32::NEG_INFINITY);
-        let data = Array::of(&[length as i64], &values);
-        check("ReduceMax", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[f32::INFINITY])]);
-        check("ReduceMin", 18, &[], &[Some(&data), None], &[Array::of(&[1], &[f32::NEG_INFINITY])]);
+        let data = TestArray::from_values(&[length as i64], &values);
+        check_kernel(
+            "ReduceMax",
+            18,
+            &[],
+            &[Some(&data), None],
+            &[TestArray::from_values(&[1], &[f32::INFINITY])],
+        );
+        check_kernel(
+            "ReduceMin",
+            18,
+            &[],
+            &[Some(&data), None],
+            &[TestArray::from_values(&[1], &[f32::NEG_INFINITY])],
+        );
     }
 }
 
 #[test]
 fn lines_of_each_length_are_reduced_as_by_a_plain_loop() {
-    let axes = Array::of(&[1], &[1i64]);
+    let axes = TestArray::from_values(&[1], &[1i64]);
     for length in (1..=70).chain([100, 127, 300, 1025]) {
         let lines = 19;
         let mut values = whole_numbers(lines * length);
@@ -188,16 +237,22 @@ fn lines_of_each_length_are_reduced_as_by_a_plain_loop() {
         let greatest = plain(&values, &|a, b| either(a, b, a > b));
         let least = plain(&values, &|a, b| either(a, b, a < b));
         let (dims, reduced) = ([lines as i64, length as i64], [lines as i64, 1]);
-        let with_nan = Array::of(&dims, &values);
+        let with_nan = TestArray::from_values(&dims, &values);
         values = whole_numbers(lines * length);
-        let data = Array::of(&dims, &values);
+        let data = TestArray::from_values(&dims, &values);
         for (op, data, expected) in [
             ("ReduceSum", &data, sums),
             ("ReduceSumSquare", &data, squares),
             ("ReduceMax", &with_nan, greatest),
             ("ReduceMin", &with_nan, least),
         ] {
-            check(op, 18, &[], &[Some(data), Some(&axes)], &[Array::of(&reduced, &expected)]);
+            check_kernel(
+                op,
+                18,
+                &[],
+                &[Some(data), Some(&axes)],
+                &[TestArray::from_values(&reduced, &expected)],
+            );
         }
     }
 }
@@ -207,7 +262,7 @@ fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
     let (lines, length) = (37, 83);
     let mut values = whole_numbers(lines * length);
     (0..lines).step_by(5).for_each(|line| values[line * length + line * 2] = f32::NAN);
-    let data = Array::of(&[lines as i64, length as i64], &values);
+    let data = TestArray::from_values(&[lines as i64, length as i64], &values);
     let greatest =
         |line: &[f32]| line.iter().copied().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
     let expected: Vec<f32> = values
@@ -215,13 +270,13 @@ fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
         .enumerate()
         .map(|(index, line)| if index % 5 == 0 { f32::NAN } else { greatest(line) })
         .collect();
-    let axes = Array::of(&[1], &[1i64]);
-    let expected = Array::of(&[lines as i64, 1], &expected);
-    check("ReduceMax", 18, &[], &[Some(&data), Some(&axes)], &[expected]);
+    let axes = TestArray::from_values(&[1], &[1i64]);
+    let expected = TestArray::from_values(&[lines as i64, 1], &expected);
+    check_kernel("ReduceMax", 18, &[], &[Some(&data), Some(&axes)], &[expected]);
 }
 
 /// Where the greatest or least of some elements is: what is not a number counts as both.
-fn place_of(elements: &[f32], is_least: bool, is_last: bool) -> i64 {
+fn find_extreme(elements: &[f32], is_least: bool, is_last: bool) -> i64 {
     let is_beyond = |a: f32, b: f32| if is_least { a < b } else { a > b };
     let mut best = 0;
     for (place, element) in elements.iter().enumerate().skip(1) {
@@ -246,15 +301,17 @@ fn places_of_extremes_are_found_across_any_number_of_lines() {
             let start = line / inner * length * inner + line % inner;
             (0..length).map(|place| values[start + place * inner]).collect()
         };
-        let data = Array::of(&dims, &values);
+        let data = TestArray::from_values(&dims, &values);
         for (op, is_least) in [("ArgMax", false), ("ArgMin", true)] {
             for is_last in [false, true] {
                 let expected: Vec<i64> =
-                    (0..outer * inner).map(|index| place_of(&line(index), is_least, is_last)).collect();
-                let attributes =
-                    [("axis", Attribute::Int(1)), ("select_last_index", Attribute::Int(is_last.into()))];
-                let expected = Array::of(&[dims[0], 1, dims[2]], &expected);
-                check(op, 13, &attributes, &[Some(&data)], &[expected]);
+                    (0..outer * inner).map(|index| find_extreme(&line(index), is_least, is_last)).collect();
+                let attributes = [
+                    ("axis", TestAttribute::Int(1)),
+                    ("select_last_index", TestAttribute::Int(is_last.into())),
+                ];
+                let expected = TestArray::from_values(&[dims[0], 1, dims[2]], &expected);
+                check_kernel(op, 13, &attributes, &[Some(&data)], &[expected]);
             }
         }
     }
@@ -262,13 +319,13 @@ fn places_of_extremes_are_found_across_any_number_of_lines() {
     let expected: Vec<i64> = (0..100)
         .map(|line| (0..5).rev().max_by_key(|place| bytes[place * 100 + line]).unwrap() as i64)
         .collect();
-    let data = Array::of(&[5, 100], &bytes);
-    check("ArgMax", 13, &[], &[Some(&data)], &[Array::of(&[1, 100], &expected)]);
+    let data = TestArray::from_values(&[5, 100], &bytes);
+    check_kernel("ArgMax", 13, &[], &[Some(&data)], &[TestArray::from_values(&[1, 100], &expected)]);
 }
 
 /// Checks a reduction along short lines of some elements.
 fn check_reduction<T: Element>(op: &str, element: impl Fn(usize) -> T) {
-    let axes = Array::of(&[1], &[1i64]);
+    let axes = TestArray::from_values(&[1], &[1i64]);
     check_short_lines(element, |isa, data| {
         let outputs = [Some((data.dtype, &[data.dims[0], 1, data.dims[2]][..]))];
         let results = run_with_isa(isa, op, 18, &[], &[Some(data), Some(&axes)], &outputs);
@@ -302,8 +359,9 @@ fn many_short_lines_are_reduced_as_each_of_them_alone() {
 fn places_of_extremes_of_many_short_lines_are_those_of_each_alone() {
     for op in ["ArgMax", "ArgMin"] {
         for last in [0, 1] {
-            let attributes = [("axis", Attribute::Int(1)), ("select_last_index", Attribute::Int(last))];
-            let run = |isa: &str, data: &Array| {
+            let attributes =
+                [("axis", TestAttribute::Int(1)), ("select_last_index", TestAttribute::Int(last))];
+            let run = |isa: &str, data: &TestArray| {
                 let outputs = [Some((Dtype::I64, &[data.dims[0], 1, data.dims[2]][..]))];
                 let results = run_with_isa(isa, op, 13, &attributes, &[Some(data)], &outputs);
                 results.unwrap().into_iter().flatten().collect()
@@ -317,21 +375,27 @@ fn places_of_extremes_of_many_short_lines_are_those_of_each_alone() {
 
 #[test]
 fn axes_that_do_not_fit_are_refused() {
-    let (data, axes) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1], &[2i64]));
-    let message = refusal("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Some((Dtype::F32, &[2, 1]))]);
+    let (data, axes) = (TestArray::from_values(&[2, 2], &[1f32; 4]), TestArray::from_values(&[1], &[2i64]));
+    let message =
+        refusal_message("ReduceSum", 13, &[], &[Some(&data), Some(&axes)], &[Some((Dtype::F32, &[2, 1]))]);
     assert!(message.contains("2 dimensions, found 2"), "{message}");
-    let message = refusal("ReduceSum", 13, &[], &[Some(&data), None], &[Some((Dtype::F32, &[2, 1]))]);
+    let message = refusal_message("ReduceSum", 13, &[], &[Some(&data), None], &[Some((Dtype::F32, &[2, 1]))]);
     assert!(message.contains("expected an output of shape [1, 1]"), "{message}");
-    let message = refusal(
+    let message = refusal_message(
         "ArgMax",
         13,
-        &[("axis", Attribute::Int(-3))],
+        &[("axis", TestAttribute::Int(-3))],
         &[Some(&data)],
         &[Some((Dtype::I64, &[1, 2]))],
     );
     assert!(message.contains("found -3"), "{message}");
-    let none = Array::of(&[2, 0], &[0f32; 0]);
-    let message =
-        refusal("ArgMax", 13, &[("axis", Attribute::Int(1))], &[Some(&none)], &[Some((Dtype::I64, &[2, 1]))]);
+    let none = TestArray::from_values(&[2, 0], &[0f32; 0]);
+    let message = refusal_message(
+        "ArgMax",
+        13,
+        &[("axis", TestAttribute::Int(1))],
+        &[Some(&none)],
+        &[Some((Dtype::I64, &[2, 1]))],
+    );
     assert!(message.contains("at least one element"), "{message}");
 }

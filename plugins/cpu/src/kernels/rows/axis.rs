@@ -1,52 +1,52 @@
 //! Axes of a shape: what users name, counted from either end, becomes how elements lie.
 
-use oarlock_sdk::{Error, Result, ensure};
+use oarlock_sdk::{PluginError, Result, ensure};
 
 /// The dimensions before an axis, the axis and the dimensions after it, as numbers of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub(crate) struct AxisLayout {
     pub(crate) outer: usize,
     pub(crate) length: usize,
     pub(crate) inner: usize,
 }
 
-impl Axis {
+impl AxisLayout {
     /// One axis.
     pub(crate) fn new(dims: &[i64], axis: i64) -> Result<Self> {
-        let axis = index(axis, dims.len())?;
+        let axis = resolve_axis(axis, dims.len())?;
         Ok(Self {
-            outer: count(&dims[..axis])?,
-            length: count(&dims[axis..=axis])?,
-            inner: count(&dims[axis + 1..])?,
+            outer: element_count(&dims[..axis])?,
+            length: element_count(&dims[axis..=axis])?,
+            inner: element_count(&dims[axis + 1..])?,
         })
     }
 
     /// All dimensions from one on, as if they were a single axis. The one past the last is taken too.
-    pub(crate) fn flattened(dims: &[i64], axis: i64) -> Result<Self> {
-        let axis = if axis == dims.len() as i64 { dims.len() } else { index(axis, dims.len())? };
-        Ok(Self { outer: count(&dims[..axis])?, length: count(&dims[axis..])?, inner: 1 })
+    pub(crate) fn from_flattened(dims: &[i64], axis: i64) -> Result<Self> {
+        let axis = if axis == dims.len() as i64 { dims.len() } else { resolve_axis(axis, dims.len())? };
+        Ok(Self { outer: element_count(&dims[..axis])?, length: element_count(&dims[axis..])?, inner: 1 })
     }
 
     /// How many lines run along the axis.
-    pub(crate) fn lines(&self) -> usize {
+    pub(crate) fn line_count(&self) -> usize {
         self.outer * self.inner
     }
 }
 
 /// The index of a dimension that is counted from the end when it is negative.
-pub(crate) fn index(axis: i64, rank: usize) -> Result<usize> {
+pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let counted = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let found = counted.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
     found.ok_or_else(|| {
-        Error::out_of_range(format!("expected an axis of a tensor of {rank} dimensions, found {axis}"))
+        PluginError::out_of_range(format!("expected an axis of a tensor of {rank} dimensions, found {axis}"))
     })
 }
 
 /// For each dimension whether it is among the axes, of which none may be named twice.
-pub(crate) fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
+pub(crate) fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     let mut mask = vec![false; rank];
     for axis in axes {
-        let dimension = &mut mask[index(*axis, rank)?];
+        let dimension = &mut mask[resolve_axis(*axis, rank)?];
         ensure!(!*dimension, invalid_argument, "expected each axis once, found {axes:?}");
         *dimension = true;
     }
@@ -54,11 +54,11 @@ pub(crate) fn mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
 }
 
 /// How many elements a shape has.
-pub(crate) fn count(dims: &[i64]) -> Result<usize> {
+pub(crate) fn element_count(dims: &[i64]) -> Result<usize> {
     let product =
         dims.iter().try_fold(1usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
     product.ok_or_else(|| {
-        Error::resource_exhausted(format!("expected dimensions that fit into memory, found {dims:?}"))
+        PluginError::resource_exhausted(format!("expected dimensions that fit into memory, found {dims:?}"))
     })
 }
 
@@ -68,16 +68,19 @@ mod tests {
 
     #[test]
     fn a_negative_axis_counts_from_the_end() {
-        assert_eq!(Axis::new(&[2, 3, 4], -2).unwrap(), Axis { outer: 2, length: 3, inner: 4 });
-        assert_eq!(Axis::flattened(&[2, 3, 4], 1).unwrap(), Axis { outer: 2, length: 12, inner: 1 });
+        assert_eq!(AxisLayout::new(&[2, 3, 4], -2).unwrap(), AxisLayout { outer: 2, length: 3, inner: 4 });
+        assert_eq!(
+            AxisLayout::from_flattened(&[2, 3, 4], 1).unwrap(),
+            AxisLayout { outer: 2, length: 12, inner: 1 }
+        );
     }
 
     #[test]
     fn axes_outside_of_the_shape_are_refused() {
         for axis in [3, -4, i64::MIN, i64::MAX] {
-            let error = Axis::new(&[2, 3, 4], axis).unwrap_err();
+            let error = AxisLayout::new(&[2, 3, 4], axis).unwrap_err();
             assert!(error.message().contains(&axis.to_string()), "{error}");
         }
-        assert!(mask(&[0, -3], 3).unwrap_err().message().contains("once"));
+        assert!(axes_mask(&[0, -3], 3).unwrap_err().message().contains("once"));
     }
 }

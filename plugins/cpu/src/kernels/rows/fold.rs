@@ -3,34 +3,34 @@
 use std::hint::black_box;
 
 /// Partial results that fill the widest register.
-pub(crate) const LANES: usize = 16;
+pub(crate) const FOLD_LANES: usize = 16;
 /// How many elements a lane is made of before it is joined with what came before. What rounding adds up to in a long line grows
 /// with this and with the number of such rounds, not with their product.
-const ROUNDS: usize = 16;
+const LANE_ROUNDS: usize = 16;
 
 /// Lanes in memory, where they lie as the widest registers do: what was just written in two parts is waited for when it is read.
 #[repr(align(64))]
-struct Registers<P>([P; LANES]);
+struct LaneRegisters<P>([P; FOLD_LANES]);
 
 /// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
 #[inline(always)]
-pub(crate) fn fold<T: Copy, P: Copy>(
+pub(crate) fn fold_slice<T: Copy, P: Copy>(
     elements: &[T],
     none: P,
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
 ) -> P {
     match fold_lanes::<false, _, _>(elements, none, &add, &join) {
-        Some(lanes) => joined(lanes, join),
+        Some(lanes) => join_lanes(lanes, join),
         None => elements.iter().fold(none, |partial, element| add(partial, *element)),
     }
 }
 
 /// Folds a slice in the same way, where a partial result stays what it is when an element is added again.
 #[inline(always)]
-pub(crate) fn fold_again<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P) -> P {
+pub(crate) fn fold_idempotent<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P) -> P {
     match fold_lanes::<true, _, _>(elements, none, &add, &add) {
-        Some(lanes) => joined(lanes, add),
+        Some(lanes) => join_lanes(lanes, add),
         None => elements.iter().copied().fold(none, add),
     }
 }
@@ -46,67 +46,67 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
     none: P,
     add: impl Fn(P, T) -> P,
     join: impl Fn(P, P) -> P,
-) -> Option<[P; LANES]> {
-    let last = elements.last_chunk::<LANES>()?;
-    let mut first = [none; LANES];
-    let (blocks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-    for blocks in blocks.chunks(ROUNDS) {
-        let [mut newest, mut second, mut third, mut fourth] = [[none; LANES]; 4];
+) -> Option<[P; FOLD_LANES]> {
+    let last = elements.last_chunk::<FOLD_LANES>()?;
+    let mut first = [none; FOLD_LANES];
+    let (blocks, rest) = elements.as_chunks::<{ 4 * FOLD_LANES }>();
+    for blocks in blocks.chunks(LANE_ROUNDS) {
+        let [mut newest, mut second, mut third, mut fourth] = [[none; FOLD_LANES]; 4];
         for block in blocks {
-            let (parts, _) = block.as_chunks::<LANES>();
-            for lane in 0..LANES {
+            let (parts, _) = block.as_chunks::<FOLD_LANES>();
+            for lane in 0..FOLD_LANES {
                 newest[lane] = add(newest[lane], parts[0][lane]);
             }
-            for lane in 0..LANES {
+            for lane in 0..FOLD_LANES {
                 second[lane] = add(second[lane], parts[1][lane]);
             }
-            for lane in 0..LANES {
+            for lane in 0..FOLD_LANES {
                 third[lane] = add(third[lane], parts[2][lane]);
             }
-            for lane in 0..LANES {
+            for lane in 0..FOLD_LANES {
                 fourth[lane] = add(fourth[lane], parts[3][lane]);
             }
         }
-        for lane in 0..LANES {
+        for lane in 0..FOLD_LANES {
             let together = join(join(newest[lane], second[lane]), join(third[lane], fourth[lane]));
             first[lane] = join(first[lane], together);
         }
     }
-    let (parts, rest) = rest.as_chunks::<LANES>();
+    let (parts, rest) = rest.as_chunks::<FOLD_LANES>();
     for part in parts {
-        for lane in 0..LANES {
+        for lane in 0..FOLD_LANES {
             first[lane] = add(first[lane], part[lane]);
         }
     }
     if !rest.is_empty() {
         let mut more = first;
-        for lane in 0..LANES {
+        for lane in 0..FOLD_LANES {
             more[lane] = add(more[lane], last[lane]);
         }
         if AGAIN {
-            return Some(black_box(Registers(more)).0);
+            return Some(black_box(LaneRegisters(more)).0);
         }
-        let is_new = last_lanes(rest.len());
-        for lane in 0..LANES {
+        let is_new = tail_mask(rest.len());
+        for lane in 0..FOLD_LANES {
             first[lane] = if is_new[lane] == 0 { first[lane] } else { more[lane] };
         }
     }
     // Else the compiler would see which lanes are joined first, and fold those in registers of their own.
-    Some(black_box(Registers(first)).0)
+    Some(black_box(LaneRegisters(first)).0)
 }
 
 /// Which lanes are among so many at the end: 1 for each that is, 0 for the others.
 #[inline(always)]
-fn last_lanes(count: usize) -> &'static [u32; LANES] {
-    static MARKS: [[u32; LANES]; 2] = [[0; LANES], [1; LANES]];
+fn tail_mask(count: usize) -> &'static [u32; FOLD_LANES] {
+    static TAIL_MARKS: [[u32; FOLD_LANES]; 2] = [[0; FOLD_LANES], [1; FOLD_LANES]];
     // Else the compiler would see that some lanes are never among them, and handle those apart from the others.
-    let marks = black_box(&MARKS).as_flattened();
-    marks[count..].first_chunk().unwrap_or(&MARKS[1])
+    let marks = black_box(&TAIL_MARKS).as_flattened();
+    marks[count..].first_chunk().unwrap_or(&TAIL_MARKS[1])
 }
 
 /// Joins lanes by halves.
 #[inline(always)]
-pub(crate) fn joined<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: impl Fn(P, P) -> P) -> P {
+pub(crate) fn join_lanes<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: impl Fn(P, P) -> P) -> P {
     let mut width = COUNT / 2;
     while width > 0 {
         for lane in 0..width {
@@ -119,32 +119,32 @@ pub(crate) fn joined<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: i
 
 /// Folds each of some lines that lie side by side and are short, in the order in which [`fold`] folds one.
 #[inline(always)]
-pub(super) fn fold_each<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
+pub(super) fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     mut positions: impl ExactSizeIterator<Item = &'a [T; LINES]>,
     none: P,
     add: impl Fn(P, T, usize) -> P,
     join: impl Fn(P, P) -> P,
 ) -> [P; LINES] {
-    let (rounds, rest) = (positions.len() / LANES, positions.len() % LANES);
+    let (rounds, rest) = (positions.len() / FOLD_LANES, positions.len() % FOLD_LANES);
     if rounds == 0 {
         let mut found = [none; LINES];
-        positions.for_each(|elements| add_each(&mut found, elements, &add));
+        positions.for_each(|elements| add_to_lines(&mut found, elements, &add));
         return found;
     }
-    let mut lanes = [[none; LINES]; LANES];
+    let mut lanes = [[none; LINES]; FOLD_LANES];
     for _ in 0..rounds {
-        lanes.iter_mut().zip(&mut positions).for_each(|(lane, elements)| add_each(lane, elements, &add));
+        lanes.iter_mut().zip(&mut positions).for_each(|(lane, elements)| add_to_lines(lane, elements, &add));
     }
-    lanes[LANES - rest..]
+    lanes[FOLD_LANES - rest..]
         .iter_mut()
         .zip(positions)
-        .for_each(|(lane, elements)| add_each(lane, elements, &add));
-    joined(lanes, |left, right| each(left, right, &join))
+        .for_each(|(lane, elements)| add_to_lines(lane, elements, &add));
+    join_lanes(lanes, |left, right| join_lines(left, right, &join))
 }
 
 /// Adds an element to the partial result of each line.
 #[inline(always)]
-fn add_each<T: Copy, P: Copy, const LINES: usize>(
+fn add_to_lines<T: Copy, P: Copy, const LINES: usize>(
     partials: &mut [P; LINES],
     elements: &[T; LINES],
     add: impl Fn(P, T, usize) -> P,
@@ -156,7 +156,7 @@ fn add_each<T: Copy, P: Copy, const LINES: usize>(
 
 /// Joins the partial results of each line.
 #[inline(always)]
-fn each<P: Copy, const LINES: usize>(
+fn join_lines<P: Copy, const LINES: usize>(
     mut left: [P; LINES],
     right: [P; LINES],
     join: impl Fn(P, P) -> P,
@@ -178,15 +178,15 @@ mod tests {
             let line = &elements[..length];
             let whole: Vec<i64> = line.iter().map(|element| *element as i64).collect();
             assert_eq!(
-                fold(&whole, 0, |a, b| a + b * b, |a, b| a + b),
+                fold_slice(&whole, 0, |a, b| a + b * b, |a, b| a + b),
                 whole.iter().map(|x| x * x).sum::<i64>()
             );
             let least = line.iter().copied().fold(f32::INFINITY, f32::min);
-            assert_eq!(fold_again(line, f32::INFINITY, f32::min), least, "the least of {length}");
-            if length < 4 * LANES {
-                let sum = fold(line, 0.0, |a, b| a + b, |a, b| a + b);
+            assert_eq!(fold_idempotent(line, f32::INFINITY, f32::min), least, "the least of {length}");
+            if length < 4 * FOLD_LANES {
+                let sum = fold_slice(line, 0.0, |a, b| a + b, |a, b| a + b);
                 let lines: Vec<[f32; 3]> = line.iter().map(|element| [*element; 3]).collect();
-                let sums = fold_each(lines.iter(), 0.0, |a, b, _| a + b, |a, b| a + b);
+                let sums = fold_positions(lines.iter(), 0.0, |a, b, _| a + b, |a, b| a + b);
                 assert_eq!(sums, [sum; 3], "sums of {length}");
             }
         }

@@ -2,20 +2,20 @@
 //! output for several threads.
 
 pub(crate) mod axis;
-pub(crate) mod bundle;
-#[cfg(test)]
-pub(crate) mod checking;
 pub(crate) mod fold;
+pub(crate) mod isa_dispatch;
+#[cfg(test)]
+pub(crate) mod kernel_checks;
+pub(crate) mod line_bundle;
 pub(crate) mod number;
 pub(crate) mod operands;
-pub(crate) mod parts;
-pub(crate) mod room;
-pub(crate) mod vector;
+pub(crate) mod output_parts;
+pub(crate) mod scratch;
 
 /// About as many elements as are worth a thread's while. Work is handed to threads in pieces of at least this size.
 pub(crate) const GRAIN: usize = 16 * 1024;
 
 /// How many items of a loop make a piece that is worth a thread's while, when each handles this many elements.
-pub(crate) fn grain(elements_per_item: usize) -> usize {
+pub(crate) fn grain_for(elements_per_item: usize) -> usize {
     (GRAIN / elements_per_item.max(1)).max(1)
 }

@@ -5,26 +5,26 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use oarlock_sdk::{Element, bf16, f16};
 
-use super::vector::with_isa;
-use crate::isa::{Baseline, Isa, Target};
+use super::isa_dispatch::with_isa;
+use crate::isa::{BaselineTarget, Isa, SimdTarget};
 use crate::kernels::elementwise::{halves, math};
 
 /// An element type with what to calculate in.
-pub(crate) trait Number: Element {
+pub(crate) trait ComputeElement: Element {
     /// What sums, products and extremes are kept in: the type itself, or `f32` for the narrow floats.
-    type Exact: Exact;
+    type Accumulator: AccumulatorNumber;
     /// What roots, logarithms and means are taken in: a float, `f64` for integers.
-    type Float: Float;
+    type Float: ComputeFloat;
 
-    fn exact(self) -> Self::Exact;
-    fn of_exact(exact: Self::Exact) -> Self;
-    fn float(self) -> Self::Float;
+    fn to_accumulator(self) -> Self::Accumulator;
+    fn from_accumulator(exact: Self::Accumulator) -> Self;
+    fn to_float(self) -> Self::Float;
     /// Rounds to a float; to an integer, cuts the fraction off and stays within its range.
-    fn of_float(float: Self::Float) -> Self;
+    fn from_float(float: Self::Float) -> Self;
 }
 
 /// Arithmetic of sums. Integers wrap around, and what is not a number stays so.
-pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
+pub(crate) trait AccumulatorNumber: Copy + Send + Sync + PartialOrd + 'static {
     const ZERO: Self;
     const ONE: Self;
     const LOWEST: Self;
@@ -37,49 +37,49 @@ pub(crate) trait Exact: Copy + Send + Sync + PartialOrd + 'static {
     /// Whether it equals no number, not even itself.
     #[inline(always)]
     #[expect(clippy::eq_op, reason = "only what is not a number differs from itself")]
-    fn is_unordered(self) -> bool {
+    fn is_nan(self) -> bool {
         self != self
     }
 
     #[inline(always)]
     fn maximum(self, other: Self) -> Self {
-        if (self > other) | self.is_unordered() { self } else { other }
+        if (self > other) | self.is_nan() { self } else { other }
     }
 
     #[inline(always)]
     fn minimum(self, other: Self) -> Self {
-        if (self < other) | self.is_unordered() { self } else { other }
+        if (self < other) | self.is_nan() { self } else { other }
     }
 
     /// The greater of a number and another, which is passed over if it is not a number.
     #[inline(always)]
-    fn greater(self, other: Self) -> Self {
+    fn max_ignoring_nan(self, other: Self) -> Self {
         if other > self { other } else { self }
     }
 
     /// A number that is the greater the greater it is. Zeros are equal, and so are all that are not numbers, which are greater
     /// than all others.
-    fn rank(self) -> u64;
+    fn order_rank(self) -> u64;
 }
 
 /// A float that is calculated in.
-pub(crate) trait Float:
-    Exact
+pub(crate) trait ComputeFloat:
+    AccumulatorNumber
     + Default
-    + Number<Exact = Self, Float = Self>
+    + ComputeElement<Accumulator = Self, Float = Self>
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
 {
-    fn of(value: f64) -> Self;
+    fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
-    fn root(self) -> Self;
+    fn square_root(self) -> Self;
     /// e to the power of it.
-    fn exponential<T: Target>(self) -> Self;
+    fn exponential<T: SimdTarget>(self) -> Self;
     /// e to the power of it, which is not positive; 0 in place of what is subnormal.
-    fn decay<T: Target>(self) -> Self;
+    fn exp_of_negative<T: SimdTarget>(self) -> Self;
     fn logarithm(self) -> Self;
 
     /// Zero in place of what is no finite number.
@@ -90,9 +90,9 @@ pub(crate) trait Float:
 }
 
 /// The floats that tensors hold, of which the narrow ones are calculated in `f32`.
-pub(crate) trait Real: Number<Exact = <Self as Number>::Float> {
+pub(crate) trait FloatElement: ComputeElement<Accumulator = <Self as ComputeElement>::Float> {
     /// The elements as they are calculated in.
-    fn floats(isa: Isa, elements: &[Self]) -> Cow<'_, [Self::Float]>;
+    fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [Self::Float]>;
     /// Has the elements written as they are calculated in.
     fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [Self::Float]));
 }
@@ -100,9 +100,9 @@ pub(crate) trait Real: Number<Exact = <Self as Number>::Float> {
 macro_rules! wide_reals {
     ($($ty:ty),*) => {
         $(
-            impl Real for $ty {
+            impl FloatElement for $ty {
                 #[inline(always)]
-                fn floats(_: Isa, elements: &[Self]) -> Cow<'_, [Self]> {
+                fn to_floats(_: Isa, elements: &[Self]) -> Cow<'_, [Self]> {
                     Cow::Borrowed(elements)
                 }
                 #[inline(always)]
@@ -117,14 +117,14 @@ macro_rules! wide_reals {
 macro_rules! narrow_reals {
     ($($ty:ty),*) => {
         $(
-            impl Real for $ty {
-                fn floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
-                    Cow::Owned(with_isa!(isa, || elements.iter().map(|element| element.float()).collect()))
+            impl FloatElement for $ty {
+                fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
+                    Cow::Owned(with_isa!(isa, || elements.iter().map(|element| element.to_float()).collect()))
                 }
                 fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
                     let mut floats = vec![0.0; elements.len()];
                     write(&mut floats);
-                    round(isa, &floats, elements);
+                    round_floats(isa, &floats, elements);
                 }
             }
         )*
@@ -135,10 +135,10 @@ wide_reals!(f32, f64);
 narrow_reals!(f16, bf16);
 
 /// Writes elements for the floats that they were calculated in.
-fn round<T: Real>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
+fn round_floats<T: FloatElement>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
     with_isa!(isa, || {
         for (element, float) in elements.iter_mut().zip(floats) {
-            *element = T::of_float(*float);
+            *element = T::from_float(*float);
         }
     });
 }
@@ -146,21 +146,21 @@ fn round<T: Real>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
 macro_rules! integers {
     ($($ty:ty: $magnitude:ident $rank:ident;)*) => {
         $(
-            impl Number for $ty {
-                type Exact = Self;
+            impl ComputeElement for $ty {
+                type Accumulator = Self;
                 type Float = f64;
 
                 #[inline(always)]
-                fn exact(self) -> Self { self }
+                fn to_accumulator(self) -> Self { self }
                 #[inline(always)]
-                fn of_exact(exact: Self) -> Self { exact }
+                fn from_accumulator(exact: Self) -> Self { exact }
                 #[inline(always)]
-                fn float(self) -> f64 { self as f64 }
+                fn to_float(self) -> f64 { self as f64 }
                 #[inline(always)]
-                fn of_float(float: f64) -> Self { float as Self }
+                fn from_float(float: f64) -> Self { float as Self }
             }
 
-            impl Exact for $ty {
+            impl AccumulatorNumber for $ty {
                 const ZERO: Self = 0;
                 const ONE: Self = 1;
                 const LOWEST: Self = Self::MIN;
@@ -173,7 +173,7 @@ macro_rules! integers {
                 #[inline(always)]
                 fn magnitude(self) -> Self { $magnitude!(self) }
                 #[inline(always)]
-                fn rank(self) -> u64 { $rank!(self) }
+                fn order_rank(self) -> u64 { $rank!(self) }
             }
         )*
     };
@@ -208,24 +208,24 @@ integers! {
 }
 
 /// Truth is the greater of the two values.
-impl Number for bool {
-    type Exact = u8;
+impl ComputeElement for bool {
+    type Accumulator = u8;
     type Float = f64;
 
     #[inline(always)]
-    fn exact(self) -> u8 {
+    fn to_accumulator(self) -> u8 {
         self.into()
     }
     #[inline(always)]
-    fn of_exact(exact: u8) -> Self {
+    fn from_accumulator(exact: u8) -> Self {
         exact != 0
     }
     #[inline(always)]
-    fn float(self) -> f64 {
+    fn to_float(self) -> f64 {
         f64::from(u8::from(self))
     }
     #[inline(always)]
-    fn of_float(float: f64) -> Self {
+    fn from_float(float: f64) -> Self {
         float != 0.0
     }
 }
@@ -233,21 +233,21 @@ impl Number for bool {
 macro_rules! floats {
     ($($ty:ty),*) => {
         $(
-            impl Number for $ty {
-                type Exact = Self;
+            impl ComputeElement for $ty {
+                type Accumulator = Self;
                 type Float = Self;
 
                 #[inline(always)]
-                fn exact(self) -> Self { self }
+                fn to_accumulator(self) -> Self { self }
                 #[inline(always)]
-                fn of_exact(exact: Self) -> Self { exact }
+                fn from_accumulator(exact: Self) -> Self { exact }
                 #[inline(always)]
-                fn float(self) -> Self { self }
+                fn to_float(self) -> Self { self }
                 #[inline(always)]
-                fn of_float(float: Self) -> Self { float }
+                fn from_float(float: Self) -> Self { float }
             }
 
-            impl Exact for $ty {
+            impl AccumulatorNumber for $ty {
                 const ZERO: Self = 0.0;
                 const ONE: Self = 1.0;
                 const LOWEST: Self = Self::NEG_INFINITY;
@@ -260,26 +260,26 @@ macro_rules! floats {
                 #[inline(always)]
                 fn magnitude(self) -> Self { self.abs() }
                 #[inline(always)]
-                fn rank(self) -> u64 { rank_of_float(f64::from(self)) }
+                fn order_rank(self) -> u64 { float_order_rank(f64::from(self)) }
             }
 
-            impl Float for $ty {
+            impl ComputeFloat for $ty {
                 #[inline(always)]
-                fn of(value: f64) -> Self { value as Self }
+                fn from_f64(value: f64) -> Self { value as Self }
                 #[inline(always)]
                 fn to_f64(self) -> f64 { self as f64 }
                 #[inline(always)]
-                fn root(self) -> Self { self.sqrt() }
+                fn square_root(self) -> Self { self.sqrt() }
                 #[inline(always)]
-                fn exponential<T: Target>(self) -> Self {
+                fn exponential<T: SimdTarget>(self) -> Self {
                     math::exp::<T, _>(self)
                 }
                 #[inline(always)]
-                fn decay<T: Target>(self) -> Self {
+                fn exp_of_negative<T: SimdTarget>(self) -> Self {
                     math::exp_of_negative::<T, _>(self)
                 }
                 #[inline(always)]
-                fn logarithm(self) -> Self { math::log::<Baseline, _>(self) }
+                fn logarithm(self) -> Self { math::log::<BaselineTarget, _>(self) }
             }
         )*
     };
@@ -289,7 +289,7 @@ floats!(f32, f64);
 
 /// The bits of numbers are in their order, but for those of negative ones, which are in the opposite order.
 #[inline(always)]
-fn rank_of_float(value: f64) -> u64 {
+fn float_order_rank(value: f64) -> u64 {
     // It makes both zeros one.
     let bits = (value + 0.0).to_bits() as i64;
     let rank = (bits ^ (bits >> 63) & i64::MAX).wrapping_sub(i64::MIN) as u64;
@@ -299,18 +299,18 @@ fn rank_of_float(value: f64) -> u64 {
 macro_rules! narrow_floats {
     ($($ty:ident: $widen:ident, $round:ident;)*) => {
         $(
-            impl Number for $ty {
-                type Exact = f32;
+            impl ComputeElement for $ty {
+                type Accumulator = f32;
                 type Float = f32;
 
                 #[inline(always)]
-                fn exact(self) -> f32 { halves::$widen(self.to_bits()) }
+                fn to_accumulator(self) -> f32 { halves::$widen(self.to_bits()) }
                 #[inline(always)]
-                fn of_exact(exact: f32) -> Self { Self::from_bits(halves::$round(exact)) }
+                fn from_accumulator(exact: f32) -> Self { Self::from_bits(halves::$round(exact)) }
                 #[inline(always)]
-                fn float(self) -> f32 { self.exact() }
+                fn to_float(self) -> f32 { self.to_accumulator() }
                 #[inline(always)]
-                fn of_float(float: f32) -> Self { Self::of_exact(float) }
+                fn from_float(float: f32) -> Self { Self::from_accumulator(float) }
             }
         )*
     };
@@ -327,28 +327,37 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_wins_every_comparison() {
-        assert!(Exact::maximum(1.0, f32::NAN).is_nan() && Exact::maximum(f32::NAN, 1.0).is_nan());
-        assert!(Exact::minimum(1.0, f64::NAN).is_nan() && Exact::minimum(f64::NAN, 1.0).is_nan());
+        assert!(
+            AccumulatorNumber::maximum(1.0, f32::NAN).is_nan()
+                && AccumulatorNumber::maximum(f32::NAN, 1.0).is_nan()
+        );
+        assert!(
+            AccumulatorNumber::minimum(1.0, f64::NAN).is_nan()
+                && AccumulatorNumber::minimum(f64::NAN, 1.0).is_nan()
+        );
     }
 
     #[test]
     fn integers_wrap_and_stay_within_their_range() {
         assert_eq!(i32::MAX.plus(1), i32::MIN);
-        assert_eq!(u8::of_float(-3.5), 0);
-        assert_eq!(i32::of_float(f64::NEG_INFINITY), i32::MIN);
+        assert_eq!(u8::from_float(-3.5), 0);
+        assert_eq!(i32::from_float(f64::NEG_INFINITY), i32::MIN);
     }
 
     #[test]
     fn ranks_are_in_the_order_of_what_has_them() {
         let floats =
             [f64::NEG_INFINITY, -1e300, -1.5, -5e-324, 0.0, 5e-324, 1.5, 1e300, f64::INFINITY, f64::NAN];
-        assert!(floats.windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
-        assert_eq!((-0f32).rank(), 0f32.rank());
-        assert_eq!((-f32::NAN).rank(), f32::NAN.rank());
+        assert!(floats.windows(2).all(|pair| pair[0].order_rank() < pair[1].order_rank()));
+        assert_eq!((-0f32).order_rank(), 0f32.order_rank());
+        assert_eq!((-f32::NAN).order_rank(), f32::NAN.order_rank());
         assert!(
-            f32::from_bits(1).rank() > 0f32.rank() && f32::from_bits(1).rank() < f32::MIN_POSITIVE.rank()
+            f32::from_bits(1).order_rank() > 0f32.order_rank()
+                && f32::from_bits(1).order_rank() < f32::MIN_POSITIVE.order_rank()
         );
-        assert!([i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|pair| pair[0].rank() < pair[1].rank()));
-        assert!((-128i8).rank() < 127i8.rank() && 0u64.rank() < u64::MAX.rank());
+        assert!(
+            [i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|pair| pair[0].order_rank() < pair[1].order_rank())
+        );
+        assert!((-128i8).order_rank() < 127i8.order_rank() && 0u64.order_rank() < u64::MAX.order_rank());
     }
 }

@@ -5,74 +5,76 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, Element, Error, Kernel, Result, Tensor};
+use oarlock_sdk::{Element, Kernel, KernelCall, PluginError, Result, TensorView};
 
 use crate::device::Cpu;
 
 /// The operands of one run of a kernel.
-pub(crate) struct Operands<'c, 'a> {
-    call: &'c Call<'a>,
+pub(crate) struct KernelOperands<'c, 'a> {
+    call: &'c KernelCall<'a>,
     /// A bit for each output that was handed out, since two slices of one must never exist together.
     written: Cell<u64>,
 }
 
 /// What a kernel does in each run.
-pub(crate) type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+pub(crate) type KernelRun = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
 /// A kernel that reads the attributes once, into a `Plan`, and then runs on operands.
-pub(crate) fn kernel<Plan: Send + Sync + 'static>(
+pub(crate) fn operand_kernel<Plan: Send + Sync + 'static>(
     op: &str,
-    plan: impl Fn(&Call<'_>) -> Result<Plan> + Send + Sync + 'static,
-    run: impl Fn(&Cpu, &Plan, &Operands<'_, '_>) -> Result<()> + Copy + Send + Sync + 'static,
+    plan: impl Fn(&KernelCall<'_>) -> Result<Plan> + Send + Sync + 'static,
+    run: impl Fn(&Cpu, &Plan, &KernelOperands<'_, '_>) -> Result<()> + Copy + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    Kernel::prepared(op, move |_, call| {
+    Kernel::new_prepared(op, move |_, call| {
         let plan = plan(call)?;
-        Ok(on_operands(move |cpu, operands| run(cpu, &plan, operands)))
+        Ok(run_on_operands(move |cpu, operands| run(cpu, &plan, operands)))
     })
 }
 
 /// A run on operands.
-pub(crate) fn on_operands(
-    run: impl Fn(&Cpu, &Operands<'_, '_>) -> Result<()> + Send + Sync + 'static,
-) -> Arc<Run> {
-    Arc::new(move |cpu: &Cpu, call: &Call<'_>| run(cpu, &Operands { call, written: Cell::new(0) }))
+pub(crate) fn run_on_operands(
+    run: impl Fn(&Cpu, &KernelOperands<'_, '_>) -> Result<()> + Send + Sync + 'static,
+) -> Arc<KernelRun> {
+    Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+        run(cpu, &KernelOperands { call, written: Cell::new(0) })
+    })
 }
 
 /// The elements of an input that stay as they are while a prepared kernel lives.
-pub(crate) fn constant<'a, T: Element>(input: Tensor<'a>) -> Result<Option<&'a [T]>> {
-    if input.is_constant() { elements(input).map(Some) } else { Ok(None) }
+pub(crate) fn constant_elements<'a, T: Element>(input: TensorView<'a>) -> Result<Option<&'a [T]>> {
+    if input.is_constant() { contiguous_elements(input).map(Some) } else { Ok(None) }
 }
 
-impl<'a> Operands<'_, 'a> {
+impl<'a> KernelOperands<'_, 'a> {
     /// The call, for dtypes, shapes and counts.
-    pub(crate) fn call(&self) -> &Call<'a> {
+    pub(crate) fn call(&self) -> &KernelCall<'a> {
         self.call
     }
 
     /// The elements of an input.
-    pub(crate) fn read<T: Element>(&self, index: usize) -> Result<&'a [T]> {
-        elements(self.call.input(index)?)
+    pub(crate) fn read_input<T: Element>(&self, index: usize) -> Result<&'a [T]> {
+        contiguous_elements(self.call.input(index)?)
     }
 
     /// The elements of an input that may be left out.
-    pub(crate) fn read_optional<T: Element>(&self, index: usize) -> Result<Option<&'a [T]>> {
-        self.call.optional_input(index)?.map(elements).transpose()
+    pub(crate) fn read_optional_input<T: Element>(&self, index: usize) -> Result<Option<&'a [T]>> {
+        self.call.optional_input(index)?.map(contiguous_elements).transpose()
     }
 
     /// The elements of an output, which can be had once.
-    pub(crate) fn write<T: Element>(&self, index: usize) -> Result<&'a mut [T]> {
-        self.take(self.call.output(index)?, index)
+    pub(crate) fn write_output<T: Element>(&self, index: usize) -> Result<&'a mut [T]> {
+        self.claim_output(self.call.output(index)?, index)
     }
 
     /// The elements of an output that may be left out, which can be had once.
-    pub(crate) fn write_optional<T: Element>(&self, index: usize) -> Result<Option<&'a mut [T]>> {
-        self.call.optional_output(index)?.map(|output| self.take(output, index)).transpose()
+    pub(crate) fn write_optional_output<T: Element>(&self, index: usize) -> Result<Option<&'a mut [T]>> {
+        self.call.optional_output(index)?.map(|output| self.claim_output(output, index)).transpose()
     }
 
-    fn take<T: Element>(&self, output: Tensor<'a>, index: usize) -> Result<&'a mut [T]> {
+    fn claim_output<T: Element>(&self, output: TensorView<'a>, index: usize) -> Result<&'a mut [T]> {
         let bit = u32::try_from(index).ok().and_then(|index| 1u64.checked_shl(index));
         let Some(bit) = bit.filter(|bit| self.written.get() & bit == 0) else {
-            return Err(Error::out_of_range(format!(
+            return Err(PluginError::out_of_range(format!(
                 "expected one of the first 64 outputs, once, found {index}"
             )));
         };
@@ -83,7 +85,7 @@ impl<'a> Operands<'_, 'a> {
     }
 
     /// Checks that an operand has a shape.
-    pub(crate) fn expect_dims(&self, found: &Tensor<'_>, name: &str, expected: &[i64]) -> Result<()> {
+    pub(crate) fn expect_dims(&self, found: &TensorView<'_>, name: &str, expected: &[i64]) -> Result<()> {
         oarlock_sdk::ensure!(
             found.dims() == expected,
             invalid_argument,
@@ -94,7 +96,7 @@ impl<'a> Operands<'_, 'a> {
     }
 }
 
-fn elements<'a, T: Element>(input: Tensor<'a>) -> Result<&'a [T]> {
+fn contiguous_elements<'a, T: Element>(input: TensorView<'a>) -> Result<&'a [T]> {
     // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
     unsafe { input.elements() }
 }

@@ -9,43 +9,45 @@ use std::f64::consts::PI;
 
 use oarlock_sdk::{Complex, Result};
 
-use super::columns::{Columns, LANES, LARGEST_FACTOR, Row};
+use super::column_transform::{ColumnTransform, ComplexLanes, FFT_LANES, LARGEST_FACTOR};
 use crate::device::Cpu;
 use crate::kernels::rows::GRAIN;
-use crate::kernels::rows::parts::{Blocks, Lines, LinesPart, Rows, in_parallel};
-use crate::kernels::rows::room::{filled, room_for};
+use crate::kernels::rows::output_parts::{
+    AxisLines, AxisLinesPart, OutputBlocks, OutputRows, parallel_for_parts,
+};
+use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
-pub(super) type Number = Complex<f64>;
+pub(super) type ComplexF64 = Complex<f64>;
 
 /// A transform of a length, forwards.
-pub(super) struct Fourier {
+pub(super) struct FourierTransform {
     length: usize,
-    way: Way,
+    way: FourierMethod,
 }
 
-enum Way {
-    Matrix(Matrix),
-    Convolution(Box<Convolution>),
+enum FourierMethod {
+    Matrix(FactoredTransform),
+    Convolution(Box<BluesteinTransform>),
 }
 
 /// What the transform of an awkward length needs of a longer one.
-struct Convolution {
-    longer: Fourier,
+struct BluesteinTransform {
+    longer: FourierTransform,
     /// exp(-πi k² / length)
-    chirp: Vec<Number>,
+    chirp: Vec<ComplexF64>,
     /// The transform of what is convolved with.
-    kernel: Vec<Number>,
+    kernel: Vec<ComplexF64>,
 }
 
-impl Fourier {
+impl FourierTransform {
     /// The transform of a length that is at most 2^62.
     pub(super) fn new(cpu: &Cpu, length: usize) -> Result<Self> {
-        let factors = factors(length);
+        let factors = prime_factors(length);
         let is_awkward = factors.iter().any(|factor| *factor > LARGEST_FACTOR);
         let way = if is_awkward {
-            Way::Convolution(Box::new(Convolution::new(cpu, length)?))
+            FourierMethod::Convolution(Box::new(BluesteinTransform::new(cpu, length)?))
         } else {
-            Way::Matrix(Matrix::new(&factors)?)
+            FourierMethod::Matrix(FactoredTransform::new(&factors)?)
         };
         Ok(Self { length, way })
     }
@@ -56,25 +58,30 @@ impl Fourier {
     }
 
     /// Transforms as many numbers as the length says. `room` is scratch memory.
-    pub(super) fn forwards(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
+    pub(super) fn transform_forward(
+        &self,
+        cpu: &Cpu,
+        numbers: &mut [ComplexF64],
+        room: &mut Vec<ComplexF64>,
+    ) -> Result<()> {
         assert_eq!(numbers.len(), self.length, "as many numbers as the transform is for");
         match &self.way {
-            Way::Matrix(matrix) => matrix.transform(cpu, numbers, room),
-            Way::Convolution(convolution) => convolution.transform(cpu, numbers, room),
+            FourierMethod::Matrix(matrix) => matrix.transform(cpu, numbers, room),
+            FourierMethod::Convolution(convolution) => convolution.transform(cpu, numbers, room),
         }
     }
 }
 
 /// Two factors of a length, and what turns there are between them.
-struct Matrix {
-    columns: Columns,
-    rows: Columns,
+struct FactoredTransform {
+    columns: ColumnTransform,
+    rows: ColumnTransform,
     /// By how much the lanes of a block are turned in each row, beyond the first lane.
-    turns: Vec<Row>,
-    roots: Roots,
+    turns: Vec<ComplexLanes>,
+    roots: RootsOfUnity,
 }
 
-impl Matrix {
+impl FactoredTransform {
     fn new(factors: &[usize]) -> Result<Self> {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for factor in factors.iter().rev() {
@@ -82,49 +89,50 @@ impl Matrix {
                 (first.iter().product(), second.iter().product());
             if first_length <= second_length { first.push(*factor) } else { second.push(*factor) }
         }
-        let (columns, rows) = (Columns::new(&first), Columns::new(&second));
+        let (columns, rows) = (ColumnTransform::new(&first), ColumnTransform::new(&second));
         let length = columns.length() * rows.length();
-        let roots = Roots::new(length)?;
-        let mut turns = filled(Row::default(), columns.length())?;
+        let roots = RootsOfUnity::new(length)?;
+        let mut turns = try_filled_vec(ComplexLanes::default(), columns.length())?;
         for (row, turns) in turns.iter_mut().enumerate() {
-            for lane in 0..LANES {
-                let root = roots.power(row * lane % length.max(1));
+            for lane in 0..FFT_LANES {
+                let root = roots.root_power(row * lane % length.max(1));
                 (turns.re[lane], turns.im[lane]) = (root.re, root.im);
             }
         }
         Ok(Self { columns, rows, turns, roots })
     }
 
-    fn transform(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
+    fn transform(&self, cpu: &Cpu, numbers: &mut [ComplexF64], room: &mut Vec<ComplexF64>) -> Result<()> {
         let (height, width) = (self.columns.length(), self.rows.length());
         if room.len() != numbers.len() {
-            *room = filled(Number::default(), numbers.len())?;
+            *room = try_filled_vec(ComplexF64::default(), numbers.len())?;
         }
-        let grain = (GRAIN / (LANES * height.max(width))).max(1);
+        let grain = (GRAIN / (FFT_LANES * height.max(width))).max(1);
         // Each column becomes a row of what is turned.
-        let blocks = Blocks { parts: Rows::new(room, height), count: width, size: LANES };
-        in_parallel(cpu, width.div_ceil(LANES), grain, blocks, |block, turned| {
-            self.of_columns(cpu, block * LANES, numbers, turned);
+        let blocks = OutputBlocks { parts: OutputRows::new(room, height), count: width, size: FFT_LANES };
+        parallel_for_parts(cpu, width.div_ceil(FFT_LANES), grain, blocks, |block, turned| {
+            self.transform_columns(cpu, block * FFT_LANES, numbers, turned);
         });
-        let blocks = Blocks { parts: Lines::new(numbers, width, height), count: height, size: LANES };
-        in_parallel(cpu, height.div_ceil(LANES), grain, blocks, |_, mut lines| {
-            self.of_rows(cpu, room, &mut lines);
+        let blocks =
+            OutputBlocks { parts: AxisLines::new(numbers, width, height), count: height, size: FFT_LANES };
+        parallel_for_parts(cpu, height.div_ceil(FFT_LANES), grain, blocks, |_, mut lines| {
+            self.transform_rows(cpu, room, &mut lines);
         });
         Ok(())
     }
 
     /// Transforms columns from one on, turns each number by its place, and writes each column as a row.
-    fn of_columns(&self, cpu: &Cpu, first: usize, numbers: &[Number], turned: &mut [Number]) {
+    fn transform_columns(&self, cpu: &Cpu, first: usize, numbers: &[ComplexF64], turned: &mut [ComplexF64]) {
         let (height, width) = (self.columns.length(), self.rows.length());
-        let mut rows = vec![Row::default(); 2 * height];
+        let mut rows = vec![ComplexLanes::default(); 2 * height];
         let (rows, room) = rows.split_at_mut(height);
-        for (block, turned) in turned.chunks_mut(LANES * height).enumerate() {
-            let first = first + block * LANES;
+        for (block, turned) in turned.chunks_mut(FFT_LANES * height).enumerate() {
+            let first = first + block * FFT_LANES;
             let count = turned.len() / height;
             for (row, numbers) in rows.iter_mut().zip(numbers.chunks_exact(width)) {
-                read(row, &numbers[first..][..count]);
+                load_lanes(row, &numbers[first..][..count]);
             }
-            let turn = |bin: usize| self.roots.power(first * bin);
+            let turn = |bin: usize| self.roots.root_power(first * bin);
             let done = self.columns.transform(cpu.isa(), rows, room, &self.turns, &turn);
             for (lane, turned) in turned.chunks_exact_mut(height).enumerate() {
                 for (number, row) in turned.iter_mut().zip(&*done) {
@@ -135,17 +143,17 @@ impl Matrix {
     }
 
     /// Transforms what were rows, which are the columns of what was turned.
-    fn of_rows(&self, cpu: &Cpu, turned: &[Number], lines: &mut LinesPart<'_, Number>) {
+    fn transform_rows(&self, cpu: &Cpu, turned: &[ComplexF64], lines: &mut AxisLinesPart<'_, ComplexF64>) {
         let (height, width) = (self.columns.length(), self.rows.length());
-        let mut rows = vec![Row::default(); 2 * width];
+        let mut rows = vec![ComplexLanes::default(); 2 * width];
         let (rows, room) = rows.split_at_mut(width);
-        for (first, count) in lines.groups(LANES) {
+        for (first, count) in lines.line_groups(FFT_LANES) {
             for (row, numbers) in rows.iter_mut().zip(turned.chunks_exact(height)) {
-                read(row, &numbers[first..][..count]);
+                load_lanes(row, &numbers[first..][..count]);
             }
-            let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| Number::default());
+            let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| ComplexF64::default());
             for (bin, row) in done.iter().enumerate() {
-                let numbers = lines.across(first, count, bin);
+                let numbers = lines.lines_at(first, count, bin);
                 for (lane, number) in numbers.iter_mut().enumerate() {
                     *number = Complex::new(row.re[lane], row.im[lane]);
                 }
@@ -156,43 +164,43 @@ impl Matrix {
 
 /// Reads numbers into the first lanes of a row.
 #[inline(always)]
-fn read(row: &mut Row, numbers: &[Number]) {
+fn load_lanes(row: &mut ComplexLanes, numbers: &[ComplexF64]) {
     for (lane, number) in numbers.iter().enumerate() {
         (row.re[lane], row.im[lane]) = (number.re, number.im);
     }
 }
 
-impl Convolution {
+impl BluesteinTransform {
     fn new(cpu: &Cpu, length: usize) -> Result<Self> {
-        let longer = Fourier::new(cpu, (2 * length).next_power_of_two())?;
+        let longer = FourierTransform::new(cpu, (2 * length).next_power_of_two())?;
         // The square is taken modulo the period first, where it is still exact.
         let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as usize;
-        let mut chirp: Vec<Number> = room_for(length)?;
-        chirp.extend((0..length).map(|index| at_turn(turn(index), 2 * length)));
-        let mut kernel = filled(Number::default(), longer.length)?;
+        let mut chirp: Vec<ComplexF64> = try_reserve_vec(length)?;
+        chirp.extend((0..length).map(|index| root_of_unity(turn(index), 2 * length)));
+        let mut kernel = try_filled_vec(ComplexF64::default(), longer.length)?;
         for (index, number) in chirp.iter().enumerate() {
             kernel[index] = number.conj();
             kernel[(longer.length - index) % longer.length] = number.conj();
         }
-        longer.forwards(cpu, &mut kernel, &mut Vec::new())?;
+        longer.transform_forward(cpu, &mut kernel, &mut Vec::new())?;
         let scale = 1.0 / longer.length as f64;
         kernel.iter_mut().for_each(|number| *number *= scale);
         Ok(Self { longer, chirp, kernel })
     }
 
     /// The way back from the longer transform is the way there of what has its parts exchanged.
-    fn transform(&self, cpu: &Cpu, numbers: &mut [Number], room: &mut Vec<Number>) -> Result<()> {
-        let mut padded = filled(Number::default(), self.longer.length)?;
+    fn transform(&self, cpu: &Cpu, numbers: &mut [ComplexF64], room: &mut Vec<ComplexF64>) -> Result<()> {
+        let mut padded = try_filled_vec(ComplexF64::default(), self.longer.length)?;
         for ((padded, number), chirp) in padded.iter_mut().zip(&*numbers).zip(&self.chirp) {
             *padded = number * chirp;
         }
-        self.longer.forwards(cpu, &mut padded, room)?;
+        self.longer.transform_forward(cpu, &mut padded, room)?;
         for (number, kernel) in padded.iter_mut().zip(&self.kernel) {
-            *number = exchanged(*number * kernel);
+            *number = swap_components(*number * kernel);
         }
-        self.longer.forwards(cpu, &mut padded, room)?;
+        self.longer.transform_forward(cpu, &mut padded, room)?;
         for ((number, padded), chirp) in numbers.iter_mut().zip(&padded).zip(&self.chirp) {
-            *number = exchanged(*padded) * chirp;
+            *number = swap_components(*padded) * chirp;
         }
         Ok(())
     }
@@ -201,33 +209,34 @@ impl Convolution {
 /// A number with its parts exchanged. The transform of such numbers, with its parts exchanged, is the inverse of the transform,
 /// times the length.
 #[inline(always)]
-pub(super) fn exchanged(number: Number) -> Number {
+pub(super) fn swap_components(number: ComplexF64) -> ComplexF64 {
     Complex::new(number.im, number.re)
 }
 
 /// The powers of a root of unity, as products of two, so that few are kept.
-pub(super) struct Roots {
+pub(super) struct RootsOfUnity {
     length: usize,
     low_bits: u32,
     /// The powers up to a power of two.
-    low: Vec<Number>,
+    low: Vec<ComplexF64>,
     /// The powers that are multiples of it.
-    high: Vec<Number>,
+    high: Vec<ComplexF64>,
 }
 
-impl Roots {
+impl RootsOfUnity {
     pub(super) fn new(length: usize) -> Result<Self> {
         let low_bits = (usize::BITS - length.leading_zeros()).div_ceil(2);
         let low = 1usize << low_bits;
-        let mut roots = Self { length, low_bits, low: room_for(low)?, high: room_for(length / low + 1)? };
-        roots.low.extend((0..low).map(|turn| at_turn(turn, length)));
-        roots.high.extend((0..=length / low).map(|turn| at_turn(turn * low, length)));
+        let mut roots =
+            Self { length, low_bits, low: try_reserve_vec(low)?, high: try_reserve_vec(length / low + 1)? };
+        roots.low.extend((0..low).map(|turn| root_of_unity(turn, length)));
+        roots.high.extend((0..=length / low).map(|turn| root_of_unity(turn * low, length)));
         Ok(roots)
     }
 
     /// The power of a number below the length.
     #[inline(always)]
-    pub(super) fn power(&self, turn: usize) -> Number {
+    pub(super) fn root_power(&self, turn: usize) -> ComplexF64 {
         debug_assert!(turn < self.length.max(1), "a turn below a whole one");
         // How many low ones there are is a power of two.
         self.high[turn >> self.low_bits] * self.low[turn & (self.low.len() - 1)]
@@ -235,7 +244,7 @@ impl Roots {
 }
 
 /// The number of size 1 after so many of so many parts of a turn, to the right.
-pub(super) fn at_turn(turn: usize, parts: usize) -> Number {
+pub(super) fn root_of_unity(turn: usize, parts: usize) -> ComplexF64 {
     // From the nearest quarter on, where the angle is small and quarters are exact.
     let eighths = (8 * (turn as u128 % parts as u128) / parts as u128) as usize;
     let quarters = eighths.div_ceil(2);
@@ -251,7 +260,7 @@ pub(super) fn at_turn(turn: usize, parts: usize) -> Number {
 }
 
 /// The prime factors of a length.
-fn factors(mut length: usize) -> Vec<usize> {
+fn prime_factors(mut length: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut factor = 2;
     while length > 1 {
@@ -275,7 +284,7 @@ mod tests {
     fn turns_by_quarters_are_exact() {
         let quarters = [(1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0)];
         for (quarter, (re, im)) in quarters.into_iter().enumerate() {
-            let found = at_turn(3 * quarter, 12);
+            let found = root_of_unity(3 * quarter, 12);
             assert_eq!((found.re, found.im), (re, im), "{quarter}");
         }
     }

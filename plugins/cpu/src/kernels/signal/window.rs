@@ -2,16 +2,16 @@
 
 use std::f64::consts::TAU;
 
-use oarlock_sdk::{DtypeSet, Error, Kernel, Operand, Result, dispatch, family};
+use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, PluginError, Result, dispatch, family};
 
-use super::length;
-use super::transform::integer;
+use super::dft::optional_integer;
+use super::length_operand;
 use crate::device::Cpu;
-use crate::kernels::rows::number::{Float, Number};
-use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
 /// What windows may be made of.
-pub(super) const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
+pub(super) const WINDOW_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
     .union(DtypeSet::BF16)
     .union(DtypeSet::U16)
@@ -19,40 +19,47 @@ pub(super) const NUMBERS: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U64);
 
 /// What the cosines of 0, 1 and 2 turns count.
-type Weights = [f64; 3];
+type CosineWeights = [f64; 3];
 
-const HANN: Weights = [0.5, -0.5, 0.0];
-const HAMMING: Weights = [25.0 / 46.0, -21.0 / 46.0, 0.0];
-const BLACKMAN: Weights = [0.42, -0.5, 0.08];
+const HANN: CosineWeights = [0.5, -0.5, 0.0];
+const HAMMING: CosineWeights = [25.0 / 46.0, -21.0 / 46.0, 0.0];
+const BLACKMAN: CosineWeights = [0.42, -0.5, 0.08];
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let row = |op: &str, weights: Weights| {
-        let plan = move |call: &oarlock_sdk::Call<'_>| Ok((weights, call.int("periodic")?.unwrap_or(1) != 0));
-        kernel(op, plan, |_, (weights, is_periodic), operands| {
+pub(super) fn window_kernels() -> Vec<Kernel<Cpu>> {
+    let row = |op: &str, weights: CosineWeights| {
+        let plan = move |call: &oarlock_sdk::KernelCall<'_>| {
+            Ok((weights, call.int_attribute("periodic")?.unwrap_or(1) != 0))
+        };
+        operand_kernel(op, plan, |_, (weights, is_periodic), operands| {
             let dtype = operands.call().output(0)?.dtype();
             dispatch!(dtype, floating_and_integral + f16 + bf16 + u16 + u32 + u64, T => {
-                write::<T>(weights, *is_periodic, operands)
+                write_window::<T>(weights, *is_periodic, operands)
             })
         })
-        .since(17)
-        .inputs([length("size")])
-        .outputs([Operand::new(NUMBERS).named("output").rank(1, 1)])
+        .since_version(17)
+        .with_inputs([length_operand("size")])
+        .with_outputs([OperandSpec::new(WINDOW_DTYPES).with_name("output").with_rank(1, 1)])
     };
     vec![row("HannWindow", HANN), row("HammingWindow", HAMMING), row("BlackmanWindow", BLACKMAN)]
 }
 
-fn write<T: Number>(weights: &Weights, is_periodic: bool, operands: &Operands<'_, '_>) -> Result<()> {
-    let size = integer(operands, 0)?.filter(|size| *size >= 0);
-    let size = size.ok_or_else(|| Error::invalid_argument("expected `size` of at least 0, found another"))?;
+fn write_window<T: ComputeElement>(
+    weights: &CosineWeights,
+    is_periodic: bool,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
+    let size = optional_integer(operands, 0)?.filter(|size| *size >= 0);
+    let size =
+        size.ok_or_else(|| PluginError::invalid_argument("expected `size` of at least 0, found another"))?;
     operands.expect_dims(&operands.call().output(0)?, "output", &[size])?;
     // A symmetric window ends where the next period would begin.
     let period = if is_periodic { size } else { size - 1 }.max(1) as f64;
-    for (index, out) in operands.write::<T>(0)?.iter_mut().enumerate() {
+    for (index, out) in operands.write_output::<T>(0)?.iter_mut().enumerate() {
         let turn = TAU * index as f64 / period;
         let value = weights[0] + weights[1] * turn.cos() + weights[2] * (2.0 * turn).cos();
         // A window of one element has nothing to fade to.
         let value = if size == 1 { 1.0 } else { value };
-        *out = T::of_float(T::Float::of(value));
+        *out = T::from_float(T::Float::from_f64(value));
     }
     Ok(())
 }
@@ -61,23 +68,41 @@ fn write<T: Number>(weights: &Weights, is_periodic: bool, operands: &Operands<'_
 mod tests {
     use oarlock_sdk::Dtype;
 
-    use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::kernels::rows::kernel_checks::{check_kernel, refusal_message};
+    use crate::testing::{TestArray, TestAttribute};
 
     #[test]
     fn windows_are_symmetric_or_part_of_a_period() {
-        let (size, symmetric) = (Array::of(&[], &[3i64]), [("periodic", Attribute::Int(0))]);
-        check("HannWindow", 17, &symmetric, &[Some(&size)], &[Array::of(&[3], &[0f32, 1., 0.])]);
-        check("HannWindow", 17, &[], &[Some(&size)], &[Array::of(&[3], &[0f32, 0.75, 0.75])]);
-        let one = Array::of(&[1], &[1i32]);
-        check("BlackmanWindow", 17, &symmetric, &[Some(&one)], &[Array::of(&[1], &[1f64])]);
+        let (size, symmetric) = (TestArray::from_values(&[], &[3i64]), [("periodic", TestAttribute::Int(0))]);
+        check_kernel(
+            "HannWindow",
+            17,
+            &symmetric,
+            &[Some(&size)],
+            &[TestArray::from_values(&[3], &[0f32, 1., 0.])],
+        );
+        check_kernel(
+            "HannWindow",
+            17,
+            &[],
+            &[Some(&size)],
+            &[TestArray::from_values(&[3], &[0f32, 0.75, 0.75])],
+        );
+        let one = TestArray::from_values(&[1], &[1i32]);
+        check_kernel(
+            "BlackmanWindow",
+            17,
+            &symmetric,
+            &[Some(&one)],
+            &[TestArray::from_values(&[1], &[1f64])],
+        );
     }
 
     #[test]
     fn a_window_of_less_than_nothing_is_refused() {
         let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[0]))];
         for size in [-1, i64::MIN] {
-            refusal("HannWindow", 17, &[], &[Some(&Array::of(&[], &[size]))], &outputs);
+            refusal_message("HannWindow", 17, &[], &[Some(&TestArray::from_values(&[], &[size]))], &outputs);
         }
     }
 }

@@ -1,55 +1,62 @@
 //! `AffineGrid`: the places that a grid comes from when it is turned, scaled and moved.
 
-use oarlock_sdk::{DtypeSet, Error, Kernel, MemoryKind, Operand, Result, dispatch};
+use oarlock_sdk::{DtypeSet, Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch};
 
-use super::FLOATS;
+use super::SPATIAL_FLOATS;
 use crate::device::Cpu;
-use crate::kernels::rows::axis::count;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Float, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::axis::element_count;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeFloat, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-fn row() -> Kernel<Cpu> {
-    let number = Operand::new(FLOATS).group(1);
-    kernel(
+fn affine_grid_kernel() -> Kernel<Cpu> {
+    let number = OperandSpec::new(SPATIAL_FLOATS).with_dtype_group(1);
+    operand_kernel(
         "AffineGrid",
-        |call| Ok(call.int("align_corners")?.unwrap_or(0) != 0),
+        |call| Ok(call.int_attribute("align_corners")?.unwrap_or(0) != 0),
         |cpu, aligns_corners, operands| {
             let dtype = operands.call().input(0)?.dtype();
-            dispatch!(dtype, floating_and_half + bf16, T => place::<T>(cpu, *aligns_corners, operands))
+            dispatch!(dtype, floating_and_half + bf16, T => write_affine_grid::<T>(cpu, *aligns_corners, operands))
         },
     )
-    .since(20)
-    .inputs([
-        number.named("theta").rank(3, 3),
-        Operand::new(DtypeSet::I64).named("size").rank(1, 1).on(MemoryKind::HOST),
+    .since_version(20)
+    .with_inputs([
+        number.with_name("theta").with_rank(3, 3),
+        OperandSpec::new(DtypeSet::I64).with_name("size").with_rank(1, 1).in_memory(MemoryKind::HOST),
     ])
-    .outputs([number.named("grid").rank(4, 5)])
+    .with_outputs([number.with_name("grid").with_rank(4, 5)])
 }
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    vec![row()]
+pub(super) fn affine_grid_kernels() -> Vec<Kernel<Cpu>> {
+    vec![affine_grid_kernel()]
 }
 
-fn place<T: Real>(cpu: &Cpu, aligns_corners: bool, operands: &Operands<'_, '_>) -> Result<()> {
+fn write_affine_grid<T: FloatElement>(
+    cpu: &Cpu,
+    aligns_corners: bool,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
     let call = operands.call();
     let (theta, grid) = (call.input(0)?, call.output(0)?);
-    let sizes = operands.read::<i64>(1)?;
+    let sizes = operands.read_input::<i64>(1)?;
     let ([images, _, axes @ ..], 4..=5) = (sizes, sizes.len()) else {
-        return Err(Error::invalid_argument(format!("expected `size` of 4 or 5 items, found {sizes:?}")));
+        return Err(PluginError::invalid_argument(format!(
+            "expected `size` of 4 or 5 items, found {sizes:?}"
+        )));
     };
     let depth = axes.len();
     operands.expect_dims(&theta, "theta", &[*images, depth as i64, depth as i64 + 1])?;
     operands.expect_dims(&grid, "grid", &[&[*images], axes, &[depth as i64]].concat())?;
-    let places = count(axes)?;
-    let theta: Vec<f64> = operands.read::<T>(0)?.iter().map(|number| number.float().to_f64()).collect();
+    let places = element_count(axes)?;
+    let theta: Vec<f64> =
+        operands.read_input::<T>(0)?.iter().map(|number| number.to_float().to_f64()).collect();
     // The places of each axis from -1 to 1, the last axis first.
     let coordinates: Vec<Vec<f64>> =
-        axes.iter().rev().map(|axis| along(*axis as usize, aligns_corners)).collect();
-    let out = operands.write::<T>(0)?;
+        axes.iter().rev().map(|axis| axis_coordinates(*axis as usize, aligns_corners)).collect();
+    let out = operands.write_output::<T>(0)?;
     let all = if out.is_empty() { 0 } else { out.len() / depth };
-    in_parallel(cpu, all, grain(depth * depth), Rows::new(out, depth), |first, out| {
+    parallel_for_parts(cpu, all, grain_for(depth * depth), OutputRows::new(out, depth), |first, out| {
         for (index, out) in out.chunks_mut(depth).enumerate() {
             let (image, mut place) = ((first + index) / places, (first + index) % places);
             let mut sums = [0.0; 3];
@@ -65,7 +72,7 @@ fn place<T: Real>(cpu: &Cpu, aligns_corners: bool, operands: &Operands<'_, '_>) 
                 }
             }
             for (out, sum) in out.iter_mut().zip(sums) {
-                *out = T::of_float(T::Float::of(sum));
+                *out = T::from_float(T::Float::from_f64(sum));
             }
         }
     });
@@ -73,7 +80,7 @@ fn place<T: Real>(cpu: &Cpu, aligns_corners: bool, operands: &Operands<'_, '_>) 
 }
 
 /// Places from -1 to 1: of the outermost elements, or of the outer edges of these.
-fn along(length: usize, aligns_corners: bool) -> Vec<f64> {
+fn axis_coordinates(length: usize, aligns_corners: bool) -> Vec<f64> {
     let place = |index: usize| match (aligns_corners, length) {
         (true, 1) => 0.0,
         (true, _) => 2.0 * index as f64 / (length as f64 - 1.0) - 1.0,

@@ -1,44 +1,49 @@
 //! `Det`: determinants of matrices.
 
-use oarlock_sdk::{Error, Kernel, Operand, Result, dispatch, ensure};
+use oarlock_sdk::{Kernel, OperandSpec, PluginError, Result, dispatch, ensure};
 
-use super::FLOATS;
+use super::SPATIAL_FLOATS;
 use crate::device::Cpu;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::{Float, Real};
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::number::{ComputeFloat, FloatElement};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let number = Operand::new(FLOATS).group(1);
-    let kernel = kernel(
+pub(super) fn determinant_kernels() -> Vec<Kernel<Cpu>> {
+    let number = OperandSpec::new(SPATIAL_FLOATS).with_dtype_group(1);
+    let kernel = operand_kernel(
         "Det",
         |_| Ok(()),
         |cpu, (), operands| {
             let dtype = operands.call().input(0)?.dtype();
-            dispatch!(dtype, floating_and_half + bf16, T => determinants::<T>(cpu, operands))
+            dispatch!(dtype, floating_and_half + bf16, T => compute_determinants::<T>(cpu, operands))
         },
     );
-    vec![kernel.since(11).inputs([number.named("X").rank(2, u32::MAX)]).outputs([number.named("Y")])]
+    vec![
+        kernel
+            .since_version(11)
+            .with_inputs([number.with_name("X").with_rank(2, u32::MAX)])
+            .with_outputs([number.with_name("Y")]),
+    ]
 }
 
-fn determinants<T: Real>(cpu: &Cpu, operands: &Operands<'_, '_>) -> Result<()> {
+fn compute_determinants<T: FloatElement>(cpu: &Cpu, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
     let [batch @ .., rows, columns] = x.dims() else {
-        return Err(Error::invalid_argument(format!("expected matrices, found {:?}", x.dims())));
+        return Err(PluginError::invalid_argument(format!("expected matrices, found {:?}", x.dims())));
     };
     ensure!(rows == columns, invalid_argument, "expected square matrices, found {:?}", x.dims());
     operands.expect_dims(&y, "Y", batch)?;
     let size = *rows as usize;
-    let (x, y) = (operands.read::<T>(0)?, operands.write::<T>(0)?);
+    let (x, y) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
     let count = y.len();
-    in_parallel(cpu, count, grain(size.saturating_pow(3)), Rows::new(y, 1), |first, y| {
+    parallel_for_parts(cpu, count, grain_for(size.saturating_pow(3)), OutputRows::new(y, 1), |first, y| {
         let mut matrix = Vec::new();
         for (index, y) in y.iter_mut().enumerate() {
             let elements = &x[(first + index) * size * size..][..size * size];
             matrix.clear();
-            matrix.extend(elements.iter().map(|element| element.float().to_f64()));
-            *y = T::of_float(T::Float::of(determinant(&mut matrix, size)));
+            matrix.extend(elements.iter().map(|element| element.to_float().to_f64()));
+            *y = T::from_float(T::Float::from_f64(determinant(&mut matrix, size)));
         }
     });
     Ok(())
@@ -74,17 +79,23 @@ fn determinant(matrix: &mut [f64], size: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernels::rows::checking::check;
-    use crate::testing::Array;
+    use crate::kernels::rows::kernel_checks::check_kernel;
+    use crate::testing::TestArray;
 
     #[test]
     fn rows_are_swapped_where_a_pivot_is_missing() {
-        let x = Array::of(&[3, 2, 2], &[0f32, 1., 1., 0., 1., 2., 2., 4., 2., 0., 0., 3.]);
-        check("Det", 11, &[], &[Some(&x)], &[Array::of(&[3], &[-1f32, 0., 6.])]);
+        let x = TestArray::from_values(&[3, 2, 2], &[0f32, 1., 1., 0., 1., 2., 2., 4., 2., 0., 0., 3.]);
+        check_kernel("Det", 11, &[], &[Some(&x)], &[TestArray::from_values(&[3], &[-1f32, 0., 6.])]);
     }
 
     #[test]
     fn a_matrix_without_elements_has_the_determinant_one() {
-        check("Det", 11, &[], &[Some(&Array::of::<f64>(&[0, 0], &[]))], &[Array::of(&[], &[1f64])]);
+        check_kernel(
+            "Det",
+            11,
+            &[],
+            &[Some(&TestArray::from_values::<f64>(&[0, 0], &[]))],
+            &[TestArray::from_values(&[], &[1f64])],
+        );
     }
 }

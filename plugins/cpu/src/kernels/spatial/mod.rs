@@ -4,31 +4,31 @@
 //! is worked out once for all channels.
 
 mod affine;
-mod blocks;
-mod deformable;
+mod block_settings;
+mod col2im;
+mod deform_conv;
 mod determinant;
-mod grid;
-mod region_maxima;
-mod regions;
+mod grid_sample;
+mod max_roi_pool;
+mod roi_align;
 mod taps;
-mod window;
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, family};
 
 use crate::device::Cpu;
 
-const FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
+const SPATIAL_FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
 /// The kernels of this family.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(crate) fn spatial_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
-        affine::kernels(),
-        blocks::kernels(),
-        deformable::kernels(),
-        determinant::kernels(),
-        grid::kernels(),
-        region_maxima::kernels(),
-        regions::kernels(),
+        affine::affine_grid_kernels(),
+        col2im::col2im_kernels(),
+        deform_conv::deform_conv_kernels(),
+        determinant::determinant_kernels(),
+        grid_sample::grid_sample_kernels(),
+        max_roi_pool::max_roi_pool_kernels(),
+        roi_align::roi_align_kernels(),
     ];
-    kernels.into_iter().flatten().map(|kernel| kernel.flags(KernelFlags::DETERMINISTIC)).collect()
+    kernels.into_iter().flatten().map(|kernel| kernel.with_flags(KernelFlags::DETERMINISTIC)).collect()
 }

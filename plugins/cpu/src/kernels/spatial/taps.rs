@@ -2,7 +2,7 @@
 
 /// How places between elements are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum SampleMethod {
     Nearest,
     Linear,
     Cubic,
@@ -10,7 +10,7 @@ pub(super) enum Method {
 
 /// What is seen beyond the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beyond {
+pub(super) enum PaddingMode {
     Zeros,
     Border,
     Reflection,
@@ -18,34 +18,42 @@ pub(super) enum Beyond {
 
 /// Some elements of an axis and what each weighs. Elements beyond the edges that count as zero are `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Taps {
+pub(super) struct AxisTaps {
     taps: [(Option<usize>, f64); 4],
     count: usize,
 }
 
-impl Taps {
+impl AxisTaps {
     /// What is seen at a place of an axis of so many elements, at least one. `edges` are where reflections turn.
     #[inline(always)]
-    pub(super) fn new(place: f64, length: usize, method: Method, beyond: Beyond, edges: (f64, f64)) -> Self {
-        let mut place = if method == Method::Nearest { place.round_ties_even() } else { place };
+    pub(super) fn new(
+        place: f64,
+        length: usize,
+        method: SampleMethod,
+        beyond: PaddingMode,
+        edges: (f64, f64),
+    ) -> Self {
+        let mut place = if method == SampleMethod::Nearest { place.round_ties_even() } else { place };
         if place < edges.0 || place > edges.1 {
             place = match beyond {
-                Beyond::Zeros => place,
+                PaddingMode::Zeros => place,
                 // Each of four neighbours is moved to the border by itself.
-                Beyond::Border if method == Method::Cubic => place,
-                Beyond::Border => place.clamp(0.0, length as f64 - 1.0),
-                Beyond::Reflection => reflected(place, edges),
+                PaddingMode::Border if method == SampleMethod::Cubic => place,
+                PaddingMode::Border => place.clamp(0.0, length as f64 - 1.0),
+                PaddingMode::Reflection => reflect_at_edges(place, edges),
             };
         }
         let whole = place.floor();
         let part = place - whole;
-        let at = |step: f64| index(whole + step, length, beyond, edges);
+        let at = |step: f64| element_index(whole + step, length, beyond, edges);
         let none = (None, 0.0);
         match method {
-            Method::Nearest => Self { taps: [(at(0.0), 1.0), none, none, none], count: 1 },
-            Method::Linear => Self { taps: [(at(0.0), 1.0 - part), (at(1.0), part), none, none], count: 2 },
-            Method::Cubic => {
-                let [first, second, third, fourth] = cubic(part);
+            SampleMethod::Nearest => Self { taps: [(at(0.0), 1.0), none, none, none], count: 1 },
+            SampleMethod::Linear => {
+                Self { taps: [(at(0.0), 1.0 - part), (at(1.0), part), none, none], count: 2 }
+            }
+            SampleMethod::Cubic => {
+                let [first, second, third, fourth] = cubic_weights(part);
                 let taps = [(at(-1.0), first), (at(0.0), second), (at(1.0), third), (at(2.0), fourth)];
                 Self { taps, count: 4 }
             }
@@ -54,14 +62,14 @@ impl Taps {
 
     /// The two elements of a place that lies between two.
     #[inline(always)]
-    pub(super) fn between(&self) -> Option<[(usize, f64); 2]> {
+    pub(super) fn linear_pair(&self) -> Option<[(usize, f64); 2]> {
         let [(Some(first), one), (Some(second), other), ..] = self.taps else { return None };
         (self.count == 2).then_some([(first, one), (second, other)])
     }
 
     /// The first two elements: all there are of what is seen linearly.
     #[inline(always)]
-    pub(super) fn pair(&self) -> [(Option<usize>, f64); 2] {
+    pub(super) fn first_pair(&self) -> [(Option<usize>, f64); 2] {
         [self.taps[0], self.taps[1]]
     }
 
@@ -72,21 +80,21 @@ impl Taps {
 
 /// The element at a whole place.
 #[inline(always)]
-fn index(place: f64, length: usize, beyond: Beyond, edges: (f64, f64)) -> Option<usize> {
+fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f64)) -> Option<usize> {
     let last = length as f64 - 1.0;
     if (0.0..=last).contains(&place) {
         return Some(place as usize);
     }
     match beyond {
-        Beyond::Zeros => None,
+        PaddingMode::Zeros => None,
         // What is not a number has some place, too: its weights are not numbers either.
-        Beyond::Border => Some((place.max(0.0) as usize).min(length - 1)),
-        Beyond::Reflection => Some((reflected(place, edges).max(0.0) as usize).min(length - 1)),
+        PaddingMode::Border => Some((place.max(0.0) as usize).min(length - 1)),
+        PaddingMode::Reflection => Some((reflect_at_edges(place, edges).max(0.0) as usize).min(length - 1)),
     }
 }
 
 /// A place, reflected at the edges until it lies between them.
-fn reflected(place: f64, (low, high): (f64, f64)) -> f64 {
+fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
     let range = high - low;
     if range <= 0.0 {
         return low;
@@ -96,10 +104,13 @@ fn reflected(place: f64, (low, high): (f64, f64)) -> f64 {
 }
 
 /// What four neighbours weigh, of which the place lies behind the second by a part of the way to the third.
-fn cubic(part: f64) -> [f64; 4] {
-    const SHARPNESS: f64 = -0.75;
-    let near = |x: f64| ((SHARPNESS + 2.0) * x - (SHARPNESS + 3.0)) * x * x + 1.0;
-    let far = |x: f64| ((SHARPNESS * x - 5.0 * SHARPNESS) * x + 8.0 * SHARPNESS) * x - 4.0 * SHARPNESS;
+fn cubic_weights(part: f64) -> [f64; 4] {
+    const CUBIC_COEFFICIENT: f64 = -0.75;
+    let near = |x: f64| ((CUBIC_COEFFICIENT + 2.0) * x - (CUBIC_COEFFICIENT + 3.0)) * x * x + 1.0;
+    let far = |x: f64| {
+        ((CUBIC_COEFFICIENT * x - 5.0 * CUBIC_COEFFICIENT) * x + 8.0 * CUBIC_COEFFICIENT) * x
+            - 4.0 * CUBIC_COEFFICIENT
+    };
     [far(part + 1.0), near(part), near(1.0 - part), far(2.0 - part)]
 }
 
@@ -110,18 +121,18 @@ mod tests {
     #[test]
     fn places_beyond_the_edges_are_reflected_any_number_of_times() {
         for (place, expected) in [(-0.5, 0.5), (2.5, 1.5), (7.25, 0.75), (-3.0, 1.0)] {
-            assert_eq!(reflected(place, (0.0, 2.0)), expected);
+            assert_eq!(reflect_at_edges(place, (0.0, 2.0)), expected);
         }
-        assert_eq!(reflected(9.0, (3.0, 3.0)), 3.0);
+        assert_eq!(reflect_at_edges(9.0, (3.0, 3.0)), 3.0);
     }
 
     #[test]
     fn no_place_is_read_outside_of_an_axis() {
         for place in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300, -0.5, 2.5] {
-            for method in [Method::Nearest, Method::Linear, Method::Cubic] {
-                for beyond in [Beyond::Zeros, Beyond::Border, Beyond::Reflection] {
+            for method in [SampleMethod::Nearest, SampleMethod::Linear, SampleMethod::Cubic] {
+                for beyond in [PaddingMode::Zeros, PaddingMode::Border, PaddingMode::Reflection] {
                     for edges in [(0.0, 2.0), (-0.5, 2.5)] {
-                        let taps = Taps::new(place, 3, method, beyond, edges);
+                        let taps = AxisTaps::new(place, 3, method, beyond, edges);
                         assert!(taps.iter().all(|(index, _)| index.is_none_or(|index| index < 3)));
                     }
                 }
@@ -132,8 +143,8 @@ mod tests {
     #[test]
     fn weights_of_neighbours_add_up_to_one() {
         for place in [0.0, 0.25, 1.9] {
-            for method in [Method::Linear, Method::Cubic] {
-                let taps = Taps::new(place, 3, method, Beyond::Border, (0.0, 2.0));
+            for method in [SampleMethod::Linear, SampleMethod::Cubic] {
+                let taps = AxisTaps::new(place, 3, method, PaddingMode::Border, (0.0, 2.0));
                 let sum: f64 = taps.iter().map(|(_, weight)| weight).sum();
                 assert!((sum - 1.0).abs() < 1e-12, "{taps:?}");
             }

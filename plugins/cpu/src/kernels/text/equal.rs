@@ -1,64 +1,64 @@
 //! `Equal` and `Where` on text.
 
-use oarlock_sdk::{DtypeSet, Error, Kernel, Operand, Result, ensure};
+use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, PluginError, Result, ensure};
 
-use super::operand::{texts, write};
+use super::operand::{read_texts, write_texts};
 use crate::device::Cpu;
-use crate::kernels::rows::axis::count;
-use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::axis::element_count;
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let (text, truth) = (Operand::new(DtypeSet::STRING), Operand::new(DtypeSet::BOOL));
+pub(super) fn text_equal_kernels() -> Vec<Kernel<Cpu>> {
+    let (text, truth) = (OperandSpec::new(DtypeSet::STRING), OperandSpec::new(DtypeSet::BOOL));
     vec![
-        kernel("Equal", |_| Ok(()), |_, (), operands| equal(operands))
-            .since(19)
-            .inputs([text.named("A"), text.named("B")])
-            .outputs([truth.named("C")]),
-        kernel("Where", |_| Ok(()), |_, (), operands| choose(operands))
-            .since(9)
-            .inputs([truth.named("condition"), text.named("X"), text.named("Y")])
-            .outputs([text.named("output")]),
+        operand_kernel("Equal", |_| Ok(()), |_, (), operands| compare_texts(operands))
+            .since_version(19)
+            .with_inputs([text.with_name("A"), text.with_name("B")])
+            .with_outputs([truth.with_name("C")]),
+        operand_kernel("Where", |_| Ok(()), |_, (), operands| select_texts(operands))
+            .since_version(9)
+            .with_inputs([truth.with_name("condition"), text.with_name("X"), text.with_name("Y")])
+            .with_outputs([text.with_name("output")]),
     ]
 }
 
-fn equal(operands: &Operands<'_, '_>) -> Result<()> {
+fn compare_texts(operands: &KernelOperands<'_, '_>) -> Result<()> {
     let call = operands.call();
     let (left, right, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let places = [left.dims(), right.dims()].map(|dims| Repeated::new(dims, output.dims()));
+    let places = [left.dims(), right.dims()].map(|dims| BroadcastPositions::new(dims, output.dims()));
     let [left_places, right_places] = places;
-    let (left, right) = (texts(&left)?, texts(&right)?);
+    let (left, right) = (read_texts(&left)?, read_texts(&right)?);
     let places = left_places?.zip(right_places?);
-    for (out, (at, other)) in operands.write::<bool>(0)?.iter_mut().zip(places) {
+    for (out, (at, other)) in operands.write_output::<bool>(0)?.iter_mut().zip(places) {
         *out = left[at] == right[other];
     }
     Ok(())
 }
 
-fn choose(operands: &Operands<'_, '_>) -> Result<()> {
+fn select_texts(operands: &KernelOperands<'_, '_>) -> Result<()> {
     let call = operands.call();
     let (condition, x, y, output) = (call.input(0)?, call.input(1)?, call.input(2)?, call.output(0)?);
     let [conditions, xs, ys] =
-        [condition.dims(), x.dims(), y.dims()].map(|dims| Repeated::new(dims, output.dims()));
-    let (condition, x, y) = (operands.read::<bool>(0)?, texts(&x)?, texts(&y)?);
+        [condition.dims(), x.dims(), y.dims()].map(|dims| BroadcastPositions::new(dims, output.dims()));
+    let (condition, x, y) = (operands.read_input::<bool>(0)?, read_texts(&x)?, read_texts(&y)?);
     let chosen: Vec<&str> = conditions?
         .zip(xs?.zip(ys?))
         .map(|(at, (x_at, y_at))| if condition[at] { x[x_at] } else { y[y_at] })
         .collect();
-    write(&output, chosen.into_iter())
+    write_texts(&output, chosen.into_iter())
 }
 
 /// The places of an operand's elements in the order of a shape that it is repeated to.
-pub(super) struct Repeated {
+pub(super) struct BroadcastPositions {
     dims: Vec<usize>,
     steps: Vec<usize>,
     counter: Vec<usize>,
     left: usize,
 }
 
-impl Repeated {
+impl BroadcastPositions {
     pub(super) fn new(dims: &[i64], to: &[i64]) -> Result<Self> {
         let unfit = || {
-            Error::invalid_argument(format!(
+            PluginError::invalid_argument(format!(
                 "expected a shape that can be repeated to {to:?}, found {dims:?}"
             ))
         };
@@ -73,7 +73,7 @@ impl Repeated {
                 step *= dim as usize;
             }
         }
-        let left = count(to)?;
+        let left = element_count(to)?;
         Ok(Self {
             dims: to.iter().map(|dim| *dim as usize).collect(),
             steps,
@@ -83,7 +83,7 @@ impl Repeated {
     }
 }
 
-impl Iterator for Repeated {
+impl Iterator for BroadcastPositions {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -106,11 +106,14 @@ mod tests {
 
     #[test]
     fn an_operand_is_repeated_along_dimensions_of_one() {
-        let places = |dims: &[i64], to: &[i64]| Repeated::new(dims, to).unwrap().collect::<Vec<_>>();
+        let places =
+            |dims: &[i64], to: &[i64]| BroadcastPositions::new(dims, to).unwrap().collect::<Vec<_>>();
         assert_eq!(places(&[2, 1], &[2, 3]), [0, 0, 0, 1, 1, 1]);
         assert_eq!(places(&[3], &[2, 3]), [0, 1, 2, 0, 1, 2]);
         assert_eq!(places(&[], &[2]), [0, 0]);
         assert!(places(&[1], &[0]).is_empty());
-        assert!(Repeated::new(&[2], &[3]).is_err() && Repeated::new(&[1, 1], &[3]).is_err());
+        assert!(
+            BroadcastPositions::new(&[2], &[3]).is_err() && BroadcastPositions::new(&[1, 1], &[3]).is_err()
+        );
     }
 }

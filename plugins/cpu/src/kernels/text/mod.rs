@@ -4,8 +4,8 @@ mod equal;
 mod hash;
 mod n_grams;
 mod normalize;
-mod numbers;
 pub(crate) mod operand;
+mod parse_numbers;
 mod regex;
 mod split;
 
@@ -14,15 +14,15 @@ use oarlock_sdk::{Kernel, KernelFlags};
 use crate::device::Cpu;
 
 /// The kernels of this family.
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(crate) fn text_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
-        equal::kernels(),
-        hash::kernels(),
-        n_grams::kernels(),
-        normalize::kernels(),
-        numbers::kernels(),
-        regex::kernels(),
-        split::kernels(),
+        equal::text_equal_kernels(),
+        hash::hash_kernels(),
+        n_grams::n_gram_kernels(),
+        normalize::string_normalizer_kernels(),
+        parse_numbers::parse_kernels(),
+        regex::regex_kernels(),
+        split::string_split_kernels(),
     ];
-    kernels.into_iter().flatten().map(|kernel| kernel.flags(KernelFlags::DETERMINISTIC)).collect()
+    kernels.into_iter().flatten().map(|kernel| kernel.with_flags(KernelFlags::DETERMINISTIC)).collect()
 }

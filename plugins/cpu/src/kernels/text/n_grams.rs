@@ -2,36 +2,36 @@
 
 use std::collections::HashMap;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, Operand, Result, ensure};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
 
-use super::operand::texts;
+use super::operand::read_texts;
 use crate::device::Cpu;
 use crate::kernels::attributes;
-use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn n_gram_kernels() -> Vec<Kernel<Cpu>> {
     let items = DtypeSet::STRING.union(DtypeSet::I32).union(DtypeSet::I64);
-    let kernel =
-        kernel("TfIdfVectorizer", Vectorizer::new, |_, vectorizer, operands| vectorizer.run(operands));
+    let kernel = operand_kernel("TfIdfVectorizer", NGramVectorizer::new, |_, vectorizer, operands| {
+        vectorizer.run(operands)
+    });
     vec![
-        kernel.since(9).inputs([Operand::new(items).named("X").rank(1, 2)]).outputs([Operand::new(
-            DtypeSet::F32,
-        )
-        .named("Y")
-        .rank(1, 2)]),
+        kernel
+            .since_version(9)
+            .with_inputs([OperandSpec::new(items).with_name("X").with_rank(1, 2)])
+            .with_outputs([OperandSpec::new(DtypeSet::F32).with_name("Y").with_rank(1, 2)]),
     ]
 }
 
 /// What a count becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum NGramMode {
     Count,
     Presence,
     Product,
 }
 
-struct Vectorizer {
-    mode: Mode,
+struct NGramVectorizer {
+    mode: NGramMode,
     shortest: usize,
     longest: usize,
     /// How many items may be left out between two of a sequence.
@@ -46,33 +46,37 @@ struct Vectorizer {
     weights: Vec<f32>,
 }
 
-impl Vectorizer {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let mode = match call.string("mode")?.unwrap_or("TF") {
-            "TF" => Mode::Count,
-            "IDF" => Mode::Presence,
-            "TFIDF" => Mode::Product,
+impl NGramVectorizer {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let mode = match call.string_attribute("mode")?.unwrap_or("TF") {
+            "TF" => NGramMode::Count,
+            "IDF" => NGramMode::Presence,
+            "TFIDF" => NGramMode::Product,
             other => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `mode` to be `TF`, `IDF` or `TFIDF`, found `{other}`"
                 )));
             }
         };
-        let length = |name: &str, least: i64| match call.int(name)? {
+        let length = |name: &str, least: i64| match call.int_attribute(name)? {
             Some(found) if found >= least => Ok(usize::try_from(found).unwrap_or(usize::MAX)),
-            found => Err(Error::invalid_argument(format!(
+            found => Err(PluginError::invalid_argument(format!(
                 "expected `{name}` of at least {least}, found {found:?}"
             ))),
         };
-        let indexes = call.ints("ngram_indexes")?.unwrap_or_default();
+        let indexes = call.ints_attribute("ngram_indexes")?.unwrap_or_default();
         let width = indexes.iter().max().map_or(0, |last| last.saturating_add(1));
         ensure!(
             width > 0 && indexes.iter().all(|index| *index >= 0),
             invalid_argument,
             "expected `ngram_indexes` of at least 0, found {indexes:?}"
         );
-        let weights: Vec<f32> =
-            call.floats("weights")?.unwrap_or_default().iter().map(|weight| *weight as f32).collect();
+        let weights: Vec<f32> = call
+            .floats_attribute("weights")?
+            .unwrap_or_default()
+            .iter()
+            .map(|weight| *weight as f32)
+            .collect();
         ensure!(
             weights.is_empty() || weights.len() as i64 >= width,
             invalid_argument,
@@ -91,14 +95,14 @@ impl Vectorizer {
             width: width as usize,
             weights,
         };
-        let pool = this.pool(call)?;
-        this.plant(&pool, call.ints("ngram_counts")?.unwrap_or_default(), indexes)?;
+        let pool = this.read_pool(call)?;
+        this.build_tree(&pool, call.ints_attribute("ngram_counts")?.unwrap_or_default(), indexes)?;
         Ok(this)
     }
 
     /// The items of all known sequences, as numbers that stand for them.
-    fn pool(&mut self, call: &Call<'_>) -> Result<Vec<usize>> {
-        if let Some(numbers) = call.ints("pool_int64s")?.filter(|numbers| !numbers.is_empty()) {
+    fn read_pool(&mut self, call: &KernelCall<'_>) -> Result<Vec<usize>> {
+        if let Some(numbers) = call.ints_attribute("pool_int64s")?.filter(|numbers| !numbers.is_empty()) {
             let known = &mut self.numbers;
             let mut number_of = |number: &i64| {
                 let next = known.len();
@@ -111,25 +115,29 @@ impl Vectorizer {
             let next = known.len();
             *known.entry((*word).to_owned()).or_insert(next)
         };
-        Ok(attributes::texts(call, "pool_strings")?.unwrap_or_default().iter().map(&mut number_of).collect())
+        Ok(attributes::string_list(call, "pool_strings")?
+            .unwrap_or_default()
+            .iter()
+            .map(&mut number_of)
+            .collect())
     }
 
     /// Makes the tree of the known sequences: `starts` says for each length where in the pool the sequences of it start.
-    fn plant(&mut self, pool: &[usize], starts: &[i64], indexes: &[i64]) -> Result<()> {
+    fn build_tree(&mut self, pool: &[usize], starts: &[i64], indexes: &[i64]) -> Result<()> {
         let mut columns = indexes.iter();
         for (length, start) in starts.iter().enumerate() {
             let end = starts.get(length + 1).copied().unwrap_or(pool.len() as i64);
             let place = |at: i64| usize::try_from(at).ok();
             let part = place(*start).zip(place(end)).and_then(|(start, end)| pool.get(start..end));
             let part = part.ok_or_else(|| {
-                Error::invalid_argument(format!(
+                PluginError::invalid_argument(format!(
                     "expected `ngram_counts` that rise up to {}, found {starts:?}",
                     pool.len()
                 ))
             })?;
             for sequence in part.chunks_exact(length + 1) {
                 let column = columns.next().ok_or_else(|| {
-                    Error::invalid_argument(format!(
+                    PluginError::invalid_argument(format!(
                         "expected an item of `ngram_indexes` for each sequence of the pool, found {}",
                         indexes.len()
                     ))
@@ -151,22 +159,28 @@ impl Vectorizer {
         Ok(())
     }
 
-    fn run(&self, operands: &Operands<'_, '_>) -> Result<()> {
+    fn run(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let call = operands.call();
         let (input, output) = (call.input(0)?, call.output(0)?);
         let items: Vec<Option<usize>> = match input.dtype() {
-            Dtype::STRING => texts(&input)?.into_iter().map(|word| self.words.get(word).copied()).collect(),
+            Dtype::STRING => {
+                read_texts(&input)?.into_iter().map(|word| self.words.get(word).copied()).collect()
+            }
             Dtype::I32 => {
                 let number = |number: &i32| self.numbers.get(&i64::from(*number)).copied();
-                operands.read::<i32>(0)?.iter().map(number).collect()
+                operands.read_input::<i32>(0)?.iter().map(number).collect()
             }
-            _ => operands.read::<i64>(0)?.iter().map(|number| self.numbers.get(number).copied()).collect(),
+            _ => operands
+                .read_input::<i64>(0)?
+                .iter()
+                .map(|number| self.numbers.get(number).copied())
+                .collect(),
         };
         let (rows, length) = match *input.dims() {
             [length] => (1, length as usize),
             [rows, length] => (rows as usize, length as usize),
             _ => {
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected one or two dimensions, found {:?}",
                     input.dims()
                 )));
@@ -177,26 +191,26 @@ impl Vectorizer {
             *last = self.width as i64;
         }
         operands.expect_dims(&output, "Y", &dims)?;
-        let out = operands.write::<f32>(0)?;
+        let out = operands.write_output::<f32>(0)?;
         if out.is_empty() {
             return Ok(());
         }
         let mut counts = vec![0u32; self.width];
         for (row, out) in out.chunks_mut(self.width).enumerate().take(rows) {
             counts.fill(0);
-            self.count(&items[row * length..][..length], &mut counts);
+            self.count_sequences(&items[row * length..][..length], &mut counts);
             for ((column, out), count) in out.iter_mut().enumerate().zip(&counts) {
                 let weight = self.weights.get(column).copied().unwrap_or(1.0);
                 *out = match self.mode {
-                    Mode::Count => *count as f32,
-                    Mode::Presence => {
+                    NGramMode::Count => *count as f32,
+                    NGramMode::Presence => {
                         if *count > 0 {
                             weight
                         } else {
                             0.0
                         }
                     }
-                    Mode::Product => weight * *count as f32,
+                    NGramMode::Product => weight * *count as f32,
                 };
             }
         }
@@ -204,7 +218,7 @@ impl Vectorizer {
     }
 
     /// Counts the known sequences of a row.
-    fn count(&self, items: &[Option<usize>], counts: &mut [u32]) {
+    fn count_sequences(&self, items: &[Option<usize>], counts: &mut [u32]) {
         let mut shortest = self.shortest;
         for step in 1..=self.most_skips.saturating_add(1).min(items.len().max(1)) {
             for start in 0..items.len() {
@@ -231,20 +245,23 @@ impl Vectorizer {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernels::rows::checking::{check, refusal};
-    use crate::testing::{Array, Attribute};
+    use crate::kernels::rows::kernel_checks::{check_kernel, refusal_message};
+    use crate::testing::{TestArray, TestAttribute};
     use oarlock_sdk::Dtype;
 
     /// The numbers 1 and 2 alone, and one after the other.
-    fn attributes<'a>(mode: &'a str, more: &[(&'a str, Attribute<'a>)]) -> Vec<(&'a str, Attribute<'a>)> {
+    fn vectorizer_attributes<'a>(
+        mode: &'a str,
+        more: &[(&'a str, TestAttribute<'a>)],
+    ) -> Vec<(&'a str, TestAttribute<'a>)> {
         let mut all = vec![
-            ("mode", Attribute::Text(mode)),
-            ("min_gram_length", Attribute::Int(1)),
-            ("max_gram_length", Attribute::Int(2)),
-            ("max_skip_count", Attribute::Int(1)),
-            ("ngram_counts", Attribute::Ints(&[0, 2])),
-            ("ngram_indexes", Attribute::Ints(&[2, 0, 1])),
-            ("pool_int64s", Attribute::Ints(&[1, 2, 1, 2])),
+            ("mode", TestAttribute::Text(mode)),
+            ("min_gram_length", TestAttribute::Int(1)),
+            ("max_gram_length", TestAttribute::Int(2)),
+            ("max_skip_count", TestAttribute::Int(1)),
+            ("ngram_counts", TestAttribute::Ints(&[0, 2])),
+            ("ngram_indexes", TestAttribute::Ints(&[2, 0, 1])),
+            ("pool_int64s", TestAttribute::Ints(&[1, 2, 1, 2])),
         ];
         for (name, value) in more {
             all.retain(|(other, _)| other != name);
@@ -255,35 +272,52 @@ mod tests {
 
     #[test]
     fn sequences_are_counted_with_and_without_gaps() {
-        let rows = Array::of(&[2, 3], &[1i64, 2, 2, 7, 1, 7]);
+        let rows = TestArray::from_values(&[2, 3], &[1i64, 2, 2, 7, 1, 7]);
         // One pair side by side, one with a number between.
-        let counts = Array::of(&[2, 3], &[2f32, 2., 1., 0., 0., 1.]);
-        check("TfIdfVectorizer", 9, &attributes("TF", &[]), &[Some(&rows)], &[counts]);
-        let weighed = [("weights", Attribute::Floats(&[0.5, 1.0, 3.0]))];
-        let present = Array::of(&[2, 3], &[0.5f32, 1., 3., 0., 0., 3.]);
-        check("TfIdfVectorizer", 9, &attributes("IDF", &weighed), &[Some(&rows)], &[present]);
+        let counts = TestArray::from_values(&[2, 3], &[2f32, 2., 1., 0., 0., 1.]);
+        check_kernel("TfIdfVectorizer", 9, &vectorizer_attributes("TF", &[]), &[Some(&rows)], &[counts]);
+        let weighed = [("weights", TestAttribute::Floats(&[0.5, 1.0, 3.0]))];
+        let present = TestArray::from_values(&[2, 3], &[0.5f32, 1., 3., 0., 0., 3.]);
+        check_kernel(
+            "TfIdfVectorizer",
+            9,
+            &vectorizer_attributes("IDF", &weighed),
+            &[Some(&rows)],
+            &[present],
+        );
     }
 
     #[test]
     fn hostile_attributes_are_refused() {
-        let row = Array::of(&[1], &[1i64]);
+        let row = TestArray::from_values(&[1], &[1i64]);
         let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[3]))];
         for (name, value) in [
-            ("ngram_counts", Attribute::Ints(&[0, 9])),
-            ("ngram_counts", Attribute::Ints(&[2, 0])),
-            ("ngram_counts", Attribute::Ints(&[-1])),
-            ("ngram_indexes", Attribute::Ints(&[-1, 0, 1])),
-            ("ngram_indexes", Attribute::Ints(&[0])),
-            ("max_gram_length", Attribute::Int(0)),
-            ("max_skip_count", Attribute::Int(-1)),
-            ("mode", Attribute::Text("COUNT")),
-            ("weights", Attribute::Floats(&[1.0])),
+            ("ngram_counts", TestAttribute::Ints(&[0, 9])),
+            ("ngram_counts", TestAttribute::Ints(&[2, 0])),
+            ("ngram_counts", TestAttribute::Ints(&[-1])),
+            ("ngram_indexes", TestAttribute::Ints(&[-1, 0, 1])),
+            ("ngram_indexes", TestAttribute::Ints(&[0])),
+            ("max_gram_length", TestAttribute::Int(0)),
+            ("max_skip_count", TestAttribute::Int(-1)),
+            ("mode", TestAttribute::Text("COUNT")),
+            ("weights", TestAttribute::Floats(&[1.0])),
         ] {
-            let message =
-                refusal("TfIdfVectorizer", 9, &attributes("TF", &[(name, value)]), &[Some(&row)], &outputs);
+            let message = refusal_message(
+                "TfIdfVectorizer",
+                9,
+                &vectorizer_attributes("TF", &[(name, value)]),
+                &[Some(&row)],
+                &outputs,
+            );
             assert!(message.contains("expected"), "{message}");
         }
-        let endless = attributes("TF", &[("max_skip_count", Attribute::Int(i64::MAX))]);
-        check("TfIdfVectorizer", 9, &endless, &[Some(&row)], &[Array::of(&[3], &[0f32, 0., 1.])]);
+        let endless = vectorizer_attributes("TF", &[("max_skip_count", TestAttribute::Int(i64::MAX))]);
+        check_kernel(
+            "TfIdfVectorizer",
+            9,
+            &endless,
+            &[Some(&row)],
+            &[TestArray::from_values(&[3], &[0f32, 0., 1.])],
+        );
     }
 }

@@ -5,28 +5,30 @@
 
 use std::collections::HashSet;
 
-use oarlock_sdk::{Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, Operand, Result};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, PluginError, Result};
 
-use super::operand::{texts, write};
+use super::operand::{read_texts, write_texts};
 use crate::device::Cpu;
 use crate::kernels::attributes;
-use crate::kernels::rows::operands::{Operands, kernel};
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
-    let text = Operand::new(DtypeSet::STRING).rank(1, 2);
-    let kernel = kernel("StringNormalizer", StopWords::new, |_, words, operands| words.remove(operands));
+pub(super) fn string_normalizer_kernels() -> Vec<Kernel<Cpu>> {
+    let text = OperandSpec::new(DtypeSet::STRING).with_rank(1, 2);
+    let kernel = operand_kernel("StringNormalizer", StopWords::new, |_, words, operands| {
+        words.remove_stop_words(operands)
+    });
     vec![
         kernel
-            .since(10)
-            .flags(KernelFlags::ALLOCATES_OUTPUTS)
-            .supports(|_, call| match call.string("case_change_action")?.unwrap_or("NONE") {
+            .since_version(10)
+            .with_flags(KernelFlags::ALLOCATES_OUTPUTS)
+            .with_support_check(|_, call| match call.string_attribute("case_change_action")?.unwrap_or("NONE") {
                 "NONE" => Ok(()),
-                other => Err(Error::unimplemented(format!(
+                other => Err(PluginError::unimplemented(format!(
                     "expected `case_change_action` to be `NONE`, found `{other}`: a kernel cannot make new text"
                 ))),
             })
-            .inputs([text.named("X")])
-            .outputs([text.named("Y")]),
+            .with_inputs([text.with_name("X")])
+            .with_outputs([text.with_name("Y")]),
     ]
 }
 
@@ -36,15 +38,15 @@ struct StopWords {
 }
 
 impl StopWords {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let is_case_sensitive = call.int("is_case_sensitive")?.unwrap_or(0) != 0;
-        let words = attributes::texts(call, "stopwords")?.unwrap_or_default();
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let is_case_sensitive = call.int_attribute("is_case_sensitive")?.unwrap_or(0) != 0;
+        let words = attributes::string_list(call, "stopwords")?.unwrap_or_default();
         let as_compared =
             |word: &&str| if is_case_sensitive { (*word).to_owned() } else { word.to_lowercase() };
         Ok(Self { words: words.iter().map(as_compared).collect(), is_case_sensitive })
     }
 
-    fn keeps(&self, word: &str) -> bool {
+    fn keeps_word(&self, word: &str) -> bool {
         if self.is_case_sensitive {
             !self.words.contains(word)
         } else {
@@ -52,24 +54,25 @@ impl StopWords {
         }
     }
 
-    fn remove(&self, operands: &Operands<'_, '_>) -> Result<()> {
+    fn remove_stop_words(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let call = operands.call();
         let input = call.input(0)?;
         let mut dims = input.dims().to_vec();
         let (Some(last), [_] | [1, _]) = (dims.last_mut(), input.dims()) else {
             let found = input.dims();
-            return Err(Error::invalid_argument(format!(
+            return Err(PluginError::invalid_argument(format!(
                 "expected one row of words, found a shape of {found:?}"
             )));
         };
-        let mut kept: Vec<&str> = texts(&input)?.into_iter().filter(|word| self.keeps(word)).collect();
+        let mut kept: Vec<&str> =
+            read_texts(&input)?.into_iter().filter(|word| self.keeps_word(word)).collect();
         // Where no word is left, the output is one without letters.
         if kept.is_empty() {
             kept.push("");
         }
         *last = kept.len() as i64;
         call.allocate_output(0, Dtype::STRING, &dims)?;
-        write(&call.output(0)?, kept.into_iter())
+        write_texts(&call.output(0)?, kept.into_iter())
     }
 }
 
@@ -83,8 +86,8 @@ mod tests {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             is_case_sensitive,
         };
-        assert!(!words(&["monday"], false).keeps("Monday"));
-        assert!(words(&["monday"], true).keeps("Monday"));
-        assert!(!words(&["Monday"], true).keeps("Monday"));
+        assert!(!words(&["monday"], false).keeps_word("Monday"));
+        assert!(words(&["monday"], true).keeps_word("Monday"));
+        assert!(!words(&["Monday"], true).keeps_word("Monday"));
     }
 }

@@ -2,22 +2,25 @@
 
 #![expect(unsafe_code, reason = "elements of text are addresses in memory that the call vouches for")]
 
-use oarlock_sdk::{Dtype, Error, Result, Str, Tensor, ensure};
+use oarlock_sdk::{Dtype, PluginError, Result, Str, TensorView, ensure};
 
 /// The texts of an input.
-pub(crate) fn texts<'a>(input: &Tensor<'a>) -> Result<Vec<&'a str>> {
-    let (address, count) = place(input)?;
+pub(crate) fn read_texts<'a>(input: &TensorView<'a>) -> Result<Vec<&'a str>> {
+    let (address, count) = text_elements(input)?;
     let text = |index: usize| {
         // SAFETY: the operand has the element, and the call vouches that its text stays while it runs.
         let text = unsafe { (*address.add(index)).text() };
-        text.ok_or_else(|| Error::invalid_argument("expected text in UTF-8, found other bytes"))
+        text.ok_or_else(|| PluginError::invalid_argument("expected text in UTF-8, found other bytes"))
     };
     (0..count).map(text).collect()
 }
 
 /// Writes the elements of an output: texts that inputs keep, which are kept for the output, too.
-pub(crate) fn write<'a>(output: &Tensor<'_>, texts: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
-    let (address, count) = place(output)?;
+pub(crate) fn write_texts<'a>(
+    output: &TensorView<'_>,
+    texts: impl ExactSizeIterator<Item = &'a str>,
+) -> Result<()> {
+    let (address, count) = text_elements(output)?;
     let found = texts.len();
     ensure!(found == count, invalid_argument, "expected room for {found} texts, found room for {count}");
     for (index, text) in texts.enumerate() {
@@ -28,7 +31,7 @@ pub(crate) fn write<'a>(output: &Tensor<'_>, texts: impl ExactSizeIterator<Item 
 }
 
 /// Where the elements lie, and how many there are.
-fn place(operand: &Tensor<'_>) -> Result<(*mut Str, usize)> {
+fn text_elements(operand: &TensorView<'_>) -> Result<(*mut Str, usize)> {
     ensure!(
         operand.dtype() == Dtype::STRING && operand.strides().is_empty(),
         invalid_argument,
@@ -44,7 +47,7 @@ fn place(operand: &Tensor<'_>) -> Result<(*mut Str, usize)> {
         "expected room for {count} texts, found {} bytes",
         operand.size_in_bytes()
     );
-    let (block, offset) = operand.place();
+    let (block, offset) = operand.memory_location();
     let address = block.0.wrapping_add(offset) as *mut Str;
     ensure!(
         count == 0 || !address.is_null() && address.is_aligned(),

@@ -7,8 +7,8 @@ use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
-pub(crate) fn kernels() -> Vec<Kernel<Cpu>> {
-    [loss::kernels(), optimizer::kernels()].into_iter().flatten().collect()
+pub(crate) fn training_kernels() -> Vec<Kernel<Cpu>> {
+    [loss::loss_kernels(), optimizer::optimizer_kernels()].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

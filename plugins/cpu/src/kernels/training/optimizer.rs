@@ -1,71 +1,85 @@
-//! Optimisers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `Sgd` of `oarlock`.
+//! Optimisers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `SgdRule` of `oarlock`.
 //!
 //! The operands after the rate and the number of the update are lists of the same length: all tensors to optimise, then their
 //! gradients, then each kind of state. The outputs are the new tensors, then each kind of new state.
 
 use oarlock_sdk::{
-    Call, Dtype, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, dispatch, ensure,
-    family,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result,
+    dispatch, ensure, family,
 };
 
 use crate::device::Cpu;
-use crate::kernels::rows::grain;
-use crate::kernels::rows::number::Float;
-use crate::kernels::rows::operands::{Operands, kernel};
-use crate::kernels::rows::parts::{Rows, in_parallel};
-use crate::kernels::rows::vector::with_isa;
+use crate::kernels::rows::grain_for;
+use crate::kernels::rows::isa_dispatch::with_isa;
+use crate::kernels::rows::number::ComputeFloat;
+use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-pub(super) fn kernels() -> Vec<Kernel<Cpu>> {
+pub(super) fn optimizer_kernels() -> Vec<Kernel<Cpu>> {
     vec![
-        row("Adam", Adam::new),
-        row("Adagrad", Adagrad::new),
-        row("Momentum", Momentum::new),
-        kernel("Sgd", |_| Ok(Sgd), run)
-            .domain("oarlock")
-            .infer(|_, call| {
+        optimizer_kernel("Adam", AdamRule::new),
+        optimizer_kernel("Adagrad", AdagradRule::new),
+        optimizer_kernel("Momentum", MomentumRule::new),
+        operand_kernel("Sgd", |_| Ok(SgdRule), run_optimizer)
+            .with_domain("oarlock")
+            .with_shape_inference(|_, call| {
                 let x = call.input(1)?;
                 call.allocate_output(0, x.dtype(), x.dims())
             })
-            .flags(KernelFlags::DETERMINISTIC)
-            .inputs([Operand::new(family::FLOATING).named("R").rank(0, 1), tensor("X"), tensor("G")])
-            .outputs([tensor("X_new")]),
+            .with_flags(KernelFlags::DETERMINISTIC)
+            .with_inputs([
+                OperandSpec::new(family::FLOATING).with_name("R").with_rank(0, 1),
+                tensor_operand("X"),
+                tensor_operand("G"),
+            ])
+            .with_outputs([tensor_operand("X_new")]),
     ]
 }
 
-fn tensor(name: &'static str) -> Operand {
-    Operand::new(family::FLOATING).group(1).named(name)
+fn tensor_operand(name: &'static str) -> OperandSpec {
+    OperandSpec::new(family::FLOATING).with_dtype_group(1).with_name(name)
 }
 
-fn row<R: Rule>(
+fn optimizer_kernel<R: UpdateRule>(
     op: &'static str,
-    plan: impl Fn(&Call<'_>) -> Result<R> + Send + Sync + 'static,
+    plan: impl Fn(&KernelCall<'_>) -> Result<R> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
-    let scalar = |dtypes: DtypeSet| Operand::new(dtypes).rank(0, 1);
-    let all = |name| Operand::new(family::FLOATING).named(name).flags(OperandFlags::VARIADIC);
-    kernel(op, plan, run)
-        .domain("ai.onnx.preview.training")
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs([scalar(family::FLOATING).named("R"), scalar(DtypeSet::I64).named("T"), all("inputs")])
-        .outputs([all("outputs")])
+    let scalar = |dtypes: DtypeSet| OperandSpec::new(dtypes).with_rank(0, 1);
+    let all = |name| OperandSpec::new(family::FLOATING).with_name(name).with_flags(OperandFlags::VARIADIC);
+    operand_kernel(op, plan, run_optimizer)
+        .with_domain("ai.onnx.preview.training")
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs([
+            scalar(family::FLOATING).with_name("R"),
+            scalar(DtypeSet::I64).with_name("T"),
+            all("inputs"),
+        ])
+        .with_outputs([all("outputs")])
 }
 
 /// How one element and its states change.
-trait Rule: Send + Sync + 'static {
+trait UpdateRule: Send + Sync + 'static {
     /// How many states each tensor has: at most 2.
     const STATES: usize;
     /// Whether the number of the update is an operand.
     const COUNTS_UPDATES: bool = true;
 
     /// What all elements have in common in this update, from the learning rate and the number of the update.
-    fn factors(&self, rate: f64, updates: f64) -> [f64; 2];
+    fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2];
 
     /// The new element and its new states.
-    fn step<F: Float>(&self, factors: [F; 2], x: F, gradient: F, states: [F; 2]) -> (F, [F; 2]);
+    fn update_element<F: ComputeFloat>(
+        &self,
+        factors: [F; 2],
+        x: F,
+        gradient: F,
+        states: [F; 2],
+    ) -> (F, [F; 2]);
 }
 
-fn run<R: Rule>(cpu: &Cpu, rule: &R, operands: &Operands<'_, '_>) -> Result<()> {
-    let rate = single(operands, 0)?;
-    let updates = if R::COUNTS_UPDATES { single(operands, 1)? } else { 0.0 };
+fn run_optimizer<R: UpdateRule>(cpu: &Cpu, rule: &R, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let rate = read_scalar(operands, 0)?;
+    let updates = if R::COUNTS_UPDATES { read_scalar(operands, 1)? } else { 0.0 };
     let (first, lists) = (1 + usize::from(R::COUNTS_UPDATES), 2 + R::STATES);
     let (inputs, outputs) =
         (operands.call().input_count().saturating_sub(first), operands.call().output_count());
@@ -76,25 +90,25 @@ fn run<R: Rule>(cpu: &Cpu, rule: &R, operands: &Operands<'_, '_>) -> Result<()> 
         "expected {lists} inputs and {} outputs for each tensor, found {inputs} and {outputs}",
         1 + R::STATES
     );
-    let factors = rule.factors(rate, updates);
+    let factors = rule.update_factors(rate, updates);
     for tensor in 0..tensors {
         let dtype = operands.call().input(first + tensor)?.dtype();
-        let places = Places { first, tensor, tensors };
-        dispatch!(dtype, floating, F => update::<F, R>(cpu, rule, factors.map(F::of), places, operands))?;
+        let places = TensorOperands { first, tensor, tensors };
+        dispatch!(dtype, floating, F => update_tensor::<F, R>(cpu, rule, factors.map(F::from_f64), places, operands))?;
     }
     Ok(())
 }
 
 /// The one number of an operand.
-fn single(operands: &Operands<'_, '_>, index: usize) -> Result<f64> {
+fn read_scalar(operands: &KernelOperands<'_, '_>, index: usize) -> Result<f64> {
     let found: Vec<f64> = match operands.call().input(index)?.dtype() {
-        Dtype::F32 => operands.read::<f32>(index)?.iter().map(|number| f64::from(*number)).collect(),
-        Dtype::I64 => operands.read::<i64>(index)?.iter().map(|number| *number as f64).collect(),
-        _ => operands.read::<f64>(index)?.to_vec(),
+        Dtype::F32 => operands.read_input::<f32>(index)?.iter().map(|number| f64::from(*number)).collect(),
+        Dtype::I64 => operands.read_input::<i64>(index)?.iter().map(|number| *number as f64).collect(),
+        _ => operands.read_input::<f64>(index)?.to_vec(),
     };
     match found[..] {
         [number] => Ok(number),
-        _ => Err(Error::invalid_argument(format!(
+        _ => Err(PluginError::invalid_argument(format!(
             "expected one number as input {index}, found {}",
             found.len()
         ))),
@@ -103,50 +117,52 @@ fn single(operands: &Operands<'_, '_>, index: usize) -> Result<f64> {
 
 /// Which operands belong to one tensor.
 #[derive(Clone, Copy)]
-struct Places {
+struct TensorOperands {
     first: usize,
     tensor: usize,
     tensors: usize,
 }
 
-impl Places {
-    fn input(self, list: usize) -> usize {
-        self.first + self.output(list)
+impl TensorOperands {
+    fn input_index(self, list: usize) -> usize {
+        self.first + self.output_index(list)
     }
 
-    fn output(self, list: usize) -> usize {
+    fn output_index(self, list: usize) -> usize {
         list * self.tensors + self.tensor
     }
 }
 
-fn update<F: Float, R: Rule>(
+fn update_tensor<F: ComputeFloat, R: UpdateRule>(
     cpu: &Cpu,
     rule: &R,
     factors: [F; 2],
-    places: Places,
-    operands: &Operands<'_, '_>,
+    places: TensorOperands,
+    operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let dims = operands.call().input(places.input(0))?.dims();
+    let dims = operands.call().input(places.input_index(0))?.dims();
     for list in 1..2 + R::STATES {
-        operands.expect_dims(&operands.call().input(places.input(list))?, "each list", dims)?;
+        operands.expect_dims(&operands.call().input(places.input_index(list))?, "each list", dims)?;
     }
     for list in 0..1 + R::STATES {
-        operands.expect_dims(&operands.call().output(places.output(list))?, "each output", dims)?;
+        operands.expect_dims(&operands.call().output(places.output_index(list))?, "each output", dims)?;
     }
-    let (x, gradient) = (operands.read::<F>(places.input(0))?, operands.read::<F>(places.input(1))?);
+    let (x, gradient) =
+        (operands.read_input::<F>(places.input_index(0))?, operands.read_input::<F>(places.input_index(1))?);
     let (mut states, mut new_states) = ([None, None], [None, None]);
     for state in 0..R::STATES {
-        states[state] = Some(operands.read::<F>(places.input(2 + state))?);
-        new_states[state] = Some(Rows::new(operands.write::<F>(places.output(1 + state))?, 1));
+        states[state] = Some(operands.read_input::<F>(places.input_index(2 + state))?);
+        new_states[state] =
+            Some(OutputRows::new(operands.write_output::<F>(places.output_index(1 + state))?, 1));
     }
     let [first, second] = new_states;
-    let outputs = (Rows::new(operands.write::<F>(places.output(0))?, 1), first, second);
-    in_parallel(cpu, x.len(), grain(1), outputs, |begin, (results, mut first, mut second)| {
+    let outputs = (OutputRows::new(operands.write_output::<F>(places.output_index(0))?, 1), first, second);
+    parallel_for_parts(cpu, x.len(), grain_for(1), outputs, |begin, (results, mut first, mut second)| {
         with_isa!(cpu.isa(), || {
             for (index, result) in results.iter_mut().enumerate() {
                 let at = begin + index;
                 let state = states.map(|state| state.map_or(F::ZERO, |state| state[at]));
-                let (new, new_state) = rule.step(factors, x[at], gradient[at], state);
+                let (new, new_state) = rule.update_element(factors, x[at], gradient[at], state);
                 *result = new;
                 for (target, value) in [&mut first, &mut second].into_iter().zip(new_state) {
                     if let Some(target) = target {
@@ -160,12 +176,12 @@ fn update<F: Float, R: Rule>(
 }
 
 /// An attribute that is a number.
-fn number(call: &Call<'_>, name: &str, default: Option<f32>) -> Result<f64> {
-    let found = call.float(name)?.or(default.map(f64::from));
-    found.ok_or_else(|| Error::invalid_argument(format!("expected the attribute `{name}`, found none")))
+fn number_attribute(call: &KernelCall<'_>, name: &str, default: Option<f32>) -> Result<f64> {
+    let found = call.float_attribute(name)?.or(default.map(f64::from));
+    found.ok_or_else(|| PluginError::invalid_argument(format!("expected the attribute `{name}`, found none")))
 }
 
-struct Adam {
+struct AdamRule {
     alpha: f64,
     beta: f64,
     epsilon: f64,
@@ -173,22 +189,22 @@ struct Adam {
     decay_after: f64,
 }
 
-impl Adam {
-    fn new(call: &Call<'_>) -> Result<Self> {
+impl AdamRule {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
         Ok(Self {
-            alpha: number(call, "alpha", Some(0.9))?,
-            beta: number(call, "beta", Some(0.999))?,
-            epsilon: number(call, "epsilon", Some(1e-6))?,
-            decay: number(call, "norm_coefficient", Some(0.0))?,
-            decay_after: number(call, "norm_coefficient_post", Some(0.0))?,
+            alpha: number_attribute(call, "alpha", Some(0.9))?,
+            beta: number_attribute(call, "beta", Some(0.999))?,
+            epsilon: number_attribute(call, "epsilon", Some(1e-6))?,
+            decay: number_attribute(call, "norm_coefficient", Some(0.0))?,
+            decay_after: number_attribute(call, "norm_coefficient_post", Some(0.0))?,
         })
     }
 }
 
-impl Rule for Adam {
+impl UpdateRule for AdamRule {
     const STATES: usize = 2;
 
-    fn factors(&self, rate: f64, updates: f64) -> [f64; 2] {
+    fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2] {
         if updates <= 0.0 {
             return [rate, 0.0];
         }
@@ -196,103 +212,127 @@ impl Rule for Adam {
     }
 
     #[inline(always)]
-    fn step<F: Float>(&self, [rate, _]: [F; 2], x: F, gradient: F, [v, h]: [F; 2]) -> (F, [F; 2]) {
-        let gradient = F::of(self.decay) * x + gradient;
-        let v = F::of(self.alpha) * v + F::of(1.0 - self.alpha) * gradient;
-        let h = F::of(self.beta) * h + F::of(1.0 - self.beta) * gradient * gradient;
-        let new = x - rate * (v / (h.root() + F::of(self.epsilon)));
-        (F::of(1.0 - self.decay_after) * new, [v, h])
+    fn update_element<F: ComputeFloat>(
+        &self,
+        [rate, _]: [F; 2],
+        x: F,
+        gradient: F,
+        [v, h]: [F; 2],
+    ) -> (F, [F; 2]) {
+        let gradient = F::from_f64(self.decay) * x + gradient;
+        let v = F::from_f64(self.alpha) * v + F::from_f64(1.0 - self.alpha) * gradient;
+        let h = F::from_f64(self.beta) * h + F::from_f64(1.0 - self.beta) * gradient * gradient;
+        let new = x - rate * (v / (h.square_root() + F::from_f64(self.epsilon)));
+        (F::from_f64(1.0 - self.decay_after) * new, [v, h])
     }
 }
 
-struct Adagrad {
+struct AdagradRule {
     decay_of_rate: f64,
     epsilon: f64,
     decay: f64,
 }
 
-impl Adagrad {
-    fn new(call: &Call<'_>) -> Result<Self> {
+impl AdagradRule {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
         Ok(Self {
-            decay_of_rate: number(call, "decay_factor", Some(0.0))?,
-            epsilon: number(call, "epsilon", Some(1e-6))?,
-            decay: number(call, "norm_coefficient", Some(0.0))?,
+            decay_of_rate: number_attribute(call, "decay_factor", Some(0.0))?,
+            epsilon: number_attribute(call, "epsilon", Some(1e-6))?,
+            decay: number_attribute(call, "norm_coefficient", Some(0.0))?,
         })
     }
 }
 
-impl Rule for Adagrad {
+impl UpdateRule for AdagradRule {
     const STATES: usize = 1;
 
-    fn factors(&self, rate: f64, updates: f64) -> [f64; 2] {
+    fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2] {
         [rate / (1.0 + updates * self.decay_of_rate), 0.0]
     }
 
     #[inline(always)]
-    fn step<F: Float>(&self, [rate, _]: [F; 2], x: F, gradient: F, [h, other]: [F; 2]) -> (F, [F; 2]) {
-        let gradient = F::of(self.decay) * x + gradient;
+    fn update_element<F: ComputeFloat>(
+        &self,
+        [rate, _]: [F; 2],
+        x: F,
+        gradient: F,
+        [h, other]: [F; 2],
+    ) -> (F, [F; 2]) {
+        let gradient = F::from_f64(self.decay) * x + gradient;
         let h = h + gradient * gradient;
-        (x - rate * gradient / (h.root() + F::of(self.epsilon)), [h, other])
+        (x - rate * gradient / (h.square_root() + F::from_f64(self.epsilon)), [h, other])
     }
 }
 
-struct Momentum {
+struct MomentumRule {
     alpha: f64,
     beta: f64,
     decay: f64,
     is_nesterov: bool,
 }
 
-impl Momentum {
-    fn new(call: &Call<'_>) -> Result<Self> {
-        let is_nesterov = match call.string("mode")? {
+impl MomentumRule {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let is_nesterov = match call.string_attribute("mode")? {
             Some("standard") => false,
             Some("nesterov") => true,
             found => {
                 let found = found.unwrap_or("none");
-                return Err(Error::invalid_argument(format!(
+                return Err(PluginError::invalid_argument(format!(
                     "expected `mode` to be `standard` or `nesterov`, found `{found}`"
                 )));
             }
         };
         Ok(Self {
-            alpha: number(call, "alpha", None)?,
-            beta: number(call, "beta", None)?,
-            decay: number(call, "norm_coefficient", None)?,
+            alpha: number_attribute(call, "alpha", None)?,
+            beta: number_attribute(call, "beta", None)?,
+            decay: number_attribute(call, "norm_coefficient", None)?,
             is_nesterov,
         })
     }
 }
 
-impl Rule for Momentum {
+impl UpdateRule for MomentumRule {
     const STATES: usize = 1;
 
     /// In the first update the gradient counts in full.
-    fn factors(&self, rate: f64, updates: f64) -> [f64; 2] {
+    fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2] {
         [rate, if updates > 0.0 { self.beta } else { 1.0 }]
     }
 
     #[inline(always)]
-    fn step<F: Float>(&self, [rate, beta]: [F; 2], x: F, gradient: F, [v, other]: [F; 2]) -> (F, [F; 2]) {
-        let gradient = F::of(self.decay) * x + gradient;
-        let v = F::of(self.alpha) * v + beta * gradient;
-        let change = if self.is_nesterov { gradient + F::of(self.alpha) * v } else { v };
+    fn update_element<F: ComputeFloat>(
+        &self,
+        [rate, beta]: [F; 2],
+        x: F,
+        gradient: F,
+        [v, other]: [F; 2],
+    ) -> (F, [F; 2]) {
+        let gradient = F::from_f64(self.decay) * x + gradient;
+        let v = F::from_f64(self.alpha) * v + beta * gradient;
+        let change = if self.is_nesterov { gradient + F::from_f64(self.alpha) * v } else { v };
         (x - rate * change, [v, other])
     }
 }
 
-struct Sgd;
+struct SgdRule;
 
-impl Rule for Sgd {
+impl UpdateRule for SgdRule {
     const STATES: usize = 0;
     const COUNTS_UPDATES: bool = false;
 
-    fn factors(&self, rate: f64, _: f64) -> [f64; 2] {
+    fn update_factors(&self, rate: f64, _: f64) -> [f64; 2] {
         [rate, 0.0]
     }
 
     #[inline(always)]
-    fn step<F: Float>(&self, [rate, _]: [F; 2], x: F, gradient: F, states: [F; 2]) -> (F, [F; 2]) {
+    fn update_element<F: ComputeFloat>(
+        &self,
+        [rate, _]: [F; 2],
+        x: F,
+        gradient: F,
+        states: [F; 2],
+    ) -> (F, [F; 2]) {
         (x - rate * gradient, states)
     }
 }

@@ -2,12 +2,12 @@
 
 use oarlock_sdk::Dtype;
 
-use super::super::{Data, Machine};
-use super::reference::{FLOATS, erf, zip};
+use super::super::{PluginMachine, TestData};
+use super::reference::{FLOAT_DTYPES, erf, zip_broadcast};
 
-const CLOSE: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
-pub(super) fn functions_of_one_operand_are_right(machine: &Machine) {
+pub(super) fn functions_of_one_operand_are_right(machine: &PluginMachine) {
     type Function = fn(f64) -> f64;
     let functions: [(&str, u32, Function); 28] = [
         ("Abs", 13, f64::abs),
@@ -39,7 +39,7 @@ pub(super) fn functions_of_one_operand_are_right(machine: &Machine) {
         ("Tan", 22, f64::tan),
         ("Tanh", 13, f64::tanh),
     ];
-    for dtype in FLOATS {
+    for dtype in FLOAT_DTYPES {
         // Reading and writing is the same for every function, so that one in three is enough for the small dtypes.
         let step = if [Dtype::F16, Dtype::BF16].contains(&dtype) { 3 } else { 1 };
         for (op, version, function) in functions.into_iter().step_by(step) {
@@ -50,34 +50,42 @@ pub(super) fn functions_of_one_operand_are_right(machine: &Machine) {
                 "Log" => f64::abs,
                 _ => |x| x,
             };
-            let plain = Data::sample(dtype, &[61], 2);
-            let adapted: Vec<f64> = plain.values().into_iter().map(adapt).collect();
-            let data = Data::new(dtype, &[61], &adapted);
-            let expected: Vec<f64> = data.values().into_iter().map(function).collect();
+            let plain = TestData::sample_elements(dtype, &[61], 2);
+            let adapted: Vec<f64> = plain.to_values().into_iter().map(adapt).collect();
+            let data = TestData::new(dtype, &[61], &adapted);
+            let expected: Vec<f64> = data.to_values().into_iter().map(function).collect();
             let tolerance = if dtype == Dtype::F64 { 1e-12 } else { 2e-6 };
-            machine.op(op, version).input(&data).output(dtype, &[61]).gives(tolerance, &expected);
+            machine
+                .op_trial(op, version)
+                .with_input(&data)
+                .with_output(dtype, &[61])
+                .expect_output(tolerance, &expected);
         }
-        let squares = Data::new(dtype, &[4], &[0.0, 0.25, 4.0, 9.0]);
-        machine.op("Sqrt", 13).input(&squares).output(dtype, &[4]).gives(CLOSE, &[0.0, 0.5, 2.0, 3.0]);
+        let squares = TestData::new(dtype, &[4], &[0.0, 0.25, 4.0, 9.0]);
+        machine
+            .op_trial("Sqrt", 13)
+            .with_input(&squares)
+            .with_output(dtype, &[4])
+            .expect_output(TOLERANCE, &[0.0, 0.5, 2.0, 3.0]);
     }
     for dtype in [Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64] {
-        let data = Data::sample(dtype, &[29], 1);
-        let call = |op, version| machine.op(op, version).input(&data).output(dtype, &[29]);
-        let of = |function: Function| data.values().into_iter().map(function).collect::<Vec<f64>>();
-        call("Sign", 13).gives(0.0, &of(f64::signum));
-        call("Relu", 14).gives(0.0, &of(|x| x.max(0.0)));
-        call("Abs", 13).gives(0.0, &of(f64::abs));
+        let data = TestData::sample_elements(dtype, &[29], 1);
+        let call = |op, version| machine.op_trial(op, version).with_input(&data).with_output(dtype, &[29]);
+        let of = |function: Function| data.to_values().into_iter().map(function).collect::<Vec<f64>>();
+        call("Sign", 13).expect_output(0.0, &of(f64::signum));
+        call("Relu", 14).expect_output(0.0, &of(|x| x.max(0.0)));
+        call("Abs", 13).expect_output(0.0, &of(f64::abs));
     }
 }
 
-pub(super) fn functions_with_attributes_are_right(machine: &Machine) {
-    for dtype in FLOATS {
-        let data = Data::sample(dtype, &[47], 3);
+pub(super) fn functions_with_attributes_are_right(machine: &PluginMachine) {
+    for dtype in FLOAT_DTYPES {
+        let data = TestData::sample_elements(dtype, &[47], 3);
         let tolerance = if dtype == Dtype::F64 { 1e-7 } else { 2e-6 };
         let check = |op, version, attributes: &[(&'static str, f64)], function: &dyn Fn(f64) -> f64| {
-            let call = machine.op(op, version).input(&data).output(dtype, &[47]);
+            let call = machine.op_trial(op, version).with_input(&data).with_output(dtype, &[47]);
             let call = attributes.iter().fold(call, |call, (name, value)| call.float(name, *value));
-            call.gives(tolerance, &data.values().into_iter().map(function).collect::<Vec<_>>());
+            call.expect_output(tolerance, &data.to_values().into_iter().map(function).collect::<Vec<_>>());
         };
         check("LeakyRelu", 16, &[], &|x| if x < 0.0 { 0.01 * x } else { x });
         check("LeakyRelu", 16, &[("alpha", 0.25)], &|x| if x < 0.0 { 0.25 * x } else { x });
@@ -100,20 +108,33 @@ pub(super) fn functions_with_attributes_are_right(machine: &Machine) {
         check("Swish", 24, &[("alpha", 0.5)], &|x| x / (1.0 + (-0.5 * x).exp()));
         check("Gelu", 20, &[], &|x| 0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2)));
         let expected: Vec<f64> = data
-            .values()
+            .to_values()
             .into_iter()
             .map(|x| {
                 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
             })
             .collect();
-        let tanh = machine.op("Gelu", 20).input(&data).string("approximate", "tanh").output(dtype, &[47]);
-        tanh.gives(tolerance, &expected);
-        let slope = Data::sample(dtype, &[5, 1], 9);
-        let image = Data::sample(dtype, &[2, 5, 3], 0);
-        let expected =
-            zip(&[2, 5, 3], (&[2, 5, 3], &image.values()), (&[5, 1], &slope.values()), |x, slope| {
+        let tanh = machine
+            .op_trial("Gelu", 20)
+            .with_input(&data)
+            .string("approximate", "tanh")
+            .with_output(dtype, &[47]);
+        tanh.expect_output(tolerance, &expected);
+        let slope = TestData::sample_elements(dtype, &[5, 1], 9);
+        let image = TestData::sample_elements(dtype, &[2, 5, 3], 0);
+        let expected = zip_broadcast(
+            &[2, 5, 3],
+            (&[2, 5, 3], &image.to_values()),
+            (&[5, 1], &slope.to_values()),
+            |x, slope| {
                 if x < 0.0 { slope * x } else { x }
-            });
-        machine.op("PRelu", 16).input(&image).input(&slope).output(dtype, &[2, 5, 3]).gives(CLOSE, &expected);
+            },
+        );
+        machine
+            .op_trial("PRelu", 16)
+            .with_input(&image)
+            .with_input(&slope)
+            .with_output(dtype, &[2, 5, 3])
+            .expect_output(TOLERANCE, &expected);
     }
 }

@@ -10,12 +10,12 @@ mod reference;
 mod refused;
 mod rows;
 
-use super::Case;
+use super::PluginCase;
 
 macro_rules! cases {
     ($($family:ident: $($name:ident)*;)*) => {
         /// Every test of ops.
-        pub const CASES: &[Case] = &[$($((stringify!($name), $family::$name),)*)*];
+        pub const CASES: &[PluginCase] = &[$($((stringify!($name), $family::$name),)*)*];
     };
 }
 

@@ -2,14 +2,14 @@
 
 use oarlock_sdk::Dtype;
 
-use super::super::operand::is_float;
-use super::super::{Data, Machine};
-use super::reference::{FLOATS, INTEGERS, indices, place};
+use super::super::test_data::is_float;
+use super::super::{PluginMachine, TestData};
+use super::reference::{FLOAT_DTYPES, INTEGER_DTYPES, all_indices, broadcast_position};
 
 /// What an op makes of a list of elements.
-type Reduction = fn(&[f64]) -> f64;
+type ReductionFunction = fn(&[f64]) -> f64;
 
-const REDUCTIONS: [(&str, Reduction); 10] = [
+const REDUCTIONS: [(&str, ReductionFunction); 10] = [
     ("ReduceSum", |list| list.iter().sum()),
     ("ReduceMean", |list| list.iter().sum::<f64>() / list.len() as f64),
     ("ReduceMax", |list| list.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
@@ -23,21 +23,21 @@ const REDUCTIONS: [(&str, Reduction); 10] = [
 ];
 
 /// The elements that become each element of the output, whose reduced dimensions are 1.
-fn rows(data: &Data, axes: &[usize]) -> Vec<Vec<f64>> {
+fn reduced_groups(data: &TestData, axes: &[usize]) -> Vec<Vec<f64>> {
     let kept: Vec<i64> =
         data.dims.iter().enumerate().map(|(axis, dim)| if axes.contains(&axis) { 1 } else { *dim }).collect();
     let mut rows = vec![Vec::new(); kept.iter().product::<i64>() as usize];
-    for (index, value) in indices(&data.dims).iter().zip(data.values()) {
-        rows[place(&kept, index)].push(value);
+    for (index, value) in all_indices(&data.dims).iter().zip(data.to_values()) {
+        rows[broadcast_position(&kept, index)].push(value);
     }
     rows
 }
 
-fn reduced(data: &Data, axes: &[usize], reduction: Reduction) -> Vec<f64> {
-    rows(data, axes).iter().map(|row| reduction(row)).collect()
+fn reference_reduction(data: &TestData, axes: &[usize], reduction: ReductionFunction) -> Vec<f64> {
+    reduced_groups(data, axes).iter().map(|row| reduction(row)).collect()
 }
 
-fn dims(data: &Data, axes: &[usize], keeps: bool) -> Vec<i64> {
+fn reduced_dims(data: &TestData, axes: &[usize], keeps: bool) -> Vec<i64> {
     let dim = |(axis, dim): (usize, &i64)| match (axes.contains(&axis), keeps) {
         (true, true) => Some(1),
         (true, false) => None,
@@ -46,47 +46,57 @@ fn dims(data: &Data, axes: &[usize], keeps: bool) -> Vec<i64> {
     data.dims.iter().enumerate().filter_map(dim).collect()
 }
 
-pub(super) fn every_reduction_over_every_axis_is_right(machine: &Machine) {
+pub(super) fn every_reduction_over_every_axis_is_right(machine: &PluginMachine) {
     for (op, reduction) in REDUCTIONS {
-        for dtype in FLOATS {
+        for dtype in FLOAT_DTYPES {
             // How an operand is walked through has nothing to do with its dtype.
             let every: &[&[usize]] = &[&[0], &[1], &[2], &[0, 2], &[1, 2], &[0, 1, 2]];
             for axes in if dtype == Dtype::F32 { every } else { &every[1..2] } {
-                let data = Data::sample(dtype, &[3, 4, 5], 6);
+                let data = TestData::sample_elements(dtype, &[3, 4, 5], 6);
                 // Logarithms of sums and products want small, positive elements.
-                let values: Vec<f64> = data.values().iter().map(|x| 0.75 + x.abs() / 8.0).collect();
+                let values: Vec<f64> = data.to_values().iter().map(|x| 0.75 + x.abs() / 8.0).collect();
                 let data = if op.contains("Log") || op.contains("Prod") {
-                    Data::new(dtype, &[3, 4, 5], &values)
+                    TestData::new(dtype, &[3, 4, 5], &values)
                 } else {
                     data
                 };
-                let expected = reduced(&data, axes, reduction);
+                let expected = reference_reduction(&data, axes, reduction);
                 let list: Vec<i64> = axes.iter().map(|axis| *axis as i64 - 3).collect();
                 let tolerance = if dtype == Dtype::F64 { 1e-12 } else { 5e-6 };
-                let new = machine.op(op, 18).input(&data).input(&Data::integers(&list));
-                new.output(dtype, &dims(&data, axes, true)).gives(tolerance, &expected);
-                let old = machine.op(op, 11).input(&data).ints("axes", list.as_slice()).int("keepdims", 0);
-                old.output(dtype, &dims(&data, axes, false)).gives(tolerance, &expected);
+                let new =
+                    machine.op_trial(op, 18).with_input(&data).with_input(&TestData::from_integers(&list));
+                new.with_output(dtype, &reduced_dims(&data, axes, true)).expect_output(tolerance, &expected);
+                let old = machine
+                    .op_trial(op, 11)
+                    .with_input(&data)
+                    .ints("axes", list.as_slice())
+                    .int("keepdims", 0);
+                old.with_output(dtype, &reduced_dims(&data, axes, false)).expect_output(tolerance, &expected);
             }
         }
-        for dtype in INTEGERS.into_iter().filter(|_| !op.contains("Log") && !op.contains("Prod")) {
-            let data = Data::new(dtype, &[2, 3], &[1.0, 2.0, 2.0, 0.0, 3.0, 4.0]);
-            let expected: Vec<f64> = reduced(&data, &[1], reduction).into_iter().map(f64::trunc).collect();
-            let call = machine.op(op, 18).input(&data).input(&Data::integers(&[1])).output(dtype, &[2, 1]);
-            call.gives(0.0, &expected);
+        for dtype in INTEGER_DTYPES.into_iter().filter(|_| !op.contains("Log") && !op.contains("Prod")) {
+            let data = TestData::new(dtype, &[2, 3], &[1.0, 2.0, 2.0, 0.0, 3.0, 4.0]);
+            let expected: Vec<f64> =
+                reference_reduction(&data, &[1], reduction).into_iter().map(f64::trunc).collect();
+            let call = machine
+                .op_trial(op, 18)
+                .with_input(&data)
+                .with_input(&TestData::from_integers(&[1]))
+                .with_output(dtype, &[2, 1]);
+            call.expect_output(0.0, &expected);
         }
     }
-    let truth = Data::new(Dtype::BOOL, &[2, 2], &[0.0, 1.0, 0.0, 0.0]);
-    let axis = Data::integers(&[1]);
+    let truth = TestData::new(Dtype::BOOL, &[2, 2], &[0.0, 1.0, 0.0, 0.0]);
+    let axis = TestData::from_integers(&[1]);
     machine
-        .op("ReduceMax", 20)
-        .input(&truth)
-        .input(&axis)
-        .output(Dtype::BOOL, &[2, 1])
-        .gives(0.0, &[1.0, 0.0]);
+        .op_trial("ReduceMax", 20)
+        .with_input(&truth)
+        .with_input(&axis)
+        .with_output(Dtype::BOOL, &[2, 1])
+        .expect_output(0.0, &[1.0, 0.0]);
 }
 
-pub(super) fn long_reductions_go_in_parts(machine: &Machine) {
+pub(super) fn long_reductions_go_in_parts(machine: &PluginMachine) {
     for (shape, axes) in [
         (&[100_003][..], &[0][..]),
         (&[3, 20_011], &[1]),
@@ -95,23 +105,23 @@ pub(super) fn long_reductions_go_in_parts(machine: &Machine) {
         (&[129, 700], &[0]),
         (&[5, 40, 333], &[0, 2]),
     ] {
-        let list = Data::integers(&axes.iter().map(|axis| *axis as i64).collect::<Vec<_>>());
+        let list = TestData::from_integers(&axes.iter().map(|axis| *axis as i64).collect::<Vec<_>>());
         for dtype in [Dtype::F32, Dtype::F64, Dtype::I64] {
-            let data = Data::sample(dtype, shape, 6);
-            let rows = rows(&data, axes);
+            let data = TestData::sample_elements(dtype, shape, 6);
+            let rows = reduced_groups(&data, axes);
             let some = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSumExp"];
             let some = if is_float(dtype) { &some[..] } else { &some[..1] };
             for (op, reduction) in REDUCTIONS.into_iter().filter(|(op, _)| some.contains(op)) {
                 let expected: Vec<f64> = rows.iter().map(|row| reduction(row)).collect();
-                let call = machine.op(op, 18).input(&data).input(&list);
-                call.output(dtype, &dims(&data, axes, true)).gives(2e-5, &expected);
+                let call = machine.op_trial(op, 18).with_input(&data).with_input(&list);
+                call.with_output(dtype, &reduced_dims(&data, axes, true)).expect_output(2e-5, &expected);
             }
         }
     }
 }
 
-pub(super) fn nothing_is_reduced_to_the_neutral_element(machine: &Machine) {
-    let empty = Data::new(Dtype::F32, &[2, 0], &[]);
+pub(super) fn nothing_is_reduced_to_the_neutral_element(machine: &PluginMachine) {
+    let empty = TestData::new(Dtype::F32, &[2, 0], &[]);
     for (op, neutral) in [
         ("ReduceSum", 0.0),
         ("ReduceProd", 1.0),
@@ -119,24 +129,34 @@ pub(super) fn nothing_is_reduced_to_the_neutral_element(machine: &Machine) {
         ("ReduceMin", f64::INFINITY),
         ("ReduceLogSumExp", f64::NEG_INFINITY),
     ] {
-        let call = machine.op(op, 18).input(&empty).input(&Data::integers(&[1])).output(Dtype::F32, &[2, 1]);
-        call.gives(0.0, &[neutral; 2]);
+        let call = machine
+            .op_trial(op, 18)
+            .with_input(&empty)
+            .with_input(&TestData::from_integers(&[1]))
+            .with_output(Dtype::F32, &[2, 1]);
+        call.expect_output(0.0, &[neutral; 2]);
     }
-    let data = Data::sample(Dtype::F32, &[2, 3], 1);
-    let same =
-        machine.op("ReduceSum", 13).input(&data).int("noop_with_empty_axes", 1).output(Dtype::F32, &[2, 3]);
-    same.gives(0.0, &data.values());
-    let all = machine.op("ReduceSum", 13).input(&data).output(Dtype::F32, &[1, 1]);
-    all.gives(1e-6, &[data.values().iter().sum()]);
+    let data = TestData::sample_elements(Dtype::F32, &[2, 3], 1);
+    let same = machine
+        .op_trial("ReduceSum", 13)
+        .with_input(&data)
+        .int("noop_with_empty_axes", 1)
+        .with_output(Dtype::F32, &[2, 3]);
+    same.expect_output(0.0, &data.to_values());
+    let all = machine.op_trial("ReduceSum", 13).with_input(&data).with_output(Dtype::F32, &[1, 1]);
+    all.expect_output(1e-6, &[data.to_values().iter().sum()]);
 }
 
-pub(super) fn reduced_operands_may_be_strided(machine: &Machine) {
-    let turned = Data::sample(Dtype::F32, &[130, 90], 1).strided(&[90, 130], &[1, 90]);
-    let plain = Data::new(Dtype::F32, &[90, 130], &turned.values());
+pub(super) fn reduced_operands_may_be_strided(machine: &PluginMachine) {
+    let turned = TestData::sample_elements(Dtype::F32, &[130, 90], 1).with_strides(&[90, 130], &[1, 90]);
+    let plain = TestData::new(Dtype::F32, &[90, 130], &turned.to_values());
     for axis in [0, 1] {
-        let call = machine.op("ReduceSum", 13).input(&turned).input(&Data::integers(&[axis]));
+        let call = machine
+            .op_trial("ReduceSum", 13)
+            .with_input(&turned)
+            .with_input(&TestData::from_integers(&[axis]));
         let axes = [axis as usize];
-        let expected = reduced(&plain, &axes, |list| list.iter().sum());
-        call.output(Dtype::F32, &dims(&plain, &axes, true)).gives(1e-5, &expected);
+        let expected = reference_reduction(&plain, &axes, |list| list.iter().sum());
+        call.with_output(Dtype::F32, &reduced_dims(&plain, &axes, true)).expect_output(1e-5, &expected);
     }
 }

@@ -3,13 +3,13 @@
 use oarlock_sdk::Dtype;
 
 /// All dtypes of floating point.
-pub(super) const FLOATS: [Dtype; 4] = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
+pub(super) const FLOAT_DTYPES: [Dtype; 4] = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
 /// All integers.
-pub(super) const INTEGERS: [Dtype; 8] =
+pub(super) const INTEGER_DTYPES: [Dtype; 8] =
     [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
 /// The index of each element of a shape.
-pub(super) fn indices(dims: &[i64]) -> Vec<Vec<i64>> {
+pub(super) fn all_indices(dims: &[i64]) -> Vec<Vec<i64>> {
     let count: i64 = dims.iter().product();
     let index = |mut flat: i64| {
         let mut index = vec![0; dims.len()];
@@ -23,20 +23,23 @@ pub(super) fn indices(dims: &[i64]) -> Vec<Vec<i64>> {
 }
 
 /// The place of an index in a contiguous operand, which is repeated where its dimension is 1.
-pub(super) fn place(dims: &[i64], index: &[i64]) -> usize {
+pub(super) fn broadcast_position(dims: &[i64], index: &[i64]) -> usize {
     let missing = index.len() - dims.len();
     let own = dims.iter().zip(&index[missing..]);
     own.fold(0, |at, (dim, index)| at * *dim as usize + if *dim == 1 { 0 } else { *index as usize })
 }
 
 /// Applies a function to the elements of two operands that belong together.
-pub(super) fn zip(
+pub(super) fn zip_broadcast(
     dims: &[i64],
     (a_dims, a): (&[i64], &[f64]),
     (b_dims, b): (&[i64], &[f64]),
     function: impl Fn(f64, f64) -> f64,
 ) -> Vec<f64> {
-    indices(dims).iter().map(|index| function(a[place(a_dims, index)], b[place(b_dims, index)])).collect()
+    all_indices(dims)
+        .iter()
+        .map(|index| function(a[broadcast_position(a_dims, index)], b[broadcast_position(b_dims, index)]))
+        .collect()
 }
 
 /// The error function, by its series or, far out, by its continued fraction.

@@ -2,66 +2,139 @@
 
 use oarlock_sdk::Dtype;
 
-use super::super::{Data, Machine};
+use super::super::{PluginMachine, TestData};
 
 const F32: Dtype = Dtype::F32;
 
-pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &Machine) {
-    let sample = |dims: &[i64]| Data::sample(F32, dims, 1);
+pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &PluginMachine) {
+    let sample = |dims: &[i64]| TestData::sample_elements(F32, dims, 1);
     let (a, b) = (sample(&[2, 3]), sample(&[4]));
-    machine.op("Add", 14).input(&a).input(&b).output(F32, &[2, 3]).fails("[[2, 3], [4]]");
     machine
-        .op("Add", 14)
-        .input(&a)
-        .input(&a)
-        .output(F32, &[3, 2])
-        .fails("expected an output of shape [2, 3]");
-    machine.op("MatMul", 13).input(&a).input(&a).output(F32, &[2, 3]).fails("columns on the left");
-    machine.op("Transpose", 13).input(&a).ints("perm", &[0, 0][..]).output(F32, &[2, 2]).fails("once");
+        .op_trial("Add", 14)
+        .with_input(&a)
+        .with_input(&b)
+        .with_output(F32, &[2, 3])
+        .expect_failure("[[2, 3], [4]]");
     machine
-        .op("Transpose", 13)
-        .input(&a)
+        .op_trial("Add", 14)
+        .with_input(&a)
+        .with_input(&a)
+        .with_output(F32, &[3, 2])
+        .expect_failure("expected an output of shape [2, 3]");
+    machine
+        .op_trial("MatMul", 13)
+        .with_input(&a)
+        .with_input(&a)
+        .with_output(F32, &[2, 3])
+        .expect_failure("columns on the left");
+    machine
+        .op_trial("Transpose", 13)
+        .with_input(&a)
+        .ints("perm", &[0, 0][..])
+        .with_output(F32, &[2, 2])
+        .expect_failure("once");
+    machine
+        .op_trial("Transpose", 13)
+        .with_input(&a)
         .ints("perm", &[0, 5][..])
-        .output(F32, &[2, 3])
-        .fails("an axis of 2 dimensions");
-    machine.op("Concat", 13).input(&a).input(&b).int("axis", 0).output(F32, &[3, 3]).fails("fill [3, 3]");
-    machine.op("Reshape", 14).input(&a).input(&Data::integers(&[7])).output(F32, &[7]).fails("6 elements");
+        .with_output(F32, &[2, 3])
+        .expect_failure("an axis of 2 dimensions");
     machine
-        .op("Gather", 13)
-        .input(&a)
-        .input(&Data::integers(&[0]))
+        .op_trial("Concat", 13)
+        .with_input(&a)
+        .with_input(&b)
+        .int("axis", 0)
+        .with_output(F32, &[3, 3])
+        .expect_failure("fill [3, 3]");
+    machine
+        .op_trial("Reshape", 14)
+        .with_input(&a)
+        .with_input(&TestData::from_integers(&[7]))
+        .with_output(F32, &[7])
+        .expect_failure("6 elements");
+    machine
+        .op_trial("Gather", 13)
+        .with_input(&a)
+        .with_input(&TestData::from_integers(&[0]))
         .int("axis", 2)
-        .output(F32, &[1, 3])
-        .fails("axis");
-    machine.op("ReduceSum", 13).input(&a).input(&Data::integers(&[7])).output(F32, &[1, 3]).fails("axis");
-    let zero = Data::integers(&[0]);
-    let slice = machine.op("Slice", 13).input(&a).input(&zero).input(&zero).input(&zero).input(&zero);
-    slice.output(F32, &[2, 3]).fails("steps other than 0");
-    let pads = Data::integers(&[-3, 0, 0, 0]);
-    machine.op("Pad", 13).input(&a).input(&pads).output(F32, &[0, 3]).fails("leave a shape");
-    let mirrored = machine.op("Pad", 13).input(&a).input(&pads).string("mode", "mirror").output(F32, &[2, 3]);
-    mirrored.fails("as `mode`, found `mirror`");
+        .with_output(F32, &[1, 3])
+        .expect_failure("axis");
+    machine
+        .op_trial("ReduceSum", 13)
+        .with_input(&a)
+        .with_input(&TestData::from_integers(&[7]))
+        .with_output(F32, &[1, 3])
+        .expect_failure("axis");
+    let zero = TestData::from_integers(&[0]);
+    let slice = machine
+        .op_trial("Slice", 13)
+        .with_input(&a)
+        .with_input(&zero)
+        .with_input(&zero)
+        .with_input(&zero)
+        .with_input(&zero);
+    slice.with_output(F32, &[2, 3]).expect_failure("steps other than 0");
+    let pads = TestData::from_integers(&[-3, 0, 0, 0]);
+    machine
+        .op_trial("Pad", 13)
+        .with_input(&a)
+        .with_input(&pads)
+        .with_output(F32, &[0, 3])
+        .expect_failure("leave a shape");
+    let mirrored = machine
+        .op_trial("Pad", 13)
+        .with_input(&a)
+        .with_input(&pads)
+        .string("mode", "mirror")
+        .with_output(F32, &[2, 3]);
+    mirrored.expect_failure("as `mode`, found `mirror`");
     let (image, weights) = (sample(&[1, 2, 3, 3]), sample(&[1, 3, 1, 1]));
-    machine.op("Conv", 11).input(&image).input(&weights).output(F32, &[1, 1, 3, 3]).fails("2 channels");
-    machine.op("MaxPool", 12).input(&image).output(F32, &[1, 2, 3, 3]).fails("`kernel_shape`");
-    let window =
-        machine.op("MaxPool", 12).input(&image).ints("kernel_shape", &[4, 1][..]).output(F32, &[1, 2, 3, 3]);
-    window.fails("fits into [3, 3]");
-    let shift = Data::new(Dtype::U8, &[1], &[1.0]);
-    machine.op("BitShift", 11).input(&shift).input(&shift).output(Dtype::U8, &[1]).fails("LEFT or RIGHT");
+    machine
+        .op_trial("Conv", 11)
+        .with_input(&image)
+        .with_input(&weights)
+        .with_output(F32, &[1, 1, 3, 3])
+        .expect_failure("2 channels");
+    machine
+        .op_trial("MaxPool", 12)
+        .with_input(&image)
+        .with_output(F32, &[1, 2, 3, 3])
+        .expect_failure("`kernel_shape`");
+    let window = machine
+        .op_trial("MaxPool", 12)
+        .with_input(&image)
+        .ints("kernel_shape", &[4, 1][..])
+        .with_output(F32, &[1, 2, 3, 3]);
+    window.expect_failure("fits into [3, 3]");
+    let shift = TestData::new(Dtype::U8, &[1], &[1.0]);
+    machine
+        .op_trial("BitShift", 11)
+        .with_input(&shift)
+        .with_input(&shift)
+        .with_output(Dtype::U8, &[1])
+        .expect_failure("LEFT or RIGHT");
     // Strides that lead outside of the memory are noticed before anything reads there.
-    let outside = sample(&[4]).strided(&[2, 2], &[4, 1]);
-    machine.op("Neg", 13).input(&outside).output(F32, &[2, 2]).fails("expected room");
-    let backwards = sample(&[4]).strided(&[4], &[-1]);
-    machine.op("Neg", 13).input(&backwards).output(F32, &[4]).refused("strides of 0 and more");
-    let mut many = machine.op("Max", 13);
+    let outside = sample(&[4]).with_strides(&[2, 2], &[4, 1]);
+    machine
+        .op_trial("Neg", 13)
+        .with_input(&outside)
+        .with_output(F32, &[2, 2])
+        .expect_failure("expected room");
+    let backwards = sample(&[4]).with_strides(&[4], &[-1]);
+    machine
+        .op_trial("Neg", 13)
+        .with_input(&backwards)
+        .with_output(F32, &[4])
+        .expect_refusal("strides of 0 and more");
+    let mut many = machine.op_trial("Max", 13);
     for _ in 0..9 {
-        many = many.input(&b);
+        many = many.with_input(&b);
     }
-    many.output(F32, &[4]).refused("1 to 8 inputs, found 9");
+    many.with_output(F32, &[4]).expect_refusal("1 to 8 inputs, found 9");
     let row = sample(&[2]);
-    let rows = machine.op("LayerNormalization", 17).input(&a).input(&row).output(F32, &[2, 3]);
-    rows.refused("of 3 elements");
-    let far = machine.op("MaxPool", 12).input(&image).ints("kernel_shape", &[4097, 4097][..]);
-    far.output(F32, &[1, 2, 1, 1]).refused("a window of at most");
+    let rows =
+        machine.op_trial("LayerNormalization", 17).with_input(&a).with_input(&row).with_output(F32, &[2, 3]);
+    rows.expect_refusal("of 3 elements");
+    let far = machine.op_trial("MaxPool", 12).with_input(&image).ints("kernel_shape", &[4097, 4097][..]);
+    far.with_output(F32, &[1, 2, 1, 1]).expect_refusal("a window of at most");
 }

@@ -6,16 +6,16 @@
 //! nor a fused multiplication makes a difference.
 
 use half::f16;
-use oarlock_core::{Device, Dtype, Element, Error, Invocation, Op, Result, Runtime, Tensor};
+use oarlock_core::{Device, Dtype, Element, Error, Op, OpInvocation, Result, Runtime, Tensor};
 
-use super::trial::Fault;
+use super::trial::TrialFault;
 
 /// The ops, in this order; those that a device has no kernel for are left out.
-const OPS: [&str; 4] = ["MatMul", "Add", "Relu", "ReduceSum"];
+const TRIAL_OPS: [&str; 4] = ["MatMul", "Add", "Relu", "ReduceSum"];
 /// The dtypes, in the order of preference.
-const DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::I64, Dtype::F64, Dtype::F16];
+const TRIAL_DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::I64, Dtype::F64, Dtype::F16];
 /// With how many of them the computation is done.
-const MOST_DTYPES: usize = 2;
+const MAX_DTYPES: usize = 2;
 /// The shapes of the matrices that are multiplied: no size suits vectors or tiles.
 const ROWS: usize = 37;
 const INNER: usize = 23;
@@ -23,27 +23,33 @@ const COLUMNS: usize = 29;
 
 /// Does the computation with dtypes that the device has kernels for, and compares; `seed` decides on the numbers. Gives
 /// what was computed.
-pub(super) fn run(runtime: &Runtime, device: &Device, seed: u32) -> std::result::Result<String, Fault> {
+pub(super) fn run_computation(
+    runtime: &Runtime,
+    device: &Device,
+    seed: u32,
+) -> std::result::Result<String, TrialFault> {
     let mut computed: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
     let mut dtypes = 0;
-    for dtype in DTYPES {
-        let ops = compute(runtime, device, dtype, seed)?;
+    for dtype in TRIAL_DTYPES {
+        let ops = compute_with_dtype(runtime, device, dtype, seed)?;
         if ops.is_empty() {
             continue;
         }
-        let precision = format!("{dtype} ({})", Tolerance::of(dtype).name);
+        let precision = format!("{dtype} ({})", ErrorTolerance::for_dtype(dtype).name);
         match computed.iter_mut().find(|(known, _)| *known == ops) {
             Some((_, precisions)) => precisions.push(precision),
             None => computed.push((ops, vec![precision])),
         }
         dtypes += 1;
-        if dtypes == MOST_DTYPES {
+        if dtypes == MAX_DTYPES {
             break;
         }
     }
     if computed.is_empty() {
-        let (ops, dtypes) =
-            (one_of(OPS.map(|op| format!("`{op}`"))), one_of(DTYPES.map(|dtype| dtype.to_string())));
+        let (ops, dtypes) = (
+            join_alternatives(TRIAL_OPS.map(|op| format!("`{op}`"))),
+            join_alternatives(TRIAL_DTYPES.map(|dtype| dtype.to_string())),
+        );
         return Ok(format!("only copies, since the device has no kernel for {ops} that takes {dtypes}"));
     }
     let shown = |(ops, precisions): &(Vec<&str>, Vec<String>)| {
@@ -53,7 +59,7 @@ pub(super) fn run(runtime: &Runtime, device: &Device, seed: u32) -> std::result:
 }
 
 /// `a, b or c`.
-fn one_of<const N: usize>(words: [String; N]) -> String {
+fn join_alternatives<const N: usize>(words: [String; N]) -> String {
     match words.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => words.concat(),
@@ -61,23 +67,23 @@ fn one_of<const N: usize>(words: [String; N]) -> String {
 }
 
 /// Does it with one dtype; gives the ops that the device has kernels for.
-fn compute(
+fn compute_with_dtype(
     runtime: &Runtime,
     device: &Device,
     dtype: Dtype,
     seed: u32,
-) -> std::result::Result<Vec<&'static str>, Fault> {
+) -> std::result::Result<Vec<&'static str>, TrialFault> {
     let stream = device.create_stream(0)?;
-    let mut right = Matrix::made(ROWS, INNER, seed);
+    let mut right = IntegerMatrix::pseudo_random(ROWS, INNER, seed);
     let mut tensor = right.to_tensor(device, dtype)?;
-    let step = |kernel, tensor: &Tensor, right: &Matrix| Step {
+    let step = |kernel, tensor: &Tensor, right: &IntegerMatrix| ComputationStep {
         kernel,
         tensor: tensor.clone(),
         right: right.clone(),
     };
     let mut steps = vec![step(None, &tensor, &right)];
-    for (name, seed) in OPS.into_iter().zip(seed + 1..) {
-        let (second, next) = right.after(name, seed);
+    for (name, seed) in TRIAL_OPS.into_iter().zip(seed + 1..) {
+        let (second, next) = right.apply_op(name, seed);
         let second = match second {
             Some(matrix) => {
                 let second = matrix.to_tensor(device, dtype)?;
@@ -88,46 +94,47 @@ fn compute(
             None => None,
         };
         let inputs: Vec<Option<&Tensor>> = std::iter::once(&tensor).chain(&second).map(Some).collect();
-        let call = Invocation { inputs: &inputs, outputs: 1, device: Some(device), stream: Some(&stream) };
+        let call = OpInvocation { inputs: &inputs, outputs: 1, device: Some(device), stream: Some(&stream) };
         let op = Op::latest(runtime, name)?;
-        let explanation = op.explain(runtime, &call)?;
+        let explanation = op.explain_call(runtime, &call)?;
         // Without a kernel of the device the flag `kernel_fallback` might have the CPU do it, which proves nothing here.
-        let Some(row) = explanation.chosen() else { continue };
+        let Some(row) = explanation.chosen_entry() else { continue };
         let made = op.invoke(runtime, &call)?.pop().flatten();
-        tensor =
-            made.ok_or_else(|| Error::fatal("expected an output, found none").of_op(name).on_device(device))?;
+        tensor = made.ok_or_else(|| {
+            Error::fatal("expected an output, found none").with_op(name).with_device(device)
+        })?;
         right = next;
-        let kernel = Kernel { op: name, plugin: row.plugin().to_owned() };
+        let kernel = StepKernel { op: name, plugin: row.plugin_name().to_owned() };
         steps.push(step(Some(kernel), &tensor, &right));
     }
     for step in &steps {
-        step.compare()?;
+        step.compare_result()?;
     }
     Ok(steps.iter().filter_map(|step| step.kernel.as_ref()).map(|kernel| kernel.op).collect())
 }
 
 /// One step of the computation.
-struct Step {
+struct ComputationStep {
     /// What made the tensor; none for a copy to the device, and back again when it is compared.
-    kernel: Option<Kernel>,
+    kernel: Option<StepKernel>,
     tensor: Tensor,
-    right: Matrix,
+    right: IntegerMatrix,
 }
 
-struct Kernel {
+struct StepKernel {
     op: &'static str,
     plugin: String,
 }
 
-impl Step {
+impl ComputationStep {
     /// Waits for the numbers and compares them with those that are right.
-    fn compare(&self) -> std::result::Result<(), Fault> {
+    fn compare_result(&self) -> std::result::Result<(), TrialFault> {
         let Self { kernel, tensor, right } = self;
         let dtype = tensor.dtype();
         let largest = right.numbers.iter().fold(0.0, |largest: f64, number| largest.max(number.abs()));
         // A copy changes nothing.
-        let allowed = kernel.as_ref().map_or(0.0, |_| largest * Tolerance::of(dtype).part);
-        let found = numbers_of(tensor)?;
+        let allowed = kernel.as_ref().map_or(0.0, |_| largest * ErrorTolerance::for_dtype(dtype).part);
+        let found = read_numbers(tensor)?;
         // NaN is near to nothing.
         let is_right = |(right, found): (&f64, &f64)| (right - found).abs() <= allowed;
         let wrong = right.numbers.iter().zip(&found).position(|pair| !is_right(pair));
@@ -135,7 +142,7 @@ impl Step {
         let what = kernel.as_ref().map_or_else(|| "a copy".to_owned(), |kernel| format!("`{}`", kernel.op));
         let place = [at / right.columns, at % right.columns];
         let (right, found) = (right.numbers[at], found[at]);
-        Err(Fault::WrongResult {
+        Err(TrialFault::WrongResult {
             found: format!("{what} of {dtype}: expected {right} at {place:?}, found {found}"),
             plugin: kernel.as_ref().map(|kernel| kernel.plugin.clone()),
         })
@@ -143,14 +150,14 @@ impl Step {
 }
 
 /// How far a number may be from the right one.
-struct Tolerance {
+struct ErrorTolerance {
     /// As a part of the largest number of the result.
     part: f64,
     name: &'static str,
 }
 
-impl Tolerance {
-    fn of(dtype: Dtype) -> Self {
+impl ErrorTolerance {
+    fn for_dtype(dtype: Dtype) -> Self {
         match dtype {
             Dtype::F16 => Self { part: 1e-2, name: "right within 1 %" },
             _ if dtype.is_float() => Self { part: 1e-5, name: "right within 0.001 %" },
@@ -161,14 +168,14 @@ impl Tolerance {
 
 /// Rows of whole numbers.
 #[derive(Clone, Debug, PartialEq)]
-struct Matrix {
+struct IntegerMatrix {
     columns: usize,
     numbers: Vec<f64>,
 }
 
-impl Matrix {
+impl IntegerMatrix {
     /// Numbers from -3 to 3 that look as if drawn by chance.
-    fn made(rows: usize, columns: usize, seed: u32) -> Self {
+    fn pseudo_random(rows: usize, columns: usize, seed: u32) -> Self {
         let number = |at: u32| {
             let mixed = (at + 1).wrapping_mul(0x9E37_79B1).wrapping_add(seed.wrapping_mul(0x85EB_CA6B));
             f64::from((mixed >> 13) % 7) - 3.0
@@ -177,11 +184,11 @@ impl Matrix {
     }
 
     /// The second matrix that an op takes, if it takes one, and what it makes of both.
-    fn after(&self, op: &str, seed: u32) -> (Option<Self>, Self) {
+    fn apply_op(&self, op: &str, seed: u32) -> (Option<Self>, Self) {
         let rows = self.numbers.chunks(self.columns);
         match op {
             "MatMul" => {
-                let other = Self::made(self.columns, COLUMNS, seed);
+                let other = Self::pseudo_random(self.columns, COLUMNS, seed);
                 let sum = |row: &[f64], column: usize| -> f64 {
                     let below = other.numbers.iter().skip(column).step_by(COLUMNS);
                     row.iter().zip(below).map(|(a, b)| a * b).sum()
@@ -190,7 +197,7 @@ impl Matrix {
                 (Some(other), Self { columns: COLUMNS, numbers })
             }
             "Add" => {
-                let other = Self::made(rows.len(), self.columns, seed);
+                let other = Self::pseudo_random(rows.len(), self.columns, seed);
                 let sums = self.numbers.iter().zip(&other.numbers).map(|(a, b)| a + b).collect();
                 (Some(other), Self { columns: self.columns, numbers: sums })
             }
@@ -205,7 +212,7 @@ impl Matrix {
     fn to_tensor(&self, device: &Device, dtype: Dtype) -> Result<Tensor> {
         let Self { columns, numbers } = self;
         let dims = [(numbers.len() / columns) as i64, *columns as i64];
-        fn tensor<T: Element>(
+        fn create_tensor<T: Element>(
             device: &Device,
             dims: &[i64],
             numbers: &[f64],
@@ -215,26 +222,26 @@ impl Matrix {
             Tensor::from_slice(device, dims, &elements)
         }
         match dtype {
-            Dtype::I32 => tensor(device, &dims, numbers, |number| number as i32),
-            Dtype::I64 => tensor(device, &dims, numbers, |number| number as i64),
-            Dtype::F64 => tensor(device, &dims, numbers, |number| number),
-            Dtype::F16 => tensor(device, &dims, numbers, f16::from_f64),
-            _ => tensor(device, &dims, numbers, |number| number as f32),
+            Dtype::I32 => create_tensor(device, &dims, numbers, |number| number as i32),
+            Dtype::I64 => create_tensor(device, &dims, numbers, |number| number as i64),
+            Dtype::F64 => create_tensor(device, &dims, numbers, |number| number),
+            Dtype::F16 => create_tensor(device, &dims, numbers, f16::from_f64),
+            _ => create_tensor(device, &dims, numbers, |number| number as f32),
         }
     }
 }
 
 /// The elements of a tensor, on the host.
-fn numbers_of(tensor: &Tensor) -> Result<Vec<f64>> {
-    fn numbers<T: Element>(tensor: &Tensor, cast: fn(T) -> f64) -> Result<Vec<f64>> {
+fn read_numbers(tensor: &Tensor) -> Result<Vec<f64>> {
+    fn read_elements<T: Element>(tensor: &Tensor, cast: fn(T) -> f64) -> Result<Vec<f64>> {
         Ok(tensor.to_vec()?.into_iter().map(cast).collect())
     }
     match tensor.dtype() {
-        Dtype::I32 => numbers(tensor, |number: i32| number.into()),
-        Dtype::I64 => numbers(tensor, |number: i64| number as f64),
-        Dtype::F64 => numbers(tensor, |number: f64| number),
-        Dtype::F16 => numbers(tensor, f16::to_f64),
-        _ => numbers(tensor, |number: f32| number.into()),
+        Dtype::I32 => read_elements(tensor, |number: i32| number.into()),
+        Dtype::I64 => read_elements(tensor, |number: i64| number as f64),
+        Dtype::F64 => read_elements(tensor, |number: f64| number),
+        Dtype::F16 => read_elements(tensor, f16::to_f64),
+        _ => read_elements(tensor, |number: f32| number.into()),
     }
 }
 
@@ -244,22 +251,22 @@ mod tests {
 
     #[test]
     fn what_is_right_is_plain_arithmetic() {
-        let matrix = Matrix { columns: 2, numbers: vec![1.0, -2.0, 3.0, 4.0] };
-        assert_eq!(matrix.after("Relu", 0).1.numbers, [1.0, 0.0, 3.0, 4.0]);
-        assert_eq!(matrix.after("ReduceSum", 0).1, Matrix { columns: 1, numbers: vec![-1.0, 7.0] });
-        let (Some(other), product) = matrix.after("MatMul", 5) else { panic!("no second matrix") };
+        let matrix = IntegerMatrix { columns: 2, numbers: vec![1.0, -2.0, 3.0, 4.0] };
+        assert_eq!(matrix.apply_op("Relu", 0).1.numbers, [1.0, 0.0, 3.0, 4.0]);
+        assert_eq!(matrix.apply_op("ReduceSum", 0).1, IntegerMatrix { columns: 1, numbers: vec![-1.0, 7.0] });
+        let (Some(other), product) = matrix.apply_op("MatMul", 5) else { panic!("no second matrix") };
         assert_eq!((product.numbers.len(), product.columns), (2 * COLUMNS, COLUMNS));
         let at = |row: usize, column: usize| other.numbers[row * COLUMNS + column];
         assert_eq!(product.numbers[COLUMNS + 3], 3.0 * at(0, 3) + 4.0 * at(1, 3));
-        let (Some(other), sum) = matrix.after("Add", 6) else { panic!("no second matrix") };
+        let (Some(other), sum) = matrix.apply_op("Add", 6) else { panic!("no second matrix") };
         assert_eq!(sum.numbers[3], 4.0 + other.numbers[3]);
     }
 
     #[test]
     fn other_seeds_make_other_numbers_and_every_half_holds_them() {
-        let [first, second] = [0, 1].map(|seed| Matrix::made(ROWS, INNER, seed));
+        let [first, second] = [0, 1].map(|seed| IntegerMatrix::pseudo_random(ROWS, INNER, seed));
         assert_ne!(first, second);
-        let product = first.after("MatMul", 9).1;
+        let product = first.apply_op("MatMul", 9).1;
         assert!(product.numbers.iter().all(|number| f16::from_f64(*number).to_f64() == *number));
         assert!((-3..=3).all(|number| first.numbers.contains(&f64::from(number))));
     }

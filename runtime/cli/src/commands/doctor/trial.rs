@@ -2,18 +2,18 @@
 //! computation.
 
 use oarlock_core::{Error, Runtime};
-use oarlock_host::{Block, Device, DeviceFlags, Event, Failure, Stream};
+use oarlock_host::{DeviceBlock, DeviceFlags, PluginDevice, PluginEvent, PluginFailure, PluginStream};
 
 use super::computation;
 
 /// The most bytes that are copied.
-const MOST: u64 = 1 << 20;
+const MAX_COPY_BYTES: u64 = 1 << 20;
 /// The fewest, on a device that has next to no memory left.
-const LEAST: u64 = 1 << 8;
+const MIN_COPY_BYTES: u64 = 1 << 8;
 
 /// One step of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum TrialStep {
     Answers,
     Allocate,
     Copy,
@@ -23,9 +23,9 @@ pub(super) enum Step {
     GiveBack,
 }
 
-impl Step {
+impl TrialStep {
     /// What the step is called, in the output as well.
-    pub(super) fn name(self) -> &'static str {
+    pub(super) fn step_name(self) -> &'static str {
         match self {
             Self::Answers => "description",
             Self::Allocate => "allocation",
@@ -40,7 +40,7 @@ impl Step {
 
 /// Why a step went wrong.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(super) enum TrialFault {
     /// The plugin or the core reported an error.
     Reported(Error),
     /// Nothing was reported, and yet the result is not right.
@@ -51,151 +51,153 @@ pub(super) enum Fault {
     },
 }
 
-impl Fault {
-    fn wrong(found: impl Into<String>) -> Self {
+impl TrialFault {
+    fn wrong_result(found: impl Into<String>) -> Self {
         Self::WrongResult { found: found.into(), plugin: None }
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for TrialFault {
     fn from(error: Error) -> Self {
         Self::Reported(error)
     }
 }
 
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Self {
+impl From<PluginFailure> for TrialFault {
+    fn from(failure: PluginFailure) -> Self {
         Self::Reported(failure.into())
     }
 }
 
 /// What a step found out.
-type Outcome = Result<String, Fault>;
+type StepResult = Result<String, TrialFault>;
 
 /// What a step does.
-type Act<'a> = &'a dyn Fn(&mut Taken) -> Outcome;
+type TrialAction<'a> = &'a dyn Fn(&mut TrialResources) -> StepResult;
 
 /// Who follows a trial.
-pub(super) trait Follow {
+pub(super) trait TrialObserver {
     /// A step begins.
-    fn begins(&mut self, step: Step);
+    fn on_step_begin(&mut self, step: TrialStep);
     /// The step that began last is over.
-    fn ends(&mut self, step: Step, outcome: Outcome);
+    fn on_step_end(&mut self, step: TrialStep, outcome: StepResult);
     /// What the device's plugin complained about since this was last asked.
-    fn complaints(&mut self) -> Vec<String>;
+    fn take_complaints(&mut self) -> Vec<String>;
 }
 
 /// Puts a device to the test. The first step that goes wrong ends it, other than giving back.
-pub(super) fn run(device: &Device, runtime: &Runtime, follow: &mut impl Follow) {
-    let mut taken = Taken::default();
-    let steps: [(Step, Act<'_>); 6] = [
-        (Step::Answers, &|_| describe(device)),
-        (Step::Allocate, &|taken| allocate(device, taken)),
-        (Step::Copy, &|taken| copy(taken)),
-        (Step::Fill, &|taken| fill(taken)),
-        (Step::Stream, &|taken| stream(device, taken)),
-        (Step::Compute, &|_| compute(device, runtime)),
+pub(super) fn run_trial(device: &PluginDevice, runtime: &Runtime, follow: &mut impl TrialObserver) {
+    let mut taken = TrialResources::default();
+    let steps: [(TrialStep, TrialAction<'_>); 6] = [
+        (TrialStep::Answers, &|_| describe_device(device)),
+        (TrialStep::Allocate, &|taken| allocate_blocks(device, taken)),
+        (TrialStep::Copy, &|taken| copy_block(taken)),
+        (TrialStep::Fill, &|taken| fill_block(taken)),
+        (TrialStep::Stream, &|taken| synchronize_stream(device, taken)),
+        (TrialStep::Compute, &|_| compute_on_device(device, runtime)),
     ];
     for (step, act) in steps {
-        follow.begins(step);
+        follow.on_step_begin(step);
         let outcome = act(&mut taken);
         let has_failed = outcome.is_err();
-        follow.ends(step, outcome);
+        follow.on_step_end(step, outcome);
         if has_failed {
             break;
         }
     }
-    follow.begins(Step::GiveBack);
+    follow.on_step_begin(TrialStep::GiveBack);
     // Only complaints about giving back count; what was said before may be meant well.
-    _ = follow.complaints();
+    _ = follow.take_complaints();
     drop(taken);
-    if let Some(Ok(pool)) = in_core(device, runtime).map(oarlock_core::Device::pool) {
+    if let Some(Ok(pool)) = find_core_device(device, runtime).map(oarlock_core::Device::memory_pool) {
         pool.trim();
     }
-    let complaints = follow.complaints();
+    let complaints = follow.take_complaints();
     let outcome = if complaints.is_empty() {
         Ok("everything that was taken".to_owned())
     } else {
-        Err(Fault::wrong(complaints.join("; ")))
+        Err(TrialFault::wrong_result(complaints.join("; ")))
     };
-    follow.ends(Step::GiveBack, outcome);
+    follow.on_step_end(TrialStep::GiveBack, outcome);
 }
 
 /// What the trial took of the device.
 #[derive(Default)]
-struct Taken {
-    blocks: Option<(Block, Block)>,
-    queue: Option<(Stream, Event)>,
+struct TrialResources {
+    blocks: Option<(DeviceBlock, DeviceBlock)>,
+    queue: Option<(PluginStream, PluginEvent)>,
 }
 
-impl Taken {
-    fn blocks(&mut self) -> Result<&mut (Block, Block), Fault> {
-        self.blocks.as_mut().ok_or_else(|| Fault::wrong("no memory was taken"))
+impl TrialResources {
+    fn memory_blocks(&mut self) -> Result<&mut (DeviceBlock, DeviceBlock), TrialFault> {
+        self.blocks.as_mut().ok_or_else(|| TrialFault::wrong_result("no memory was taken"))
     }
 }
 
-fn describe(device: &Device) -> Outcome {
-    let description = device.describe()?;
+fn describe_device(device: &PluginDevice) -> StepResult {
+    let description = device.describe_device()?;
     let memory = device.memory_stats()?;
     if memory.free > memory.total {
         let found = format!("expected at most {} bytes of free memory, found {}", memory.total, memory.free);
-        return Err(Fault::wrong(found));
+        return Err(TrialFault::wrong_result(found));
     }
     let is_simulated = description.flags.contains(DeviceFlags::SIMULATED);
     Ok(if is_simulated { format!("{}, simulated", description.name) } else { description.name })
 }
 
-fn allocate(device: &Device, taken: &mut Taken) -> Outcome {
-    let size = size_of_block(device.memory_stats()?.free);
+fn allocate_blocks(device: &PluginDevice, taken: &mut TrialResources) -> StepResult {
+    let size = block_size(device.memory_stats()?.free);
     taken.blocks = Some((device.allocate(size)?, device.allocate(size)?));
-    Ok(format!("2 blocks of {}", crate::render::bytes(size)))
+    Ok(format!("2 blocks of {}", crate::render::format_bytes(size)))
 }
 
 /// How large a block is: a device with little memory is tried as well, and leaves room for others.
-fn size_of_block(free: u64) -> u64 {
-    let most = (free / 8).clamp(LEAST, MOST);
+fn block_size(free: u64) -> u64 {
+    let most = (free / 8).clamp(MIN_COPY_BYTES, MAX_COPY_BYTES);
     1 << most.ilog2()
 }
 
-fn copy(taken: &mut Taken) -> Outcome {
-    let (first, second) = taken.blocks()?;
+fn copy_block(taken: &mut TrialResources) -> StepResult {
+    let (first, second) = taken.memory_blocks()?;
     // Every piece of the pattern differs from its neighbours, so that bytes that move are noticed.
     let size = first.size();
     let pattern: Vec<u8> = (0..size).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect();
-    first.write(0, &pattern)?;
+    first.write_bytes(0, &pattern)?;
     second.copy_from(0, first, 0, size)?;
     expect_bytes(second, |at| pattern[at])?;
     Ok("to the device, within it and back".to_owned())
 }
 
-fn fill(taken: &mut Taken) -> Outcome {
-    const BYTE: u8 = 0xA5;
-    let (first, _) = taken.blocks()?;
-    first.fill(0, BYTE, first.size())?;
-    expect_bytes(first, |_| BYTE)?;
-    Ok(format!("with the byte {BYTE:#04x}"))
+fn fill_block(taken: &mut TrialResources) -> StepResult {
+    const FILL_BYTE: u8 = 0xA5;
+    let (first, _) = taken.memory_blocks()?;
+    first.fill_bytes(0, FILL_BYTE, first.size())?;
+    expect_bytes(first, |_| FILL_BYTE)?;
+    Ok(format!("with the byte {FILL_BYTE:#04x}"))
 }
 
-fn expect_bytes(block: &Block, expected: impl Fn(usize) -> u8) -> Result<(), Fault> {
+fn expect_bytes(block: &DeviceBlock, expected: impl Fn(usize) -> u8) -> Result<(), TrialFault> {
     let mut bytes = vec![0; block.size() as usize];
-    block.read(0, &mut bytes)?;
+    block.read_bytes(0, &mut bytes)?;
     match bytes.iter().enumerate().find(|(at, found)| **found != expected(*at)) {
         None => Ok(()),
         Some((at, found)) => {
             let right = expected(at);
-            Err(Fault::wrong(format!("expected the byte {right:#04x} at {at}, found {found:#04x}")))
+            Err(TrialFault::wrong_result(format!(
+                "expected the byte {right:#04x} at {at}, found {found:#04x}"
+            )))
         }
     }
 }
 
-fn stream(device: &Device, taken: &mut Taken) -> Outcome {
+fn synchronize_stream(device: &PluginDevice, taken: &mut TrialResources) -> StepResult {
     let (stream, event) = taken.queue.insert((device.create_stream(0)?, device.create_event()?));
-    stream.record(event)?;
+    stream.record_event(event)?;
     event.synchronize()?;
     stream.synchronize()?;
     if !(event.has_happened()? && stream.is_done()?) {
         let found = "expected an event and a stream that were waited for to be done, found that they are not";
-        return Err(Fault::wrong(found));
+        return Err(TrialFault::wrong_result(found));
     }
     let has_streams = device.plugin().info().profiles.iter().any(|profile| profile == "async");
     Ok(if has_streams {
@@ -206,13 +208,17 @@ fn stream(device: &Device, taken: &mut Taken) -> Outcome {
     .to_owned())
 }
 
-fn compute(device: &Device, runtime: &Runtime) -> Outcome {
-    let missing = || Fault::wrong("expected a device that the core takes, found that it left this one out");
-    computation::run(runtime, in_core(device, runtime).ok_or_else(missing)?, 0)
+fn compute_on_device(device: &PluginDevice, runtime: &Runtime) -> StepResult {
+    let missing =
+        || TrialFault::wrong_result("expected a device that the core takes, found that it left this one out");
+    computation::run_computation(runtime, find_core_device(device, runtime).ok_or_else(missing)?, 0)
 }
 
 /// The device as the core has it.
-pub(super) fn in_core<'a>(device: &Device, runtime: &'a Runtime) -> Option<&'a oarlock_core::Device> {
+pub(super) fn find_core_device<'a>(
+    device: &PluginDevice,
+    runtime: &'a Runtime,
+) -> Option<&'a oarlock_core::Device> {
     let name = device.to_string();
     runtime.devices().iter().find(|known| known.name() == name)
 }
@@ -223,7 +229,7 @@ mod tests {
 
     #[test]
     fn blocks_leave_room_on_a_device_with_little_memory() {
-        let sizes = [0, 16 << 10, 1 << 20, 3 << 20, 1 << 40].map(size_of_block);
+        let sizes = [0, 16 << 10, 1 << 20, 3 << 20, 1 << 40].map(block_size);
         assert_eq!(sizes, [256, 2 << 10, 128 << 10, 256 << 10, 1 << 20]);
     }
 }

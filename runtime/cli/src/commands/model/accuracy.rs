@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use oarlock_engine::{Datum, Plan, Precision, Rounding, Session, SessionOptions};
+use oarlock_engine::{ExecutionPlan, PrecisionMode, RoundingReport, RuntimeValue, Session, SessionOptions};
 use serde::Serialize;
 
 use super::difference::largest_difference;
-use super::{Subject, show, wait};
-use crate::arguments::Global;
+use super::{PreparedModel, show_progress, wait_for_datum};
+use crate::arguments::GlobalOptions;
 use crate::output;
-use crate::problem::Problem;
-use crate::render::count;
+use crate::problem::CommandError;
+use crate::render::format_count;
 
 /// How much of a model is rounded.
 #[derive(Serialize)]
-pub(super) struct Extent {
+pub(super) struct RoundingExtent {
     precision: &'static str,
     /// How many convolutions and products round what they multiply.
     rounded: usize,
@@ -24,35 +24,39 @@ pub(super) struct Extent {
 
 /// The same, with what comes of it.
 #[derive(Serialize)]
-pub(super) struct Accuracy {
+pub(super) struct AccuracyReport {
     #[serde(flatten)]
-    extent: Extent,
-    outputs: Vec<Difference>,
+    extent: RoundingExtent,
+    outputs: Vec<OutputDifference>,
 }
 
 /// How far an output is from the exact one.
 #[derive(Serialize)]
-struct Difference {
+struct OutputDifference {
     name: String,
     /// The largest difference of two elements, over the largest element; nothing for what is no tensor of numbers.
     largest_difference: Option<f64>,
 }
 
-impl Extent {
+impl RoundingExtent {
     /// Of a plan; nothing where all has to be exact.
-    pub(super) fn of(subject: &Subject, plan: &Plan) -> Result<Option<Self>, Problem> {
-        if subject.precision == Precision::F32 {
+    pub(super) fn from_plan(
+        subject: &PreparedModel,
+        plan: &ExecutionPlan,
+    ) -> Result<Option<Self>, CommandError> {
+        if subject.precision == PrecisionMode::F32 {
             return Ok(None);
         }
-        let Rounding { rounded, whole } = Rounding::of(plan, &subject.core.runtime, subject.device()?);
+        let RoundingReport { rounded, whole } =
+            RoundingReport::from_plan(plan, &subject.core.runtime, subject.input_device()?);
         let mut exact = BTreeMap::new();
         whole.into_iter().for_each(|reason| *exact.entry(reason).or_default() += 1);
         Ok(Some(Self { precision: subject.precision.name(), rounded, exact }))
     }
 
-    pub(super) fn sentences(&self) -> Vec<String> {
+    pub(super) fn to_sentences(&self) -> Vec<String> {
         let Self { precision, rounded, exact } = self;
-        let all = count(
+        let all = format_count(
             rounded + exact.values().sum::<usize>(),
             "product or convolution",
             "products and convolutions",
@@ -63,37 +67,39 @@ impl Extent {
     }
 }
 
-impl Accuracy {
+impl AccuracyReport {
     /// Runs the model once more, exactly, and compares; nothing where it was exact.
-    pub(super) fn measure(
-        subject: &Subject,
-        inputs: &[Datum],
-        made: &[Datum],
-    ) -> Result<Option<Self>, Problem> {
-        let Some(extent) = Extent::of(subject, &*subject.session.plan(inputs)?)? else { return Ok(None) };
-        show(&subject.progress, "running in f32, to compare …");
+    pub(super) fn measure_accuracy(
+        subject: &PreparedModel,
+        inputs: &[RuntimeValue],
+        made: &[RuntimeValue],
+    ) -> Result<Option<Self>, CommandError> {
+        let Some(extent) = RoundingExtent::from_plan(subject, &*subject.session.plan(inputs)?)? else {
+            return Ok(None);
+        };
+        show_progress(&subject.progress, "running in f32, to compare …");
         let options = SessionOptions {
             devices: subject.session.devices().to_vec(),
             is_plain: subject.is_plain,
             ..SessionOptions::default()
         };
         let exact = Session::new(subject.core.runtime.clone(), &subject.model, &options)?.run(inputs)?;
-        exact.iter().try_for_each(wait)?;
+        exact.iter().try_for_each(wait_for_datum)?;
         let slots = subject.session.outputs().iter().zip(made.iter().zip(&exact));
         let outputs = slots.map(|(slot, pair)| {
             let largest_difference = match pair {
-                (Datum::Tensor(made), Datum::Tensor(exact)) => largest_difference(made, exact)?,
+                (RuntimeValue::Tensor(made), RuntimeValue::Tensor(exact)) => largest_difference(made, exact)?,
                 _ => None,
             };
-            Ok(Difference { name: slot.name.to_string(), largest_difference })
+            Ok(OutputDifference { name: slot.name.to_string(), largest_difference })
         });
-        Ok(Some(Self { extent, outputs: outputs.collect::<Result<_, Problem>>()? }))
+        Ok(Some(Self { extent, outputs: outputs.collect::<Result<_, CommandError>>()? }))
     }
 
     /// What was rounded, and how far each output is from the exact one.
-    pub(super) fn sentences(&self) -> Vec<String> {
-        let difference = |output: &Difference| {
-            let name = oarlock_host::clean_text(&output.name);
+    pub(super) fn to_sentences(&self) -> Vec<String> {
+        let difference = |output: &OutputDifference| {
+            let name = oarlock_host::sanitize_text(&output.name);
             match output.largest_difference {
                 Some(0.0) => format!("`{name}` is what it is in f32"),
                 Some(difference) => {
@@ -102,11 +108,13 @@ impl Accuracy {
                 None => format!("`{name}` cannot be compared with that of f32"),
             }
         };
-        self.extent.sentences().into_iter().chain(self.outputs.iter().map(difference)).collect()
+        self.extent.to_sentences().into_iter().chain(self.outputs.iter().map(difference)).collect()
     }
 
     /// Tells the user beside the data.
-    pub(super) fn tell(&self, global: &Global) {
-        self.sentences().iter().for_each(|sentence| output::say(global.color, "note", sentence, None));
+    pub(super) fn report_rounding(&self, global: &GlobalOptions) {
+        self.to_sentences()
+            .iter()
+            .for_each(|sentence| output::print_message(global.color, "note", sentence, None));
     }
 }

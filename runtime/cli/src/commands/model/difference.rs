@@ -2,22 +2,27 @@
 
 use oarlock_core::Tensor;
 
-use super::statistics::number;
-use crate::problem::Problem;
-use crate::scalar::Scalars;
+use super::statistics::scalar_to_number;
+use crate::problem::CommandError;
+use crate::scalar::TensorScalars;
 
 /// The largest difference of two elements, over the largest element of the second; nothing where they cannot be compared.
-pub(super) fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, Problem> {
+pub(super) fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, CommandError> {
     if ours.dims() != theirs.dims() {
         return Ok(None);
     }
-    Ok(difference(&Scalars::of(ours)?, &Scalars::of(theirs)?, ours.element_count()))
+    Ok(relative_difference(
+        &TensorScalars::from_tensor(ours)?,
+        &TensorScalars::from_tensor(theirs)?,
+        ours.element_count(),
+    ))
 }
 
-fn difference(ours: &Scalars<'_>, theirs: &Scalars<'_>, count: u64) -> Option<f64> {
+fn relative_difference(ours: &TensorScalars<'_>, theirs: &TensorScalars<'_>, count: u64) -> Option<f64> {
     let (mut most, mut largest) = (0f64, 0f64);
     for index in 0..usize::try_from(count).ok()? {
-        let (ours, theirs) = (number(&ours.at(index))?, number(&theirs.at(index))?);
+        let (ours, theirs) =
+            (scalar_to_number(&ours.scalar_at(index))?, scalar_to_number(&theirs.scalar_at(index))?);
         if ours.is_nan() && theirs.is_nan() || ours == theirs {
             continue;
         }
@@ -39,9 +44,10 @@ mod tests {
     fn outputs_differ_by_as_much_as_their_elements_do() {
         let floats = |numbers: &[f32]| {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-            Scalars::Bytes(Dtype::F32, bytes.into(), numbers.len())
+            TensorScalars::Bytes(Dtype::F32, bytes.into(), numbers.len())
         };
-        let compare = |ours: &[f32], theirs: &[f32]| difference(&floats(ours), &floats(theirs), 2).unwrap();
+        let compare =
+            |ours: &[f32], theirs: &[f32]| relative_difference(&floats(ours), &floats(theirs), 2).unwrap();
         assert_eq!(compare(&[1.0, f32::NAN], &[1.0, f32::NAN]), 0.0);
         assert_eq!(compare(&[1.0, 3.0], &[1.0, 2.0]), 0.5);
         assert!(compare(&[1.0, f32::NAN], &[1.0, 2.0]).is_infinite());

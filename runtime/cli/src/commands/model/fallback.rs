@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use oarlock_core::Runtime;
-use oarlock_core::flags::Fallback;
-use oarlock_engine::{Datum, FallbackOp, FallbackSummary};
+use oarlock_core::flags::FallbackScope;
+use oarlock_engine::{FallbackOp, FallbackSummary, RuntimeValue};
 use serde::Serialize;
 
-use super::Subject;
-use crate::arguments::{Global, ModelChoice};
+use super::PreparedModel;
+use crate::arguments::{GlobalOptions, ModelArguments};
 use crate::output;
-use crate::problem::Problem;
+use crate::problem::CommandError;
 
 /// What there is to say to programs.
 #[derive(Serialize)]
@@ -28,9 +28,9 @@ pub(super) struct FallbackReport {
     /// What the devices before the CPU have no kernel for.
     ops: Vec<MissingOp>,
     /// Nodes on the CPU that count as no fallback.
-    on_purpose: OnPurpose,
+    on_purpose: IntendedCpuNodes,
     /// Calls whose shapes are known in the run only, which the CPU made then.
-    in_the_run: Vec<CallsInTheRun>,
+    in_the_run: Vec<FallbackCalls>,
 }
 
 /// An op that the CPU runs for others.
@@ -46,7 +46,7 @@ struct MissingOp {
 
 /// How many nodes the CPU has on purpose, and why.
 #[derive(Serialize)]
-struct OnPurpose {
+struct IntendedCpuNodes {
     /// They compute shapes and what else the host reads before it calls a kernel.
     shapes: usize,
     /// They are about text, which only the host has.
@@ -57,7 +57,7 @@ struct OnPurpose {
 
 /// What the CPU did in the run for want of a kernel.
 #[derive(Serialize)]
-struct CallsInTheRun {
+struct FallbackCalls {
     op: String,
     device: String,
     calls: u64,
@@ -66,8 +66,8 @@ struct CallsInTheRun {
 }
 
 impl FallbackReport {
-    fn of(summary: FallbackSummary, runtime: &Runtime) -> Self {
-        let calls = runtime.fallbacks().into_iter().map(|(op, device, count)| CallsInTheRun {
+    fn from_summary(summary: FallbackSummary, runtime: &Runtime) -> Self {
+        let calls = runtime.fallback_counts().into_iter().map(|(op, device, count)| FallbackCalls {
             op,
             device,
             calls: count.calls,
@@ -78,10 +78,10 @@ impl FallbackReport {
             MissingOp { op, count, missing: missing.name(), reason, first_node }
         };
         Self {
-            nodes: summary.fallen_nodes(),
+            nodes: summary.fallback_nodes(),
             of: summary.nodes,
             cpu_named: summary.is_cpu_named,
-            on_purpose: OnPurpose {
+            on_purpose: IntendedCpuNodes {
                 shapes: summary.shape_nodes,
                 text: summary.text_nodes,
                 too_small: summary.small_nodes,
@@ -93,55 +93,59 @@ impl FallbackReport {
     }
 }
 
-impl Subject {
+impl PreparedModel {
     /// Which device runs how many nodes, for inputs that the model ran on. A line beside the data says what the CPU runs for
     /// others, unless it was named too.
-    pub(super) fn fallback(
+    pub(super) fn report_fallback(
         &self,
-        global: &Global,
-        choice: &ModelChoice,
-        inputs: &[Datum],
-    ) -> Result<FallbackReport, Problem> {
-        let summary = self.session.fallback(inputs)?;
-        if summary.fallen_nodes() > 0 && !summary.is_cpu_named {
-            let explain = command("explain", choice);
-            output::say(
+        global: &GlobalOptions,
+        choice: &ModelArguments,
+        inputs: &[RuntimeValue],
+    ) -> Result<FallbackReport, CommandError> {
+        let summary = self.session.fallback_summary(inputs)?;
+        if summary.fallback_nodes() > 0 && !summary.is_cpu_named {
+            let explain = format_command("explain", choice);
+            output::print_message(
                 global.color,
                 "note",
                 &format!("{summary}; `{explain}` says why for each node"),
                 None,
             );
         }
-        Ok(FallbackReport::of(summary, &self.core.runtime))
+        Ok(FallbackReport::from_summary(summary, &self.core.runtime))
     }
 
     /// Says that a run would fail, where the flag `kernel_fallback` lets the CPU run nothing that others cannot.
-    pub(super) fn mention_failing_run(&self, global: &Global, inputs: &[Datum]) -> Result<(), Problem> {
-        let summary = self.session.fallback(inputs)?;
+    pub(super) fn warn_about_failing_run(
+        &self,
+        global: &GlobalOptions,
+        inputs: &[RuntimeValue],
+    ) -> Result<(), CommandError> {
+        let summary = self.session.fallback_summary(inputs)?;
         let is_allowed = summary.is_cpu_named || self.fallback_flag().covers_models();
-        if summary.fallen_nodes() > 0 && !is_allowed {
+        if summary.fallback_nodes() > 0 && !is_allowed {
             let note = format!(
                 "a run fails, as the flag `kernel_fallback` is `error`: {}",
-                summary.error().message()
+                summary.to_error().message()
             );
-            output::say(global.color, "note", &note, None);
+            output::print_message(global.color, "note", &note, None);
         }
         Ok(())
     }
 
-    fn fallback_flag(&self) -> Fallback {
+    fn fallback_flag(&self) -> FallbackScope {
         self.core.runtime.flags().kernel_fallback()
     }
 }
 
 /// How a command is called for the same model and devices.
-fn command(name: &str, choice: &ModelChoice) -> String {
+fn format_command(name: &str, choice: &ModelArguments) -> String {
     let devices = choice.devices.iter().map(|device| format!(" -d {device}"));
-    format!("oarlock {name} {}{}", quoted(&choice.file), devices.collect::<String>())
+    format!("oarlock {name} {}{}", quote_for_shell(&choice.file), devices.collect::<String>())
 }
 
 /// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
+fn quote_for_shell(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,=@%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_path_is_quoted_where_a_shell_would_read_something_else() {
-        let shown = ["a/b-1.onnx", "my model.onnx", "it's"].map(|path| quoted(Path::new(path)));
+        let shown = ["a/b-1.onnx", "my model.onnx", "it's"].map(|path| quote_for_shell(Path::new(path)));
         assert_eq!(shown, ["a/b-1.onnx", "'my model.onnx'", r"'it'\''s'"]);
     }
 }

@@ -6,45 +6,45 @@ pub(crate) mod check;
 mod difference;
 pub(crate) mod explain;
 mod fallback;
-mod feeds;
-pub(crate) mod optimise;
+mod html_page;
+mod model_inputs;
+mod model_source;
+pub(crate) mod optimize;
 mod outputs;
-mod page;
-mod random;
+mod random_inputs;
 pub(crate) mod run;
-mod source;
 mod statistics;
 pub(crate) mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use oarlock_core::flags::Fallback;
+use oarlock_core::flags::FallbackScope;
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Graph, ValueId};
-use oarlock_engine::{Datum, FallbackListener, Model, Precision, Session, SessionOptions};
+use oarlock_engine::{FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions};
 use serde::Serialize;
 
-use crate::arguments::{Exactness, Global, ModelChoice};
-use crate::output::{self, Output};
-use crate::problem::Problem;
-use crate::progress::Progress;
-use crate::session::Core;
-use crate::{variables, watched};
-use feeds::{Given, Wish};
+use crate::arguments::{GlobalOptions, ModelArguments, PrecisionArguments};
+use crate::output::{self, CommandOutput};
+use crate::problem::CommandError;
+use crate::progress::ProgressLine;
+use crate::session::CoreSession;
+use crate::{crash_watcher, environment_flags};
+use model_inputs::{InputRequest, ModelInputs};
 
 /// How many inputs are told one by one that were made up.
-const MOST_NOTES: usize = 6;
+const MAX_INPUT_NOTES: usize = 6;
 
 /// A model that is ready to run.
-struct Subject {
+struct PreparedModel {
     // Dropped before what they stand on.
     session: Session,
     model: Model,
-    core: Core,
-    precision: Precision,
+    core: CoreSession,
+    precision: PrecisionMode,
     is_plain: bool,
-    progress: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<ProgressLine>>,
     /// Whether everything that the arguments name is there.
     is_complete: bool,
     /// When the file was begun to be read, and how long it took until the session was there.
@@ -53,49 +53,57 @@ struct Subject {
     preparing: Duration,
 }
 
-impl Subject {
+impl PreparedModel {
     /// Loads a model, and readies it as far as the shapes of inputs do not matter.
-    fn load(global: &Global, choice: &ModelChoice, exactness: Exactness) -> Result<Self, Problem> {
-        Self::load_changed(global, choice, exactness, |_| Ok(()))
+    fn load_model(
+        global: &GlobalOptions,
+        choice: &ModelArguments,
+        exactness: PrecisionArguments,
+    ) -> Result<Self, CommandError> {
+        Self::load_modified(global, choice, exactness, |_| Ok(()))
     }
 
     /// The same for a plan that nobody runs: what the CPU would do for devices is in it, whatever the flag `kernel_fallback`
     /// is.
-    fn load_to_look(global: &Global, choice: &ModelChoice, exactness: Exactness) -> Result<Self, Problem> {
-        Self::load_with(global, choice, exactness, Some(Fallback::Models), |_| Ok(()))
+    fn load_for_inspection(
+        global: &GlobalOptions,
+        choice: &ModelArguments,
+        exactness: PrecisionArguments,
+    ) -> Result<Self, CommandError> {
+        Self::load_with_fallback(global, choice, exactness, Some(FallbackScope::Models), |_| Ok(()))
     }
 
     /// The same of a model that is changed before anything is made of it.
-    fn load_changed(
-        global: &Global,
-        choice: &ModelChoice,
-        exactness: Exactness,
-        change: impl FnOnce(&mut Model) -> Result<(), Problem>,
-    ) -> Result<Self, Problem> {
-        Self::load_with(global, choice, exactness, None, change)
+    fn load_modified(
+        global: &GlobalOptions,
+        choice: &ModelArguments,
+        exactness: PrecisionArguments,
+        change: impl FnOnce(&mut Model) -> Result<(), CommandError>,
+    ) -> Result<Self, CommandError> {
+        Self::load_with_fallback(global, choice, exactness, None, change)
     }
 
-    fn load_with(
-        global: &Global,
-        choice: &ModelChoice,
-        exactness: Exactness,
-        fallback: Option<Fallback>,
-        change: impl FnOnce(&mut Model) -> Result<(), Problem>,
-    ) -> Result<Self, Problem> {
-        let (core, is_complete) = start(global, choice)?;
-        let devices = devices(&core.runtime, choice)?;
+    fn load_with_fallback(
+        global: &GlobalOptions,
+        choice: &ModelArguments,
+        exactness: PrecisionArguments,
+        fallback: Option<FallbackScope>,
+        change: impl FnOnce(&mut Model) -> Result<(), CommandError>,
+    ) -> Result<Self, CommandError> {
+        let (core, is_complete) = start_core(global, choice)?;
+        let devices = resolve_devices(&core.runtime, choice)?;
         let file = choice.file.display();
-        let progress = Arc::new(Mutex::new(Progress::default()));
-        watched::tell(&format!("`{file}` was read"));
-        show(&progress, &format!("reading `{file}` …"));
+        let progress = Arc::new(Mutex::new(ProgressLine::default()));
+        crash_watcher::send_status(&format!("`{file}` was read"));
+        show_progress(&progress, &format!("reading `{file}` …"));
         let began = Instant::now();
-        let mut model = source::load(&choice.file)?;
+        let mut model = model_source::load_model(&choice.file)?;
         change(&mut model)?;
         let loading = began.elapsed();
-        watched::tell(&format!("`{file}` was optimised"));
-        show(&progress, &format!("optimising `{file}` …"));
+        crash_watcher::send_status(&format!("`{file}` was optimised"));
+        show_progress(&progress, &format!("optimising `{file}` …"));
         let bar = progress.clone();
-        let told = move |ready, all| lock(&bar).bar("readying kernels", ready, all);
+        let told = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
         let (precision, is_plain) = (exactness.precision, choice.plain);
         let options = SessionOptions {
             devices,
@@ -104,12 +112,12 @@ impl Subject {
             fallback,
             // Commands tell it themselves, in one line, once all is known.
             on_fallback: FallbackListener::new(|_| ()),
-            progress: oarlock_engine::Progress::new(told),
+            progress: oarlock_engine::PrepareProgressListener::new(told),
         };
         let session = Session::new(core.runtime.clone(), &model, &options)
-            .map_err(|error| Problem::from(error).of_file(&choice.file))?;
+            .map_err(|error| CommandError::from(error).for_file(&choice.file))?;
         let preparing = began.elapsed() - loading;
-        clear(&progress);
+        clear_progress(&progress);
         Ok(Self {
             session,
             model,
@@ -125,70 +133,76 @@ impl Subject {
     }
 
     /// The devices that nodes run on.
-    fn devices(&self) -> Vec<String> {
+    fn device_names(&self) -> Vec<String> {
         self.session.devices().iter().map(|device| device.name().to_owned()).collect()
     }
 
     /// The device that inputs go to.
-    fn device(&self) -> Result<&Device, Problem> {
-        self.session.devices().first().ok_or_else(|| Problem::new("expected a device, found none"))
+    fn input_device(&self) -> Result<&Device, CommandError> {
+        self.session.devices().first().ok_or_else(|| CommandError::new("expected a device, found none"))
     }
 
     /// Checks that there is something to run the model for.
-    fn check_outputs(&self, choice: &ModelChoice) -> Result<(), Problem> {
+    fn check_outputs(&self, choice: &ModelArguments) -> Result<(), CommandError> {
         if !self.session.outputs().is_empty() {
             return Ok(());
         }
-        let problem = Problem::new("expected a model with outputs, found one that gives nothing");
-        Err(problem.of_file(&choice.file).hint("name the values that are wanted as outputs of its graph"))
+        let problem = CommandError::new("expected a model with outputs, found one that gives nothing");
+        Err(problem
+            .for_file(&choice.file)
+            .with_hint("name the values that are wanted as outputs of its graph"))
     }
 
     /// The inputs that the arguments mean, with a note for each that was made up.
-    fn feeds(&self, global: &Global, wish: &Wish<'_>) -> Result<Given, Problem> {
-        let given = wish.fulfil(&self.session, self.device()?)?;
-        let (shown, rest) = given.made_up.split_at(given.made_up.len().min(MOST_NOTES));
+    fn resolve_inputs(
+        &self,
+        global: &GlobalOptions,
+        wish: &InputRequest<'_>,
+    ) -> Result<ModelInputs, CommandError> {
+        let given = wish.resolve_inputs(&self.session, self.input_device()?)?;
+        let (shown, rest) = given.made_up.split_at(given.made_up.len().min(MAX_INPUT_NOTES));
         for note in shown.iter().chain(&given.assumed) {
-            output::say(global.color, "note", note, None);
+            output::print_message(global.color, "note", note, None);
         }
         if !rest.is_empty() {
-            let more = crate::render::count(rest.len(), "more input is", "more inputs are");
-            output::say(global.color, "note", &format!("{more} made up likewise"), None);
+            let more = crate::render::format_count(rest.len(), "more input is", "more inputs are");
+            output::print_message(global.color, "note", &format!("{more} made up likewise"), None);
         }
         Ok(given)
     }
 
     /// Runs the model and waits for what it makes.
-    fn run(&self, inputs: &[Datum]) -> Result<Vec<Datum>, Problem> {
-        let devices = self.devices().join("`, `");
-        watched::tell(&format!("the nodes of the model were readied and run on `{devices}`"));
+    fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>, CommandError> {
+        let devices = self.device_names().join("`, `");
+        crash_watcher::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
         let outputs = self.session.run(inputs)?;
-        outputs.iter().try_for_each(wait)?;
-        clear(&self.progress);
+        outputs.iter().try_for_each(wait_for_datum)?;
+        clear_progress(&self.progress);
         Ok(outputs)
     }
 }
 
 /// Starts the core on the flags that the arguments say; also says whether everything that they name is there.
-fn start(global: &Global, choice: &ModelChoice) -> Result<(Core, bool), Problem> {
-    let mut flags = variables::flags()?;
+fn start_core(global: &GlobalOptions, choice: &ModelArguments) -> Result<(CoreSession, bool), CommandError> {
+    let mut flags = environment_flags::flags_from_environment()?;
     if let Some(threads) = choice.threads {
         flags.set("threads", &threads.to_string())?;
     }
     for (name, value) in &choice.flags {
         flags.set(name, value)?;
     }
-    let core = Core::start(global, flags)?;
-    let is_complete = core.mention_what_is_missing(global, false);
+    let core = CoreSession::start_core(global, flags)?;
+    let is_complete = core.warn_about_missing(global, false);
     Ok((core, is_complete))
 }
 
 /// The devices that the arguments name; none where they leave it to the runtime. One that is named again, maybe by another
 /// name, stays in its first place.
-fn devices(runtime: &Runtime, choice: &ModelChoice) -> Result<Vec<Device>, Problem> {
+fn resolve_devices(runtime: &Runtime, choice: &ModelArguments) -> Result<Vec<Device>, CommandError> {
     let mut devices: Vec<Device> = Vec::new();
     for name in &choice.devices {
         let device = runtime.device(name)?;
-        if !devices.iter().any(|other| other.is(&device)) {
+        if !devices.iter().any(|other| other.is_same_device(&device)) {
             devices.push(device);
         }
     }
@@ -196,70 +210,70 @@ fn devices(runtime: &Runtime, choice: &ModelChoice) -> Result<Vec<Device>, Probl
 }
 
 /// Says what was found, to programs or to people. What follows is the end of the plugins.
-fn tell(
-    global: &Global,
-    output: &mut Output,
+fn report_result(
+    global: &GlobalOptions,
+    output: &mut CommandOutput,
     report: &impl Serialize,
-    print: impl FnOnce(&mut Output),
-) -> Result<(), Problem> {
+    print: impl FnOnce(&mut CommandOutput),
+) -> Result<(), CommandError> {
     if global.json {
         crate::commands::print_json(output, report)?;
     } else {
         print(output);
     }
     output.flush();
-    watched::tell("the plugins were ended");
+    crash_watcher::send_status("the plugins were ended");
     Ok(())
 }
 
 /// Waits until a value is there.
-fn wait(datum: &Datum) -> Result<(), Problem> {
+fn wait_for_datum(datum: &RuntimeValue) -> Result<(), CommandError> {
     match datum {
-        Datum::Tensor(tensor) => Ok(tensor.wait()?),
-        Datum::Sequence(elements) => elements.iter().try_for_each(wait),
-        Datum::Nothing => Ok(()),
+        RuntimeValue::Tensor(tensor) => Ok(tensor.wait()?),
+        RuntimeValue::Sequence(elements) => elements.iter().try_for_each(wait_for_datum),
+        RuntimeValue::Nothing => Ok(()),
     }
 }
 
-fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+fn lock_progress(progress: &Mutex<ProgressLine>) -> std::sync::MutexGuard<'_, ProgressLine> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn show(progress: &Mutex<Progress>, text: &str) {
-    lock(progress).show(text);
+fn show_progress(progress: &Mutex<ProgressLine>, text: &str) {
+    lock_progress(progress).show_text(text);
 }
 
-fn clear(progress: &Mutex<Progress>) {
-    lock(progress).clear();
+fn clear_progress(progress: &Mutex<ProgressLine>) {
+    lock_progress(progress).clear_line();
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+fn to_milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
 /// A time in a unit that suits it, with three figures.
-fn time(milliseconds: f64) -> String {
+fn format_milliseconds(milliseconds: f64) -> String {
     let (number, unit) = match milliseconds {
         ms if ms >= 1e3 => (ms / 1e3, "s"),
         ms if ms >= 1.0 || ms == 0.0 => (ms, "ms"),
         ms => (ms * 1e3, "µs"),
     };
-    format!("{} {unit}", figures(number))
+    format!("{} {unit}", format_figures(number))
 }
 
 /// A number with three figures, as far as they stand behind the point.
-fn figures(number: f64) -> String {
+fn format_figures(number: f64) -> String {
     let before = if number.abs() < 1.0 { 0 } else { number.abs().log10() as usize + 1 };
     format!("{number:.0$}", 3usize.saturating_sub(before))
 }
 
 /// An op as people read it: with its domain, unless that is ONNX's own.
-fn op_of(domain: &str, op: &str) -> String {
+fn qualified_op_name(domain: &str, op: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }
 
 /// A value of a graph, as in `x: f32 [1, 3]`.
-fn kind_of(graph: &Graph, id: ValueId) -> String {
+fn describe_value(graph: &Graph, id: ValueId) -> String {
     let value = graph.value(id);
     let dtype = value.dtype().map_or("?", |dtype| dtype.name());
     match value.dims() {
@@ -270,15 +284,15 @@ fn kind_of(graph: &Graph, id: ValueId) -> String {
 
 /// What a value is, for programs and in a line.
 #[derive(Serialize)]
-struct Kind {
+struct ValueDescription {
     name: String,
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
 }
 
-impl Kind {
-    fn of(name: &str, datum: &Datum) -> Self {
-        let tensor = if let Datum::Tensor(tensor) = datum { Some(tensor) } else { None };
+impl ValueDescription {
+    fn from_datum(name: &str, datum: &RuntimeValue) -> Self {
+        let tensor = if let RuntimeValue::Tensor(tensor) = datum { Some(tensor) } else { None };
         Self {
             name: name.to_owned(),
             dtype: tensor.map(|tensor| tensor.dtype().name()),
@@ -293,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_time_has_three_figures_and_a_unit() {
-        let shown = [0.0, 0.000_5, 0.004_12, 1.0, 37.72, 128.4, 2500.0].map(time);
+        let shown = [0.0, 0.000_5, 0.004_12, 1.0, 37.72, 128.4, 2500.0].map(format_milliseconds);
         assert_eq!(shown, ["0.000 ms", "0.500 µs", "4.12 µs", "1.00 ms", "37.7 ms", "128 ms", "2.50 s"]);
     }
 }

@@ -2,70 +2,74 @@
 
 use std::time::Instant;
 
-use oarlock_engine::Datum;
+use oarlock_engine::RuntimeValue;
 use serde::Serialize;
 
-use super::accuracy::Accuracy;
+use super::accuracy::AccuracyReport;
 use super::fallback::FallbackReport;
-use super::feeds::{Missing, Wish};
-use super::outputs::{self, Made, Outputs};
-use super::{Kind, Subject, milliseconds, show};
-use crate::Verdict;
-use crate::arguments::{Global, RunCall};
-use crate::output::Output;
+use super::model_inputs::{InputRequest, MissingInputs};
+use super::outputs::{self, ModelOutputs, OutputTensor};
+use super::{PreparedModel, ValueDescription, show_progress, to_milliseconds};
+use crate::CommandVerdict;
+use crate::arguments::{GlobalOptions, RunArguments};
+use crate::output::CommandOutput;
 
 /// What there is to say to programs.
 #[derive(Serialize)]
-struct Report<'a> {
+struct RunReport<'a> {
     model: String,
     devices: Vec<String>,
-    inputs: Vec<Kind>,
+    inputs: Vec<ValueDescription>,
     /// From the file to a session.
     load_ms: f64,
     /// With the plan for the shapes of the inputs, and kernels that are readied.
     run_ms: f64,
     /// Which device runs how many nodes, and what the CPU runs for others.
     fallback: FallbackReport,
-    outputs: &'a [Made<'a>],
+    outputs: &'a [OutputTensor<'a>],
     /// What was rounded and how far that leads; nothing where all had to be exact.
-    accuracy: Option<Accuracy>,
+    accuracy: Option<AccuracyReport>,
 }
 
-pub(crate) fn run(global: &Global, call: &RunCall, output: &mut Output) -> Verdict {
+pub(crate) fn run_model(
+    global: &GlobalOptions,
+    call: &RunArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
     let target = call.output.as_deref();
-    target.map_or(Ok(()), outputs::check_target)?;
-    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    target.map_or(Ok(()), outputs::check_output_target)?;
+    let subject = PreparedModel::load_model(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
-    target.map_or(Ok(()), |target| outputs::check_count(target, subject.session.outputs()))?;
-    let missing = Missing::of_seed(call.feeds.random);
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
-    let given = subject.feeds(global, &wish)?;
-    show(&subject.progress, "running …");
+    target.map_or(Ok(()), |target| outputs::check_output_count(target, subject.session.outputs()))?;
+    let missing = MissingInputs::from_seed(call.feeds.random);
+    let wish = InputRequest { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
+    let given = subject.resolve_inputs(global, &wish)?;
+    show_progress(&subject.progress, "running …");
     let began = Instant::now();
     let data = subject.run(&given.data)?;
-    let run_ms = milliseconds(began.elapsed());
-    let fallback = subject.fallback(global, &call.choice, &given.data)?;
-    let mut made = Outputs::fetch(subject.session.outputs(), &data, target.is_some())?;
+    let run_ms = to_milliseconds(began.elapsed());
+    let fallback = subject.report_fallback(global, &call.choice, &given.data)?;
+    let mut made = ModelOutputs::fetch_outputs(subject.session.outputs(), &data, target.is_some())?;
     if let Some(target) = target {
-        made.write(target)?;
+        made.write_outputs(target)?;
     }
-    let accuracy = Accuracy::measure(&subject, &given.data, &data)?;
-    super::clear(&subject.progress);
+    let accuracy = AccuracyReport::measure_accuracy(&subject, &given.data, &data)?;
+    super::clear_progress(&subject.progress);
     let slots = subject.session.inputs().iter().chain(subject.session.optional_inputs());
-    let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, Datum::Nothing));
-    let report = Report {
+    let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, RuntimeValue::Nothing));
+    let report = RunReport {
         model: call.choice.file.display().to_string(),
-        devices: subject.devices(),
-        inputs: inputs.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
-        load_ms: milliseconds(subject.loading + subject.preparing),
+        devices: subject.device_names(),
+        inputs: inputs.map(|(slot, datum)| ValueDescription::from_datum(&slot.name, datum)).collect(),
+        load_ms: to_milliseconds(subject.loading + subject.preparing),
         run_ms,
         fallback,
         outputs: &made.made,
         accuracy,
     };
-    super::tell(global, output, &report, |output| {
-        made.print(output);
-        report.accuracy.iter().for_each(|accuracy| accuracy.tell(global));
+    super::report_result(global, output, &report, |output| {
+        made.print_outputs(output);
+        report.accuracy.iter().for_each(|accuracy| accuracy.report_rounding(global));
     })?;
     Ok(subject.is_complete)
 }

@@ -4,14 +4,14 @@ use half::{bf16, f16};
 use oarlock_core::Dtype;
 use serde::Serialize;
 
-use crate::scalar::{Scalar, Scalars};
+use crate::scalar::{ScalarValue, TensorScalars};
 
 /// How many numbers are looked at together: they stay in the nearest cache.
-const CHUNK: usize = 2048;
+const CHUNK_LENGTH: usize = 2048;
 
 /// Of the elements of a tensor. Those that are no numbers, or infinite, are counted and left out of the rest.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct Elements {
+pub(super) struct ElementStatistics {
     min: Option<f64>,
     max: Option<f64>,
     mean: Option<f64>,
@@ -20,14 +20,14 @@ pub(super) struct Elements {
     infinite: usize,
 }
 
-impl Elements {
+impl ElementStatistics {
     /// Nothing for complex numbers and texts.
-    pub(super) fn of(scalars: &Scalars<'_>) -> Option<Self> {
-        let Scalars::Bytes(dtype, bytes, count) = scalars else { return None };
-        let mut moments = Moments::default();
+    pub(super) fn from_scalars(scalars: &TensorScalars<'_>) -> Option<Self> {
+        let TensorScalars::Bytes(dtype, bytes, count) = scalars else { return None };
+        let mut moments = RunningMoments::default();
         macro_rules! each {
             ($ty:ty, $number:expr) => {
-                chunked(bytes.as_chunks::<{ size_of::<$ty>() }>().0, &mut moments, |bytes| {
+                accumulate_chunks(bytes.as_chunks::<{ size_of::<$ty>() }>().0, &mut moments, |bytes| {
                     $number(<$ty>::from_ne_bytes(*bytes))
                 })
             };
@@ -48,56 +48,56 @@ impl Elements {
             Dtype::C64 | Dtype::C128 | Dtype::String => return None,
             // Those of less than a byte, and floats of 8 bits.
             _ => {
-                let mut numbers = [0.0; CHUNK];
-                for first in (0..*count).step_by(CHUNK) {
-                    let chunk = &mut numbers[..CHUNK.min(*count - first)];
+                let mut numbers = [0.0; CHUNK_LENGTH];
+                for first in (0..*count).step_by(CHUNK_LENGTH) {
+                    let chunk = &mut numbers[..CHUNK_LENGTH.min(*count - first)];
                     for (place, own) in chunk.iter_mut().enumerate() {
-                        *own = number(&scalars.at(first + place))?;
+                        *own = scalar_to_number(&scalars.scalar_at(first + place))?;
                     }
-                    moments.add(chunk);
+                    moments.add_numbers(chunk);
                 }
             }
         }
-        Some(moments.finish())
+        Some(moments.into_statistics())
     }
 
     /// As in `from -1 to 3, mean 0.5, deviation 1.2; 2 are NaN`.
-    pub(super) fn sentence(&self) -> Option<String> {
+    pub(super) fn to_sentence(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let (Some(min), Some(max), Some(mean), Some(deviation)) =
             (self.min, self.max, self.mean, self.deviation)
         {
-            let [min, max, mean, deviation] = [min, max, mean, deviation].map(short);
+            let [min, max, mean, deviation] = [min, max, mean, deviation].map(format_short);
             parts.push(format!("from {min} to {max}, mean {mean}, deviation {deviation}"));
         }
         if self.nan > 0 {
-            parts.push(format!("{} NaN", are(self.nan)));
+            parts.push(format!("{} NaN", is_or_are(self.nan)));
         }
         if self.infinite > 0 {
-            parts.push(format!("{} infinite", are(self.infinite)));
+            parts.push(format!("{} infinite", is_or_are(self.infinite)));
         }
         if parts.is_empty() { None } else { Some(parts.join("; ")) }
     }
 }
 
 /// Turns elements to numbers, some at a time.
-fn chunked<const SIZE: usize>(
+fn accumulate_chunks<const SIZE: usize>(
     elements: &[[u8; SIZE]],
-    moments: &mut Moments,
+    moments: &mut RunningMoments,
     number: impl Fn(&[u8; SIZE]) -> f64,
 ) {
-    let mut numbers = [0.0; CHUNK];
-    for part in elements.chunks(CHUNK) {
+    let mut numbers = [0.0; CHUNK_LENGTH];
+    for part in elements.chunks(CHUNK_LENGTH) {
         let chunk = &mut numbers[..part.len()];
         chunk.iter_mut().zip(part).for_each(|(own, element)| *own = number(element));
-        moments.add(chunk);
+        moments.add_numbers(chunk);
     }
 }
 
 /// What is known of the numbers so far. Parts are put together as Chan, Golub and LeVeque do, so that one look at each number
 /// is enough, and a large mean does not hide a small deviation.
 #[derive(Default)]
-struct Moments {
+struct RunningMoments {
     count: usize,
     mean: f64,
     /// The sum of the squared distances from the mean.
@@ -108,8 +108,8 @@ struct Moments {
     infinite: usize,
 }
 
-impl Moments {
-    fn add(&mut self, numbers: &[f64]) {
+impl RunningMoments {
+    fn add_numbers(&mut self, numbers: &[f64]) {
         let (mut count, mut sum) = (0usize, 0.0);
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         for number in numbers.iter().copied() {
@@ -141,34 +141,34 @@ impl Moments {
         (self.min, self.max) = (self.min.min(min), self.max.max(max));
     }
 
-    fn finish(self) -> Elements {
+    fn into_statistics(self) -> ElementStatistics {
         let Self { count, mean, squares, min, max, nan, infinite } = self;
         if count == 0 {
-            return Elements { nan, infinite, ..Elements::default() };
+            return ElementStatistics { nan, infinite, ..ElementStatistics::default() };
         }
         let deviation = Some((squares / count as f64).sqrt());
-        Elements { min: Some(min), max: Some(max), mean: Some(mean), deviation, nan, infinite }
+        ElementStatistics { min: Some(min), max: Some(max), mean: Some(mean), deviation, nan, infinite }
     }
 }
 
-fn are(count: usize) -> String {
+fn is_or_are(count: usize) -> String {
     format!("{count} {}", if count == 1 { "is" } else { "are" })
 }
 
 /// An element as a number; nothing for complex ones and texts.
-pub(super) fn number(scalar: &Scalar) -> Option<f64> {
+pub(super) fn scalar_to_number(scalar: &ScalarValue) -> Option<f64> {
     match scalar {
-        Scalar::Bool(value) => Some(f64::from(*value)),
-        Scalar::Int(value) => Some(*value as f64),
-        Scalar::Unsigned(value) => Some(*value as f64),
-        Scalar::Single(value) => Some(f64::from(*value)),
-        Scalar::Double(value) => Some(*value),
-        Scalar::SingleComplex(..) | Scalar::DoubleComplex(..) | Scalar::Text(_) => None,
+        ScalarValue::Bool(value) => Some(f64::from(*value)),
+        ScalarValue::Int(value) => Some(*value as f64),
+        ScalarValue::Unsigned(value) => Some(*value as f64),
+        ScalarValue::Single(value) => Some(f64::from(*value)),
+        ScalarValue::Double(value) => Some(*value),
+        ScalarValue::SingleComplex(..) | ScalarValue::DoubleComplex(..) | ScalarValue::Text(_) => None,
     }
 }
 
 /// Few figures.
-fn short(number: f64) -> String {
+fn format_short(number: f64) -> String {
     match number.abs() {
         0.0 => "0".to_owned(),
         1e-3..1e6 => {
@@ -181,7 +181,7 @@ fn short(number: f64) -> String {
 
 /// Of the times of runs, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Times {
+pub(super) struct TimeStatistics {
     pub(super) median: f64,
     pub(super) mean: f64,
     pub(super) min: f64,
@@ -191,32 +191,32 @@ pub(super) struct Times {
     pub(super) max: f64,
 }
 
-impl Times {
+impl TimeStatistics {
     /// Nothing of no times.
-    pub(super) fn of(times: &[f64]) -> Option<Self> {
+    pub(super) fn from_times(times: &[f64]) -> Option<Self> {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let median = median(&sorted);
+        let median = sorted_median(&sorted);
         Some(Self {
             median,
             mean: sorted.iter().sum::<f64>() / sorted.len() as f64,
             min,
             p50: median,
-            p90: at(&sorted, 0.9),
-            p99: at(&sorted, 0.99),
+            p90: quantile_at(&sorted, 0.9),
+            p99: quantile_at(&sorted, 0.99),
             max,
         })
     }
 }
 
 /// The median of numbers in order; 0 of none.
-pub(super) fn median(sorted: &[f64]) -> f64 {
-    at(sorted, 0.5)
+pub(super) fn sorted_median(sorted: &[f64]) -> f64 {
+    quantile_at(sorted, 0.5)
 }
 
 /// What stands at a fraction of numbers in order, between two of them if need be.
-fn at(sorted: &[f64], fraction: f64) -> f64 {
+fn quantile_at(sorted: &[f64], fraction: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = fraction * last as f64;
     let (below, part) = (place.floor() as usize, place.fract());
@@ -228,25 +228,28 @@ fn at(sorted: &[f64], fraction: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(dtype: Dtype, bytes: &[u8]) -> Elements {
+    fn statistics_of_bytes(dtype: Dtype, bytes: &[u8]) -> ElementStatistics {
         let count = bytes.len() / oarlock_core::shape::size_in_bytes(dtype, &[1]).unwrap() as usize;
-        Elements::of(&Scalars::Bytes(dtype, bytes.into(), count)).unwrap()
+        ElementStatistics::from_scalars(&TensorScalars::Bytes(dtype, bytes.into(), count)).unwrap()
     }
 
     #[test]
     fn elements_that_are_no_numbers_are_counted_and_left_out() {
-        let elements = of(Dtype::F64, &[1.0, f64::NAN, 3.0, f64::INFINITY].map(f64::to_ne_bytes).concat());
-        let sentence = elements.sentence().unwrap();
+        let elements = statistics_of_bytes(
+            Dtype::F64,
+            &[1.0, f64::NAN, 3.0, f64::INFINITY].map(f64::to_ne_bytes).concat(),
+        );
+        let sentence = elements.to_sentence().unwrap();
         assert_eq!(sentence, "from 1 to 3, mean 2, deviation 1; 1 is NaN; 1 is infinite");
-        assert_eq!(of(Dtype::F32, &[]).sentence(), None);
+        assert_eq!(statistics_of_bytes(Dtype::F32, &[]).to_sentence(), None);
     }
 
     #[test]
     fn many_numbers_are_what_all_of_them_at_once_are() {
         // A mean that is large beside the deviation, over parts that are not full.
-        let numbers: Vec<f64> = (0..3 * CHUNK + 5).map(|index| 1e6 + (index % 7) as f64).collect();
+        let numbers: Vec<f64> = (0..3 * CHUNK_LENGTH + 5).map(|index| 1e6 + (index % 7) as f64).collect();
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        let Elements { min, max, mean, deviation, .. } = of(Dtype::F64, &bytes);
+        let ElementStatistics { min, max, mean, deviation, .. } = statistics_of_bytes(Dtype::F64, &bytes);
         let count = numbers.len() as f64;
         let expected = numbers.iter().map(|number| number - 1e6).sum::<f64>() / count + 1e6;
         let variance = numbers.iter().map(|number| (number - expected).powi(2)).sum::<f64>() / count;
@@ -264,9 +267,10 @@ mod tests {
             if dtype == Dtype::Bool {
                 bytes.iter_mut().for_each(|byte| *byte &= 1);
             }
-            let scalars = Scalars::Bytes(dtype, bytes.into(), 8);
-            let numbers: Option<Vec<f64>> = (0..8).map(|index| number(&scalars.at(index))).collect();
-            let found = Elements::of(&scalars);
+            let scalars = TensorScalars::Bytes(dtype, bytes.into(), 8);
+            let numbers: Option<Vec<f64>> =
+                (0..8).map(|index| scalar_to_number(&scalars.scalar_at(index))).collect();
+            let found = ElementStatistics::from_scalars(&scalars);
             assert_eq!(found.is_some(), numbers.is_some(), "{dtype}");
             let finite = || numbers.iter().flatten().copied().filter(|number| number.is_finite());
             if let Some(found) = found {
@@ -281,16 +285,16 @@ mod tests {
 
     #[test]
     fn percentiles_lie_between_the_times_around_them() {
-        let times = Times::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        let times = TimeStatistics::from_times(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((times.min, times.median, times.max, times.mean), (1.0, 2.5, 4.0, 2.5));
         assert!((times.p90 - 3.7).abs() < 1e-9);
-        assert_eq!(Times::of(&[]), None);
+        assert_eq!(TimeStatistics::from_times(&[]), None);
     }
 
     #[test]
     fn numbers_are_short_whatever_their_size() {
         assert_eq!(
-            [0.0, 1.0, -0.5, 123.456_78, 1e-9, 2.5e9].map(short),
+            [0.0, 1.0, -0.5, 123.456_78, 1e-9, 2.5e9].map(format_short),
             ["0", "1", "-0.5", "123.4568", "1.000e-9", "2.500e9"]
         );
     }

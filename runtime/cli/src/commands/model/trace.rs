@@ -6,92 +6,102 @@
 
 use std::time::{Duration, Instant};
 
-use oarlock_engine::{StepInfo, Timing, Timings};
+use oarlock_engine::{RunTimings, StepTiming, StepView};
 use serde_json::{Value, json};
 
-use super::feeds::{Missing, Wish};
-use super::{Subject, clear, milliseconds, op_of, show, time};
-use crate::Verdict;
-use crate::arguments::{Global, TraceCall};
-use crate::output::Output;
-use crate::problem::Problem;
-use crate::render::{count, sentence};
-use crate::{target, watched};
+use super::model_inputs::{InputRequest, MissingInputs};
+use super::{
+    PreparedModel, clear_progress, format_milliseconds, qualified_op_name, show_progress, to_milliseconds,
+};
+use crate::CommandVerdict;
+use crate::arguments::{GlobalOptions, TraceArguments};
+use crate::output::CommandOutput;
+use crate::problem::CommandError;
+use crate::render::{format_count, print_sentence};
+use crate::{crash_watcher, output_file};
 
 /// The row of the host; those of the devices follow.
-const HOST: usize = 0;
+const HOST_ROW: usize = 0;
 
-pub(crate) fn run(global: &Global, call: &TraceCall, output: &mut Output) -> Verdict {
-    target::check([call.output.as_path()])?;
-    let subject = Subject::load(global, &call.choice, call.exactness)?;
+pub(crate) fn trace_model(
+    global: &GlobalOptions,
+    call: &TraceArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    output_file::check_output_files([call.output.as_path()])?;
+    let subject = PreparedModel::load_model(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
-    let missing = Missing::of_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
-    let inputs = subject.feeds(global, &wish)?.data;
-    show(&subject.progress, "running for the first time …");
-    let mut trace = Trace::new(&subject.devices());
+    let missing = MissingInputs::from_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
+    let wish = InputRequest { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
+    let inputs = subject.resolve_inputs(global, &wish)?.data;
+    show_progress(&subject.progress, "running for the first time …");
+    let mut trace = TraceEvents::new(&subject.device_names());
     let since = |moment: Instant| moment.duration_since(subject.began);
-    trace.host("read the model", Duration::ZERO, subject.loading);
-    trace.host("optimise", subject.loading, subject.loading + subject.preparing);
+    trace.add_host_span("read the model", Duration::ZERO, subject.loading);
+    trace.add_host_span("optimise", subject.loading, subject.loading + subject.preparing);
     let first = since(Instant::now());
     subject.session.plan(&inputs)?;
-    trace.host("plan, with kernels that are readied", first, since(Instant::now()));
+    trace.add_host_span("plan, with kernels that are readied", first, since(Instant::now()));
     let first = since(Instant::now());
     subject.run(&inputs)?;
-    trace.host("first run", first, since(Instant::now()));
-    let fallback = subject.fallback(global, &call.choice, &inputs)?;
+    trace.add_host_span("first run", first, since(Instant::now()));
+    let fallback = subject.report_fallback(global, &call.choice, &inputs)?;
     let mut runs = Vec::new();
     let (mut taken, mut omitted) = (0, 0);
     for run in 0..call.repeat {
-        show(&subject.progress, "running step by step …");
+        show_progress(&subject.progress, "running step by step …");
         let begin = since(Instant::now());
-        let Timings { steps, omitted: too_many } = subject.session.run_timed(&inputs)?.1;
+        let RunTimings { steps, omitted: too_many } = subject.session.run_timed(&inputs)?.1;
         let end = since(Instant::now());
-        trace.host(&format!("run {}", run + 1), begin, end);
-        steps.iter().for_each(|timing| trace.step(timing, begin));
+        trace.add_host_span(&format!("run {}", run + 1), begin, end);
+        steps.iter().for_each(|timing| trace.add_step(timing, begin));
         (taken, omitted) = (steps.len(), too_many);
-        runs.push(milliseconds(end - begin));
+        runs.push(to_milliseconds(end - begin));
     }
-    clear(&subject.progress);
-    let text = serde_json::to_string(&trace.finish()).map_err(Problem::new)?;
-    target::write_text(&call.output, &text)?;
+    clear_progress(&subject.progress);
+    let text = serde_json::to_string(&trace.into_json()).map_err(CommandError::new)?;
+    output_file::write_text_file(&call.output, &text)?;
     if global.json {
         let file = call.output.display().to_string();
-        let report = json!({ "file": file, "devices": subject.devices(), "fallback": fallback, "steps": taken, "omitted": omitted, "runs_ms": runs });
+        let report = json!({ "file": file, "devices": subject.device_names(), "fallback": fallback, "steps": taken, "omitted": omitted, "runs_ms": runs });
         crate::commands::print_json(output, &report)?;
     } else {
-        let times: Vec<String> = runs.iter().map(|run| time(*run)).collect();
+        let times: Vec<String> = runs.iter().map(|run| format_milliseconds(*run)).collect();
         let file = call.output.display();
-        let steps = count(taken, "step", "steps");
-        let runs = count(runs.len(), "run", "runs");
-        sentence(output, 0, &format!("{runs} of {steps} in {}, written to `{file}`", times.join(", ")));
+        let steps = format_count(taken, "step", "steps");
+        let runs = format_count(runs.len(), "run", "runs");
+        print_sentence(output, 0, &format!("{runs} of {steps} in {}, written to `{file}`", times.join(", ")));
         if omitted > 0 {
-            let steps = count(omitted, "further step", "further steps");
-            sentence(output, 0, &format!("{steps} of loops are left out, as nobody could look at so many"));
+            let steps = format_count(omitted, "further step", "further steps");
+            print_sentence(
+                output,
+                0,
+                &format!("{steps} of loops are left out, as nobody could look at so many"),
+            );
         }
-        sentence(
+        print_sentence(
             output,
             0,
             "open it at https://ui.perfetto.dev, which keeps it on this machine, or at chrome://tracing",
         );
         let note = "each step is waited for, so that its time is its own; runs take longer than without";
-        sentence(output, 0, note);
+        print_sentence(output, 0, note);
     }
     output.flush();
-    watched::tell("the plugins were ended");
+    crash_watcher::send_status("the plugins were ended");
     Ok(subject.is_complete)
 }
 
 /// Events on their way to a file.
-struct Trace {
+struct TraceEvents {
     events: Vec<Value>,
     /// The names of the devices, in the order of their rows.
     devices: Vec<String>,
     arrows: usize,
 }
 
-impl Trace {
+impl TraceEvents {
     fn new(devices: &[String]) -> Self {
         let mut trace = Self { events: Vec::new(), devices: devices.to_vec(), arrows: 0 };
         trace
@@ -107,39 +117,45 @@ impl Trace {
         trace
     }
 
-    fn host(&mut self, name: &str, begin: Duration, end: Duration) {
-        self.span(HOST, name, "engine", (begin, end), json!({}));
+    fn add_host_span(&mut self, name: &str, begin: Duration, end: Duration) {
+        self.add_span(HOST_ROW, name, "engine", (begin, end), json!({}));
     }
 
-    fn span(&mut self, row: usize, name: &str, category: &str, span: (Duration, Duration), args: Value) {
-        let (begin, end) = (microseconds(span.0), microseconds(span.1));
+    fn add_span(&mut self, row: usize, name: &str, category: &str, span: (Duration, Duration), args: Value) {
+        let (begin, end) = (to_microseconds(span.0), to_microseconds(span.1));
         self.events.push(json!({
             "ph": "X", "pid": 1, "tid": row, "name": name, "cat": category, "ts": begin, "dur": end - begin, "args": args
         }));
     }
 
     /// One step: the host launches it and waits, the device does it.
-    fn step(&mut self, timing: &Timing, run: Duration) {
+    fn add_step(&mut self, timing: &StepTiming, run: Duration) {
         let step = timing.step();
         let node = step.node();
-        let op = if step.is_copy() { "copy".to_owned() } else { op_of(&node.domain, &node.op) };
+        let op = if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.domain, &node.op) };
         let name = if node.name.is_empty() { op.clone() } else { format!("{op} {}", node.name) };
         let device = self.devices.iter().position(|device| device == step.device().name());
-        let row = device.map_or(HOST, |device| device + 1);
+        let row = device.map_or(HOST_ROW, |device| device + 1);
         let [begin, launched, end] = [timing.begin, timing.launched, timing.end].map(|time| run + time);
-        self.span(HOST, &format!("launch {op}"), "launch", (begin, launched), json!({ "node": &*node.name }));
-        self.span(HOST, "wait", "wait", (launched, end), json!({ "node": &*node.name }));
-        self.span(row, &name, &op, (begin, end), arguments(step));
+        self.add_span(
+            HOST_ROW,
+            &format!("launch {op}"),
+            "launch",
+            (begin, launched),
+            json!({ "node": &*node.name }),
+        );
+        self.add_span(HOST_ROW, "wait", "wait", (launched, end), json!({ "node": &*node.name }));
+        self.add_span(row, &name, &op, (begin, end), step_arguments(step));
         self.arrows += 1;
         let arrow = |phase: &str, row: usize| {
             json!({ "ph": phase, "pid": 1, "tid": row, "name": "launch", "cat": "launch", "id": self.arrows,
-                "ts": microseconds(begin), "bp": "e" })
+                "ts": to_microseconds(begin), "bp": "e" })
         };
-        let arrows = [arrow("s", HOST), arrow("f", row)];
+        let arrows = [arrow("s", HOST_ROW), arrow("f", row)];
         self.events.extend(arrows);
     }
 
-    fn finish(self) -> Value {
+    fn into_json(self) -> Value {
         let note =
             "each step was waited for; a device's rows are the times from launch to the end of the wait";
         json!({ "traceEvents": self.events, "displayTimeUnit": "ns", "otherData": {
@@ -148,11 +164,11 @@ impl Trace {
 }
 
 /// What else there is to know of a step.
-fn arguments(step: StepInfo<'_>) -> Value {
+fn step_arguments(step: StepView<'_>) -> Value {
     let (node, cost) = (step.node(), step.cost());
     let kinds = |ids: &[Option<oarlock_engine::graph::ValueId>]| -> Vec<String> {
         ids.iter()
-            .map(|id| id.map_or_else(|| "-".to_owned(), |id| super::kind_of(step.plan().graph(), id)))
+            .map(|id| id.map_or_else(|| "-".to_owned(), |id| super::describe_value(step.plan().graph(), id)))
             .collect()
     };
     json!({
@@ -161,7 +177,7 @@ fn arguments(step: StepInfo<'_>) -> Value {
     })
 }
 
-fn microseconds(duration: Duration) -> f64 {
+fn to_microseconds(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
@@ -171,9 +187,9 @@ mod tests {
 
     #[test]
     fn every_row_has_a_name_and_every_span_a_length() {
-        let mut trace = Trace::new(&["cpu:0".to_owned()]);
-        trace.host("read", Duration::ZERO, Duration::from_micros(3));
-        let events = trace.finish()["traceEvents"].clone();
+        let mut trace = TraceEvents::new(&["cpu:0".to_owned()]);
+        trace.add_host_span("read", Duration::ZERO, Duration::from_micros(3));
+        let events = trace.into_json()["traceEvents"].clone();
         let names: Vec<&Value> =
             events.as_array().unwrap().iter().map(|event| &event["args"]["name"]).collect();
         assert!(names.contains(&&json!("host")) && names.contains(&&json!("cpu:0")), "{names:?}");

@@ -6,12 +6,16 @@ use std::str::FromStr;
 use oarlock_core::schema::{self, AttributeKind};
 use oarlock_core::{Attribute, Attributes, Device, Dtype};
 
-use crate::arguments::OpCall;
-use crate::problem::Problem;
+use crate::arguments::OpArguments;
+use crate::problem::CommandError;
 
 /// The attributes of a call. Tensors among them are read by way of a device.
-pub(super) fn parse(call: &OpCall, opset: u32, device: &Device) -> Result<Attributes, Problem> {
-    let schema = schema::find(&call.domain, &call.name, opset).ok();
+pub(super) fn parse_attributes(
+    call: &OpArguments,
+    opset: u32,
+    device: &Device,
+) -> Result<Attributes, CommandError> {
+    let schema = schema::find_schema(&call.domain, &call.name, opset).ok();
     let kind = |name: &str| {
         let known = schema?.attributes.iter().find(|known| known.name == name)?;
         Some(known.kind)
@@ -19,20 +23,22 @@ pub(super) fn parse(call: &OpCall, opset: u32, device: &Device) -> Result<Attrib
     let one = |(name, text): &(String, String)| {
         let attribute = match kind(name) {
             Some(AttributeKind::Tensor) => {
-                let tensor = super::array(OsStr::new(text))?.to_tensor(device)?;
+                let tensor = super::read_array(OsStr::new(text))?.to_tensor(device)?;
                 Attribute::Tensor(tensor.to_constant()?)
             }
-            Some(kind) => typed(kind, name, text).ok_or_else(|| wrong(call, kind, name, text))?,
+            Some(kind) => {
+                parse_attribute(kind, name, text).ok_or_else(|| invalid_attribute(call, kind, name, text))?
+            }
             // The op refuses names that its schema does not know; without a schema nobody knows better.
-            None => guessed(text),
+            None => guess_attribute(text),
         };
         Ok((name.clone(), attribute))
     };
     call.attributes.iter().map(one).collect()
 }
 
-fn wrong(call: &OpCall, kind: AttributeKind, name: &str, text: &str) -> Problem {
-    let is_dtype = kind == AttributeKind::Int && is_dtype(name);
+fn invalid_attribute(call: &OpArguments, kind: AttributeKind, name: &str, text: &str) -> CommandError {
+    let is_dtype = kind == AttributeKind::Int && is_dtype_attribute(name);
     let names = Dtype::ALL.iter().map(|dtype| dtype.name());
     let expected = if is_dtype {
         format!("a dtype ({})", names.collect::<Vec<_>>().join(", "))
@@ -41,7 +47,7 @@ fn wrong(call: &OpCall, kind: AttributeKind, name: &str, text: &str) -> Problem 
     };
     let message =
         format!("`{}`: expected the attribute `{name}` to hold {expected}, found `{text}`", call.name);
-    Problem::new(message).hint(match kind {
+    CommandError::new(message).with_hint(match kind {
         AttributeKind::Int if is_dtype => format!("write it as in `--attr {name}=f32`"),
         AttributeKind::Int => format!("write it as in `--attr {name}=1`"),
         AttributeKind::Float => format!("write it as in `--attr {name}=0.5`"),
@@ -52,14 +58,14 @@ fn wrong(call: &OpCall, kind: AttributeKind, name: &str, text: &str) -> Problem 
 }
 
 /// A text as an attribute of a kind; nothing if it is none.
-fn typed(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
+fn parse_attribute(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
     match kind {
-        AttributeKind::Int => int(name, text).map(Attribute::Int),
+        AttributeKind::Int => parse_integer(name, text).map(Attribute::Int),
         AttributeKind::Float => text.trim().parse().ok().map(Attribute::Float),
         AttributeKind::String => Some(Attribute::String(text.to_owned())),
-        AttributeKind::Ints => list(text).map(Attribute::Ints),
-        AttributeKind::Floats => list(text).map(Attribute::Floats),
-        AttributeKind::Strings => list(text).map(Attribute::Strings),
+        AttributeKind::Ints => parse_list(text).map(Attribute::Ints),
+        AttributeKind::Floats => parse_list(text).map(Attribute::Floats),
+        AttributeKind::Strings => parse_list(text).map(Attribute::Strings),
         AttributeKind::Tensor
         | AttributeKind::Graph
         | AttributeKind::SparseTensor
@@ -68,26 +74,25 @@ fn typed(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
 }
 
 /// An integer, `true` or `false`, or the name of a dtype where the attribute is one.
-fn int(name: &str, text: &str) -> Option<i64> {
+fn parse_integer(name: &str, text: &str) -> Option<i64> {
     match text.trim() {
         "true" => Some(1),
         "false" => Some(0),
-        text => text
-            .parse()
-            .ok()
-            .or_else(|| text.parse::<Dtype>().ok().filter(|_| is_dtype(name)).map(Dtype::onnx_number)),
+        text => text.parse().ok().or_else(|| {
+            text.parse::<Dtype>().ok().filter(|_| is_dtype_attribute(name)).map(Dtype::onnx_number)
+        }),
     }
 }
 
 /// Whether an integer of this name stands for a dtype.
-fn is_dtype(name: &str) -> bool {
+fn is_dtype_attribute(name: &str) -> bool {
     /// What is in the names of attributes that are dtypes.
-    const TYPES: [&str; 2] = ["type", "precision"];
-    name == "to" || TYPES.iter().any(|part| name.contains(part))
+    const DTYPE_ATTRIBUTE_WORDS: [&str; 2] = ["type", "precision"];
+    name == "to" || DTYPE_ATTRIBUTE_WORDS.iter().any(|part| name.contains(part))
 }
 
 /// Values with commas between them, in brackets or not.
-fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
+fn parse_list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     let text = text.trim();
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     if text.trim().is_empty() {
@@ -97,11 +102,11 @@ fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
 }
 
 /// What a text looks like.
-fn guessed(text: &str) -> Attribute {
+fn guess_attribute(text: &str) -> Attribute {
     let kinds = [AttributeKind::Int, AttributeKind::Float];
     let lists = [AttributeKind::Ints, AttributeKind::Floats, AttributeKind::Strings];
     let kinds = if text.contains(',') { &lists[..] } else { &kinds };
-    let guess = kinds.iter().find_map(|kind| typed(*kind, "", text));
+    let guess = kinds.iter().find_map(|kind| parse_attribute(*kind, "", text));
     guess.unwrap_or_else(|| Attribute::String(text.to_owned()))
 }
 
@@ -131,13 +136,13 @@ mod tests {
             (AttributeKind::Graph, "body", "x", None),
         ];
         for (kind, name, text, expected) in cases {
-            assert_eq!(typed(kind, name, text), expected, "{name}={text}");
+            assert_eq!(parse_attribute(kind, name, text), expected, "{name}={text}");
         }
     }
 
     #[test]
     fn without_a_schema_a_text_is_what_it_looks_like() {
-        let kinds = ["1", "1.5", "x", "1,2", "1,2.5", "1,x"].map(|text| guessed(text).kind());
+        let kinds = ["1", "1.5", "x", "1,2", "1,2.5", "1,x"].map(|text| guess_attribute(text).kind_name());
         assert_eq!(kinds, ["int", "float", "string", "ints", "floats", "strings"]);
     }
 }

@@ -2,32 +2,32 @@
 
 use std::path::Path;
 
-use oarlock_core::registry::Explanation;
+use oarlock_core::registry::DispatchExplanation;
 use oarlock_core::{Device, Op, Tensor};
 use serde::Serialize;
 
 use crate::npy;
-use crate::output::{NAME, Output};
-use crate::problem::Problem;
-use crate::render::sentence;
-use crate::scalar::{self, Scalars};
+use crate::output::{CommandOutput, NAME_STYLE};
+use crate::problem::CommandError;
+use crate::render::print_sentence;
+use crate::scalar::{self, TensorScalars};
 
 /// What there is to say about a call.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct OpReport {
     op: &'static str,
     version: u32,
     device: String,
     /// Nothing unless it was asked for.
-    explanation: Option<Vec<Considered>>,
-    outputs: Vec<Made>,
+    explanation: Option<Vec<KernelCandidate>>,
+    outputs: Vec<OpOutput>,
     #[serde(skip)]
     reasons: Option<String>,
 }
 
 /// A kernel that was looked at.
 #[derive(Serialize)]
-struct Considered {
+struct KernelCandidate {
     plugin: String,
     score: i32,
     /// Whether it is the one that runs. Others that could have run have no refusal either.
@@ -37,23 +37,28 @@ struct Considered {
 
 /// One output; nothing is known of one that was left out.
 #[derive(Serialize)]
-struct Made {
+struct OpOutput {
     name: Option<&'static str>,
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
     /// Where it was written.
     file: Option<String>,
     /// All of them, in order; nothing where they are in a file.
-    elements: Option<Scalars<'static>>,
+    elements: Option<TensorScalars<'static>>,
 }
 
-impl Report {
+impl OpReport {
     /// Of an op on a device, with what was looked at if that was asked for, and whether it takes no kernel to make text.
-    pub(super) fn new(op: &Op, device: &Device, explanation: Option<&Explanation>, is_text: bool) -> Self {
-        let considered = |explanation: &Explanation| {
-            let chosen = explanation.chosen();
-            let one = |considered: &oarlock_core::registry::Considered| Considered {
-                plugin: considered.row.plugin().to_owned(),
+    pub(super) fn new(
+        op: &Op,
+        device: &Device,
+        explanation: Option<&DispatchExplanation>,
+        is_text: bool,
+    ) -> Self {
+        let considered = |explanation: &DispatchExplanation| {
+            let chosen = explanation.chosen_entry();
+            let one = |considered: &oarlock_core::registry::ConsideredKernel| KernelCandidate {
+                plugin: considered.row.plugin_name().to_owned(),
                 score: considered.row.info().score,
                 chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.row)),
                 refusal: considered.refusal().map(str::to_owned),
@@ -74,21 +79,21 @@ impl Report {
     }
 
     /// Waits for the next output, and writes it if there is a file for it.
-    pub(super) fn add(
+    pub(super) fn add_output(
         &mut self,
         name: Option<&'static str>,
         tensor: Option<&Tensor>,
         file: Option<&Path>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CommandError> {
         let elements = match (tensor, file) {
             (Some(tensor), Some(file)) => {
-                npy::write(file, tensor)?;
+                npy::write_npy(file, tensor)?;
                 None
             }
-            (Some(tensor), None) => Some(Scalars::of(tensor)?.into_owned()),
+            (Some(tensor), None) => Some(TensorScalars::from_tensor(tensor)?.into_owned()),
             (None, _) => None,
         };
-        self.outputs.push(Made {
+        self.outputs.push(OpOutput {
             name,
             dtype: tensor.map(|tensor| tensor.dtype().name()),
             shape: tensor.map(|tensor| tensor.dims().to_vec()),
@@ -98,39 +103,39 @@ impl Report {
         Ok(())
     }
 
-    pub(super) fn print_explanation(&self, output: &mut Output) {
+    pub(super) fn print_explanation(&self, output: &mut CommandOutput) {
         for line in self.reasons.iter().flat_map(|reasons| reasons.lines()) {
             let indent = line.len() - line.trim_start().len();
-            sentence(output, indent, line.trim_start());
+            print_sentence(output, indent, line.trim_start());
         }
         // What is said so far is there even if the kernel does not return.
         output.flush();
     }
 
-    pub(super) fn print_outputs(&self, output: &mut Output) {
+    pub(super) fn print_outputs(&self, output: &mut CommandOutput) {
         for (index, made) in self.outputs.iter().enumerate() {
             if index > 0 || self.reasons.is_some() {
-                output.line("");
+                output.write_line("");
             }
-            made.print(index, output);
+            made.print_output(index, output);
         }
     }
 }
 
-impl Made {
-    fn print(&self, index: usize, output: &mut Output) {
+impl OpOutput {
+    fn print_output(&self, index: usize, output: &mut CommandOutput) {
         let name = self.name.map_or_else(String::new, |name| format!(" ({name})"));
         let kind = match (self.dtype, &self.shape) {
             (Some(dtype), Some(shape)) => format!("{dtype} {shape:?}"),
             _ => "left out".to_owned(),
         };
-        let heading = output.paint(NAME, &format!("output {index}{name}: {kind}"));
-        output.line(&heading);
+        let heading = output.paint_text(NAME_STYLE, &format!("output {index}{name}: {kind}"));
+        output.write_line(&heading);
         if let Some(file) = &self.file {
-            sentence(output, 0, &format!("written to `{file}`"));
+            print_sentence(output, 0, &format!("written to `{file}`"));
         }
         if let (Some(scalars), Some(shape)) = (&self.elements, &self.shape) {
-            output.line(&scalar::show(scalars, shape));
+            output.write_line(&scalar::format_tensor(scalars, shape));
         }
     }
 }

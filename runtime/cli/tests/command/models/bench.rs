@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use zip::CompressionMethod;
 
-use super::{floats, npy, npz, user};
-use crate::user::User;
+use super::{float_bytes, npy_file, npz_file, user_with_models};
+use crate::user::TestUser;
 
 #[test]
 fn what_was_measured_is_there_for_programs() {
-    let user = user();
+    let user = user_with_models();
     let arguments = ["bench", "product.onnx", "--repeat", "20", "--threads", "1", "--json"];
-    let report = user.run(&[&arguments[..], &["--html", "report.html"]].concat()).json();
+    let report = user.run_command(&[&arguments[..], &["--html", "report.html"]].concat()).parse_json();
     let latency = &report["latency_ms"];
     let time = |name: &str| latency[name].as_f64().unwrap_or_else(|| panic!("{name} in {latency}"));
     let sorted = ["min", "median", "p90", "p99", "max"].map(time);
@@ -34,7 +34,8 @@ fn what_was_measured_is_there_for_programs() {
 
 #[test]
 fn the_report_for_people_has_times_and_a_table_of_ops() {
-    let outcome = user().run(&["bench", "pair.onnx", "--repeat", "10", "--shape", "n=64"]);
+    let outcome =
+        user_with_models().run_command(&["bench", "pair.onnx", "--repeat", "10", "--shape", "n=64"]);
     assert_eq!(outcome.status, 0, "{}", outcome.err);
     let starts: Vec<&str> = outcome.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
     for start in ["model", "devices", "load", "first", "latency", "throughput", "memory", "Add", "Cast"] {
@@ -49,9 +50,10 @@ fn the_report_for_people_has_times_and_a_table_of_ops() {
 
 #[test]
 fn without_the_other_runtime_it_is_said_how_to_get_it() {
-    let user = user();
-    let run =
-        |python: &str| user.run(&["bench", "pair.onnx", "--compare", "onnxruntime", "--python", python]);
+    let user = user_with_models();
+    let run = |python: &str| {
+        user.run_command(&["bench", "pair.onnx", "--compare", "onnxruntime", "--python", python])
+    };
     let outcome = run("no-python");
     assert_eq!(outcome.status, 1);
     assert!(
@@ -60,12 +62,12 @@ fn without_the_other_runtime_it_is_said_how_to_get_it() {
         outcome.err
     );
     assert!(outcome.err.contains("`no-python -m pip install onnxruntime numpy`"), "{}", outcome.err);
-    let outcome = user.run(&["bench", "pair.onnx", "--python", "python3"]);
+    let outcome = user.run_command(&["bench", "pair.onnx", "--python", "python3"]);
     assert_eq!(outcome.status, 2);
 }
 
 /// A program that answers as the script in Python does: its outputs are those of a file, and every run takes 2 ms.
-fn other_runtime(user: &User, then: &str) {
+fn install_fake_peer(user: &TestUser, then: &str) {
     let text = format!(
         "#!/bin/sh\n\
          case \"$2\" in 'import numpy, onnxruntime') exit 0;; esac\n\
@@ -77,21 +79,21 @@ fn other_runtime(user: &User, then: &str) {
            echo \"{{\\\"times\\\":[$times]}}\"\n\
          done\n"
     );
-    let file = user.file("other", text.as_bytes());
+    let file = user.write_file("other", text.as_bytes());
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
 }
 
 #[test]
 fn another_runtime_takes_turns_and_its_outputs_are_compared() {
-    let user = user();
-    let sum = npy("<f4", "(1,)", &floats(&[4.0]));
-    user.file("outputs.npz", &npz(&[("0", sum)], CompressionMethod::Stored));
-    other_runtime(&user, "");
+    let user = user_with_models();
+    let sum = npy_file("<f4", "(1,)", &float_bytes(&[4.0]));
+    user.write_file("outputs.npz", &npz_file(&[("0", sum)], CompressionMethod::Stored));
+    install_fake_peer(&user, "");
     let inputs = ["-i", "a=f32:[1]", "-i", "b=f32:[2]"];
     let compare = ["--compare", "onnxruntime", "--python", "./other", "--repeat", "25", "--json"];
-    let outcome = user.run(&[&["bench", "pair.onnx"], &inputs[..], &compare].concat());
+    let outcome = user.run_command(&[&["bench", "pair.onnx"], &inputs[..], &compare].concat());
     assert_eq!(outcome.status, 0, "{}", outcome.err);
-    let compared = outcome.json()["compared"].clone();
+    let compared = outcome.parse_json()["compared"].clone();
     assert_eq!((&compared["version"], compared["latency_ms"]["median"].as_f64()), (&"9.9".into(), Some(2.0)));
     assert_eq!(compared["largest_difference"].as_f64(), Some(0.25));
     assert!(compared["ratio"].as_f64().unwrap() > 0.0);
@@ -99,10 +101,11 @@ fn another_runtime_takes_turns_and_its_outputs_are_compared() {
 
 #[test]
 fn another_runtime_that_gives_up_is_told_with_its_last_words() {
-    let user = user();
-    user.file("outputs.npz", b"");
-    other_runtime(&user, "echo 'out of ideas' >&2; exit 3");
-    let outcome = user.run(&["bench", "product.onnx", "--compare", "onnxruntime", "--python", "./other"]);
+    let user = user_with_models();
+    user.write_file("outputs.npz", b"");
+    install_fake_peer(&user, "echo 'out of ideas' >&2; exit 3");
+    let outcome =
+        user.run_command(&["bench", "product.onnx", "--compare", "onnxruntime", "--python", "./other"]);
     assert_eq!(outcome.status, 1);
     assert!(
         outcome.err.contains("expected onnxruntime to run the model, found: out of ideas"),

@@ -4,27 +4,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::build::Build;
-use super::user;
-use crate::user::User;
+use super::model_builder::ModelBuilder;
+use super::user_with_models;
+use crate::user::TestUser;
 
 /// A user with a plugin that has a kernel for `Add` and none for `Cast`.
-fn with_plugin() -> User {
-    let user = user();
-    user.template("libcustom_cpu.so");
+fn user_with_plugin() -> TestUser {
+    let user = user_with_models();
+    user.compile_template("libcustom_cpu.so");
     user
 }
 
-const DEVICE: [&str; 4] = ["--plugin", "libcustom_cpu.so", "-d", "CustomCPU"];
-const INPUTS: [&str; 4] = ["-i", "a=f32:[1,2]", "-i", "b=f32:[1,1]"];
+const DEVICE_ARGUMENTS: [&str; 4] = ["--plugin", "libcustom_cpu.so", "-d", "CustomCPU"];
+const INPUT_ARGUMENTS: [&str; 4] = ["-i", "a=f32:[1,2]", "-i", "b=f32:[1,1]"];
 
 #[test]
 fn each_node_runs_on_the_first_device_that_can() {
-    let user = with_plugin();
-    let outcome = user.run(&[&["run", "pair.onnx"], &DEVICE[..], &["-d", "cpu"], &INPUTS].concat());
+    let user = user_with_plugin();
+    let outcome = user.run_command(
+        &[&["run", "pair.onnx"], &DEVICE_ARGUMENTS[..], &["-d", "cpu"], &INPUT_ARGUMENTS].concat(),
+    );
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     assert!(outcome.out.contains("[2.0, 3.0]") && outcome.out.contains("[2, 3]"), "{}", outcome.out);
-    let report = user.run(&[&["explain", "pair.onnx", "--json"], &DEVICE[..]].concat()).json();
+    let report =
+        user.run_command(&[&["explain", "pair.onnx", "--json"], &DEVICE_ARGUMENTS[..]].concat()).parse_json();
     let nodes = report["nodes"].as_array().unwrap();
     let place = |op: &str| nodes.iter().find(|node| node["op"] == op).unwrap();
     assert_eq!((&place("Add")["device"], &place("Cast")["device"]), (&"CustomCPU:0".into(), &"cpu:0".into()));
@@ -33,21 +36,21 @@ fn each_node_runs_on_the_first_device_that_can() {
 }
 
 /// What is said of a device that can run one node of two.
-const NOTE: &str = "note: 1 of the 2 nodes that take a kernel runs on `cpu:0`, as `CustomCPU:0` has no kernel for `Cast`; \
+const FALLBACK_NOTE: &str = "note: 1 of the 2 nodes that take a kernel runs on `cpu:0`, as `CustomCPU:0` has no kernel for `Cast`; \
                     `oarlock explain pair.onnx -d CustomCPU` says why for each node\n";
 
 #[test]
 fn what_the_cpu_runs_for_a_device_is_one_line_beside_the_data_and_a_field_for_programs() {
-    let user = with_plugin();
+    let user = user_with_plugin();
     for command in
         [&["run", "pair.onnx"][..], &["bench", "pair.onnx", "--repeat", "10"], &["trace", "pair.onnx"]]
     {
-        let call = [command, &DEVICE[..], &INPUTS].concat();
-        let outcome = user.run(&call);
-        assert_eq!((outcome.status, outcome.err.as_str()), (0, NOTE), "{command:?}");
-        let outcome = user.run(&[&call[..], &["--json"]].concat());
-        assert_eq!(outcome.err, NOTE, "{command:?}");
-        let fallback = &outcome.json()["fallback"];
+        let call = [command, &DEVICE_ARGUMENTS[..], &INPUT_ARGUMENTS].concat();
+        let outcome = user.run_command(&call);
+        assert_eq!((outcome.status, outcome.err.as_str()), (0, FALLBACK_NOTE), "{command:?}");
+        let outcome = user.run_command(&[&call[..], &["--json"]].concat());
+        assert_eq!(outcome.err, FALLBACK_NOTE, "{command:?}");
+        let fallback = &outcome.parse_json()["fallback"];
         assert_eq!((&fallback["nodes"], &fallback["of"]), (&1.into(), &2.into()));
         assert_eq!(fallback["cpu_named"], false);
         assert_eq!(fallback["devices"], json!({ "CustomCPU:0": 1, "cpu:0": 1 }));
@@ -59,22 +62,23 @@ fn what_the_cpu_runs_for_a_device_is_one_line_beside_the_data_and_a_field_for_pr
 
 #[test]
 fn a_cpu_that_is_named_runs_the_rest_without_a_word_but_for_programs() {
-    let user = with_plugin();
+    let user = user_with_plugin();
     let devices = ["--plugin", "libcustom_cpu.so", "-d", "CustomCPU,cpu"];
-    let outcome = user.run(&[&["run", "pair.onnx", "--json"], &devices[..], &INPUTS].concat());
+    let outcome =
+        user.run_command(&[&["run", "pair.onnx", "--json"], &devices[..], &INPUT_ARGUMENTS].concat());
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
-    let fallback = &outcome.json()["fallback"];
+    let fallback = &outcome.parse_json()["fallback"];
     assert_eq!((&fallback["nodes"], &fallback["cpu_named"]), (&1.into(), &true.into()));
 }
 
 #[test]
 fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all_the_same() {
-    let user = with_plugin();
+    let user = user_with_plugin();
     let call = |words: &[&str]| {
         let set = ["--set", "kernel_fallback=error"];
-        user.run(&[&words[..1], &["pair.onnx"], &DEVICE[..], &set, &words[1..]].concat())
+        user.run_command(&[&words[..1], &["pair.onnx"], &DEVICE_ARGUMENTS[..], &set, &words[1..]].concat())
     };
-    let outcome = call(&[&["run"], &INPUTS[..]].concat());
+    let outcome = call(&[&["run"], &INPUT_ARGUMENTS[..]].concat());
     assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
     let message = "expected kernels of `CustomCPU:0` for all nodes that take one, found none for 1 of 2: `Cast` (`SUM/ROUNDED`)";
     assert!(outcome.err.starts_with(&format!("error: {message}\n")), "{}", outcome.err);
@@ -100,35 +104,37 @@ fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all
     );
     let helped = call(&["check", "-d", "cpu"]);
     assert_eq!((helped.status, helped.err.as_str()), (0, ""));
-    let outcome = call(&[&["run", "-d", "cpu"], &INPUTS[..]].concat());
+    let outcome = call(&[&["run", "-d", "cpu"], &INPUT_ARGUMENTS[..]].concat());
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
 }
 
 #[test]
 fn a_call_that_a_device_refuses_in_the_run_falls_back_as_other_nodes_do() {
-    let user = with_plugin();
+    let user = user_with_plugin();
     // `Add` has a kernel there, but none for bytes, and how many there are is known in the run only.
-    let model = Build::new().input("x: f32[4]").output("y: u8[…]").node("i = NonZero(x)");
-    let model = model.node_with("c = Cast(i)", &[("to", 2)]).node("y = Add(c, c)");
-    user.file("later.onnx", &model.bytes());
+    let model =
+        ModelBuilder::new().with_input("x: f32[4]").with_output("y: u8[…]").with_node("i = NonZero(x)");
+    let model = model.with_attributed_node("c = Cast(i)", &[("to", 2)]).with_node("y = Add(c, c)");
+    user.write_file("later.onnx", &model.into_bytes());
     let call = ["run", "later.onnx", "-i", "x=f32:[0,1,1,0]", "--json"];
-    let outcome = user.run(&[&call[..], &DEVICE].concat());
+    let outcome = user.run_command(&[&call[..], &DEVICE_ARGUMENTS].concat());
     assert_eq!(outcome.status, 0, "{}", outcome.err);
     assert!(outcome.err.contains("`Add` has no kernel on `CustomCPU:0` for this call"), "{}", outcome.err);
-    let report = outcome.json();
+    let report = outcome.parse_json();
     assert_eq!(report["outputs"][0]["shape"], json!([1, 2]));
     let calls = &report["fallback"]["in_the_run"][0];
     assert_eq!((&calls["op"], &calls["device"]), (&"Add".into(), &"CustomCPU:0".into()));
     assert_eq!(calls["calls"], 1);
-    let named = user.run(&[&call[..], &DEVICE, &["-d", "cpu"]].concat());
+    let named = user.run_command(&[&call[..], &DEVICE_ARGUMENTS, &["-d", "cpu"]].concat());
     assert_eq!((named.status, named.err.as_str()), (0, ""));
-    let refused = user.run(&[&call[..], &DEVICE, &["--set", "kernel_fallback=error"]].concat());
+    let refused =
+        user.run_command(&[&call[..], &DEVICE_ARGUMENTS, &["--set", "kernel_fallback=error"]].concat());
     assert_eq!(refused.status, 1, "{}", refused.err);
 }
 
 #[test]
 fn what_a_device_cannot_run_is_named_with_who_can() {
-    let outcome = with_plugin().run(&[&["check", "pair.onnx"], &DEVICE[..]].concat());
+    let outcome = user_with_plugin().run_command(&[&["check", "pair.onnx"], &DEVICE_ARGUMENTS[..]].concat());
     assert_eq!(outcome.status, 0, "{}", outcome.err);
     assert!(
         outcome.out.contains("CustomCPU:0 runs 1 of 2 nodes, and not\n  `Cast` (1 node, such as "),
@@ -146,13 +152,15 @@ fn what_a_device_cannot_run_is_named_with_who_can() {
 #[test]
 fn a_device_that_is_named_twice_is_one() {
     let call = ["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "--json", "-d", "cpu,cpu:0", "-d", "cpu"];
-    assert_eq!(user().run(&call).json()["devices"], serde_json::json!(["cpu:0"]));
+    assert_eq!(user_with_models().run_command(&call).parse_json()["devices"], serde_json::json!(["cpu:0"]));
 }
 
 #[test]
 fn a_trace_and_a_benchmark_tell_devices_apart() {
-    let user = with_plugin();
-    let traced = user.run(&[&["trace", "pair.onnx", "-o", "t.json"], &DEVICE[..], &INPUTS].concat());
+    let user = user_with_plugin();
+    let traced = user.run_command(
+        &[&["trace", "pair.onnx", "-o", "t.json"], &DEVICE_ARGUMENTS[..], &INPUT_ARGUMENTS].concat(),
+    );
     assert_eq!(traced.status, 0, "{}", traced.err);
     let text = std::fs::read_to_string(user.home.path().join("t.json")).unwrap();
     let trace: Value = serde_json::from_str(&text).unwrap();
@@ -164,7 +172,9 @@ fn a_trace_and_a_benchmark_tell_devices_apart() {
         .map(|event| (event["cat"].as_str().unwrap(), event["tid"].as_u64().unwrap()))
         .collect();
     assert!(on.contains(&("Add", 1)) && on.contains(&("Cast", 2)), "{on:?}");
-    let bench = user.run(&[&["bench", "pair.onnx", "--repeat", "10"], &DEVICE[..], &INPUTS].concat());
+    let bench = user.run_command(
+        &[&["bench", "pair.onnx", "--repeat", "10"], &DEVICE_ARGUMENTS[..], &INPUT_ARGUMENTS].concat(),
+    );
     assert_eq!(bench.status, 0, "{}", bench.err);
     for row in ["Add on CustomCPU:0", "Cast on cpu:0"] {
         assert!(bench.out.contains(row), "{row} in {}", bench.out);

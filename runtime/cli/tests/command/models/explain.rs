@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::build::Build;
-use super::user;
+use super::model_builder::ModelBuilder;
+use super::user_with_models;
 
 #[test]
 fn every_node_has_a_device_a_kernel_and_a_reason() {
-    let outcome = user().run(&["explain", "pair.onnx", "--passes", "--shape", "n=1000"]);
+    let outcome = user_with_models().run_command(&["explain", "pair.onnx", "--passes", "--shape", "n=1000"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     let lines: Vec<&str> = outcome.out.lines().collect();
     assert_eq!(lines[..2], ["pair.onnx", "ONNX, IR 8 by tests, opsets acme 1, ai.onnx 18; on cpu:0"]);
@@ -24,13 +24,13 @@ fn every_node_has_a_device_a_kernel_and_a_reason() {
 
 #[test]
 fn a_size_that_nobody_gave_is_assumed_and_told() {
-    let outcome = user().run(&["explain", "product.onnx"]);
+    let outcome = user_with_models().run_command(&["explain", "product.onnx"]);
     assert!(
         outcome.out.contains("  `batch` is taken as 1; `--shape batch=SIZE` says otherwise\n"),
         "{}",
         outcome.out
     );
-    let outcome = user().run(&["explain", "product.onnx", "-i", "f32:[[1,2,3],[4,5,6]]"]);
+    let outcome = user_with_models().run_command(&["explain", "product.onnx", "-i", "f32:[[1,2,3],[4,5,6]]"]);
     assert!(
         outcome.out.contains("planned for f32 [2, 3]") && !outcome.out.contains("is taken as"),
         "{}",
@@ -40,28 +40,31 @@ fn a_size_that_nobody_gave_is_assumed_and_told() {
 
 #[test]
 fn inputs_that_no_machine_holds_are_explained_and_not_made_up() {
-    let user = user();
-    let outcome = user.run(&["explain", "pair.onnx", "--shape", "n=10000000000000"]);
+    let user = user_with_models();
+    let outcome = user.run_command(&["explain", "pair.onnx", "--shape", "n=10000000000000"]);
     assert!(outcome.out.contains("planned for f32 [10000000000000]"), "{} {}", outcome.out, outcome.err);
     // The system would give so much memory, but there would not be enough for the tensor, too.
     let machine = std::fs::read_to_string("/proc/meminfo").unwrap();
     let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
     let most = total.unwrap().trim().parse::<u64>().unwrap() * 1024;
     let shape = format!("a={}", most / 4 * 3 / size_of::<f32>() as u64);
-    let outcome = user.run(&["run", "pair.onnx", "--random", "0", "--shape", &shape]);
+    let outcome = user.run_command(&["run", "pair.onnx", "--random", "0", "--shape", &shape]);
     assert!(outcome.status == 1 && outcome.err.contains("a shape that fits into memory"), "{}", outcome.err);
     assert!(outcome.err.contains("hint: give a smaller one with `--shape`"), "{}", outcome.err);
-    let fixed = Build::new().input(&format!("x: f32[{}]", most / 4)).node("y = Size(x)").output("y: i64[]");
-    user.file("fixed.onnx", &fixed.bytes());
-    let outcome = user.run(&["run", "fixed.onnx", "--random", "0"]);
+    let fixed = ModelBuilder::new()
+        .with_input(&format!("x: f32[{}]", most / 4))
+        .with_node("y = Size(x)")
+        .with_output("y: i64[]");
+    user.write_file("fixed.onnx", &fixed.into_bytes());
+    let outcome = user.run_command(&["run", "fixed.onnx", "--random", "0"]);
     assert!(outcome.err.contains("hint: the model takes no other shape"), "{}", outcome.err);
 }
 
 #[test]
 fn an_explanation_is_there_for_programs_and_for_browsers() {
-    let user = user();
+    let user = user_with_models();
     let arguments = ["explain", "product.onnx", "--json", "--html", "page.html", "--svg", "graph.svg"];
-    let report = user.run(&arguments).json();
+    let report = user.run_command(&arguments).parse_json();
     assert_eq!((&report["format"], &report["nodes_in_file"]), (&"ONNX, IR 8".into(), &2.into()));
     let nodes = report["nodes"].as_array().unwrap();
     let chosen = |node: &Value| {
@@ -83,15 +86,17 @@ fn an_explanation_is_there_for_programs_and_for_browsers() {
 
 #[test]
 fn values_that_live_at_the_same_time_never_share_their_memory() {
-    let user = user();
-    let mut model = super::build::Build::new().input("x: f32[64, 64]").node("v0 = Sin(x)");
+    let user = user_with_models();
+    let mut model =
+        super::model_builder::ModelBuilder::new().with_input("x: f32[64, 64]").with_node("v0 = Sin(x)");
     for step in 0..12 {
         // Each reads the one before and an older one, so that several are alive.
         let older = step / 2;
-        model = model.node(&format!("v{} = MatMul(v{step}, v{older})", step + 1));
+        model = model.with_node(&format!("v{} = MatMul(v{step}, v{older})", step + 1));
     }
-    user.file("chain.onnx", &model.output("v12: f32[64, 64]").bytes());
-    let arena = user.run(&["explain", "chain.onnx", "--json"]).json()["memory"]["arenas"][0].clone();
+    user.write_file("chain.onnx", &model.with_output("v12: f32[64, 64]").into_bytes());
+    let arena =
+        user.run_command(&["explain", "chain.onnx", "--json"]).parse_json()["memory"]["arenas"][0].clone();
     let number = |part: &Value, name: &str| part[name].as_u64().unwrap();
     let (values, size) = (arena["values"].as_array().unwrap(), number(&arena, "bytes"));
     assert!(values.len() >= 10 && size < number(&arena, "bytes_apart"), "{arena}");
@@ -109,30 +114,30 @@ fn values_that_live_at_the_same_time_never_share_their_memory() {
 
 #[test]
 fn nodes_of_branches_stand_below_their_choice() {
-    let user = user();
-    let model = super::build::Build::new()
-        .input("c: bool[]")
-        .input("x: f32[n]")
-        .choice(["Relu(x)", "Neg(x)"])
-        .output("y: f32[…]");
-    user.file("choice.onnx", &model.bytes());
-    let outcome = user.run(&["explain", "choice.onnx"]);
+    let user = user_with_models();
+    let model = super::model_builder::ModelBuilder::new()
+        .with_input("c: bool[]")
+        .with_input("x: f32[n]")
+        .with_branches(["Relu(x)", "Neg(x)"])
+        .with_output("y: f32[…]");
+    user.write_file("choice.onnx", &model.into_bytes());
+    let outcome = user.run_command(&["explain", "choice.onnx"]);
     let ops: Vec<&str> = outcome.out.lines().filter(|line| line.contains("cpu:0  ")).collect();
     assert_eq!(ops.len(), 3, "{} {}", outcome.out, outcome.err);
     assert!(ops[0].starts_with("  If ") && ops[1].starts_with("    Relu "), "{ops:?}");
     assert!(ops[2].ends_with("in `else_branch`, which is planned when it runs"), "{ops:?}");
-    let run = |choice: &str| user.run(&["run", "choice.onnx", "-i", choice, "-i", "x=f32:[-2]"]).out;
+    let run = |choice: &str| user.run_command(&["run", "choice.onnx", "-i", choice, "-i", "x=f32:[-2]"]).out;
     assert_eq!(
         (run("c=bool:true"), run("c=bool:false")),
         ("y: f32 [1]\n[0.0]\n".into(), "y: f32 [1]\n[2.0]\n".into())
     );
-    let checked = user.run(&["check", "choice.onnx"]);
+    let checked = user.run_command(&["check", "choice.onnx"]);
     assert!(checked.out.contains("cpu:0 runs all of it, 3 nodes"), "{}", checked.out);
 }
 
 #[test]
 fn a_node_that_nobody_can_run_is_named() {
-    let outcome = user().run(&["explain", "foreign.onnx"]);
+    let outcome = user_with_models().run_command(&["explain", "foreign.onnx"]);
     assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
     assert!(outcome.err.contains("`Magic`") || outcome.err.contains("Magic"), "{}", outcome.err);
 }

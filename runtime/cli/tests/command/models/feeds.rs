@@ -2,18 +2,18 @@
 
 use zip::CompressionMethod;
 
-use super::{floats, npy, npz, user};
+use super::{float_bytes, npy_file, npz_file, user_with_models};
 
 #[test]
 fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
-    let user = user();
-    user.file("wide.npy", &npy("<f8", "(1, 3)", &[0; 24]));
-    user.file("text.npz", b"text");
-    let array = || npy("<f4", "(1,)", &floats(&[1.0]));
-    user.file("other.npz", &npz(&[("c", array())], CompressionMethod::Stored));
-    user.file("broken.npz", &npz(&[("a", array()[..20].to_vec())], CompressionMethod::Stored));
-    user.file("cut.onnx", &super::build::product()[..40]);
-    user.file("empty.onnx", b"");
+    let user = user_with_models();
+    user.write_file("wide.npy", &npy_file("<f8", "(1, 3)", &[0; 24]));
+    user.write_file("text.npz", b"text");
+    let array = || npy_file("<f4", "(1,)", &float_bytes(&[1.0]));
+    user.write_file("other.npz", &npz_file(&[("c", array())], CompressionMethod::Stored));
+    user.write_file("broken.npz", &npz_file(&[("a", array()[..20].to_vec())], CompressionMethod::Stored));
+    user.write_file("cut.onnx", &super::model_builder::product_model()[..40]);
+    user.write_file("empty.onnx", b"");
     let calls: &[&[&str]] = &[
         &["product.onnx"],
         &["pair.onnx", "-i", "a=f32:[1]"],
@@ -48,7 +48,7 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
     ];
     let mut said = String::new();
     for call in calls {
-        let outcome = user.run(&[&["run"], *call].concat());
+        let outcome = user.run_command(&[&["run"], *call].concat());
         assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{call:?} {}", outcome.err);
         said += &format!("$ oarlock run {}\n{}\n", call.join(" "), outcome.err);
     }
@@ -57,9 +57,9 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
 
 #[test]
 fn made_up_inputs_are_the_same_for_the_same_seed() {
-    let user = user();
+    let user = user_with_models();
     let made = |seed: &str, input: &str| {
-        let outcome = user.run(&["run", "pair.onnx", "--random", seed, "--shape", input]);
+        let outcome = user.run_command(&["run", "pair.onnx", "--random", seed, "--shape", input]);
         assert_eq!(outcome.status, 0, "{}", outcome.err);
         outcome.out
     };
@@ -69,10 +69,10 @@ fn made_up_inputs_are_the_same_for_the_same_seed() {
 
 #[test]
 fn what_is_made_up_and_assumed_is_told() {
-    let user = user();
-    let outcome = user.run(&["run", "pair.onnx", "-i", "a=f32:[1,2]", "--random", "0"]);
+    let user = user_with_models();
+    let outcome = user.run_command(&["run", "pair.onnx", "-i", "a=f32:[1,2]", "--random", "0"]);
     assert_eq!(outcome.err, "note: `b` is made up: f32 [2], normally distributed\n");
-    let outcome = user.run(&["run", "lookup.onnx", "--random", "3"]);
+    let outcome = user.run_command(&["run", "lookup.onnx", "--random", "3"]);
     assert_eq!(
         outcome.err,
         "note: `tokens` is made up: i64 [1], 0 and 1, which are legal tokens, indices and masks\n\
@@ -82,38 +82,46 @@ fn what_is_made_up_and_assumed_is_told() {
 
 #[test]
 fn made_up_integers_are_legal_indices() {
-    let user = user();
-    let outcome = user.run(&["run", "lookup.onnx", "--random", "1", "--shape", "length=50", "--json"]);
+    let user = user_with_models();
+    let outcome =
+        user.run_command(&["run", "lookup.onnx", "--random", "1", "--shape", "length=50", "--json"]);
     assert_eq!(outcome.status, 0, "{}", outcome.err);
-    let statistics = outcome.json()["outputs"][0]["statistics"].clone();
+    let statistics = outcome.parse_json()["outputs"][0]["statistics"].clone();
     assert_eq!((statistics["min"].as_f64(), statistics["max"].as_f64()), (Some(1.0), Some(4.0)));
 }
 
 #[test]
 fn an_input_without_a_shape_wants_one() {
-    let user = user();
-    let model = super::build::Build::new().input("x: f32[…]").node("y = Relu(x)").output("y: f32[…]");
-    user.file("shapeless.onnx", &model.bytes());
-    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0"]);
+    let user = user_with_models();
+    let model = super::model_builder::ModelBuilder::new()
+        .with_input("x: f32[…]")
+        .with_node("y = Relu(x)")
+        .with_output("y: f32[…]");
+    user.write_file("shapeless.onnx", &model.into_bytes());
+    let outcome = user.run_command(&["run", "shapeless.onnx", "--random", "0"]);
     assert!(outcome.status == 1 && outcome.err.contains("`--shape x=1x3x224x224`"), "{}", outcome.err);
-    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0", "--shape", "x=2x2"]);
+    let outcome = user.run_command(&["run", "shapeless.onnx", "--random", "0", "--shape", "x=2x2"]);
     assert!(outcome.out.starts_with("y: f32 [2, 2]\n"), "{} {}", outcome.out, outcome.err);
-    let outcome = user.run(&["run", "shapeless.onnx", "--random", "0", "--shape", "x="]);
+    let outcome = user.run_command(&["run", "shapeless.onnx", "--random", "0", "--shape", "x="]);
     assert!(outcome.out.starts_with("y: f32 []\n"), "{} {}", outcome.out, outcome.err);
 }
 
 #[test]
 fn inputs_are_left_empty_with_a_dash() {
-    let user = user();
-    let asked = super::build::Build::new().input("x: optional f32[…]").node("y = OptionalHasElement(x)");
-    user.file("asked.onnx", &asked.output("y: bool[]").bytes());
-    let counted = super::build::Build::new().input("x: optional sequence f32[…]");
-    let counted = counted.node("s = OptionalGetElement(x)").node("y = SequenceLength(s)");
-    user.file("counted.onnx", &counted.output("y: i64[]").bytes());
-    let length = super::build::Build::new().input("x: sequence f32[…]").node("y = SequenceLength(x)");
-    user.file("length.onnx", &length.output("y: i64[]").bytes());
+    let user = user_with_models();
+    let asked = super::model_builder::ModelBuilder::new()
+        .with_input("x: optional f32[…]")
+        .with_node("y = OptionalHasElement(x)");
+    user.write_file("asked.onnx", &asked.with_output("y: bool[]").into_bytes());
+    let counted = super::model_builder::ModelBuilder::new().with_input("x: optional sequence f32[…]");
+    let counted = counted.with_node("s = OptionalGetElement(x)").with_node("y = SequenceLength(s)");
+    user.write_file("counted.onnx", &counted.with_output("y: i64[]").into_bytes());
+    let length = super::model_builder::ModelBuilder::new()
+        .with_input("x: sequence f32[…]")
+        .with_node("y = SequenceLength(x)");
+    user.write_file("length.onnx", &length.with_output("y: i64[]").into_bytes());
     let run = |arguments: &[&str]| {
-        let outcome = user.run(&[&["run"], arguments].concat());
+        let outcome = user.run_command(&[&["run"], arguments].concat());
         format!("{}{}", outcome.out, outcome.err)
     };
     assert_eq!(run(&["asked.onnx", "-i", "x=-"]), "y: bool []\nfalse\n");

@@ -1,11 +1,11 @@
 //! The commands that are about models.
 
 mod bench;
-mod build;
 mod check;
 mod devices;
 mod explain;
 mod feeds;
+mod model_builder;
 mod optimise;
 mod precision;
 mod results;
@@ -18,22 +18,22 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::user::User;
+use crate::user::TestUser;
 
 /// A file as NumPy writes it.
-fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+fn npy_file(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     header += &" ".repeat((10 + header.len() + 1).next_multiple_of(64) - 11 - header.len());
     header.push('\n');
     [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), elements].concat()
 }
 
-fn floats(numbers: &[f32]) -> Vec<u8> {
+fn float_bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
 /// An archive as NumPy writes it.
-fn npz(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
+fn npz_file(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in arrays {
         let options = SimpleFileOptions::default().compression_method(method).large_file(true);
@@ -57,11 +57,11 @@ fn read_npz(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// A user with the models in their home.
-fn user() -> User {
-    let user = User::new();
-    user.file("product.onnx", &build::product());
-    user.file("pair.onnx", &build::pair());
-    user.file("lookup.onnx", &build::lookup());
-    user.file("foreign.onnx", &build::foreign());
+fn user_with_models() -> TestUser {
+    let user = TestUser::new();
+    user.write_file("product.onnx", &model_builder::product_model());
+    user.write_file("pair.onnx", &model_builder::pair_model());
+    user.write_file("lookup.onnx", &model_builder::lookup_model());
+    user.write_file("foreign.onnx", &model_builder::foreign_op_model());
     user
 }

@@ -1,14 +1,16 @@
 //! `--precision` of the commands that have it.
 
-use super::user;
+use super::user_with_models;
 
-const INPUT: [&str; 2] = ["-i", "x=f32:[[1.01,2,3],[-1,-2,-3]]"];
+const INPUT_ARGUMENTS: [&str; 2] = ["-i", "x=f32:[[1.01,2,3],[-1,-2,-3]]"];
 
 #[test]
 fn what_rounding_does_is_measured_against_f32() {
     for command in ["run", "bench"] {
         let rounded = ["--precision", "bf16", "--json"];
-        let report = user().run(&[&[command, "product.onnx"], &INPUT[..], &rounded].concat()).json();
+        let report = user_with_models()
+            .run_command(&[&[command, "product.onnx"], &INPUT_ARGUMENTS[..], &rounded].concat())
+            .parse_json();
         let accuracy = &report["accuracy"];
         assert_eq!(accuracy["precision"], "bf16", "{report}");
         let exact = accuracy["exact"].as_object().unwrap();
@@ -23,8 +25,9 @@ fn what_rounding_does_is_measured_against_f32() {
 
 #[test]
 fn people_are_told_what_is_rounded_and_how_far_that_leads() {
-    let user = user();
-    let outcome = user.run(&[&["run", "product.onnx"], &INPUT[..], &["--precision", "bf16"]].concat());
+    let user = user_with_models();
+    let outcome = user
+        .run_command(&[&["run", "product.onnx"], &INPUT_ARGUMENTS[..], &["--precision", "bf16"]].concat());
     assert_eq!(outcome.status, 0, "{}", outcome.err);
     let notes: Vec<&str> = outcome.err.lines().collect();
     assert!(
@@ -33,22 +36,25 @@ fn people_are_told_what_is_rounded_and_how_far_that_leads() {
     );
     let last = notes.last().unwrap();
     assert!(last.starts_with("note: `y` ") && last.contains("f32"), "{notes:?}");
-    let outcome = user.run(&["explain", "product.onnx", "--precision", "bf16"]);
+    let outcome = user.run_command(&["explain", "product.onnx", "--precision", "bf16"]);
     assert!(outcome.out.contains("\nprecision\n  bf16 in "), "{}", outcome.out);
-    let outcome = user.run(&["bench", "product.onnx", "--repeat", "10", "--precision", "bf16"]);
+    let outcome = user.run_command(&["bench", "product.onnx", "--repeat", "10", "--precision", "bf16"]);
     assert!(outcome.out.lines().any(|line| line.starts_with("precision   bf16 in ")), "{}", outcome.out);
 }
 
 #[test]
 fn f32_is_f32_unless_something_else_was_allowed() {
     for precision in [&[][..], &["--precision", "f32"]] {
-        let user = user();
-        let report = user.run(&[&["run", "product.onnx", "--json"], &INPUT[..], precision].concat()).json();
+        let user = user_with_models();
+        let report = user
+            .run_command(&[&["run", "product.onnx", "--json"], &INPUT_ARGUMENTS[..], precision].concat())
+            .parse_json();
         assert!(report["accuracy"].is_null(), "{report}");
-        let report = user.run(&[&["explain", "product.onnx", "--json"], precision].concat()).json();
+        let report =
+            user.run_command(&[&["explain", "product.onnx", "--json"], precision].concat()).parse_json();
         assert!(report["precision"].is_null(), "{report}");
     }
-    let outcome = user().run(&["run", "product.onnx", "--precision", "f8"]);
+    let outcome = user_with_models().run_command(&["run", "product.onnx", "--precision", "f8"]);
     assert_eq!(outcome.status, 2);
     assert!(outcome.err.contains("[possible values: f32, bf16]"), "{}", outcome.err);
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::user;
+use super::user_with_models;
 
 #[test]
 fn a_trace_has_a_row_for_the_host_and_one_for_each_device_with_arrows_between() {
-    let user = user();
-    let outcome = user.run(&["trace", "pair.onnx", "-o", "t.json", "--repeat", "2", "--shape", "n=8"]);
+    let user = user_with_models();
+    let outcome =
+        user.run_command(&["trace", "pair.onnx", "-o", "t.json", "--repeat", "2", "--shape", "n=8"]);
     assert_eq!(outcome.status, 0, "{}", outcome.err);
     assert!(
         outcome.out.contains("2 runs of 2 steps in ") && outcome.out.contains("`t.json`"),
@@ -48,12 +49,14 @@ fn a_trace_has_a_row_for_the_host_and_one_for_each_device_with_arrows_between() 
 
 #[test]
 fn the_steps_of_a_branch_are_told_within_it() {
-    let user = user();
-    let model =
-        super::build::Build::new().input("c: bool[]").input("x: f32[4]").choice(["Relu(x)", "Neg(x)"]);
-    user.file("choice.onnx", &model.output("y: f32[4]").bytes());
+    let user = user_with_models();
+    let model = super::model_builder::ModelBuilder::new()
+        .with_input("c: bool[]")
+        .with_input("x: f32[4]")
+        .with_branches(["Relu(x)", "Neg(x)"]);
+    user.write_file("choice.onnx", &model.with_output("y: f32[4]").into_bytes());
     let call = ["choice.onnx", "-i", "c=bool:true", "-i", "x=f32:[1,-2,3,-4]"];
-    let outcome = user.run(&[&["trace", "-o", "t.json"], &call[..]].concat());
+    let outcome = user.run_command(&[&["trace", "-o", "t.json"], &call[..]].concat());
     assert!(outcome.out.contains("1 run of 2 steps in "), "{}{}", outcome.out, outcome.err);
     let trace: Value =
         serde_json::from_str(&std::fs::read_to_string(user.home.path().join("t.json")).unwrap()).unwrap();
@@ -66,7 +69,7 @@ fn the_steps_of_a_branch_are_told_within_it() {
     let ((from, to), (begin, end)) = (span("If Y"), span("Relu MADE"));
     assert!(from <= begin && end <= to, "{from} {begin} {end} {to}");
 
-    let profile = user.run(&[&["bench", "--repeat", "3", "--json"], &call[..]].concat()).json();
+    let profile = user.run_command(&[&["bench", "--repeat", "3", "--json"], &call[..]].concat()).parse_json();
     let ops: Vec<&Value> = profile["ops"].as_array().unwrap().iter().map(|row| &row["op"]).collect();
     assert!(ops.contains(&&"Relu".into()) && ops.contains(&&"If".into()), "{profile}");
     let relu = profile["steps"].as_array().unwrap().iter().find(|row| row["op"] == "Relu").unwrap();
@@ -75,7 +78,7 @@ fn the_steps_of_a_branch_are_told_within_it() {
 
 #[test]
 fn a_trace_that_cannot_be_written_is_told() {
-    let outcome = user().run(&["trace", "pair.onnx", "-o", "nowhere/t.json"]);
+    let outcome = user_with_models().run_command(&["trace", "pair.onnx", "-o", "nowhere/t.json"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.contains("`nowhere/t.json`: expected to write to it"), "{}", outcome.err);
 }

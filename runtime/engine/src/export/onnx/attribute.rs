@@ -10,9 +10,9 @@ use crate::import::onnx::messages::attribute_proto::AttributeType;
 use crate::import::onnx::messages::{AttributeProto, GraphProto};
 
 /// An attribute that ops are given. Its numbers are `f32` in the file, as in every model that was read from one.
-pub(super) fn value(name: &str, value: &Attribute) -> AttributeProto {
+pub(super) fn encode_attribute(name: &str, value: &Attribute) -> AttributeProto {
     let text = |text: &String| Bytes::copy_from_slice(text.as_bytes());
-    let own = |kind| of(name, kind);
+    let own = |kind| empty_attribute(name, kind);
     match value {
         Attribute::Int(number) => AttributeProto { i: Some(*number), ..own(AttributeType::Int) },
         Attribute::Ints(numbers) => AttributeProto { ints: numbers.clone(), ..own(AttributeType::Ints) },
@@ -27,22 +27,25 @@ pub(super) fn value(name: &str, value: &Attribute) -> AttributeProto {
             AttributeProto { strings, ..own(AttributeType::Strings) }
         }
         Attribute::Tensor(numbers) => {
-            let tensor = Box::new(weights::numbers("", numbers));
+            let tensor = Box::new(weights::encode_numbers("", numbers));
             AttributeProto { t: Some(tensor), ..own(AttributeType::Tensor) }
         }
     }
 }
 
 /// A branch or a body.
-pub(super) fn graph(name: &str, graph: GraphProto) -> AttributeProto {
-    AttributeProto { g: Some(Box::new(graph)), ..of(name, AttributeType::Graph) }
+pub(super) fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
+    AttributeProto { g: Some(Box::new(graph)), ..empty_attribute(name, AttributeType::Graph) }
 }
 
 /// A type.
-pub(super) fn declared(name: &str, declared: &ValueType) -> AttributeProto {
-    AttributeProto { tp: types::of(declared).map(Box::new), ..of(name, AttributeType::TypeProto) }
+pub(super) fn type_attribute(name: &str, declared: &ValueType) -> AttributeProto {
+    AttributeProto {
+        tp: types::encode_type(declared).map(Box::new),
+        ..empty_attribute(name, AttributeType::TypeProto)
+    }
 }
 
-fn of(name: &str, kind: AttributeType) -> AttributeProto {
+fn empty_attribute(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind.into()), ..AttributeProto::default() }
 }

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use oarlock_core::{Dtype, Error, Result, schema};
 
-use super::opsets::Opsets;
-use super::weights::Weights;
-use super::{attribute, folded, types};
+use super::opsets::ExportOpsets;
+use super::weights::WeightWriter;
+use super::{attribute, compact_constants, types};
 use crate::graph::{Graph, Node, ValueId, ValueType, Weight};
 use crate::import::onnx::messages::{AttributeProto, GraphProto, NodeProto};
-use crate::session::Slot;
+use crate::session::ModelOperand;
 
 /// Everything that is known while a model is written.
-pub(super) struct Exporter {
-    pub(super) opsets: Opsets,
-    pub(super) weights: Weights,
+pub(super) struct OnnxExporter {
+    pub(super) opsets: ExportOpsets,
+    pub(super) weights: WeightWriter,
     /// How many nodes others than Oarlock may not understand.
     pub(super) own_nodes: usize,
     /// The names that are taken, each with the number that the next one like it gets. No two values of a model have the
@@ -25,21 +25,21 @@ pub(super) struct Exporter {
     taken: HashMap<String, usize>,
     /// The names of constants, by where their elements lie. Graphs have those that they capture as their own, and the file is
     /// to have each once.
-    constants: HashMap<Place, String>,
+    constants: HashMap<WeightIdentity, String>,
     /// The constants of all graphs, which lie in that of the model.
     initializers: BTreeMap<String, Weight>,
 }
 
 /// What tells constants apart.
 #[derive(PartialEq, Eq, Hash)]
-struct Place {
+struct WeightIdentity {
     address: usize,
     dtype: Dtype,
     dims: Vec<i64>,
 }
 
-impl Place {
-    fn of(weight: &Weight) -> Self {
+impl WeightIdentity {
+    fn from_weight(weight: &Weight) -> Self {
         let address = match weight {
             Weight::Numbers(constant) => constant.bytes().as_ptr().addr(),
             Weight::Texts { texts, .. } => texts.as_ptr().addr(),
@@ -49,50 +49,50 @@ impl Place {
 }
 
 /// The names of the values of a graph.
-struct Names {
+struct ValueNames {
     /// By the index of the value.
     of: Vec<Option<String>>,
     /// The values that were named in passing, of which something is to be said.
     new: Vec<ValueId>,
 }
 
-impl Names {
-    fn of(graph: &Graph) -> Self {
+impl ValueNames {
+    fn for_graph(graph: &Graph) -> Self {
         Self { of: vec![None; graph.value_count()], new: Vec::new() }
     }
 
-    fn get(&self, id: ValueId) -> Option<&String> {
+    fn find_name(&self, id: ValueId) -> Option<&String> {
         self.of[id.index()].as_ref()
     }
 
-    fn set(&mut self, id: ValueId, name: String) {
+    fn set_name(&mut self, id: ValueId, name: String) {
         self.of[id.index()] = Some(name);
     }
 }
 
-impl Exporter {
-    pub(super) fn new(opsets: Opsets, weights: Weights) -> Self {
+impl OnnxExporter {
+    pub(super) fn new(opsets: ExportOpsets, weights: WeightWriter) -> Self {
         let (taken, constants, initializers) = <_>::default();
         Self { opsets, weights, own_nodes: 0, taken, constants, initializers }
     }
 
     /// The graph of a model, whose inputs and outputs are called as these slots are. Some of its constants may be what these
     /// nodes make.
-    pub(super) fn model(
+    pub(super) fn export_model(
         &mut self,
         graph: &Graph,
         folded: &[Node],
-        inputs: &[Slot],
-        outputs: &[Slot],
+        inputs: &[ModelOperand],
+        outputs: &[ModelOperand],
     ) -> Result<GraphProto> {
         let slots = || inputs.iter().chain(outputs);
         self.taken = slots().map(|slot| (slot.name.to_string(), 2)).collect();
-        let mut names = Names::of(graph);
+        let mut names = ValueNames::for_graph(graph);
         for (id, slot) in graph.inputs.iter().zip(inputs) {
-            names.set(*id, slot.name.to_string());
+            names.set_name(*id, slot.name.to_string());
         }
         // Programs of Paddle may give an input's name to what they make of it.
-        let is_other = |slot: &Slot, id: &ValueId| {
+        let is_other = |slot: &ModelOperand, id: &ValueId| {
             let same = inputs.iter().position(|input| input.name == slot.name);
             same.is_some_and(|place| graph.inputs.get(place) != Some(id))
         };
@@ -103,46 +103,48 @@ impl Exporter {
             )));
         }
         let wanted: Vec<String> = outputs.iter().map(|slot| slot.name.to_string()).collect();
-        let mut proto = self.graph(graph, folded, names, &wanted)?;
+        let mut proto = self.export_graph(graph, folded, names, &wanted)?;
         for (name, weight) in std::mem::take(&mut self.initializers) {
-            proto.initializer.push(self.weights.add(&name, &weight));
+            proto.initializer.push(self.weights.add_weight(&name, &weight));
         }
-        proto.input = inputs.iter().map(|slot| types::info(&slot.name, &slot.declared)).collect();
-        let output = |(slot, id): (&Slot, &ValueId)| match &slot.declared {
-            ValueType::Unknown => types::info(&slot.name, &types::found(graph.value(*id))),
-            declared => types::info(&slot.name, declared),
+        proto.input = inputs.iter().map(|slot| types::value_info(&slot.name, &slot.declared)).collect();
+        let output = |(slot, id): (&ModelOperand, &ValueId)| match &slot.declared {
+            ValueType::Unknown => types::value_info(&slot.name, &types::resolved_type(graph.value(*id))),
+            declared => types::value_info(&slot.name, declared),
         };
         proto.output = outputs.iter().zip(&graph.outputs).map(output).collect();
         Ok(proto)
     }
 
     /// A branch or a body that captures values of these names, as far as it reads them.
-    fn body(&mut self, graph: &Graph, captured: &[Option<String>]) -> Result<GraphProto> {
-        let mut names = Names::of(graph);
+    fn export_body(&mut self, graph: &Graph, captured: &[Option<String>]) -> Result<GraphProto> {
+        let mut names = ValueNames::for_graph(graph);
         let (formal, captures) = graph.inputs.split_at(graph.inputs.len().saturating_sub(captured.len()));
         for (id, name) in captures.iter().zip(captured) {
             names.of[id.index()].clone_from(name);
         }
         for id in formal {
-            names.set(*id, self.free(&graph.value(*id).name));
+            names.set_name(*id, self.unused_name(&graph.value(*id).name));
         }
-        let wanted: Vec<String> = graph.outputs.iter().map(|id| self.free(&graph.value(*id).name)).collect();
-        let info = |name: &str, id: &ValueId| types::info(name, &types::found(graph.value(*id)));
-        let inputs = formal.iter().map(|id| info(names.get(*id).map_or("", String::as_str), id));
+        let wanted: Vec<String> =
+            graph.outputs.iter().map(|id| self.unused_name(&graph.value(*id).name)).collect();
+        let info =
+            |name: &str, id: &ValueId| types::value_info(name, &types::resolved_type(graph.value(*id)));
+        let inputs = formal.iter().map(|id| info(names.find_name(*id).map_or("", String::as_str), id));
         let (input, output) =
             (inputs.collect(), wanted.iter().zip(&graph.outputs).map(|(name, id)| info(name, id)).collect());
-        Ok(GraphProto { input, output, ..self.graph(graph, &[], names, &wanted)? })
+        Ok(GraphProto { input, output, ..self.export_graph(graph, &[], names, &wanted)? })
     }
 
     /// A graph in which inputs have names already, but for what is said of inputs and outputs.
-    fn graph(
+    fn export_graph(
         &mut self,
         graph: &Graph,
         folded: &[Node],
-        mut names: Names,
+        mut names: ValueNames,
         outputs: &[String],
     ) -> Result<GraphProto> {
-        let mut proto = GraphProto { name: Some(self.title(graph)), ..GraphProto::default() };
+        let mut proto = GraphProto { name: Some(self.graph_title(graph)), ..GraphProto::default() };
         let (mut passed, mut given) = (Vec::new(), HashMap::new());
         for (id, wanted) in graph.outputs.iter().zip(outputs) {
             // A model may give a value several times under one name.
@@ -156,32 +158,34 @@ impl Exporter {
             }
             if graph.value(*id).weight.is_some() {
                 // Not everybody takes a constant that no node reads.
-                self.name(graph, *id, &mut names);
+                self.value_name(graph, *id, &mut names);
             }
-            match names.get(*id) {
-                None => names.set(*id, wanted.clone()),
+            match names.find_name(*id) {
+                None => names.set_name(*id, wanted.clone()),
                 Some(name) if name == wanted => {}
                 // An input, a constant, or an output for the second time.
-                Some(name) => passed.push(passed_on(name, wanted)),
+                Some(name) => passed.push(identity_node(name, wanted)),
             }
         }
         for node in &graph.nodes {
-            let made = self.node(graph, node, &mut names)?;
+            let made = self.export_node(graph, node, &mut names)?;
             proto.node.push(made);
         }
         proto.node.append(&mut passed);
         let opsets = &self.opsets;
-        let shorter = folded::shorter(graph, folded, |node| is_of_onnx(node) && opsets.suits(node));
+        let shorter = compact_constants::find_compact_producers(graph, folded, |node| {
+            is_onnx_op(node) && opsets.suits_node(node)
+        });
         let (mut makers, mut at) = (BTreeMap::new(), 0);
         // What constants are made of gets its name on the way.
         while let Some(id) = names.new.get(at).copied() {
-            let (value, name) = (graph.value(id), self.name(graph, id, &mut names));
+            let (value, name) = (graph.value(id), self.value_name(graph, id, &mut names));
             match (&value.weight, shorter.get(&id)) {
                 (Some(weight), None) => drop(self.initializers.insert(name, weight.clone())),
-                (None, _) => proto.value_info.push(types::info(&name, &types::found(value))),
+                (None, _) => proto.value_info.push(types::value_info(&name, &types::resolved_type(value))),
                 (Some(_), Some((place, maker))) => {
-                    makers.insert(place, self.node(graph, maker, &mut names)?);
-                    proto.value_info.push(types::info(&name, &types::found(value)));
+                    makers.insert(place, self.export_node(graph, maker, &mut names)?);
+                    proto.value_info.push(types::value_info(&name, &types::resolved_type(value)));
                 }
             }
             at += 1;
@@ -192,28 +196,29 @@ impl Exporter {
         Ok(proto)
     }
 
-    fn node(&mut self, graph: &Graph, node: &Node, names: &mut Names) -> Result<NodeProto> {
+    fn export_node(&mut self, graph: &Graph, node: &Node, names: &mut ValueNames) -> Result<NodeProto> {
         let mut attributes: Vec<AttributeProto> =
-            node.attributes.iter().map(|(name, value)| attribute::value(name, value)).collect();
+            node.attributes.iter().map(|(name, value)| attribute::encode_attribute(name, value)).collect();
         for subgraph in &node.subgraphs {
             // What a body does not read needs no name.
             let own = subgraph.graph.inputs.iter().rev().take(subgraph.captures.len()).rev();
             let counts = subgraph.graph.use_counts();
             let is_read = own.map(|id| counts[id.index()] > 0);
             let captures = subgraph.captures.iter().zip(is_read);
-            let name = |(id, is_read): (&ValueId, bool)| is_read.then(|| self.name(graph, *id, names));
+            let name = |(id, is_read): (&ValueId, bool)| is_read.then(|| self.value_name(graph, *id, names));
             let captured: Vec<Option<String>> = captures.map(name).collect();
-            let body = self.body(&subgraph.graph, &captured)?;
-            attributes.push(attribute::graph(&subgraph.attribute, body));
+            let body = self.export_body(&subgraph.graph, &captured)?;
+            attributes.push(attribute::graph_attribute(&subgraph.attribute, body));
         }
-        if node.is("Optional") && node.input(0).is_none() {
+        if node.is_op("Optional") && node.input(0).is_none() {
             // What it is that is missing.
             if let Some(ValueType::Optional(of)) = node.output(0).map(|id| &graph.value(id).declared) {
-                attributes.push(attribute::declared("type", of));
+                attributes.push(attribute::type_attribute("type", of));
             }
         }
         let mut operands = |ids: &[Option<ValueId>]| -> Vec<String> {
-            let name = |id: &Option<ValueId>| id.map_or_else(String::new, |id| self.name(graph, id, names));
+            let name =
+                |id: &Option<ValueId>| id.map_or_else(String::new, |id| self.value_name(graph, id, names));
             ids.iter().map(name).collect()
         };
         let (mut input, output) = (operands(&node.inputs), operands(&node.outputs));
@@ -227,30 +232,30 @@ impl Exporter {
             output,
             ..NodeProto::default()
         };
-        let suits = self.opsets.suits(node);
-        self.own_nodes += usize::from(!suits || !is_of_onnx(node));
-        if suits { Ok(proto) } else { self.opsets.call(node, proto) }
+        let suits = self.opsets.suits_node(node);
+        self.own_nodes += usize::from(!suits || !is_onnx_op(node));
+        if suits { Ok(proto) } else { self.opsets.wrap_in_function(node, proto) }
     }
 
     /// The name of a value, which has one from now on.
-    fn name(&mut self, graph: &Graph, id: ValueId, names: &mut Names) -> String {
-        if let Some(name) = names.get(id) {
+    fn value_name(&mut self, graph: &Graph, id: ValueId, names: &mut ValueNames) -> String {
+        if let Some(name) = names.find_name(id) {
             return name.clone();
         }
         let value = graph.value(id);
-        let place = value.weight.as_ref().map(Place::of);
+        let place = value.weight.as_ref().map(WeightIdentity::from_weight);
         let known = place.as_ref().and_then(|place| self.constants.get(place)).cloned();
         let name = known.unwrap_or_else(|| {
             names.new.push(id);
-            self.free(&value.name)
+            self.unused_name(&value.name)
         });
         self.constants.extend(place.map(|place| (place, name.clone())));
-        names.set(id, name.clone());
+        names.set_name(id, name.clone());
         name
     }
 
     /// A name that is not taken, as near to this one as can be.
-    fn free(&mut self, wanted: &str) -> String {
+    fn unused_name(&mut self, wanted: &str) -> String {
         let wanted = if wanted.is_empty() { "value" } else { wanted };
         let mut name = wanted.to_owned();
         while self.taken.contains_key(&name) {
@@ -263,18 +268,18 @@ impl Exporter {
     }
 
     /// The name of a graph. ONNX wants that it has one.
-    fn title(&self, graph: &Graph) -> String {
+    fn graph_title(&self, graph: &Graph) -> String {
         if graph.name.is_empty() { "graph".to_owned() } else { graph.name.to_string() }
     }
 }
 
 /// Whether a node is of an op that ONNX has.
-fn is_of_onnx(node: &Node) -> bool {
-    node.domain.is_empty() || node.domain.starts_with(schema::ONNX)
+fn is_onnx_op(node: &Node) -> bool {
+    node.domain.is_empty() || node.domain.starts_with(schema::ONNX_DOMAIN)
 }
 
 /// A node that gives a value a second name.
-fn passed_on(from: &str, to: &str) -> NodeProto {
+fn identity_node(from: &str, to: &str) -> NodeProto {
     NodeProto {
         op_type: Some("Identity".to_owned()),
         input: vec![from.to_owned()],

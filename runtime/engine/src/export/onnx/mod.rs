@@ -5,7 +5,7 @@
 //! means another opset than the model as a whole stands in a function of its own.
 
 mod attribute;
-mod folded;
+mod compact_constants;
 mod graph;
 mod opsets;
 mod types;
@@ -17,22 +17,22 @@ use bytes::Bytes;
 use oarlock_core::{Error, Result};
 use prost::Message as _;
 
-use self::graph::Exporter;
-use self::opsets::Opsets;
-use self::weights::Weights;
+use self::graph::OnnxExporter;
+use self::opsets::ExportOpsets;
+use self::weights::WeightWriter;
 use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{ModelProto, StringStringEntryProto};
-use crate::session::Slot;
+use crate::session::ModelOperand;
 
 /// The version of the file format: the newest that most programs read, and all that is written is in it.
 const IR_VERSION: i64 = 10;
 
 /// The most bytes that weights may have to lie in the model itself. A message of protobuf has at most 2 GiB.
-const MOST_INSIDE: u64 = 1 << 30;
+const MOST_INLINE_BYTES: u64 = 1 << 30;
 
 /// What a file is to say beside the graph.
 #[derive(Clone, Debug, Default)]
-pub struct About<'a> {
+pub struct OnnxExportOptions<'a> {
     /// What the model says about itself.
     pub metadata: BTreeMap<String, String>,
     /// The opsets of the model, by domain, which the file has too where they suit its nodes.
@@ -42,7 +42,7 @@ pub struct About<'a> {
 }
 
 /// A model as the bytes of files.
-pub struct Files {
+pub struct OnnxModelFiles {
     /// The file of the model.
     pub model: Vec<u8>,
     /// The parts of the file beside it, each with its place; without any there is no such file.
@@ -54,34 +54,35 @@ pub struct Files {
 }
 
 /// Writes a graph whose inputs and outputs have these names. These nodes became constants of it.
-pub(crate) fn write(
+pub(crate) fn export_onnx(
     graph: &Graph,
     folded: &[Node],
-    inputs: &[Slot],
-    outputs: &[Slot],
-    about: &About<'_>,
-) -> Result<Files> {
-    let is_inside = graph.weight_bytes() <= MOST_INSIDE;
-    let weights = if is_inside { Weights::inside() } else { Weights::beside(about.weights_file) };
-    encode(graph, folded, inputs, outputs, about, weights)
+    inputs: &[ModelOperand],
+    outputs: &[ModelOperand],
+    about: &OnnxExportOptions<'_>,
+) -> Result<OnnxModelFiles> {
+    let is_inside = graph.weight_bytes() <= MOST_INLINE_BYTES;
+    let weights =
+        if is_inside { WeightWriter::inline() } else { WeightWriter::to_external_file(about.weights_file) };
+    encode_model(graph, folded, inputs, outputs, about, weights)
 }
 
-fn encode(
+fn encode_model(
     graph: &Graph,
     folded: &[Node],
-    inputs: &[Slot],
-    outputs: &[Slot],
-    about: &About<'_>,
-    weights: Weights,
-) -> Result<Files> {
-    let mut exporter = Exporter::new(Opsets::of(graph, &about.opsets)?, weights);
-    let proto = exporter.model(graph, folded, inputs, outputs)?;
+    inputs: &[ModelOperand],
+    outputs: &[ModelOperand],
+    about: &OnnxExportOptions<'_>,
+    weights: WeightWriter,
+) -> Result<OnnxModelFiles> {
+    let mut exporter = OnnxExporter::new(ExportOpsets::choose_opsets(graph, &about.opsets)?, weights);
+    let proto = exporter.export_model(graph, folded, inputs, outputs)?;
     let entry = |(key, value): (&String, &String)| StringStringEntryProto {
         key: Some(key.clone()),
         value: Some(value.clone()),
     };
     let nodes = proto.node.len();
-    let Exporter { opsets, weights, own_nodes, .. } = exporter;
+    let OnnxExporter { opsets, weights, own_nodes, .. } = exporter;
     let (opset_import, functions) = opsets.finish();
     let model = ModelProto {
         ir_version: Some(IR_VERSION),
@@ -97,7 +98,7 @@ fn encode(
     if i32::try_from(size).is_err() {
         return Err(Error::unimplemented(format!("expected a model of less than 2 GiB, found {size} bytes")));
     }
-    Ok(Files { model: model.encode_to_vec(), weights: weights.finish(), nodes, own_nodes })
+    Ok(OnnxModelFiles { model: model.encode_to_vec(), weights: weights.finish(), nodes, own_nodes })
 }
 
 #[cfg(test)]
@@ -107,42 +108,56 @@ mod tests {
     use oarlock_core::{Constant, Dtype};
 
     use super::*;
-    use crate::graph::{Dimension, Subgraph, Value, ValueId, ValueType, Weight};
+    use crate::graph::{DeclaredDimension, GraphValue, Subgraph, ValueId, ValueType, Weight};
     use crate::import;
 
-    fn input(graph: &mut Graph, name: &str) -> ValueId {
-        let dims = Some(vec![Dimension::Symbol("n".into())]);
+    fn add_input(graph: &mut Graph, name: &str) -> ValueId {
+        let dims = Some(vec![DeclaredDimension::Symbol("n".into())]);
         let declared = ValueType::Tensor { dtype: Some(Dtype::F32), dims };
-        let id = graph.add(Value { declared, ..Value::named(name) });
+        let id = graph.add_value(GraphValue { declared, ..GraphValue::with_name(name) });
         graph.inputs.push(id);
         id
     }
 
-    fn weight(graph: &mut Graph, name: &str, length: i64) -> ValueId {
-        let numbers = Constant::of_ints(&(0..length).collect::<Vec<_>>());
-        graph.add(Value::constant(name, Weight::Numbers(numbers)))
+    fn add_weight(graph: &mut Graph, name: &str, length: i64) -> ValueId {
+        let numbers = Constant::from_ints(&(0..length).collect::<Vec<_>>());
+        graph.add_value(GraphValue::with_weight(name, Weight::Numbers(numbers)))
     }
 
-    fn op(graph: &mut Graph, op: &str, opset: u32, inputs: &[ValueId], name: &str) -> ValueId {
-        let made = graph.add(Value::named(name));
+    fn add_op(graph: &mut Graph, op: &str, opset: u32, inputs: &[ValueId], name: &str) -> ValueId {
+        let made = graph.add_value(GraphValue::with_name(name));
         graph.nodes.push(Node::new("", op, opset, inputs.iter().copied().map(Some), [Some(made)]));
         made
     }
 
     /// Writes a graph whose outputs have names, and reads it again.
-    fn again(graph: &Graph, outputs: &[&str], weights: Weights) -> (Files, Graph) {
-        again_of(graph, &[], outputs, weights)
+    fn export_and_reimport(
+        graph: &Graph,
+        outputs: &[&str],
+        weights: WeightWriter,
+    ) -> (OnnxModelFiles, Graph) {
+        export_and_reimport_folded(graph, &[], outputs, weights)
     }
 
     /// The same where some of its constants are what nodes made.
-    fn again_of(graph: &Graph, folded: &[Node], outputs: &[&str], weights: Weights) -> (Files, Graph) {
-        let slots = |ids: &[ValueId]| -> Vec<Slot> {
-            let slot = |value: &Value| Slot { name: value.name.clone(), declared: value.declared.clone() };
+    fn export_and_reimport_folded(
+        graph: &Graph,
+        folded: &[Node],
+        outputs: &[&str],
+        weights: WeightWriter,
+    ) -> (OnnxModelFiles, Graph) {
+        let slots = |ids: &[ValueId]| -> Vec<ModelOperand> {
+            let slot = |value: &GraphValue| ModelOperand {
+                name: value.name.clone(),
+                declared: value.declared.clone(),
+            };
             ids.iter().map(|id| slot(graph.value(*id))).collect()
         };
         let mut made = slots(&graph.outputs);
         made.iter_mut().zip(outputs).for_each(|(slot, name)| slot.name = (*name).into());
-        let files = encode(graph, folded, &slots(&graph.inputs), &made, &About::default(), weights).unwrap();
+        let files =
+            encode_model(graph, folded, &slots(&graph.inputs), &made, &OnnxExportOptions::default(), weights)
+                .unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut beside = Vec::new();
         for (place, bytes) in &files.weights {
@@ -151,49 +166,58 @@ mod tests {
         }
         fs::write(directory.path().join("weights"), beside).unwrap();
         fs::write(directory.path().join("model.onnx"), &files.model).unwrap();
-        let read = import::onnx::load(&directory.path().join("model.onnx")).unwrap().graph;
+        let read = import::onnx::load_onnx(&directory.path().join("model.onnx")).unwrap().graph;
         let names: Vec<&str> = read.outputs.iter().map(|id| &*read.value(*id).name).collect();
         assert_eq!(names, outputs);
         (files, read)
     }
 
-    fn lines(graph: &Graph) -> Vec<String> {
+    fn graph_lines(graph: &Graph) -> Vec<String> {
         graph.to_string().lines().map(str::to_owned).collect()
     }
 
     #[test]
     fn values_of_one_name_get_others_and_those_of_inputs_and_outputs_stay() {
         let mut graph = Graph::new("");
-        let x = input(&mut graph, "y");
-        let first = op(&mut graph, "Neg", 20, &[x], "y");
-        let second = op(&mut graph, "Abs", 20, &[first], "y");
-        let last = op(&mut graph, "Relu", 20, &[second], "");
+        let x = add_input(&mut graph, "y");
+        let first = add_op(&mut graph, "Neg", 20, &[x], "y");
+        let second = add_op(&mut graph, "Abs", 20, &[first], "y");
+        let last = add_op(&mut graph, "Relu", 20, &[second], "");
         graph.outputs = vec![last];
-        let (files, read) = again(&graph, &["z"], Weights::inside());
+        let (files, read) = export_and_reimport(&graph, &["z"], WeightWriter::inline());
         let expected = ["input y: f32[n]", "y_2 = Neg(y)", "y_3 = Abs(y_2)", "z = Relu(y_3)", "output z"];
-        assert_eq!(lines(&read), expected);
+        assert_eq!(graph_lines(&read), expected);
         assert_eq!((files.nodes, files.own_nodes), (3, 0));
     }
 
     #[test]
     fn a_value_that_is_given_twice_or_is_an_input_is_passed_on() {
         let mut graph = Graph::new("twice");
-        let x = input(&mut graph, "x");
-        let y = op(&mut graph, "Neg", 20, &[x], "y");
+        let x = add_input(&mut graph, "x");
+        let y = add_op(&mut graph, "Neg", 20, &[x], "y");
         graph.outputs = vec![y, y, x, x];
-        let (_, read) = again(&graph, &["a", "b", "x", "c"], Weights::inside());
+        let (_, read) = export_and_reimport(&graph, &["a", "b", "x", "c"], WeightWriter::inline());
         let expected = ["a = Neg(x)", "b = Identity(a)", "c = Identity(x)"];
-        assert_eq!(lines(&read)[1..4], expected);
+        assert_eq!(graph_lines(&read)[1..4], expected);
     }
 
     #[test]
     fn an_output_with_the_name_of_an_input_that_it_is_not_is_refused() {
         let mut graph = Graph::new("again");
-        let x = input(&mut graph, "x");
-        graph.outputs = vec![op(&mut graph, "Neg", 20, &[x], "x")];
-        let slot = |id: ValueId| Slot { name: "x".into(), declared: graph.value(id).declared.clone() };
+        let x = add_input(&mut graph, "x");
+        graph.outputs = vec![add_op(&mut graph, "Neg", 20, &[x], "x")];
+        let slot =
+            |id: ValueId| ModelOperand { name: "x".into(), declared: graph.value(id).declared.clone() };
         let (inputs, outputs) = ([slot(x)], [slot(graph.outputs[0])]);
-        let refused = encode(&graph, &[], &inputs, &outputs, &About::default(), Weights::inside()).err();
+        let refused = encode_model(
+            &graph,
+            &[],
+            &inputs,
+            &outputs,
+            &OnnxExportOptions::default(),
+            WeightWriter::inline(),
+        )
+        .err();
         let said = refused.map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains("found an input and an output `x`"), "{said}");
     }
@@ -201,24 +225,24 @@ mod tests {
     #[test]
     fn a_constant_that_is_given_is_read_by_a_node() {
         let mut graph = Graph::new("constant");
-        let given = weight(&mut graph, "y", 2);
+        let given = add_weight(&mut graph, "y", 2);
         graph.outputs = vec![given, given];
-        let (_, read) = again(&graph, &["y", "y"], Weights::inside());
-        assert_eq!(lines(&read), ["y = Identity([0.0, 1.0])", "output y", "output y"]);
+        let (_, read) = export_and_reimport(&graph, &["y", "y"], WeightWriter::inline());
+        assert_eq!(graph_lines(&read), ["y = Identity([0.0, 1.0])", "output y", "output y"]);
     }
 
     #[test]
     fn a_node_of_another_opset_keeps_it() {
         let mut graph = Graph::new("mixed");
-        let x = input(&mut graph, "x");
-        let first = op(&mut graph, "Softmax", 13, &[x], "first");
-        let second = op(&mut graph, "Softmax", 13, &[first], "second");
-        let third = op(&mut graph, "Softmax", 11, &[second], "third");
+        let x = add_input(&mut graph, "x");
+        let first = add_op(&mut graph, "Softmax", 13, &[x], "first");
+        let second = add_op(&mut graph, "Softmax", 13, &[first], "second");
+        let third = add_op(&mut graph, "Softmax", 11, &[second], "third");
         graph.nodes[2].name = "the third".into();
-        let fourth = op(&mut graph, "Softmax", 12, &[third], "fourth");
-        let last = op(&mut graph, "Abs", 13, &[fourth], "last");
+        let fourth = add_op(&mut graph, "Softmax", 12, &[third], "fourth");
+        let last = add_op(&mut graph, "Abs", 13, &[fourth], "last");
         graph.outputs = vec![last];
-        let (files, read) = again(&graph, &["last"], Weights::inside());
+        let (files, read) = export_and_reimport(&graph, &["last"], WeightWriter::inline());
         let meant: Vec<(&str, u32)> = read.nodes.iter().map(|node| (&*node.op, node.opset)).collect();
         assert_eq!(&*read.nodes[2].name, "the third");
         let softmax = |opset| ("Softmax", opset);
@@ -229,18 +253,20 @@ mod tests {
     #[test]
     fn the_opset_of_the_model_stays_where_no_other_suits_more_nodes() {
         let mut graph = Graph::new("older");
-        let x = input(&mut graph, "x");
-        let y = op(&mut graph, "Abs", 20, &[x], "y");
+        let x = add_input(&mut graph, "x");
+        let y = add_op(&mut graph, "Abs", 20, &[x], "y");
         graph.outputs = vec![y];
-        let about = About { opsets: [("ai.onnx".to_owned(), 13)].into(), ..About::default() };
-        let slot = |name: &str| Slot { name: name.into(), declared: ValueType::Unknown };
+        let about =
+            OnnxExportOptions { opsets: [("ai.onnx".to_owned(), 13)].into(), ..OnnxExportOptions::default() };
+        let slot = |name: &str| ModelOperand { name: name.into(), declared: ValueType::Unknown };
         let written = |graph: &Graph| {
-            let files = encode(graph, &[], &[slot("x")], &[slot("y")], &about, Weights::inside()).unwrap();
-            import::onnx::decode(files.model.into(), None).unwrap().opsets["ai.onnx"]
+            let files =
+                encode_model(graph, &[], &[slot("x")], &[slot("y")], &about, WeightWriter::inline()).unwrap();
+            import::onnx::decode_onnx(files.model.into(), None).unwrap().opsets["ai.onnx"]
         };
         assert_eq!(written(&graph), 13);
         // What it is has changed since.
-        let z = op(&mut graph, "Reshape", 20, &[y, y], "z");
+        let z = add_op(&mut graph, "Reshape", 20, &[y, y], "z");
         graph.outputs = vec![z];
         assert_eq!(written(&graph), 20);
     }
@@ -248,23 +274,24 @@ mod tests {
     #[test]
     fn a_body_reads_what_it_captures_by_its_name_and_has_names_of_its_own() {
         let mut graph = Graph::new("outer");
-        let (x, condition) = (input(&mut graph, "x"), input(&mut graph, "condition"));
-        let taken = op(&mut graph, "Neg", 20, &[x], "inner");
+        let (x, condition) = (add_input(&mut graph, "x"), add_input(&mut graph, "condition"));
+        let taken = add_op(&mut graph, "Neg", 20, &[x], "inner");
         let branch = |with_node: bool| {
             let mut branch = Graph::new("branch");
-            let captured = input(&mut branch, "captured");
-            let given = if with_node { op(&mut branch, "Abs", 20, &[captured], "inner") } else { captured };
+            let captured = add_input(&mut branch, "captured");
+            let given =
+                if with_node { add_op(&mut branch, "Abs", 20, &[captured], "inner") } else { captured };
             branch.outputs = vec![given];
             branch
         };
-        let chosen = op(&mut graph, "If", 20, &[condition], "chosen");
+        let chosen = add_op(&mut graph, "If", 20, &[condition], "chosen");
         let node = graph.nodes.last_mut().unwrap();
         for (attribute, graph) in [("then_branch", branch(true)), ("else_branch", branch(false))] {
             node.subgraphs.push(Subgraph { attribute: attribute.into(), graph, captures: vec![taken] });
         }
         graph.outputs = vec![chosen];
-        let (_, read) = again(&graph, &["chosen"], Weights::inside());
-        let lines = lines(&read);
+        let (_, read) = export_and_reimport(&graph, &["chosen"], WeightWriter::inline());
+        let lines = graph_lines(&read);
         let has = |line: &str| assert!(lines.iter().any(|found| found.trim() == line), "{line} in {lines:?}");
         has("inner_2 = Abs(inner)");
         has("captured = Identity(inner)");
@@ -274,19 +301,19 @@ mod tests {
     #[test]
     fn large_weights_lie_in_a_file_beside_and_small_ones_do_not() {
         let mut graph = Graph::new("weights");
-        let x = input(&mut graph, "x");
+        let x = add_input(&mut graph, "x");
         let sums = [("large", 1000), ("small", 2), ("larger", 2000)].map(|(name, length)| {
-            let weight = weight(&mut graph, name, length);
-            op(&mut graph, "Gather", 20, &[weight, x], &format!("of {name}"))
+            let weight = add_weight(&mut graph, name, length);
+            add_op(&mut graph, "Gather", 20, &[weight, x], &format!("of {name}"))
         });
         graph.outputs = sums.to_vec();
         let names = ["of large", "of small", "of larger"];
-        let (files, read) = again(&graph, &names, Weights::beside("weights"));
+        let (files, read) = export_and_reimport(&graph, &names, WeightWriter::to_external_file("weights"));
         let places: Vec<(u64, usize)> =
             files.weights.iter().map(|(place, bytes)| (*place, bytes.len())).collect();
         assert_eq!(places, [(0, 8000), (8192, 16000)]);
         let numbers = |graph: &Graph| -> Vec<Vec<u8>> {
-            let weights = graph.nodes.iter().filter_map(|node| graph.value(node.input(0)?).numbers());
+            let weights = graph.nodes.iter().filter_map(|node| graph.value(node.input(0)?).known_numbers());
             weights.map(|numbers| numbers.bytes().to_vec()).collect()
         };
         assert_eq!(numbers(&read), numbers(&graph));
@@ -295,64 +322,66 @@ mod tests {
     #[test]
     fn constants_that_are_much_larger_than_what_they_were_made_of_are_made_again() {
         let mut graph = Graph::new("repeated");
-        let x = input(&mut graph, "x");
-        let (few, often) = (weight(&mut graph, "few", 3), weight(&mut graph, "often", 1));
+        let x = add_input(&mut graph, "x");
+        let (few, often) = (add_weight(&mut graph, "few", 3), add_weight(&mut graph, "often", 1));
         let repeated = [("many", 1000), ("more", 4000), ("some", 100)];
-        let [many, more, some] = repeated.map(|(name, length)| weight(&mut graph, name, length));
+        let [many, more, some] = repeated.map(|(name, length)| add_weight(&mut graph, name, length));
         let folded = [(few, many), (many, more), (few, some)]
             .map(|(from, to)| Node::new("", "Tile", 20, [Some(from), Some(often)], [Some(to)]));
         // What is made of another one is read first.
-        let read = [more, many, some].map(|from| op(&mut graph, "Gather", 20, &[from, x], "y"));
+        let read = [more, many, some].map(|from| add_op(&mut graph, "Gather", 20, &[from, x], "y"));
         graph.outputs = read.to_vec();
         let names = ["a", "b", "c"];
-        let (files, read) = again_of(&graph, &folded, &names, Weights::inside());
-        let ops: Vec<String> = lines(&read).into_iter().filter(|line| line.contains("Tile")).collect();
+        let (files, read) = export_and_reimport_folded(&graph, &folded, &names, WeightWriter::inline());
+        let ops: Vec<String> = graph_lines(&read).into_iter().filter(|line| line.contains("Tile")).collect();
         assert_eq!(ops.len(), 2, "{ops:?}");
         assert!(ops[0].starts_with("many = Tile(") && ops[1].starts_with("more = Tile(many, "), "{ops:?}");
         assert!((800..1600).contains(&files.model.len()), "{}", files.model.len());
         // An op that others may not have is left to who made it.
         let own = folded.map(|node| Node { domain: "oarlock".into(), ..node });
-        assert!(again_of(&graph, &own, &names, Weights::inside()).0.model.len() > 8 * 5100);
+        assert!(
+            export_and_reimport_folded(&graph, &own, &names, WeightWriter::inline()).0.model.len() > 8 * 5100
+        );
     }
 
     #[test]
     fn a_file_that_is_read_and_written_again_is_the_same() {
         let mut graph = Graph::new("");
-        let x = input(&mut graph, "x");
-        let weights = ["late", "early", "late"].map(|name| weight(&mut graph, name, 2));
-        let early = op(&mut graph, "Gather", 20, &[weights[1], x], "h");
-        let late = op(&mut graph, "Gather", 20, &[weights[0], early], "h");
-        let last = op(&mut graph, "Gather", 20, &[weights[2], late], "");
+        let x = add_input(&mut graph, "x");
+        let weights = ["late", "early", "late"].map(|name| add_weight(&mut graph, name, 2));
+        let early = add_op(&mut graph, "Gather", 20, &[weights[1], x], "h");
+        let late = add_op(&mut graph, "Gather", 20, &[weights[0], early], "h");
+        let last = add_op(&mut graph, "Gather", 20, &[weights[2], late], "");
         graph.outputs = vec![last, x, weights[1]];
         let names = ["y", "also x", "given"];
-        let (files, read) = again(&graph, &names, Weights::inside());
-        let (again, _) = again(&read, &names, Weights::inside());
+        let (files, read) = export_and_reimport(&graph, &names, WeightWriter::inline());
+        let (again, _) = export_and_reimport(&read, &names, WeightWriter::inline());
         assert!(files.model == again.model);
     }
 
     #[test]
     fn what_branches_share_is_written_once_and_what_they_do_not_read_not_at_all() {
         let mut graph = Graph::new("outer");
-        let (x, condition) = (input(&mut graph, "x"), input(&mut graph, "condition"));
-        let (shared, unread) = (weight(&mut graph, "w", 1000), weight(&mut graph, "unread", 1000));
+        let (x, condition) = (add_input(&mut graph, "x"), add_input(&mut graph, "condition"));
+        let (shared, unread) = (add_weight(&mut graph, "w", 1000), add_weight(&mut graph, "unread", 1000));
         let branch = || {
             let mut branch = Graph::new("branch");
-            let own = branch.add(graph.value(shared).clone());
-            let captured = ["captured", "unread"].map(|name| input(&mut branch, name));
-            branch.outputs = vec![op(&mut branch, "Gather", 20, &[own, captured[0]], "made")];
+            let own = branch.add_value(graph.value(shared).clone());
+            let captured = ["captured", "unread"].map(|name| add_input(&mut branch, name));
+            branch.outputs = vec![add_op(&mut branch, "Gather", 20, &[own, captured[0]], "made")];
             branch
         };
         let branches = ["then_branch", "else_branch"].map(|attribute| (attribute, branch()));
-        let chosen = op(&mut graph, "If", 20, &[condition], "chosen");
+        let chosen = add_op(&mut graph, "If", 20, &[condition], "chosen");
         let node = graph.nodes.last_mut().unwrap();
         for (attribute, graph) in branches {
             let captures = vec![x, unread];
             node.subgraphs.push(Subgraph { attribute: attribute.into(), graph, captures });
         }
         graph.outputs = vec![chosen];
-        let (files, read) = again(&graph, &["chosen"], Weights::inside());
+        let (files, read) = export_and_reimport(&graph, &["chosen"], WeightWriter::inline());
         assert!((8000..9000).contains(&files.model.len()), "{}", files.model.len());
-        let (second, _) = again(&read, &["chosen"], Weights::inside());
+        let (second, _) = export_and_reimport(&read, &["chosen"], WeightWriter::inline());
         assert!(files.model == second.model);
     }
 }

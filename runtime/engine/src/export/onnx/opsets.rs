@@ -11,31 +11,33 @@ use oarlock_core::{Error, Result, schema};
 use prost::Message as _;
 
 use crate::graph::{Graph, Node};
-use crate::import::onnx::domain_of;
 use crate::import::onnx::messages::{FunctionProto, NodeProto, OperatorSetIdProto};
+use crate::import::onnx::normalize_domain;
 
 /// The domain of the functions that stand for nodes of other opsets.
-const FUNCTIONS: &str = "oarlock.opsets";
+const FUNCTION_DOMAIN: &str = "oarlock.opsets";
 
 /// The opsets of a file.
-pub(super) struct Opsets {
+pub(super) struct ExportOpsets {
     chosen: BTreeMap<Arc<str>, u32>,
     functions: Vec<FunctionProto>,
     /// The names of functions by what they are.
     names: HashMap<Vec<u8>, String>,
 }
 
-impl Opsets {
+impl ExportOpsets {
     /// The opsets that suit a graph: those of the model that it was made of, where no other suits more nodes.
-    pub(super) fn of(graph: &Graph, model: &BTreeMap<String, u32>) -> Result<Self> {
-        let own =
-            |domain: &str| model.iter().find(|(own, _)| domain_of(own) == domain).map(|(_, opset)| *opset);
+    pub(super) fn choose_opsets(graph: &Graph, model: &BTreeMap<String, u32>) -> Result<Self> {
+        let own = |domain: &str| {
+            model.iter().find(|(own, _)| normalize_domain(own) == domain).map(|(_, opset)| *opset)
+        };
         let mut meant = BTreeMap::new();
-        count(graph, &mut meant)?;
+        count_opset_usage(graph, &mut meant)?;
         let mut chosen = BTreeMap::new();
         for (domain, nodes) in &meant {
             let kept = |opset: u32| -> usize {
-                let same = nodes.iter().filter(|((op, other), _)| is_same(domain, op, *other, opset));
+                let same =
+                    nodes.iter().filter(|((op, other), _)| is_same_op_version(domain, op, *other, opset));
                 same.map(|(_, count)| count).sum()
             };
             let own = own(domain);
@@ -44,19 +46,19 @@ impl Opsets {
             chosen.extend(best.map(|opset| (domain.clone(), opset)));
         }
         // Outputs may need a node of their own, and a model without nodes says what it means too.
-        let newest = schema::newest_opset(schema::ONNX).unwrap_or(1);
+        let newest = schema::latest_opset(schema::ONNX_DOMAIN).unwrap_or(1);
         chosen.entry("".into()).or_insert(own("").unwrap_or(newest));
         Ok(Self { chosen, functions: Vec::new(), names: HashMap::new() })
     }
 
     /// Whether a node may stand in the file as it is.
-    pub(super) fn suits(&self, node: &Node) -> bool {
-        let chosen = self.chosen.get(domain_of(&node.domain));
-        chosen.is_some_and(|chosen| is_same(&node.domain, &node.op, node.opset, *chosen))
+    pub(super) fn suits_node(&self, node: &Node) -> bool {
+        let chosen = self.chosen.get(normalize_domain(&node.domain));
+        chosen.is_some_and(|chosen| is_same_op_version(&node.domain, &node.op, node.opset, *chosen))
     }
 
     /// The call of a function that has nothing in it but this node, which means another opset.
-    pub(super) fn call(&mut self, node: &Node, proto: NodeProto) -> Result<NodeProto> {
+    pub(super) fn wrap_in_function(&mut self, node: &Node, proto: NodeProto) -> Result<NodeProto> {
         if !node.subgraphs.is_empty() {
             let found = format!("{} of opset {}", node.label(), node.opset);
             let expected = "branches and bodies of the opset that the model as a whole has";
@@ -71,10 +73,10 @@ impl Opsets {
         let (inputs, outputs) = (formal('x', &proto.input), formal('y', &proto.output));
         let given = |names: &[String]| names.iter().filter(|name| !name.is_empty()).cloned().collect();
         let mut function = FunctionProto {
-            domain: Some(FUNCTIONS.to_owned()),
+            domain: Some(FUNCTION_DOMAIN.to_owned()),
             input: given(&inputs),
             output: given(&outputs),
-            opset_import: vec![import(&node.domain, node.opset)],
+            opset_import: vec![opset_import(&node.domain, node.opset)],
             node: vec![NodeProto {
                 op_type: proto.op_type,
                 domain: proto.domain,
@@ -93,7 +95,7 @@ impl Opsets {
         });
         Ok(NodeProto {
             name: proto.name,
-            domain: Some(FUNCTIONS.to_owned()),
+            domain: Some(FUNCTION_DOMAIN.to_owned()),
             op_type: Some(name.clone()),
             input: given(&proto.input),
             output: given(&proto.output),
@@ -104,40 +106,40 @@ impl Opsets {
     /// What a file says of its opsets, and its functions.
     pub(super) fn finish(self) -> (Vec<OperatorSetIdProto>, Vec<FunctionProto>) {
         let mut imports: Vec<OperatorSetIdProto> =
-            self.chosen.iter().map(|(domain, opset)| import(domain, *opset)).collect();
+            self.chosen.iter().map(|(domain, opset)| opset_import(domain, *opset)).collect();
         if !self.functions.is_empty() {
-            imports.push(import(FUNCTIONS, 1));
+            imports.push(opset_import(FUNCTION_DOMAIN, 1));
         }
         (imports, self.functions)
     }
 }
 
-fn import(domain: &str, opset: u32) -> OperatorSetIdProto {
+fn opset_import(domain: &str, opset: u32) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(opset.into()) }
 }
 
 /// How often nodes mean which op of which opset, by domain.
-type Meant = BTreeMap<Arc<str>, BTreeMap<(Arc<str>, u32), usize>>;
+type OpsetUsage = BTreeMap<Arc<str>, BTreeMap<(Arc<str>, u32), usize>>;
 
-fn count(graph: &Graph, meant: &mut Meant) -> Result<()> {
+fn count_opset_usage(graph: &Graph, meant: &mut OpsetUsage) -> Result<()> {
     for node in &graph.nodes {
-        let newest = schema::newest_opset(&node.domain).unwrap_or(u32::MAX);
+        let newest = schema::latest_opset(&node.domain).unwrap_or(u32::MAX);
         if !(1..=newest).contains(&node.opset) {
             let (label, found) = (node.label(), node.opset);
             let message = format!("{label}: expected an opset from 1 to {newest}, found {found}");
             return Err(Error::invalid_argument(message));
         }
-        let of_domain = meant.entry(domain_of(&node.domain).into()).or_default();
+        let of_domain = meant.entry(normalize_domain(&node.domain).into()).or_default();
         *of_domain.entry((node.op.clone(), node.opset)).or_default() += 1;
-        node.subgraphs.iter().try_for_each(|subgraph| count(&subgraph.graph, meant))?;
+        node.subgraphs.iter().try_for_each(|subgraph| count_opset_usage(&subgraph.graph, meant))?;
     }
     Ok(())
 }
 
 /// Whether an op is the same in two opsets of its domain.
-fn is_same(domain: &str, op: &str, one: u32, other: u32) -> bool {
+fn is_same_op_version(domain: &str, op: &str, one: u32, other: u32) -> bool {
     // What changed about these is only which types they may carry.
     let carries = domain.is_empty() && (op == "If" || op == "Loop");
-    let since = |opset| schema::find(domain, op, opset).ok().map(|schema| schema.since_version);
+    let since = |opset| schema::find_schema(domain, op, opset).ok().map(|schema| schema.since_version);
     one == other || carries || since(one).is_some_and(|since_one| since(other) == Some(since_one))
 }

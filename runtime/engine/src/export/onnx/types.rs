@@ -1,33 +1,35 @@
 //! What a file says about types.
 
 use oarlock_core::Dtype;
-use oarlock_core::infer::Dim;
+use oarlock_core::infer::PartialDim;
 
-use crate::graph::{Dimension, Value, ValueType};
+use crate::graph::{DeclaredDimension, GraphValue, ValueType};
 use crate::import::onnx::messages::tensor_shape_proto::Dimension as DimensionProto;
 use crate::import::onnx::messages::tensor_shape_proto::dimension::Value as DimensionValue;
 use crate::import::onnx::messages::type_proto::Value as TypeValue;
 use crate::import::onnx::messages::{TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 
 /// The number of a dtype.
-pub(super) fn number(dtype: Dtype) -> i32 {
+pub(super) fn dtype_number(dtype: Dtype) -> i32 {
     i32::try_from(dtype.onnx_number()).unwrap_or_default()
 }
 
 /// A value with its type.
-pub(super) fn info(name: &str, declared: &ValueType) -> ValueInfoProto {
-    ValueInfoProto { name: Some(name.to_owned()), r#type: of(declared) }
+pub(super) fn value_info(name: &str, declared: &ValueType) -> ValueInfoProto {
+    ValueInfoProto { name: Some(name.to_owned()), r#type: encode_type(declared) }
 }
 
 /// A type, where anything is known of it.
-pub(super) fn of(declared: &ValueType) -> Option<TypeProto> {
-    let boxed = |declared| of(declared).map(Box::new);
+pub(super) fn encode_type(declared: &ValueType) -> Option<TypeProto> {
+    let boxed = |declared| encode_type(declared).map(Box::new);
     let value = match declared {
         // Without a dtype nothing may be said of a tensor.
         ValueType::Unknown | ValueType::Tensor { dtype: None, .. } => return None,
         ValueType::Tensor { dtype, dims } => TypeValue::TensorType(type_proto::Tensor {
-            elem_type: dtype.map(number),
-            shape: dims.as_ref().map(|dims| TensorShapeProto { dim: dims.iter().map(dimension).collect() }),
+            elem_type: dtype.map(dtype_number),
+            shape: dims
+                .as_ref()
+                .map(|dims| TensorShapeProto { dim: dims.iter().map(encode_dimension).collect() }),
         }),
         ValueType::Sequence(of) => {
             TypeValue::SequenceType(Box::new(type_proto::Sequence { elem_type: boxed(of) }))
@@ -36,7 +38,7 @@ pub(super) fn of(declared: &ValueType) -> Option<TypeProto> {
             TypeValue::OptionalType(Box::new(type_proto::Optional { elem_type: boxed(of) }))
         }
         ValueType::Map(key, of) => TypeValue::MapType(Box::new(type_proto::Map {
-            key_type: Some(number(*key)),
+            key_type: Some(dtype_number(*key)),
             value_type: boxed(of),
         })),
     };
@@ -44,22 +46,23 @@ pub(super) fn of(declared: &ValueType) -> Option<TypeProto> {
 }
 
 /// The type that a value turned out to have, or else what the model says.
-pub(super) fn found(value: &Value) -> ValueType {
+pub(super) fn resolved_type(value: &GraphValue) -> ValueType {
     if let Some(weight) = &value.weight {
-        let dims = weight.dims().iter().copied().map(Dimension::Known).collect();
+        let dims = weight.dims().iter().copied().map(DeclaredDimension::Known).collect();
         return ValueType::Tensor { dtype: Some(weight.dtype()), dims: Some(dims) };
     }
     let Some(fact) = &value.fact else { return value.declared.clone() };
-    let known = |dim: &Dim| dim.known().map_or(Dimension::Unknown, Dimension::Known);
+    let known =
+        |dim: &PartialDim| dim.known_size().map_or(DeclaredDimension::Unknown, DeclaredDimension::Known);
     let dims = fact.dims.as_ref().map(|dims| dims.iter().map(known).collect());
     ValueType::Tensor { dtype: Some(fact.dtype), dims }
 }
 
-fn dimension(dimension: &Dimension) -> DimensionProto {
+fn encode_dimension(dimension: &DeclaredDimension) -> DimensionProto {
     let value = match dimension {
-        Dimension::Known(size) if *size >= 0 => Some(DimensionValue::DimValue(*size)),
-        Dimension::Symbol(name) => Some(DimensionValue::DimParam(name.to_string())),
-        Dimension::Known(_) | Dimension::Unknown => None,
+        DeclaredDimension::Known(size) if *size >= 0 => Some(DimensionValue::DimValue(*size)),
+        DeclaredDimension::Symbol(name) => Some(DimensionValue::DimParam(name.to_string())),
+        DeclaredDimension::Known(_) | DeclaredDimension::Unknown => None,
     };
     DimensionProto { value }
 }

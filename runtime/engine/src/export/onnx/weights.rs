@@ -9,37 +9,37 @@ use crate::import::onnx::messages::tensor_proto::DataLocation;
 use crate::import::onnx::messages::{StringStringEntryProto, TensorProto};
 
 /// Where weights begin in a file of their own, so that each page of it holds one and all dtypes lie well.
-const ALIGNMENT: u64 = 4096;
+const WEIGHT_ALIGNMENT: u64 = 4096;
 /// Weights of fewer bytes stay in the model.
-const SMALL: usize = 1024;
+const SMALL_WEIGHT_BYTES: usize = 1024;
 
 /// Where weights go.
-pub(super) struct Weights {
+pub(super) struct WeightWriter {
     /// The file beside the model, if they go there.
     file: Option<String>,
     parts: Vec<(u64, Bytes)>,
     end: u64,
 }
 
-impl Weights {
+impl WeightWriter {
     /// Weights that go to the model.
-    pub(super) fn inside() -> Self {
+    pub(super) fn inline() -> Self {
         Self { file: None, parts: Vec::new(), end: 0 }
     }
 
     /// Weights that go to a file beside it.
-    pub(super) fn beside(file: &str) -> Self {
-        Self { file: Some(file.to_owned()), ..Self::inside() }
+    pub(super) fn to_external_file(file: &str) -> Self {
+        Self { file: Some(file.to_owned()), ..Self::inline() }
     }
 
     /// Adds a weight.
-    pub(super) fn add(&mut self, name: &str, weight: &Weight) -> TensorProto {
+    pub(super) fn add_weight(&mut self, name: &str, weight: &Weight) -> TensorProto {
         let constant = match weight {
             Weight::Numbers(constant) => constant,
-            Weight::Texts { dims, texts } => return self::texts(name, dims, texts),
+            Weight::Texts { dims, texts } => return self::encode_texts(name, dims, texts),
         };
         match &self.file {
-            Some(file) if constant.bytes().len() >= SMALL => {
+            Some(file) if constant.bytes().len() >= SMALL_WEIGHT_BYTES => {
                 let (offset, length) = (self.end, constant.bytes().len());
                 let entry = |key: &str, value: String| StringStringEntryProto {
                     key: Some(key.to_owned()),
@@ -50,12 +50,16 @@ impl Weights {
                     entry("offset", offset.to_string()),
                     entry("length", length.to_string()),
                 ];
-                self.parts.push((offset, constant.shared().clone()));
-                self.end = (offset + length as u64).next_multiple_of(ALIGNMENT);
+                self.parts.push((offset, constant.shared_bytes().clone()));
+                self.end = (offset + length as u64).next_multiple_of(WEIGHT_ALIGNMENT);
                 let data_location = Some(DataLocation::External.into());
-                TensorProto { external_data, data_location, ..empty(name, constant.dtype(), constant.dims()) }
+                TensorProto {
+                    external_data,
+                    data_location,
+                    ..empty_tensor(name, constant.dtype(), constant.dims())
+                }
             }
-            _ => numbers(name, constant),
+            _ => encode_numbers(name, constant),
         }
     }
 
@@ -66,24 +70,24 @@ impl Weights {
 }
 
 /// Numbers that stay in the model.
-pub(super) fn numbers(name: &str, constant: &Constant) -> TensorProto {
+pub(super) fn encode_numbers(name: &str, constant: &Constant) -> TensorProto {
     TensorProto {
-        raw_data: Some(constant.shared().clone()),
-        ..empty(name, constant.dtype(), constant.dims())
+        raw_data: Some(constant.shared_bytes().clone()),
+        ..empty_tensor(name, constant.dtype(), constant.dims())
     }
 }
 
-fn texts(name: &str, dims: &[i64], texts: &[String]) -> TensorProto {
+fn encode_texts(name: &str, dims: &[i64], texts: &[String]) -> TensorProto {
     let string_data = texts.iter().map(|text| Bytes::copy_from_slice(text.as_bytes())).collect();
-    TensorProto { string_data, ..empty(name, Dtype::String, dims) }
+    TensorProto { string_data, ..empty_tensor(name, Dtype::String, dims) }
 }
 
 /// A tensor without its elements.
-fn empty(name: &str, dtype: Dtype, dims: &[i64]) -> TensorProto {
+fn empty_tensor(name: &str, dtype: Dtype, dims: &[i64]) -> TensorProto {
     TensorProto {
         name: (!name.is_empty()).then(|| name.to_owned()),
         dims: dims.to_vec(),
-        data_type: Some(types::number(dtype)),
+        data_type: Some(types::dtype_number(dtype)),
         ..TensorProto::default()
     }
 }

@@ -2,25 +2,25 @@
 
 use oarlock_core::{Attribute, Error, Result};
 
-use super::body::Importer;
+use super::importer::OnnxImporter;
 use super::messages::attribute_proto::AttributeType;
 use super::messages::{AttributeProto, GraphProto, NodeProto};
-use super::tensor::text;
-use super::{sparse, tensor, types};
+use super::tensor::utf8_text;
+use super::{sparse_tensor, tensor, value_types};
 use crate::graph::{Graph, ValueId, ValueType, Weight};
-use crate::import::place::{Within as _, quoted, wrong};
+use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
 /// The most attributes of a node. No op has more than a few dozens, and to look each up takes time.
 const MOST_ATTRIBUTES: usize = 1000;
 
 /// An attribute of a node.
-pub(super) struct Read<'m> {
+pub(super) struct ImportedAttribute<'m> {
     pub(super) name: &'m str,
-    pub(super) content: Content,
+    pub(super) content: AttributeContent,
 }
 
 /// What an attribute holds.
-pub(super) enum Content {
+pub(super) enum AttributeContent {
     /// What ops are given.
     Value(Attribute),
     /// A tensor of texts.
@@ -33,79 +33,86 @@ pub(super) enum Content {
     Graph(Graph, Vec<ValueId>),
 }
 
-impl<'m> Importer<'m> {
+impl<'m> OnnxImporter<'m> {
     /// The attributes of a node. Those that mean an attribute of the function around them are what the call gives it, and
     /// are left out where it gives nothing.
-    pub(super) fn attributes(&mut self, node: &'m NodeProto) -> Result<Vec<Read<'m>>> {
+    pub(super) fn import_attributes(&mut self, node: &'m NodeProto) -> Result<Vec<ImportedAttribute<'m>>> {
         let found = node.attribute.len();
         if found > MOST_ATTRIBUTES {
-            return Err(wrong(format!("at most {MOST_ATTRIBUTES} attributes"), found));
+            return Err(invalid_model(format!("at most {MOST_ATTRIBUTES} attributes"), found));
         }
-        let mut read: Vec<Read<'m>> = Vec::with_capacity(found);
+        let mut read: Vec<ImportedAttribute<'m>> = Vec::with_capacity(found);
         for attribute in &node.attribute {
             let name = attribute.name();
             if read.iter().any(|known| known.name == name) {
-                return Err(wrong("every attribute once", format!("{} twice", quoted(name))));
+                return Err(invalid_model("every attribute once", format!("{} twice", quote_name(name))));
             }
-            let place = || format!("the attribute {}", quoted(name));
-            let Some(meant) = self.meant(attribute).within(place)? else { continue };
-            for content in self.contents(meant).within(place)? {
-                read.push(Read { name, content });
+            let place = || format!("the attribute {}", quote_name(name));
+            let Some(meant) = self.resolve_attribute(attribute).with_location(place)? else { continue };
+            for content in self.attribute_contents(meant).with_location(place)? {
+                read.push(ImportedAttribute { name, content });
             }
         }
         Ok(read)
     }
 
     /// The attribute that stands for one: itself, or what the call of the function around it gives.
-    pub(super) fn meant(&self, attribute: &'m AttributeProto) -> Result<Option<&'m AttributeProto>> {
-        match (attribute.ref_attr_name(), self.scopes.calls().next()) {
+    pub(super) fn resolve_attribute(
+        &self,
+        attribute: &'m AttributeProto,
+    ) -> Result<Option<&'m AttributeProto>> {
+        match (attribute.ref_attr_name(), self.scopes.enclosing_calls().next()) {
             ("", _) => Ok(Some(attribute)),
             (name, Some(call)) => Ok(call.attributes.get(name).copied()),
             (name, None) => {
-                let found = format!("one that means the attribute {} of a function", quoted(name));
-                Err(wrong("an attribute with a value, since this is no function", found))
+                let found = format!("one that means the attribute {} of a function", quote_name(name));
+                Err(invalid_model("an attribute with a value, since this is no function", found))
             }
         }
     }
 
-    fn contents(&mut self, attribute: &'m AttributeProto) -> Result<Vec<Content>> {
-        let kind = kind(attribute)?;
+    fn attribute_contents(&mut self, attribute: &'m AttributeProto) -> Result<Vec<AttributeContent>> {
+        let kind = attribute_kind(attribute)?;
         if kind == AttributeType::Graphs {
-            return attribute.graphs.iter().map(|graph| self.graph(graph)).collect();
+            return attribute.graphs.iter().map(|graph| self.graph_content(graph)).collect();
         }
-        Ok(vec![self.content(attribute, kind)?])
+        Ok(vec![self.attribute_content(attribute, kind)?])
     }
 
-    fn content(&mut self, attribute: &'m AttributeProto, kind: AttributeType) -> Result<Content> {
-        let missing = || wrong(format!("a value of the type `{}`", kind.as_str_name()), "none");
+    fn attribute_content(
+        &mut self,
+        attribute: &'m AttributeProto,
+        kind: AttributeType,
+    ) -> Result<AttributeContent> {
+        let missing = || invalid_model(format!("a value of the type `{}`", kind.as_str_name()), "none");
         let value = match kind {
             AttributeType::Int => Attribute::Int(attribute.i()),
             AttributeType::Float => Attribute::Float(attribute.f().into()),
-            AttributeType::String => Attribute::String(text(attribute.s())?),
+            AttributeType::String => Attribute::String(utf8_text(attribute.s())?),
             AttributeType::Ints => Attribute::Ints(attribute.ints.clone()),
             AttributeType::Floats => {
                 Attribute::Floats(attribute.floats.iter().map(|value| f64::from(*value)).collect())
             }
-            AttributeType::Strings => {
-                Attribute::Strings(attribute.strings.iter().map(|bytes| text(bytes)).collect::<Result<_>>()?)
-            }
+            AttributeType::Strings => Attribute::Strings(
+                attribute.strings.iter().map(|bytes| utf8_text(bytes)).collect::<Result<_>>()?,
+            ),
             AttributeType::Tensor => {
                 let tensor = attribute.t.as_ref().ok_or_else(missing)?;
-                match tensor::weight(tensor, &mut self.external)? {
+                match tensor::import_weight(tensor, &mut self.external)? {
                     Weight::Numbers(numbers) => Attribute::Tensor(numbers),
-                    texts @ Weight::Texts { .. } => return Ok(Content::Texts(texts)),
+                    texts @ Weight::Texts { .. } => return Ok(AttributeContent::Texts(texts)),
                 }
             }
             AttributeType::SparseTensor => {
                 let tensor = attribute.sparse_tensor.as_ref().ok_or_else(missing)?;
-                let weight = sparse::weight(tensor, &mut self.external, &mut self.budget)?;
-                return Ok(Content::Sparse(weight));
+                let weight = sparse_tensor::densify_weight(tensor, &mut self.external, &mut self.budget)?;
+                return Ok(AttributeContent::Sparse(weight));
             }
             AttributeType::TypeProto => {
                 let proto = attribute.tp.as_ref().ok_or_else(missing)?;
-                return Ok(Content::Type(types::value_type(proto)?));
+                return Ok(AttributeContent::Type(value_types::import_value_type(proto)?));
             }
-            AttributeType::Graph => return self.graph(attribute.g.as_ref().ok_or_else(missing)?),
+            AttributeType::Graph => return self.graph_content(attribute.g.as_ref().ok_or_else(missing)?),
             AttributeType::Undefined
             | AttributeType::Graphs
             | AttributeType::Tensors
@@ -117,22 +124,22 @@ impl<'m> Importer<'m> {
                 )));
             }
         };
-        Ok(Content::Value(value))
+        Ok(AttributeContent::Value(value))
     }
 
-    fn graph(&mut self, graph: &'m GraphProto) -> Result<Content> {
-        let (graph, captures) = self.body(graph)?;
-        Ok(Content::Graph(graph, captures))
+    fn graph_content(&mut self, graph: &'m GraphProto) -> Result<AttributeContent> {
+        let (graph, captures) = self.import_body(graph)?;
+        Ok(AttributeContent::Graph(graph, captures))
     }
 }
 
 /// What an attribute says that it holds, or what it does hold where it says nothing.
-pub(super) fn kind(attribute: &AttributeProto) -> Result<AttributeType> {
+pub(super) fn attribute_kind(attribute: &AttributeProto) -> Result<AttributeType> {
     let number = attribute.r#type.unwrap_or_default();
     match AttributeType::try_from(number) {
         Ok(AttributeType::Undefined) => {}
         Ok(kind) => return Ok(kind),
-        Err(_) => return Err(wrong("a type of attributes", format!("number {number}"))),
+        Err(_) => return Err(invalid_model("a type of attributes", format!("number {number}"))),
     }
     let held = [
         (attribute.f.is_some(), AttributeType::Float),
@@ -148,5 +155,5 @@ pub(super) fn kind(attribute: &AttributeProto) -> Result<AttributeType> {
         (!attribute.graphs.is_empty(), AttributeType::Graphs),
     ];
     let found = held.into_iter().find_map(|(is_held, kind)| is_held.then_some(kind));
-    found.ok_or_else(|| wrong("an attribute with a type", "one without type and value"))
+    found.ok_or_else(|| invalid_model("an attribute with a type", "one without type and value"))
 }

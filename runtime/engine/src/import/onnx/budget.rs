@@ -6,28 +6,28 @@ use prost::Message as _;
 use super::messages::NodeProto;
 
 /// The most nodes that functions may become.
-const MOST_NODES: u64 = 200_000;
+const MOST_INLINED_NODES: u64 = 200_000;
 /// The most bytes of messages that functions may become.
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_INLINED_BYTES: u64 = 64 << 20;
 /// The most bytes that sparse tensors may become, beside those that are no larger than `DENSE` times their values.
-const MOST_ZEROS: u64 = 256 << 20;
+const MOST_DENSIFIED_BYTES: u64 = 256 << 20;
 /// How much larger than its values a tensor may be to count as dense.
-const DENSE: u64 = 64;
+const DENSE_FACTOR: u64 = 64;
 
 /// What is left.
-pub(super) struct Budget {
+pub(super) struct ImportBudget {
     nodes: u64,
     bytes: u64,
     zeros: u64,
 }
 
-impl Budget {
+impl ImportBudget {
     pub(super) fn new() -> Self {
-        Self { nodes: MOST_NODES, bytes: MOST_BYTES, zeros: MOST_ZEROS }
+        Self { nodes: MOST_INLINED_NODES, bytes: MOST_INLINED_BYTES, zeros: MOST_DENSIFIED_BYTES }
     }
 
     /// Takes one more node of a function.
-    pub(super) fn inline(&mut self, node: &NodeProto) -> Result<()> {
+    pub(super) fn spend_inlined_node(&mut self, node: &NodeProto) -> Result<()> {
         // Parts of the file are shared, not copied.
         let shared = node.attribute.iter().filter_map(|attribute| attribute.t.as_ref()?.raw_data.as_ref());
         let shared: usize = shared.map(|bytes| bytes.len()).sum();
@@ -36,7 +36,7 @@ impl Budget {
             (Some(nodes), Some(bytes)) => (self.nodes, self.bytes) = (nodes, bytes),
             _ => {
                 return Err(Error::resource_exhausted(format!(
-                    "expected functions that become at most {MOST_NODES} nodes of {MOST_BYTES} bytes, found more"
+                    "expected functions that become at most {MOST_INLINED_NODES} nodes of {MOST_INLINED_BYTES} bytes, found more"
                 )));
             }
         }
@@ -44,23 +44,23 @@ impl Budget {
     }
 
     /// Takes the nodes that an op becomes which is written as others.
-    pub(super) fn lower(&mut self, nodes: usize) -> Result<()> {
+    pub(super) fn spend_lowered_nodes(&mut self, nodes: usize) -> Result<()> {
         self.nodes = self.nodes.checked_sub(nodes as u64).ok_or_else(|| {
             Error::resource_exhausted(format!(
-                "expected functions and ops of other domains that become at most {MOST_NODES} nodes, found more"
+                "expected functions and ops of other domains that become at most {MOST_INLINED_NODES} nodes, found more"
             ))
         })?;
         Ok(())
     }
 
     /// Takes the bytes that a sparse tensor becomes.
-    pub(super) fn densify(&mut self, size: u64, values: usize) -> Result<()> {
-        if size <= (values as u64).saturating_mul(DENSE) {
+    pub(super) fn spend_dense_bytes(&mut self, size: u64, values: usize) -> Result<()> {
+        if size <= (values as u64).saturating_mul(DENSE_FACTOR) {
             return Ok(());
         }
         self.zeros = self.zeros.checked_sub(size).ok_or_else(|| {
             Error::resource_exhausted(format!(
-                "expected sparse tensors that become at most {MOST_ZEROS} bytes, found one of {size} with {values} bytes of \
+                "expected sparse tensors that become at most {MOST_DENSIFIED_BYTES} bytes, found one of {size} with {values} bytes of \
                  values"
             ))
         })?;
@@ -74,25 +74,25 @@ mod tests {
 
     #[test]
     fn functions_become_so_many_nodes_and_no_more() {
-        let mut budget = Budget::new();
+        let mut budget = ImportBudget::new();
         let node = NodeProto::default();
-        (0..MOST_NODES).for_each(|_| budget.inline(&node).unwrap());
-        assert!(budget.inline(&node).unwrap_err().message().contains("at most 200000 nodes"));
+        (0..MOST_INLINED_NODES).for_each(|_| budget.spend_inlined_node(&node).unwrap());
+        assert!(budget.spend_inlined_node(&node).unwrap_err().message().contains("at most 200000 nodes"));
     }
 
     #[test]
     fn nodes_that_ops_become_are_counted_with_those_of_functions() {
-        let mut budget = Budget::new();
-        budget.lower(MOST_NODES as usize).unwrap();
-        assert!(budget.inline(&NodeProto::default()).is_err());
-        assert!(budget.lower(1).unwrap_err().message().contains("at most 200000 nodes"));
+        let mut budget = ImportBudget::new();
+        budget.spend_lowered_nodes(MOST_INLINED_NODES as usize).unwrap();
+        assert!(budget.spend_inlined_node(&NodeProto::default()).is_err());
+        assert!(budget.spend_lowered_nodes(1).unwrap_err().message().contains("at most 200000 nodes"));
     }
 
     #[test]
     fn zeros_are_counted_together_but_not_those_of_tensors_that_are_nearly_dense() {
-        let mut budget = Budget::new();
-        budget.densify(MOST_ZEROS, 1).unwrap();
-        assert!(budget.densify(MOST_ZEROS, 1).is_err());
-        budget.densify(MOST_ZEROS, MOST_ZEROS as usize / 2).unwrap();
+        let mut budget = ImportBudget::new();
+        budget.spend_dense_bytes(MOST_DENSIFIED_BYTES, 1).unwrap();
+        assert!(budget.spend_dense_bytes(MOST_DENSIFIED_BYTES, 1).is_err());
+        budget.spend_dense_bytes(MOST_DENSIFIED_BYTES, MOST_DENSIFIED_BYTES as usize / 2).unwrap();
     }
 }

@@ -11,23 +11,23 @@
 //! run may be given others for.
 
 mod attribute;
-mod body;
 mod budget;
-mod call;
-mod classic;
 mod contrib;
-mod external;
+mod external_data;
+mod function_call;
+mod importer;
 mod legacy;
 pub mod messages;
 mod node;
 mod opsets;
-mod order;
 mod scope;
-mod shadow;
-mod sparse;
+mod shadowed_names;
+mod sparse_tensor;
 mod tensor;
-mod typed;
-mod types;
+mod topological_order;
+mod traditional_ml;
+mod typed_data;
+mod value_types;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,11 +36,11 @@ use bytes::Bytes;
 use oarlock_core::{Error, Result};
 use prost::Message as _;
 
-use self::body::Importer;
-use self::external::External;
+use self::external_data::ExternalFiles;
+use self::importer::OnnxImporter;
 use self::messages::{ModelProto, TensorProto};
-use super::place::{Within as _, quoted, wrong};
-use super::{Labels, mapped};
+use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use super::{ModelMetadata, mapped_file};
 use crate::Model;
 use crate::graph::Weight;
 
@@ -48,50 +48,50 @@ use crate::graph::Weight;
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
 
 /// Reads a model from a file. Its weights stay there, and in the files beside it that it names.
-pub fn load(path: &Path) -> Result<Model> {
-    let bytes = mapped::map(path)?;
+pub fn load_onnx(path: &Path) -> Result<Model> {
+    let bytes = mapped_file::map_file(path)?;
     let read = || {
         // What lies beside a link may be reached through it, and so may what lies beside the file it leads to: caches of
         // models keep both as links into one directory.
         let led_to = path.canonicalize().ok();
         let beside = [Some(path), led_to.as_deref()];
         let directories = beside.into_iter().flatten().filter_map(Path::parent);
-        import(bytes, directories.map(or_here).collect())
+        import_onnx(bytes, directories.map(or_current_directory).collect())
     };
-    read().within(|| quoted(&path.display().to_string()))
+    read().with_location(|| quote_name(&path.display().to_string()))
 }
 
 /// Reads a model from memory. Weights that it keeps in files are looked for in a directory and below; without one they are
 /// refused.
-pub fn decode(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
-    import(bytes, directory.into_iter().map(or_here).collect())
+pub fn decode_onnx(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
+    import_onnx(bytes, directory.into_iter().map(or_current_directory).collect())
 }
 
 /// Reads a tensor that lies in a file of its own, as ONNX's tests have their inputs.
 pub fn load_tensor(path: &Path) -> Result<Weight> {
-    let bytes = mapped::map(path)?;
+    let bytes = mapped_file::map_file(path)?;
     let read = || {
         let tensor = TensorProto::decode(bytes)
-            .map_err(|error| wrong("an ONNX tensor", format!("something else: {error}")))?;
-        tensor::weight(&tensor, &mut External::new(Vec::new()))
+            .map_err(|error| invalid_model("an ONNX tensor", format!("something else: {error}")))?;
+        tensor::import_weight(&tensor, &mut ExternalFiles::new(Vec::new()))
     };
-    read().within(|| quoted(&path.display().to_string()))
+    read().with_location(|| quote_name(&path.display().to_string()))
 }
 
 /// A directory; the empty path means the current one.
-fn or_here(directory: &Path) -> PathBuf {
+fn or_current_directory(directory: &Path) -> PathBuf {
     if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() }
 }
 
-fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
+fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     let size = bytes.len();
     if size == 0 {
-        return Err(wrong("an ONNX model", "an empty file"));
+        return Err(invalid_model("an ONNX model", "an empty file"));
     }
     let model = ModelProto::decode(bytes).map_err(|error| {
         let hint = "the file may be cut off, or of another format";
         let found = format!("{size} bytes that are no protobuf message of ONNX: {error}");
-        wrong("an ONNX model", found).hint(hint)
+        invalid_model("an ONNX model", found).with_advice(hint)
     })?;
     let ir_version = model.ir_version.unwrap_or_default();
     if !IR_VERSIONS.contains(&ir_version) {
@@ -100,19 +100,19 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
             Some(version) => format!("{version}"),
             None => "none; is this an ONNX model?".to_owned(),
         };
-        let error = wrong(format!("an IR version from {oldest} to {newest}"), found);
+        let error = invalid_model(format!("an IR version from {oldest} to {newest}"), found);
         return Err(Error::unimplemented(error.message()));
     }
-    let opsets = opsets::read(&model.opset_import)?;
-    let graph = model.graph.as_ref().ok_or_else(|| wrong("a graph", "a model without one"))?;
-    shadow::check(graph)?;
-    let graph = Importer::new(&model, &opsets, directories)?.model(graph)?;
+    let opsets = opsets::read_opset_imports(&model.opset_import)?;
+    let graph = model.graph.as_ref().ok_or_else(|| invalid_model("a graph", "a model without one"))?;
+    shadowed_names::check_shadowing(graph)?;
+    let graph = OnnxImporter::new(&model, &opsets, directories)?.import_model(graph)?;
     let producer = [&model.producer_name, &model.producer_version];
     let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
     let metadata =
         model.metadata_props.iter().map(|entry| (entry.key().to_owned(), entry.value().to_owned()));
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let labels = Labels {
+    let labels = ModelMetadata {
         producer_name: text(&model.producer_name),
         domain: text(&model.domain),
         version: model.model_version.unwrap_or_default(),
@@ -127,17 +127,17 @@ fn import(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
         metadata: metadata.collect(),
         opsets: opsets
             .into_iter()
-            .map(|(domain, opset)| (shown(domain).to_owned(), opset))
+            .map(|(domain, opset)| (displayed_domain(domain).to_owned(), opset))
             .collect::<BTreeMap<_, _>>(),
     })
 }
 
 /// The name of a domain as the graph has it: ONNX's own, which has two, is empty.
-pub(crate) fn domain_of(name: &str) -> &str {
-    if name == oarlock_core::schema::ONNX { "" } else { name }
+pub(crate) fn normalize_domain(name: &str) -> &str {
+    if name == oarlock_core::schema::ONNX_DOMAIN { "" } else { name }
 }
 
 /// The name of a domain as people read it.
-fn shown(domain: &str) -> &str {
-    if domain.is_empty() { oarlock_core::schema::ONNX } else { domain }
+fn displayed_domain(domain: &str) -> &str {
+    if domain.is_empty() { oarlock_core::schema::ONNX_DOMAIN } else { domain }
 }

@@ -4,13 +4,13 @@
 //! A program is a list of ops of Paddle's own, each of which becomes a few of ONNX's; `ops` knows which. A name may be
 //! made again by a later op, so the program is read from its begin to its end, and a name means what was made last.
 
-mod description;
+mod importer;
 pub mod messages;
+mod op_attributes;
 mod operand;
 mod ops;
 mod parameters;
 mod pir;
-mod program;
 mod scope;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,51 +21,52 @@ use oarlock_core::{Error, Result, schema};
 use prost::Message as _;
 
 use self::messages::ProgramDesc;
-use super::place::{Within as _, quoted, wrong};
-use super::{Labels, mapped};
+use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use super::{ModelMetadata, mapped_file};
 use crate::Model;
 
 /// The opset of ONNX's own ops that programs become.
-const OPSET: u32 = 20;
+const WRITTEN_OPSET: u32 = 20;
 
 /// The names of all ops of Paddle that are supported, in their order.
-pub fn ops() -> BTreeSet<&'static str> {
-    ops::names().collect()
+pub fn supported_ops() -> BTreeSet<&'static str> {
+    ops::op_names().collect()
 }
 
 /// Reads a program, and its parameters from the file of the same name that ends in `.pdiparams`, where they stay.
-pub fn load(path: &Path) -> Result<Model> {
-    let program = mapped::map(path)?;
+pub fn load_paddle(path: &Path) -> Result<Model> {
+    let program = mapped_file::map_file(path)?;
     let read = || {
         let beside = path.with_extension("pdiparams");
-        let parameters = if beside.exists() { Some(mapped::map(&beside)?) } else { None };
-        decode(program, parameters)
+        let parameters = if beside.exists() { Some(mapped_file::map_file(&beside)?) } else { None };
+        decode_paddle(program, parameters)
     };
-    read().within(|| quoted(&path.display().to_string()))
+    read().with_location(|| quote_name(&path.display().to_string()))
 }
 
 /// Reads a program and its parameters from memory.
-pub fn decode(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
+pub fn decode_paddle(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
     let size = program.len();
-    let (program, pir) = if pir::is_one(&program) {
-        pir::read(&program).map(|(program, version)| (program, Some(version)))?
+    let (program, pir) = if pir::is_pir_file(&program) {
+        pir::read_pir(&program).map(|(program, version)| (program, Some(version)))?
     } else {
         let program = ProgramDesc::decode(program).map_err(|error| {
             let found = format!("{size} bytes that are no protobuf message of one: {error}");
-            wrong("a program of Paddle", found)
+            invalid_model("a program of Paddle", found)
         })?;
         (program, None)
     };
-    let block = program.blocks.first().ok_or_else(|| wrong("a program with a block", "one without"))?;
+    let block =
+        program.blocks.first().ok_or_else(|| invalid_model("a program with a block", "one without"))?;
     let weights = match parameters {
-        Some(bytes) => parameters::read(block, bytes).within(|| "parameters".to_owned())?,
+        Some(bytes) => parameters::read_parameters(block, bytes).with_location(|| "parameters".to_owned())?,
         None => BTreeMap::new(),
     };
-    let missing = parameters::names(block).find(|name| !weights.contains_key(name));
+    let missing = parameters::parameter_names(block).find(|name| !weights.contains_key(name));
     if let Some(name) = missing {
-        let found = format!("none for {}", quoted(name));
+        let found = format!("none for {}", quote_name(name));
         return Err(Error::not_found(format!("expected parameters, found {found}"))
-            .hint("keep the `.pdiparams` file beside the file of the program"));
+            .with_advice("keep the `.pdiparams` file beside the file of the program"));
     }
     let version = program.version.unwrap_or_default().version();
     let (format, producer) = match pir {
@@ -76,11 +77,11 @@ pub fn decode(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
         }
     };
     Ok(Model {
-        graph: program::graph(&program.blocks, version, weights)?,
+        graph: importer::import_graph(&program.blocks, version, weights)?,
         format,
         producer,
-        opsets: BTreeMap::from([(schema::ONNX.to_owned(), OPSET)]),
+        opsets: BTreeMap::from([(schema::ONNX_DOMAIN.to_owned(), WRITTEN_OPSET)]),
         metadata: BTreeMap::new(),
-        labels: Labels::default(),
+        labels: ModelMetadata::default(),
     })
 }

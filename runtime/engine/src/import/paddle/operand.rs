@@ -3,11 +3,11 @@
 use oarlock_core::{Dtype, Error, Result};
 
 use crate::graph::ValueId;
-use crate::import::place::wrong;
+use crate::import::error_location::invalid_model;
 
 /// An operand with what is known about it.
 #[derive(Clone, Copy)]
-pub(super) struct Operand<'m> {
+pub(super) struct PaddleOperand<'m> {
     pub(super) id: ValueId,
     /// The sizes of its dimensions, -1 where one is not known; none where not even their number is.
     pub(super) dims: Option<&'m [i64]>,
@@ -15,7 +15,7 @@ pub(super) struct Operand<'m> {
     pub(super) stated: Option<Dtype>,
 }
 
-impl Operand<'_> {
+impl PaddleOperand<'_> {
     /// How many dimensions it has.
     pub(super) fn rank(&self) -> Result<i64> {
         match self.dims {
@@ -32,21 +32,25 @@ impl Operand<'_> {
     }
 
     /// The place of an axis, which may be counted from behind.
-    pub(super) fn axis(&self, axis: i64) -> Result<i64> {
+    pub(super) fn normalize_axis(&self, axis: i64) -> Result<i64> {
         let rank = self.rank()?;
         let place = if axis < 0 { axis.saturating_add(rank) } else { axis };
-        if (0..rank).contains(&place) { Ok(place) } else { Err(wrong(format!("one of {rank} axes"), axis)) }
+        if (0..rank).contains(&place) {
+            Ok(place)
+        } else {
+            Err(invalid_model(format!("one of {rank} axes"), axis))
+        }
     }
 
     /// The size of a dimension, where it is known.
-    pub(super) fn size(&self, axis: i64) -> Option<i64> {
-        let place = usize::try_from(self.axis(axis).ok()?).ok()?;
+    pub(super) fn dimension_size(&self, axis: i64) -> Option<i64> {
+        let place = usize::try_from(self.normalize_axis(axis).ok()?).ok()?;
         self.dims?.get(place).copied().filter(|size| *size >= 0)
     }
 
     /// The size of a dimension, which has to be known.
-    pub(super) fn known_size(&self, axis: i64) -> Result<i64> {
-        self.size(axis).ok_or_else(|| {
+    pub(super) fn known_dimension_size(&self, axis: i64) -> Result<i64> {
+        self.dimension_size(axis).ok_or_else(|| {
             Error::unimplemented(format!("expected a known size of dimension {axis}, found one that is not"))
         })
     }

@@ -11,46 +11,46 @@ use prost::Message as _;
 
 use super::messages::{BlockDesc, var_type::TensorDesc};
 use crate::graph::Weight;
-use crate::import::place::{Within as _, quoted, wrong};
-use crate::import::weight::of_bytes;
+use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use crate::import::weight::weight_from_bytes;
 
 /// What the type of a variable is that is fed or fetched, and no parameter.
-const FEED_OR_FETCH: [i32; 2] = [9, 10];
+const FEED_OR_FETCH_TYPES: [i32; 2] = [9, 10];
 /// The names of the parameters of a program.
-pub(super) fn names(block: &BlockDesc) -> impl Iterator<Item = &str> {
+pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
     let kept = block.vars.iter().filter(|var| {
         let kind = var.r#type.as_ref().map(|kind| kind.r#type());
-        var.persistable() && kind.is_none_or(|kind| !FEED_OR_FETCH.contains(&kind))
+        var.persistable() && kind.is_none_or(|kind| !FEED_OR_FETCH_TYPES.contains(&kind))
     });
     kept.map(|var| var.name())
 }
 
 /// The parameters of a program.
-pub(super) fn read(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMap<&str, Weight>> {
+pub(super) fn read_parameters(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMap<&str, Weight>> {
     let mut weights = BTreeMap::new();
-    let mut names: Vec<&str> = names(block).collect();
+    let mut names: Vec<&str> = parameter_names(block).collect();
     names.sort_unstable();
     names.dedup();
-    let mut rest = Stream { bytes };
+    let mut rest = ParameterReader { bytes };
     for name in names {
-        weights.insert(name, rest.parameter().within(|| quoted(name))?);
+        weights.insert(name, rest.read_parameter().with_location(|| quote_name(name))?);
     }
     match rest.bytes.len() {
         0 => Ok(weights),
-        more => Err(wrong("a file that ends with the last parameter", format!("{more} bytes more"))),
+        more => Err(invalid_model("a file that ends with the last parameter", format!("{more} bytes more"))),
     }
 }
 
 /// What is left of a file of parameters.
-struct Stream {
+struct ParameterReader {
     bytes: Bytes,
 }
 
-impl Stream {
-    fn take(&mut self, size: u64) -> Result<Bytes> {
+impl ParameterReader {
+    fn take_bytes(&mut self, size: u64) -> Result<Bytes> {
         match usize::try_from(size).ok().filter(|size| *size <= self.bytes.len()) {
             Some(size) => Ok(self.bytes.split_to(size)),
-            None => Err(wrong(
+            None => Err(invalid_model(
                 format!("{size} more bytes"),
                 format!("{} to the end of the file", self.bytes.len()),
             )),
@@ -58,40 +58,40 @@ impl Stream {
     }
 
     /// A number that takes some bytes.
-    fn number(&mut self, size: u64) -> Result<u64> {
-        let bytes = self.take(size)?;
+    fn read_number(&mut self, size: u64) -> Result<u64> {
+        let bytes = self.take_bytes(size)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    fn version(&mut self) -> Result<()> {
-        match self.number(4)? {
+    fn read_version(&mut self) -> Result<()> {
+        match self.read_number(4)? {
             0 => Ok(()),
-            other => Err(wrong("version 0 of the format", other)),
+            other => Err(invalid_model("version 0 of the format", other)),
         }
     }
 
-    fn parameter(&mut self) -> Result<Weight> {
-        self.version()?;
-        for _ in 0..self.number(8)? {
-            let size = self.number(8)?;
-            self.take(size)?;
+    fn read_parameter(&mut self) -> Result<Weight> {
+        self.read_version()?;
+        for _ in 0..self.read_number(8)? {
+            let size = self.read_number(8)?;
+            self.take_bytes(size)?;
         }
-        self.version()?;
-        let size = self.number(4)?;
-        let description = TensorDesc::decode(self.take(size)?)
-            .map_err(|error| wrong("the description of a tensor", format!("none: {error}")))?;
-        let (rank, most) = (description.dims.len(), shape::MOST_DIMENSIONS);
+        self.read_version()?;
+        let size = self.read_number(4)?;
+        let description = TensorDesc::decode(self.take_bytes(size)?)
+            .map_err(|error| invalid_model("the description of a tensor", format!("none: {error}")))?;
+        let (rank, most) = (description.dims.len(), shape::MAX_RANK);
         if rank > most {
-            return Err(wrong(format!("at most {most} dimensions"), rank));
+            return Err(invalid_model(format!("at most {most} dimensions"), rank));
         }
-        let dtype = dtype(description.data_type())?;
-        let elements = self.take(shape::size_in_bytes(dtype, &description.dims)?)?;
-        of_bytes(dtype, &description.dims, elements)
+        let dtype = dtype_from_number(description.data_type())?;
+        let elements = self.take_bytes(shape::size_in_bytes(dtype, &description.dims)?)?;
+        weight_from_bytes(dtype, &description.dims, elements)
     }
 }
 
 /// The dtype behind a number of Paddle.
-pub(super) fn dtype(number: i32) -> Result<Dtype> {
+pub(super) fn dtype_from_number(number: i32) -> Result<Dtype> {
     Ok(match number {
         0 => Dtype::Bool,
         1 => Dtype::I16,
@@ -110,6 +110,6 @@ pub(super) fn dtype(number: i32) -> Result<Dtype> {
         36 => Dtype::U16,
         37 => Dtype::U32,
         38 => Dtype::U64,
-        other => return Err(wrong("a dtype of Paddle", format!("number {other}"))),
+        other => return Err(invalid_model("a dtype of Paddle", format!("number {other}"))),
     })
 }

@@ -6,21 +6,21 @@ use std::collections::HashMap;
 
 use oarlock_core::{Dtype, Error, Result};
 
+use super::importer::{PaddleImporter, op_label, tensor_desc};
 use super::messages::{OpDesc, VarDesc, var_type::TensorDesc};
 use super::ops;
-use super::parameters::dtype;
-use super::program::{Program, label, tensor_of};
+use super::parameters::dtype_from_number;
 use crate::graph::{Graph, ValueId};
-use crate::import::place::{Within as _, quoted, wrong};
+use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
 /// How deep blocks may lie in each other.
-const MOST_DEEP: usize = 32;
+const MOST_NESTED_BLOCKS: usize = 32;
 /// What the type of a variable is that is a list of tensors.
-const TENSOR_ARRAY: i32 = 13;
+const TENSOR_ARRAY_TYPE: i32 = 13;
 
 /// A graph that is being made.
 #[derive(Default)]
-pub(super) struct Frame<'m> {
+pub(super) struct GraphFrame<'m> {
     pub(super) graph: Graph,
     /// What each name means at this point.
     pub(super) names: HashMap<&'m str, ValueId>,
@@ -31,46 +31,49 @@ pub(super) struct Frame<'m> {
     pub(super) lengths: HashMap<ValueId, ValueId>,
 }
 
-impl<'m> Program<'m> {
+impl<'m> PaddleImporter<'m> {
     /// The ops of a block.
-    pub(super) fn ops(&self, block: i64) -> Result<&'m [OpDesc]> {
+    pub(super) fn block_ops(&self, block: i64) -> Result<&'m [OpDesc]> {
         let block = usize::try_from(block).ok().and_then(|place| self.blocks.get(place));
-        block.map(|block| block.ops.as_slice()).ok_or_else(|| wrong("a block of the program", "another"))
+        block
+            .map(|block| block.ops.as_slice())
+            .ok_or_else(|| invalid_model("a block of the program", "another"))
     }
 
     /// Begins the graph of a block, or one that is no block of the program; gives the ops that it is to be filled with.
-    pub(super) fn open(&mut self, block: Option<i64>) -> Result<&'m [OpDesc]> {
-        if self.frames.len() >= MOST_DEEP {
-            let expected = format!("blocks that are at most {MOST_DEEP} deep in each other");
+    pub(super) fn open_frame(&mut self, block: Option<i64>) -> Result<&'m [OpDesc]> {
+        if self.frames.len() >= MOST_NESTED_BLOCKS {
+            let expected = format!("blocks that are at most {MOST_NESTED_BLOCKS} deep in each other");
             return Err(Error::resource_exhausted(format!("expected {expected}, found more")));
         }
         let Some(index) = block else {
-            self.frames.push(Frame { graph: Graph::new("branch"), ..Frame::default() });
+            self.frames.push(GraphFrame { graph: Graph::new("branch"), ..GraphFrame::default() });
             return Ok(&[]);
         };
         let place = usize::try_from(index).ok().filter(|place| *place < self.blocks.len());
-        let place = place.ok_or_else(|| wrong(format!("one of {} blocks", self.blocks.len()), index))?;
+        let place =
+            place.ok_or_else(|| invalid_model(format!("one of {} blocks", self.blocks.len()), index))?;
         if !self.taken.insert(place) {
-            return Err(wrong("a block that is the body of one op", format!("block {place} again")));
+            return Err(invalid_model("a block that is the body of one op", format!("block {place} again")));
         }
         let block = &self.blocks[place];
         let name = if place == 0 { "main".to_owned() } else { format!("block {place}") };
         let variables = block.vars.iter().map(|variable| (variable.name(), variable)).collect();
-        self.frames.push(Frame { graph: Graph::new(name), variables, ..Frame::default() });
+        self.frames.push(GraphFrame { graph: Graph::new(name), variables, ..GraphFrame::default() });
         Ok(&block.ops)
     }
 
     /// Adds ops to the graph that was opened last.
-    pub(super) fn fill(&mut self, ops: &'m [OpDesc]) -> Result<()> {
-        ops.iter().try_for_each(|op| match ops::find(op.r#type()) {
-            Some(translate) => translate(self, op).within(|| label(op)),
+    pub(super) fn lower_ops(&mut self, ops: &'m [OpDesc]) -> Result<()> {
+        ops.iter().try_for_each(|op| match ops::find_translator(op.r#type()) {
+            Some(translate) => translate(self, op).with_location(|| op_label(op)),
             None => Ok(()),
         })
     }
 
     /// Ends the graph that was opened last; gives it and what it captures of the one around it.
-    pub(super) fn close(&mut self, outputs: Vec<ValueId>) -> (Graph, Vec<ValueId>) {
-        let Frame { mut graph, captures, .. } = self.frames.pop().unwrap_or_default();
+    pub(super) fn close_frame(&mut self, outputs: Vec<ValueId>) -> (Graph, Vec<ValueId>) {
+        let GraphFrame { mut graph, captures, .. } = self.frames.pop().unwrap_or_default();
         graph.outputs = outputs;
         let unnamed: Vec<ValueId> =
             graph.values().filter(|(_, value)| value.name.is_empty()).map(|(id, _)| id).collect();
@@ -80,57 +83,57 @@ impl<'m> Program<'m> {
         (graph, captures)
     }
 
-    fn frame(&mut self) -> &mut Frame<'m> {
+    fn current_frame(&mut self) -> &mut GraphFrame<'m> {
         // One is opened before anything is added.
         let last = self.frames.len() - 1;
         &mut self.frames[last]
     }
 
     /// The graph that is being made.
-    pub(super) fn graph(&mut self) -> &mut Graph {
-        &mut self.frame().graph
+    pub(super) fn current_graph(&mut self) -> &mut Graph {
+        &mut self.current_frame().graph
     }
 
     /// Gives a name a meaning from here on.
-    pub(super) fn bind(&mut self, name: &'m str, id: ValueId) {
-        self.frame().names.insert(name, id);
+    pub(super) fn bind_name(&mut self, name: &'m str, id: ValueId) {
+        self.current_frame().names.insert(name, id);
     }
 
     /// Gives a name to a value that has none, and a meaning to the name.
-    pub(super) fn call(&mut self, name: &'m str, id: ValueId) {
-        let value = self.graph().value_mut(id);
+    pub(super) fn name_value(&mut self, name: &'m str, id: ValueId) {
+        let value = self.current_graph().value_mut(id);
         if value.name.is_empty() {
             value.name = name.into();
         }
-        self.bind(name, id);
+        self.bind_name(name, id);
     }
 
     /// What a name means here, where it means something.
-    pub(super) fn find(&mut self, name: &'m str) -> Option<ValueId> {
-        self.find_from(self.frames.len() - 1, name)
+    pub(super) fn find_value(&mut self, name: &'m str) -> Option<ValueId> {
+        self.find_value_from(self.frames.len() - 1, name)
     }
 
-    fn find_from(&mut self, at: usize, name: &'m str) -> Option<ValueId> {
+    fn find_value_from(&mut self, at: usize, name: &'m str) -> Option<ValueId> {
         if let Some(known) = self.frames[at].names.get(name) {
             return Some(*known);
         }
-        let outer = self.find_from(at.checked_sub(1)?, name)?;
-        let here = self.capture_at(at, outer);
+        let outer = self.find_value_from(at.checked_sub(1)?, name)?;
+        let here = self.capture_value_at(at, outer);
         self.frames[at].names.insert(name, here);
         Some(here)
     }
 
     /// Makes a value of the graph around the one that is being made one of its inputs.
-    pub(super) fn capture(&mut self, outer: ValueId) -> ValueId {
-        self.capture_at(self.frames.len() - 1, outer)
+    pub(super) fn capture_value(&mut self, outer: ValueId) -> ValueId {
+        self.capture_value_at(self.frames.len() - 1, outer)
     }
 
     /// A constant becomes a constant of both.
-    fn capture_at(&mut self, at: usize, outer: ValueId) -> ValueId {
+    fn capture_value_at(&mut self, at: usize, outer: ValueId) -> ValueId {
         let value = self.frames[at - 1].graph.value(outer).clone();
-        let Frame { graph, captures, .. } = &mut self.frames[at];
+        let GraphFrame { graph, captures, .. } = &mut self.frames[at];
         let is_constant = value.weight.is_some();
-        let here = graph.add(value);
+        let here = graph.add_value(value);
         if !is_constant {
             graph.inputs.push(here);
             captures.push(outer);
@@ -139,49 +142,51 @@ impl<'m> Program<'m> {
     }
 
     /// Notes that a value is the length of a list.
-    pub(super) fn note_length(&mut self, length: ValueId, list: ValueId) {
-        self.frame().lengths.insert(length, list);
+    pub(super) fn record_length(&mut self, length: ValueId, list: ValueId) {
+        self.current_frame().lengths.insert(length, list);
     }
 
     /// Whether a value is known to be the length of a list.
-    pub(super) fn is_length(&self, length: ValueId, list: ValueId) -> bool {
+    pub(super) fn is_length_of(&self, length: ValueId, list: ValueId) -> bool {
         self.frames.last().is_some_and(|frame| frame.lengths.get(&length) == Some(&list))
     }
 
     /// What a name means here, which has to be something.
-    pub(super) fn value(&mut self, name: &'m str) -> Result<ValueId> {
-        self.find(name)
-            .ok_or_else(|| wrong("values that are made", format!("{}, which is not", quoted(name))))
+    pub(super) fn require_value(&mut self, name: &'m str) -> Result<ValueId> {
+        self.find_value(name).ok_or_else(|| {
+            invalid_model("values that are made", format!("{}, which is not", quote_name(name)))
+        })
     }
 
     /// Whether a name means something in the graph that is being made or around it.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_value(&self, name: &str) -> bool {
         self.frames.iter().any(|frame| frame.names.contains_key(name))
     }
 
-    fn variable(&self, name: &str) -> Option<&'m VarDesc> {
+    fn find_variable(&self, name: &str) -> Option<&'m VarDesc> {
         self.frames.iter().rev().find_map(|frame| frame.variables.get(name)).copied()
     }
 
-    pub(super) fn tensor(&self, name: &str) -> Option<&'m TensorDesc> {
-        tensor_of(self.variable(name)?)
+    pub(super) fn find_tensor_desc(&self, name: &str) -> Option<&'m TensorDesc> {
+        tensor_desc(self.find_variable(name)?)
     }
 
     /// What the program says about the shape of what a name means.
-    pub(super) fn dims(&self, name: &str) -> Option<&'m [i64]> {
-        self.tensor(name).map(|tensor| tensor.dims.as_slice())
+    pub(super) fn declared_dims(&self, name: &str) -> Option<&'m [i64]> {
+        self.find_tensor_desc(name).map(|tensor| tensor.dims.as_slice())
     }
 
     /// Whether a name stands for a list of tensors.
-    pub(super) fn is_array(&self, name: &str) -> bool {
-        self.variable(name)
-            .is_some_and(|variable| variable.r#type.as_ref().is_some_and(|it| it.r#type() == TENSOR_ARRAY))
+    pub(super) fn is_tensor_array(&self, name: &str) -> bool {
+        self.find_variable(name).is_some_and(|variable| {
+            variable.r#type.as_ref().is_some_and(|it| it.r#type() == TENSOR_ARRAY_TYPE)
+        })
     }
 
     /// The type of the elements of what a name means, as the program says it.
-    pub(super) fn dtype_of(&self, name: &str) -> Option<Dtype> {
-        let variable = self.variable(name)?;
+    pub(super) fn declared_dtype(&self, name: &str) -> Option<Dtype> {
+        let variable = self.find_variable(name)?;
         let of_array = || variable.r#type.as_ref()?.tensor_array.as_ref()?.tensor.as_ref();
-        dtype(tensor_of(variable).or_else(of_array)?.data_type()).ok()
+        dtype_from_number(tensor_desc(variable).or_else(of_array)?.data_type()).ok()
     }
 }

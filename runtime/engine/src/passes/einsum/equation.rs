@@ -3,75 +3,75 @@
 use std::collections::BTreeMap;
 
 /// The name of a dimension: a letter, or a character that stands for a dimension of an ellipsis.
-pub(super) type Label = char;
+pub(super) type DimensionLabel = char;
 
 /// What stands for the last dimension of an ellipsis. Those before it have the characters behind it, which are nobody's.
-const LAST_OF_ELLIPSIS: u32 = 0xe000;
+const LAST_ELLIPSIS_LABEL: u32 = 0xe000;
 
 /// The names of all dimensions.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Equation {
-    pub(super) inputs: Vec<Vec<Label>>,
-    pub(super) output: Vec<Label>,
+pub(super) struct EinsumTerms {
+    pub(super) inputs: Vec<Vec<DimensionLabel>>,
+    pub(super) output: Vec<DimensionLabel>,
 }
 
-impl Equation {
+impl EinsumTerms {
     /// What an equation says of operands of so many dimensions; nothing where it does not fit them, or where an operand has a
     /// name twice, which means its diagonal.
-    pub(super) fn of(text: &str, ranks: &[usize]) -> Option<Self> {
+    pub(super) fn parse(text: &str, ranks: &[usize]) -> Option<Self> {
         let text: String = text.chars().filter(|character| !character.is_whitespace()).collect();
         let (terms, output) =
             text.split_once("->").map_or((&*text, None), |(terms, output)| (terms, Some(output)));
         let terms: Vec<&str> = terms.split(',').collect();
         let missing: Vec<usize> =
-            terms.iter().zip(ranks).map(|(term, rank)| missing(term, *rank)).collect::<Option<_>>()?;
+            terms.iter().zip(ranks).map(|(term, rank)| ellipsis_rank(term, *rank)).collect::<Option<_>>()?;
         let widest = *missing.iter().max()?;
-        let inputs: Vec<Vec<Label>> = terms
+        let inputs: Vec<Vec<DimensionLabel>> = terms
             .iter()
             .zip(&missing)
-            .map(|(term, missing)| labels(term, *missing))
+            .map(|(term, missing)| parse_term(term, *missing))
             .collect::<Option<_>>()?;
         let output = match output {
-            Some(output) => labels(output, if output.contains("...") { widest } else { 0 })?,
-            None => implied(&inputs, widest)?,
+            Some(output) => parse_term(output, if output.contains("...") { widest } else { 0 })?,
+            None => implied_output(&inputs, widest)?,
         };
-        let names_each_once = inputs.iter().chain([&output]).all(|labels| is_each_once(labels));
+        let names_each_once = inputs.iter().chain([&output]).all(|labels| has_distinct_labels(labels));
         let is_known = output.iter().all(|label| inputs.iter().any(|labels| labels.contains(label)));
         (terms.len() == ranks.len() && names_each_once && is_known).then_some(Self { inputs, output })
     }
 }
 
 /// For how many dimensions an ellipsis stands.
-fn missing(term: &str, rank: usize) -> Option<usize> {
+fn ellipsis_rank(term: &str, rank: usize) -> Option<usize> {
     let has_ellipsis = term.contains("...");
     let named = term.chars().filter(|character| *character != '.').count();
     rank.checked_sub(named).filter(|missing| has_ellipsis || *missing == 0)
 }
 
 /// The names in a term whose ellipsis stands for so many dimensions.
-fn labels(term: &str, missing: usize) -> Option<Vec<Label>> {
+fn parse_term(term: &str, missing: usize) -> Option<Vec<DimensionLabel>> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let are_letters = before.chars().chain(after.chars()).all(|letter| letter.is_ascii_alphabetic());
-    let ellipsis: Vec<Label> = of_ellipsis(missing)?;
+    let ellipsis: Vec<DimensionLabel> = ellipsis_labels(missing)?;
     are_letters.then(|| before.chars().chain(ellipsis).chain(after.chars()).collect())
 }
 
-fn of_ellipsis(count: usize) -> Option<Vec<Label>> {
-    (0..u32::try_from(count).ok()?).rev().map(|at| char::from_u32(LAST_OF_ELLIPSIS + at)).collect()
+fn ellipsis_labels(count: usize) -> Option<Vec<DimensionLabel>> {
+    (0..u32::try_from(count).ok()?).rev().map(|at| char::from_u32(LAST_ELLIPSIS_LABEL + at)).collect()
 }
 
 /// Where no output is written: what the ellipsis stands for, then the letters that are there once, in the order of the
 /// alphabet.
-fn implied(inputs: &[Vec<Label>], widest: usize) -> Option<Vec<Label>> {
+fn implied_output(inputs: &[Vec<DimensionLabel>], widest: usize) -> Option<Vec<DimensionLabel>> {
     let mut counts = BTreeMap::new();
     for letter in inputs.iter().flatten().filter(|label| label.is_ascii_alphabetic()) {
         *counts.entry(*letter).or_insert(0) += 1;
     }
     let once = counts.into_iter().filter(|(_, count)| *count == 1).map(|(letter, _)| letter);
-    Some(of_ellipsis(widest)?.into_iter().chain(once).collect())
+    Some(ellipsis_labels(widest)?.into_iter().chain(once).collect())
 }
 
-fn is_each_once(labels: &[Label]) -> bool {
+fn has_distinct_labels(labels: &[DimensionLabel]) -> bool {
     labels.iter().enumerate().all(|(at, label)| !labels[..at].contains(label))
 }
 
@@ -79,13 +79,14 @@ fn is_each_once(labels: &[Label]) -> bool {
 mod tests {
     use super::*;
 
-    fn named(text: &str, ranks: &[usize]) -> Option<(Vec<String>, String)> {
+    fn parsed_labels(text: &str, ranks: &[usize]) -> Option<(Vec<String>, String)> {
         // The last dimension of an ellipsis is shown as 1, the one before it as 2.
-        let shown = |labels: &Vec<Label>| -> String {
-            let digit = |label: &Label| (*label as u32).checked_sub(LAST_OF_ELLIPSIS).map(|at| at + 1);
+        let shown = |labels: &Vec<DimensionLabel>| -> String {
+            let digit =
+                |label: &DimensionLabel| (*label as u32).checked_sub(LAST_ELLIPSIS_LABEL).map(|at| at + 1);
             labels.iter().map(|label| digit(label).map_or(label.to_string(), |at| at.to_string())).collect()
         };
-        let Equation { inputs, output } = Equation::of(text, ranks)?;
+        let EinsumTerms { inputs, output } = EinsumTerms::parse(text, ranks)?;
         Some((inputs.iter().map(shown).collect(), shown(&output)))
     }
 
@@ -93,7 +94,7 @@ mod tests {
     fn every_dimension_has_a_name() {
         let is = |text, ranks: &[usize], inputs: &[&str], output: &str| {
             let inputs = inputs.iter().map(|labels| (*labels).to_owned()).collect();
-            assert_eq!(named(text, ranks), Some((inputs, output.to_owned())), "{text}");
+            assert_eq!(parsed_labels(text, ranks), Some((inputs, output.to_owned())), "{text}");
         };
         is("bij , bjk -> bik", &[3, 3], &["bij", "bjk"], "bik");
         is("ij,jk", &[2, 2], &["ij", "jk"], "ik");
@@ -119,7 +120,7 @@ mod tests {
             ("...ij->ij", &[1]),
         ];
         for (text, ranks) in wrong {
-            assert_eq!(named(text, ranks), None, "{text}");
+            assert_eq!(parsed_labels(text, ranks), None, "{text}");
         }
     }
 }

@@ -1,37 +1,44 @@
 //! How two operands lie as stacks of matrices, so that their product is what an equation says.
 
-use super::Operand;
-use super::equation::Label;
+use super::LabeledOperand;
+use super::equation::DimensionLabel;
 use crate::graph::{Graph, ValueId};
 
 /// Dimensions by their names, of which those of a group are to be one.
-pub(super) type Groups = Vec<Vec<Label>>;
+pub(super) type LabelGroups = Vec<Vec<DimensionLabel>>;
 
 /// Where the size of a dimension is found, in either operand or both; a size of one is repeated.
-pub(super) type Source = [Option<(ValueId, usize)>; 2];
+pub(super) type DimensionSource = [Option<(ValueId, usize)>; 2];
 
 /// The order of the dimensions of two operands and of their product. The last two groups are rows and columns.
-pub(super) struct Layout {
-    pub(super) left: Groups,
-    pub(super) right: Groups,
-    pub(super) made: Groups,
+pub(super) struct EinsumLayout {
+    pub(super) left: LabelGroups,
+    pub(super) right: LabelGroups,
+    pub(super) made: LabelGroups,
     /// How much has to be moved to get there.
     pub(super) cost: u32,
 }
 
-impl Layout {
+impl EinsumLayout {
     /// For operands with these names, of which each may be constant, and a product whose dimensions are to have an order.
     /// What neither is summed over nor in both makes rows and columns.
-    pub(super) fn of(left: &[Label], right: &[Label], order: &[Label], is_constant: [bool; 2]) -> Self {
-        let kept = |is_in_left: bool, is_in_right: bool| -> Vec<Label> {
-            let is_it =
-                |label: &&Label| (left.contains(label), right.contains(label)) == (is_in_left, is_in_right);
+    pub(super) fn plan_layout(
+        left: &[DimensionLabel],
+        right: &[DimensionLabel],
+        order: &[DimensionLabel],
+        is_constant: [bool; 2],
+    ) -> Self {
+        let kept = |is_in_left: bool, is_in_right: bool| -> Vec<DimensionLabel> {
+            let is_it = |label: &&DimensionLabel| {
+                (left.contains(label), right.contains(label)) == (is_in_left, is_in_right)
+            };
             order.iter().filter(is_it).copied().collect()
         };
         let (stack, mut rows, mut columns) = (kept(true, true), kept(true, false), kept(false, true));
         // The order of what is summed over is that of the operand that is not made anew for each run.
         let guide = if is_constant[0] { right } else { left };
-        let inner: Vec<Label> = guide.iter().filter(|label| !order.contains(label)).copied().collect();
+        let inner: Vec<DimensionLabel> =
+            guide.iter().filter(|label| !order.contains(label)).copied().collect();
         // Without a stack in common, one operand may be a stack by itself, which needs no joining.
         let mut outer = [Vec::new(), Vec::new()];
         if stack.is_empty() {
@@ -43,76 +50,83 @@ impl Layout {
                 }
             }
         }
-        let groups = |outer: &[Label], rows: &[Label], columns: &[Label]| -> Groups {
-            let apart = outer.iter().chain(&stack).map(|label| vec![*label]);
-            apart.chain([rows.to_vec(), columns.to_vec()]).collect()
-        };
+        let groups =
+            |outer: &[DimensionLabel], rows: &[DimensionLabel], columns: &[DimensionLabel]| -> LabelGroups {
+                let apart = outer.iter().chain(&stack).map(|label| vec![*label]);
+                apart.chain([rows.to_vec(), columns.to_vec()]).collect()
+            };
         let made = groups(&outer.concat(), &rows, &columns);
         let (own_left, own_right) = (groups(&outer[0], &rows, &inner), groups(&outer[1], &inner, &columns));
-        let cost = moving(left, &own_left, is_constant[0])
-            + moving(right, &own_right, is_constant[1])
-            + if flat(&made) == order { 0 } else { ALL }
+        let cost = move_cost(left, &own_left, is_constant[0])
+            + move_cost(right, &own_right, is_constant[1])
+            + if flatten_groups(&made) == order { 0 } else { FULL_MOVE_COST }
             // Constants on the right are made ready once.
             + u32::from(is_constant[0] && !is_constant[1]);
         Self { left: own_left, right: own_right, made, cost }
     }
 
     /// What is summed over.
-    pub(super) fn inner(&self) -> impl Iterator<Item = Label> {
+    pub(super) fn contracted_labels(&self) -> impl Iterator<Item = DimensionLabel> {
         self.left.last().into_iter().flatten().copied()
     }
 }
 
 /// What it costs to move all of an operand.
-const ALL: u32 = 2;
+const FULL_MOVE_COST: u32 = 2;
 
 /// What it costs to put the dimensions of an operand into an order. Products read matrices either way.
-fn moving(from: &[Label], to: &Groups, is_constant: bool) -> u32 {
+fn move_cost(from: &[DimensionLabel], to: &LabelGroups, is_constant: bool) -> u32 {
     let mut exchanged = to.clone();
     let last = exchanged.len().saturating_sub(2);
     exchanged[last..].reverse();
     match from {
-        _ if is_constant || from == flat(to) => 0,
-        _ if from == flat(&exchanged) => 1,
-        _ => ALL,
+        _ if is_constant || from == flatten_groups(to) => 0,
+        _ if from == flatten_groups(&exchanged) => 1,
+        _ => FULL_MOVE_COST,
     }
 }
 
 /// The names without the groups.
-pub(super) fn flat(groups: &Groups) -> Vec<Label> {
+pub(super) fn flatten_groups(groups: &LabelGroups) -> Vec<DimensionLabel> {
     groups.concat()
 }
 
 /// The order of a product that is needed only for another one: that in which it is made.
-pub(super) fn usual_order(a: &Operand, b: &Operand, is_wanted: impl Fn(&Label) -> bool) -> Vec<Label> {
-    let (both, rows): (Vec<Label>, Vec<Label>) =
+pub(super) fn natural_order(
+    a: &LabeledOperand,
+    b: &LabeledOperand,
+    is_wanted: impl Fn(&DimensionLabel) -> bool,
+) -> Vec<DimensionLabel> {
+    let (both, rows): (Vec<DimensionLabel>, Vec<DimensionLabel>) =
         a.labels.iter().copied().filter(&is_wanted).partition(|label| b.labels.contains(label));
     let columns = b.labels.iter().copied().filter(|label| !a.labels.contains(label) && is_wanted(label));
     both.into_iter().chain(rows).chain(columns).collect()
 }
 
 /// Where the sizes of the groups of an operand are found.
-pub(super) fn sources(operand: &Operand, groups: &Groups) -> Vec<Vec<Source>> {
-    let of_group = |group: &Vec<Label>| group.iter().map(|label| [operand.source(*label), None]).collect();
+pub(super) fn dimension_sources(operand: &LabeledOperand, groups: &LabelGroups) -> Vec<Vec<DimensionSource>> {
+    let of_group = |group: &Vec<DimensionLabel>| {
+        group.iter().map(|label| [operand.dimension_source(*label), None]).collect()
+    };
     groups.iter().map(of_group).collect()
 }
 
 /// The size of a dimension of a value.
-pub(super) fn size((value, axis): (ValueId, usize), graph: &Graph) -> Option<i64> {
+pub(super) fn dimension_size((value, axis): (ValueId, usize), graph: &Graph) -> Option<i64> {
     graph.value(value).dims()?.get(axis).copied()
 }
 
 /// The size of a dimension that either operand or both have.
-pub(super) fn common_size(graph: &Graph, source: &Source) -> Option<i64> {
+pub(super) fn common_size(graph: &Graph, source: &DimensionSource) -> Option<i64> {
     match source {
-        [Some(a), Some(b)] => Some(repeated(size(*a, graph)?, size(*b, graph)?)),
-        [Some(one), None] | [None, Some(one)] => size(*one, graph),
+        [Some(a), Some(b)] => Some(broadcast_size(dimension_size(*a, graph)?, dimension_size(*b, graph)?)),
+        [Some(one), None] | [None, Some(one)] => dimension_size(*one, graph),
         [None, None] => None,
     }
 }
 
 /// The size of what two operands have, where the one that has one element is repeated.
-pub(super) fn repeated(a: i64, b: i64) -> i64 {
+pub(super) fn broadcast_size(a: i64, b: i64) -> i64 {
     if a == 1 { b } else { a }
 }
 
@@ -121,10 +135,10 @@ mod tests {
     use super::*;
 
     /// Both operands and the product in the layout that is made, and whether they are exchanged.
-    fn layout(left: &str, right: &str, order: &str, is_constant: [bool; 2]) -> String {
+    fn describe_layout(left: &str, right: &str, order: &str, is_constant: [bool; 2]) -> String {
         let labels = |text: &str| text.chars().collect::<Vec<_>>();
-        let made = Layout::of(&labels(left), &labels(right), &labels(order), is_constant);
-        let shown = |groups: &Groups| {
+        let made = EinsumLayout::plan_layout(&labels(left), &labels(right), &labels(order), is_constant);
+        let shown = |groups: &LabelGroups| {
             groups.iter().map(|group| group.iter().collect()).collect::<Vec<String>>().join(".")
         };
         format!("{} {} {} {}", shown(&made.left), shown(&made.right), shown(&made.made), made.cost)
@@ -133,23 +147,23 @@ mod tests {
     #[test]
     fn what_both_have_is_a_stack_and_the_rest_is_joined_to_rows_and_columns() {
         let plain = [false, false];
-        assert_eq!(layout("bij", "bkj", "bik", plain), "b.i.j b.j.k b.i.k 1");
-        assert_eq!(layout("bihd", "bjhd", "bhij", plain), "b.h.i.d b.h.d.j b.h.i.j 4");
-        assert_eq!(layout("bqnc", "bnchw", "bqnhw", plain), "b.n.q.c b.n.c.hw b.n.q.hw 4");
-        assert_eq!(layout("i", "i", "", plain), ".i i. . 0");
-        assert_eq!(layout("bij", "bj", "bi", plain), "b.i.j b.j. b.i. 0");
+        assert_eq!(describe_layout("bij", "bkj", "bik", plain), "b.i.j b.j.k b.i.k 1");
+        assert_eq!(describe_layout("bihd", "bjhd", "bhij", plain), "b.h.i.d b.h.d.j b.h.i.j 4");
+        assert_eq!(describe_layout("bqnc", "bnchw", "bqnhw", plain), "b.n.q.c b.n.c.hw b.n.q.hw 4");
+        assert_eq!(describe_layout("i", "i", "", plain), ".i i. . 0");
+        assert_eq!(describe_layout("bij", "bj", "bi", plain), "b.i.j b.j. b.i. 0");
     }
 
     #[test]
     fn without_a_stack_in_common_one_operand_is_a_stack_by_itself() {
-        assert_eq!(layout("abc", "cd", "abd", [false, true]), "a.b.c c.d a.b.d 0");
-        assert_eq!(layout("bnd", "dhk", "bnhk", [false, true]), "b.n.d d.hk b.n.hk 0");
-        assert_eq!(layout("oi", "bit", "bot", [true, false]), "o.i b.i.t b.o.t 1");
+        assert_eq!(describe_layout("abc", "cd", "abd", [false, true]), "a.b.c c.d a.b.d 0");
+        assert_eq!(describe_layout("bnd", "dhk", "bnhk", [false, true]), "b.n.d d.hk b.n.hk 0");
+        assert_eq!(describe_layout("oi", "bit", "bot", [true, false]), "o.i b.i.t b.o.t 1");
     }
 
     #[test]
     fn constants_cost_nothing_on_the_right() {
-        assert!(layout("oi", "bi", "bo", [true, false]).ends_with(" 4"));
-        assert!(layout("bi", "oi", "bo", [false, true]).ends_with(" 0"));
+        assert!(describe_layout("oi", "bi", "bo", [true, false]).ends_with(" 4"));
+        assert!(describe_layout("bi", "oi", "bo", [false, true]).ends_with(" 0"));
     }
 }

@@ -15,164 +15,201 @@ use std::sync::Arc;
 
 use oarlock_core::{Attribute, Constant, Dims, Result};
 
-use self::equation::{Equation, Label};
-use self::layout::{Layout, Source, common_size, flat, repeated, size, sources, usual_order};
-use super::channels_last::transpose;
-use super::common::{pass, replace};
-use super::{Pass, Scene};
-use crate::graph::{Graph, Node, Value, ValueId, Weight};
+use self::equation::{DimensionLabel, EinsumTerms};
+use self::layout::{
+    DimensionSource, EinsumLayout, broadcast_size, common_size, dimension_size, dimension_sources,
+    flatten_groups, natural_order,
+};
+use super::channels_last::transpose_node;
+use super::graph_view::{define_pass, replace_nodes};
+use super::{GraphPass, PassContext};
+use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
-pub(super) const PASS: Pass = pass(
+pub(super) const LOWER_EINSUM: GraphPass = define_pass(
     "sums of products",
     "writes Einsum as a product of matrices, with the transposes, reshapes and sums that it takes, so that other passes see \
      them",
-    run,
+    lower_einsums,
 );
 
 /// The opset whose ops are written.
-const OPSET: u32 = 14;
+const WRITTEN_OPSET: u32 = 14;
 
-fn run(graph: &mut Graph, scene: &Scene<'_>) -> Result<usize> {
+fn lower_einsums(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     let mut found = HashMap::new();
     for at in 0..graph.nodes.len() {
-        if graph.nodes[at].is("Einsum") {
+        if graph.nodes[at].is_op("Einsum") {
             let node = graph.nodes[at].clone();
-            let mut writer = Writer { graph, scene, nodes: Vec::new(), name: node.name.clone() };
-            if writer.write(&node).is_some() {
+            let mut writer = EinsumLowering { graph, scene, nodes: Vec::new(), name: node.name.clone() };
+            if writer.lower_node(&node).is_some() {
                 found.insert(at, writer.nodes);
             }
         }
     }
-    Ok(replace(graph, found))
+    Ok(replace_nodes(graph, found))
 }
 
 /// A value whose dimensions have names.
 #[derive(Clone)]
-struct Operand {
+struct LabeledOperand {
     value: ValueId,
-    labels: Vec<Label>,
+    labels: Vec<DimensionLabel>,
 }
 
-impl Operand {
+impl LabeledOperand {
     /// Where the size of a dimension is found.
-    fn source(&self, label: Label) -> Option<(ValueId, usize)> {
+    fn dimension_source(&self, label: DimensionLabel) -> Option<(ValueId, usize)> {
         Some((self.value, self.labels.iter().position(|own| *own == label)?))
     }
 }
 
 /// Nodes that are being written.
-struct Writer<'g> {
+struct EinsumLowering<'g> {
     graph: &'g mut Graph,
-    scene: &'g Scene<'g>,
+    scene: &'g PassContext<'g>,
     nodes: Vec<Node>,
     name: Arc<str>,
 }
 
-impl Writer<'_> {
+impl EinsumLowering<'_> {
     /// Writes what an `Einsum` makes; nothing where its shapes are not known, or where it takes an `Einsum`.
-    fn write(&mut self, node: &Node) -> Option<()> {
+    fn lower_node(&mut self, node: &Node) -> Option<()> {
         let values: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
         let rank = |value: &ValueId| Some(self.graph.value(*value).dims()?.len());
         let ranks: Vec<usize> = values.iter().map(rank).collect::<Option<_>>()?;
         let output = node.output(0)?;
-        let equation = Equation::of(node.attributes.string("equation").ok()??, &ranks)?;
+        let equation = EinsumTerms::parse(node.attributes.get_string("equation").ok()??, &ranks)?;
         let operands =
-            values.into_iter().zip(equation.inputs).map(|(value, labels)| Operand { value, labels });
-        let mut operands: Vec<Operand> = operands.collect();
+            values.into_iter().zip(equation.inputs).map(|(value, labels)| LabeledOperand { value, labels });
+        let mut operands: Vec<LabeledOperand> = operands.collect();
         let mut made = operands.remove(0);
         while !operands.is_empty() {
             let next = operands.remove(0);
-            let is_wanted = |label: &Label| {
+            let is_wanted = |label: &DimensionLabel| {
                 equation.output.contains(label)
                     || operands.iter().any(|operand| operand.labels.contains(label))
             };
             let order = match operands.is_empty() {
                 true => equation.output.clone(),
-                false => usual_order(&made, &next, is_wanted),
+                false => natural_order(&made, &next, is_wanted),
             };
-            made = self.product(made, next, &order)?;
+            made = self.add_product(made, next, &order)?;
         }
-        made = self.summed(made, |label| equation.output.contains(&label))?;
-        self.turned(made, &equation.output)?;
+        made = self.add_sum(made, |label| equation.output.contains(&label))?;
+        self.add_transpose(made, &equation.output)?;
         match self.nodes.last_mut() {
             Some(last) => last.outputs[0] = Some(output),
-            None => self.nodes.push(Node::new("", "Identity", OPSET, node.inputs.clone(), [Some(output)])),
+            None => {
+                self.nodes.push(Node::new(
+                    "",
+                    "Identity",
+                    WRITTEN_OPSET,
+                    node.inputs.clone(),
+                    [Some(output)],
+                ));
+            }
         }
         Some(())
     }
 
     /// The product of two operands, with its dimensions in an order.
-    fn product(&mut self, a: Operand, b: Operand, order: &[Label]) -> Option<Operand> {
-        let a = self.summed(a, |label| b.labels.contains(&label) || order.contains(&label))?;
-        let b = self.summed(b, |label| a.labels.contains(&label) || order.contains(&label))?;
-        let is_summed_over = |label: &Label| !order.contains(label);
+    fn add_product(
+        &mut self,
+        a: LabeledOperand,
+        b: LabeledOperand,
+        order: &[DimensionLabel],
+    ) -> Option<LabeledOperand> {
+        let a = self.add_sum(a, |label| b.labels.contains(&label) || order.contains(&label))?;
+        let b = self.add_sum(b, |label| a.labels.contains(&label) || order.contains(&label))?;
+        let is_summed_over = |label: &DimensionLabel| !order.contains(label);
         if !a.labels.iter().any(is_summed_over) {
-            return self.multiplied(&a, &b, order);
+            return self.add_elementwise_product(&a, &b, order);
         }
-        let is_constant = |operand: &Operand| self.graph.value(operand.value).weight.is_some();
+        let is_constant = |operand: &LabeledOperand| self.graph.value(operand.value).weight.is_some();
         let (constant_a, constant_b) = (is_constant(&a), is_constant(&b));
-        let one = Layout::of(&a.labels, &b.labels, order, [constant_a, constant_b]);
-        let other = Layout::of(&b.labels, &a.labels, order, [constant_b, constant_a]);
+        let one = EinsumLayout::plan_layout(&a.labels, &b.labels, order, [constant_a, constant_b]);
+        let other = EinsumLayout::plan_layout(&b.labels, &a.labels, order, [constant_b, constant_a]);
         let (layout, left, right) = if other.cost < one.cost { (other, b, a) } else { (one, a, b) };
         let inner: Vec<[(ValueId, usize); 2]> = layout
-            .inner()
-            .map(|label| Some([left.source(label)?, right.source(label)?]))
+            .contracted_labels()
+            .map(|label| Some([left.dimension_source(label)?, right.dimension_source(label)?]))
             .collect::<Option<_>>()?;
         let are_same = move |graph: &Graph| {
-            let mut sizes = inner.iter().map(|[a, b]| Some(size(*a, graph)? == size(*b, graph)?));
+            let mut sizes =
+                inner.iter().map(|[a, b]| Some(dimension_size(*a, graph)? == dimension_size(*b, graph)?));
             sizes.try_fold(true, |all, is_same| Some(all && is_same?))
         };
-        if !self.scene.asks(self.graph, are_same) {
+        if !self.scene.check_shapes(self.graph, are_same) {
             return None;
         }
         let sides = [&left, &right];
         let matrices = [(&left, &layout.left), (&right, &layout.right)];
         let [a, b] = matrices.map(|(operand, groups)| {
-            let turned = self.turned(operand.clone(), &flat(groups))?;
-            self.grouped(turned.value, sources(&turned, groups), groups.iter().any(|group| group.len() != 1))
+            let turned = self.add_transpose(operand.clone(), &flatten_groups(groups))?;
+            self.add_grouping_reshape(
+                turned.value,
+                dimension_sources(&turned, groups),
+                groups.iter().any(|group| group.len() != 1),
+            )
         });
         let (a, b) = (a?, b?);
-        let made = self.sized(a, "a product", move |graph| {
+        let made = self.add_value_with_dims(a, "a product", move |graph| {
             let (a, b) = (graph.value(a).dims()?, graph.value(b).dims()?);
             let (rows, columns) = (*a.get(a.len().checked_sub(2)?)?, *b.last()?);
             let (a, b) = (&a[..a.len() - 2], &b[..b.len().checked_sub(2)?]);
             let (longer, shorter) = if a.len() < b.len() { (b, a) } else { (a, b) };
             let more = longer.len() - shorter.len();
-            let both = longer[more..].iter().zip(shorter).map(|(a, b)| repeated(*a, *b));
+            let both = longer[more..].iter().zip(shorter).map(|(a, b)| broadcast_size(*a, *b));
             Some(longer[..more].iter().copied().chain(both).chain([rows, columns]).collect())
         })?;
-        self.taken("MatMul", [a, b], &[], made)?;
+        self.add_supported_node("MatMul", [a, b], &[], made)?;
         let groups = &layout.made;
-        let parts: Vec<Vec<Source>> =
-            flat(groups).into_iter().map(|label| vec![sides.map(|side| side.source(label))]).collect();
-        let value = self.grouped(made, parts, groups.iter().any(|group| group.len() != 1))?;
-        self.turned(Operand { value, labels: flat(groups) }, order)
+        let parts: Vec<Vec<DimensionSource>> = flatten_groups(groups)
+            .into_iter()
+            .map(|label| vec![sides.map(|side| side.dimension_source(label))])
+            .collect();
+        let value = self.add_grouping_reshape(made, parts, groups.iter().any(|group| group.len() != 1))?;
+        self.add_transpose(LabeledOperand { value, labels: flatten_groups(groups) }, order)
     }
 
     /// The product of two operands of which nothing is summed over.
-    fn multiplied(&mut self, a: &Operand, b: &Operand, order: &[Label]) -> Option<Operand> {
+    fn add_elementwise_product(
+        &mut self,
+        a: &LabeledOperand,
+        b: &LabeledOperand,
+        order: &[DimensionLabel],
+    ) -> Option<LabeledOperand> {
         let factors = [a, b].map(|operand| {
-            let own: Vec<Label> =
+            let own: Vec<DimensionLabel> =
                 order.iter().copied().filter(|label| operand.labels.contains(label)).collect();
-            let turned = self.turned(operand.clone(), &own)?;
+            let turned = self.add_transpose(operand.clone(), &own)?;
             let from = order.iter().position(|label| own.contains(label)).unwrap_or(order.len());
             // What it does not have is repeated; before its first dimension that needs no saying.
-            let group = |label: &Label| if own.contains(label) { vec![*label] } else { Vec::new() };
-            let groups: Vec<Vec<Label>> = order[from..].iter().map(group).collect();
-            self.grouped(turned.value, sources(&turned, &groups), groups.len() != own.len())
+            let group = |label: &DimensionLabel| if own.contains(label) { vec![*label] } else { Vec::new() };
+            let groups: Vec<Vec<DimensionLabel>> = order[from..].iter().map(group).collect();
+            self.add_grouping_reshape(
+                turned.value,
+                dimension_sources(&turned, &groups),
+                groups.len() != own.len(),
+            )
         });
         let [first, second] = factors;
         let (first, second) = (first?, second?);
-        let sizes: Vec<Source> = order.iter().map(|label| [a.source(*label), b.source(*label)]).collect();
-        let made = self.sized(first, "a product", move |graph| {
+        let sizes: Vec<DimensionSource> =
+            order.iter().map(|label| [a.dimension_source(*label), b.dimension_source(*label)]).collect();
+        let made = self.add_value_with_dims(first, "a product", move |graph| {
             sizes.iter().map(|source| common_size(graph, source)).collect()
         })?;
-        self.taken("Mul", [first, second], &[], made)?;
-        Some(Operand { value: made, labels: order.to_vec() })
+        self.add_supported_node("Mul", [first, second], &[], made)?;
+        Some(LabeledOperand { value: made, labels: order.to_vec() })
     }
 
     /// An operand summed over the dimensions that are not kept.
-    fn summed(&mut self, operand: Operand, is_kept: impl Fn(Label) -> bool) -> Option<Operand> {
+    fn add_sum(
+        &mut self,
+        operand: LabeledOperand,
+        is_kept: impl Fn(DimensionLabel) -> bool,
+    ) -> Option<LabeledOperand> {
         let (axes, kept): (Vec<usize>, Vec<usize>) =
             (0..operand.labels.len()).partition(|axis| !is_kept(operand.labels[*axis]));
         if axes.is_empty() {
@@ -180,43 +217,54 @@ impl Writer<'_> {
         }
         let labels = kept.iter().map(|axis| operand.labels[*axis]).collect();
         let value = operand.value;
-        let made = self.sized(value, "a sum", move |graph| {
+        let made = self.add_value_with_dims(value, "a sum", move |graph| {
             let dims = graph.value(value).dims()?;
             kept.iter().map(|axis| dims.get(*axis).copied()).collect()
         })?;
         let axes: Vec<i64> =
             axes.into_iter().map(i64::try_from).collect::<std::result::Result<_, _>>().ok()?;
-        let axes = self.graph.add(Value::constant("axes", Weight::Numbers(Constant::of_ints(&axes))));
-        self.taken("ReduceSum", [value, axes], &[("keepdims", Attribute::Int(0))], made)?;
-        Some(Operand { value: made, labels })
+        let axes = self
+            .graph
+            .add_value(GraphValue::with_weight("axes", Weight::Numbers(Constant::from_ints(&axes))));
+        self.add_supported_node("ReduceSum", [value, axes], &[("keepdims", Attribute::Int(0))], made)?;
+        Some(LabeledOperand { value: made, labels })
     }
 
     /// An operand with its dimensions in another order.
-    fn turned(&mut self, operand: Operand, labels: &[Label]) -> Option<Operand> {
+    fn add_transpose(
+        &mut self,
+        operand: LabeledOperand,
+        labels: &[DimensionLabel],
+    ) -> Option<LabeledOperand> {
         if operand.labels == labels {
             return Some(operand);
         }
-        let place = |label: &Label| i64::try_from(operand.source(*label)?.1).ok();
+        let place = |label: &DimensionLabel| i64::try_from(operand.dimension_source(*label)?.1).ok();
         let order: Vec<i64> = labels.iter().map(place).collect::<Option<_>>()?;
-        let value = self.scene.add_turned(self.graph, operand.value, &order)?;
-        self.nodes.push(transpose(operand.value, value, order));
-        Some(Operand { value, labels: labels.to_vec() })
+        let value = self.scene.add_transposed_value(self.graph, operand.value, &order)?;
+        self.nodes.push(transpose_node(operand.value, value, order));
+        Some(LabeledOperand { value, labels: labels.to_vec() })
     }
 
     /// A value in a shape whose every dimension is as large as those of a group together, if it has another one.
-    fn grouped(&mut self, value: ValueId, groups: Vec<Vec<Source>>, is_other: bool) -> Option<ValueId> {
+    fn add_grouping_reshape(
+        &mut self,
+        value: ValueId,
+        groups: Vec<Vec<DimensionSource>>,
+        is_other: bool,
+    ) -> Option<ValueId> {
         if !is_other {
             return Some(value);
         }
-        let made = self.sized(value, "another shape", move |graph| {
-            let of_group = |group: &Vec<Source>| {
+        let made = self.add_value_with_dims(value, "another shape", move |graph| {
+            let of_group = |group: &Vec<DimensionSource>| {
                 let mut sizes = group.iter().map(|source| common_size(graph, source));
                 sizes.try_fold(1i64, |all, size| all.checked_mul(size?))
             };
             groups.iter().map(of_group).collect()
         })?;
-        let shape = self.scene.add_shape(self.graph, made)?;
-        let mut node = Node::new("", "Reshape", OPSET, [Some(value), Some(shape)], [Some(made)]);
+        let shape = self.scene.add_shape_constant(self.graph, made)?;
+        let mut node = Node::new("", "Reshape", WRITTEN_OPSET, [Some(value), Some(shape)], [Some(made)]);
         // A size of zero is one.
         node.attributes.set("allowzero", Attribute::Int(1));
         self.nodes.push(node);
@@ -224,28 +272,28 @@ impl Writer<'_> {
     }
 
     /// Adds a value of the dtype of another one, of a shape that follows from those of others.
-    fn sized(
+    fn add_value_with_dims(
         &mut self,
         like: ValueId,
         what: &str,
         dims: impl Fn(&Graph) -> Option<Dims> + Send + Sync + 'static,
     ) -> Option<ValueId> {
         let name = if self.name.is_empty() { "Einsum" } else { &self.name };
-        self.scene.add_sized(self.graph, &format!("{what} of {name}"), like, dims)
+        self.scene.add_value_with_dims(self.graph, &format!("{what} of {name}"), like, dims)
     }
 
     /// Writes a node, if the device takes it.
-    fn taken(
+    fn add_supported_node(
         &mut self,
         op: &str,
         inputs: [ValueId; 2],
         attributes: &[(&str, Attribute)],
         made: ValueId,
     ) -> Option<()> {
-        let mut node = Node::new("", op, OPSET, inputs.map(Some), [Some(made)]);
+        let mut node = Node::new("", op, WRITTEN_OPSET, inputs.map(Some), [Some(made)]);
         node.name = self.name.clone();
         attributes.iter().for_each(|(name, value)| node.attributes.set(*name, value.clone()));
-        let is_taken = self.scene.takes(self.graph, &node);
+        let is_taken = self.scene.supports_node(self.graph, &node);
         self.nodes.push(node);
         is_taken.then_some(())
     }

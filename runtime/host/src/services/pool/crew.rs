@@ -5,31 +5,31 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::board::{Board, Loop};
-use super::patience::Patience;
+use super::board::{LoopBoard, ParallelLoop};
+use super::spin_wait::SpinWait;
 
 /// Loops that find helpers at the same time: those of as many threads of the program, and loops within loops.
-const PLACES: usize = 8;
+const LOOP_SLOTS: usize = 8;
 
 thread_local! {
     /// The number of a thread of a crew. A thread of the program works on its own loops as number 0.
-    static NUMBER: Cell<u32> = const { Cell::new(0) };
+    static WORKER_INDEX: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The number of this thread as a worker.
-pub(super) fn number() -> u32 {
-    NUMBER.get()
+pub(super) fn worker_index() -> u32 {
+    WORKER_INDEX.get()
 }
 
 /// Threads that wait for loops.
-pub(super) struct Crew {
-    quarters: Arc<Quarters>,
+pub(super) struct WorkerCrew {
+    quarters: Arc<CrewState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// What the threads share.
-struct Quarters {
-    board: Board,
+struct CrewState {
+    board: LoopBoard,
     /// How many loops were put up so far.
     calls: AtomicU64,
     sleepers: AtomicU32,
@@ -38,11 +38,11 @@ struct Quarters {
     is_over: AtomicBool,
 }
 
-impl Crew {
+impl WorkerCrew {
     /// Starts `size` threads, or fewer where the system gives no more.
     pub(super) fn new(size: u32) -> Self {
-        let quarters = Arc::new(Quarters {
-            board: Board::new(PLACES, size + 1),
+        let quarters = Arc::new(CrewState {
+            board: LoopBoard::new(LOOP_SLOTS, size + 1),
             calls: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
             bed: Mutex::new(()),
@@ -52,22 +52,22 @@ impl Crew {
         let start = |number: u32| {
             let quarters = quarters.clone();
             let thread = thread::Builder::new().name(format!("oarlock-{number}"));
-            thread.spawn(move || quarters.serve(number)).ok()
+            thread.spawn(move || quarters.serve_loops(number)).ok()
         };
         let threads = (1..=size).map_while(start).collect();
         Self { quarters, threads }
     }
 
     /// Runs a loop, and returns when all its pieces are done.
-    pub(super) fn run(&self, work: &Loop<'_>) {
-        self.quarters.board.run(work, number(), || self.quarters.call(work.pieces - 1));
+    pub(super) fn run_loop(&self, work: &ParallelLoop<'_>) {
+        self.quarters.board.run_loop(work, worker_index(), || self.quarters.wake_helpers(work.pieces - 1));
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerCrew {
     fn drop(&mut self) {
         self.quarters.is_over.store(true, Ordering::SeqCst);
-        self.quarters.call(u64::MAX);
+        self.quarters.wake_helpers(u64::MAX);
         for thread in self.threads.drain(..) {
             // One that panicked has told so itself.
             let _ = thread.join();
@@ -75,9 +75,9 @@ impl Drop for Crew {
     }
 }
 
-impl Quarters {
+impl CrewState {
     /// Tells of a new loop, and wakes as many as can help.
-    fn call(&self, helpers: u64) {
+    fn wake_helpers(&self, helpers: u64) {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let asleep = u64::from(self.sleepers.load(Ordering::SeqCst)).min(helpers);
         if asleep > 0 {
@@ -88,22 +88,22 @@ impl Quarters {
     }
 
     /// What a thread does all its life.
-    fn serve(&self, number: u32) {
-        NUMBER.set(number);
-        let mut patience = Patience::default();
+    fn serve_loops(&self, number: u32) {
+        WORKER_INDEX.set(number);
+        let mut patience = SpinWait::default();
         while !self.is_over.load(Ordering::SeqCst) {
             let calls = self.calls.load(Ordering::SeqCst);
-            if self.board.help(number) {
-                patience = Patience::default();
+            if self.board.help_any(number) {
+                patience = SpinWait::default();
             } else if self.calls.load(Ordering::SeqCst) == calls && !patience.wait() {
-                self.sleep(calls);
-                patience = Patience::default();
+                self.sleep_until_call(calls);
+                patience = SpinWait::default();
             }
         }
     }
 
     /// Sleeps until there are more calls than the thread has seen.
-    fn sleep(&self, seen: u64) {
+    fn sleep_until_call(&self, seen: u64) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
         while self.calls.load(Ordering::SeqCst) == seen {

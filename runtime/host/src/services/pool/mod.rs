@@ -6,34 +6,34 @@
 
 mod board;
 mod crew;
-mod patience;
+mod spin_wait;
 
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
-use self::board::Loop;
-use self::crew::Crew;
+use self::board::ParallelLoop;
+use self::crew::WorkerCrew;
 
 /// How many pieces a worker gets on average, so that a slow one does not hold up the rest.
 const PIECES_PER_WORKER: u64 = 4;
 
 /// No machine has more processors, and a typing error should not start a million threads.
-const MOST_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
+const MAX_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
 
 /// The host's threads.
-pub(crate) struct Pool {
+pub(crate) struct ThreadPool {
     workers: NonZeroUsize,
-    crew: OnceLock<Crew>,
+    crew: OnceLock<WorkerCrew>,
 }
 
-impl Pool {
+impl ThreadPool {
     /// A pool with so many workers, or as many as this process may use at once.
     pub(crate) fn new(workers: Option<NonZeroUsize>) -> Self {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { workers: workers.unwrap_or_else(available).min(MOST_WORKERS), crew: OnceLock::new() }
+        Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), crew: OnceLock::new() }
     }
 
-    pub(crate) fn workers(&self) -> u32 {
+    pub(crate) fn worker_count(&self) -> u32 {
         u32::try_from(self.workers.get()).unwrap_or(u32::MAX)
     }
 
@@ -41,14 +41,14 @@ impl Pool {
     ///
     /// The pieces depend on nothing but the arguments and the number of workers. No two threads that work on a loop at
     /// once have the same number. A loop within a loop is run by the same workers.
-    pub(crate) fn run(&self, count: u64, grain: u64, body: impl Fn(u64, u64, u32) + Sync) {
+    pub(crate) fn parallel_for(&self, count: u64, grain: u64, body: impl Fn(u64, u64, u32) + Sync) {
         if count == 0 {
             return;
         }
-        let most_pieces = u64::from(self.workers()) * PIECES_PER_WORKER;
+        let most_pieces = u64::from(self.worker_count()) * PIECES_PER_WORKER;
         let piece = grain.max(1).max(count.div_ceil(most_pieces));
         if piece >= count || self.workers.get() == 1 {
-            return body(0, count, crew::number());
+            return body(0, count, crew::worker_index());
         }
         let body = |number: u64, worker: u32| {
             let begin = number * piece;
@@ -56,8 +56,8 @@ impl Pool {
             body(begin, count.min(begin.saturating_add(piece)), worker);
         };
         self.crew
-            .get_or_init(|| Crew::new(self.workers() - 1))
-            .run(&Loop { pieces: count.div_ceil(piece), body: &body });
+            .get_or_init(|| WorkerCrew::new(self.worker_count() - 1))
+            .run_loop(&ParallelLoop { pieces: count.div_ceil(piece), body: &body });
     }
 }
 
@@ -67,16 +67,16 @@ mod tests {
 
     use super::*;
 
-    fn pool(workers: usize) -> Pool {
-        Pool::new(NonZeroUsize::new(workers))
+    fn pool_of(workers: usize) -> ThreadPool {
+        ThreadPool::new(NonZeroUsize::new(workers))
     }
 
     #[test]
     fn every_element_is_visited_once_by_a_worker_that_exists() {
-        let pool = pool(3);
+        let pool = pool_of(3);
         for (count, grain) in [(0, 1), (1, 1), (7, 0), (1000, 1), (1000, 300), (1000, u64::MAX)] {
             let visits: Vec<AtomicU64> = (0..count).map(|_| AtomicU64::new(0)).collect();
-            pool.run(count, grain, |begin, end, worker| {
+            pool.parallel_for(count, grain, |begin, end, worker| {
                 assert!(worker < 3 && begin < end);
                 (begin..end).for_each(|at| _ = visits[at as usize].fetch_add(1, Ordering::Relaxed));
             });
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn two_threads_work_on_a_loop_at_once_also_after_they_slept() {
-        let pool = pool(2);
+        let pool = pool_of(2);
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let here = AtomicU64::new(0);
             // Each piece waits until another one has begun, which nobody could begin who works alone.
-            pool.run(2, 1, |_, _, _| {
+            pool.parallel_for(2, 1, |_, _, _| {
                 here.fetch_add(1, Ordering::SeqCst);
                 let begin = std::time::Instant::now();
                 while here.load(Ordering::SeqCst) < 2 {
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn a_loop_within_a_loop_ends() {
-        let (pool, total) = (pool(2), AtomicU64::new(0));
-        pool.run(16, 1, |begin, end, _| {
+        let (pool, total) = (pool_of(2), AtomicU64::new(0));
+        pool.parallel_for(16, 1, |begin, end, _| {
             for _ in begin..end {
-                pool.run(16, 1, |begin, end, _| _ = total.fetch_add(end - begin, Ordering::Relaxed));
+                pool.parallel_for(16, 1, |begin, end, _| _ = total.fetch_add(end - begin, Ordering::Relaxed));
             }
         });
         assert_eq!(total.into_inner(), 256);
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn no_thread_is_started_for_a_loop_that_is_not_worth_it() {
-        let pool = pool(4);
-        pool.run(10, 10, |begin, end, _| assert_eq!((begin, end), (0, 10)));
+        let pool = pool_of(4);
+        pool.parallel_for(10, 10, |begin, end, _| assert_eq!((begin, end), (0, 10)));
         assert!(pool.crew.get().is_none());
     }
 
     #[test]
     fn the_threads_of_a_program_share_the_pool_and_no_two_in_a_loop_have_the_same_number() {
-        let pool = pool(4);
+        let pool = pool_of(4);
         // Miri takes its time.
         let rounds = if cfg!(miri) { 5 } else { 200 };
         // More threads than loops find helpers, and pauses in which the pool goes to sleep.
@@ -133,7 +133,7 @@ mod tests {
                     for round in 0..rounds {
                         let busy: [AtomicU64; 4] = Default::default();
                         let total = AtomicU64::new(0);
-                        pool.run(64, 1, |begin, end, worker| {
+                        pool.parallel_for(64, 1, |begin, end, worker| {
                             assert_eq!(busy[worker as usize].fetch_add(1, Ordering::SeqCst), 0);
                             total.fetch_add(end - begin, Ordering::Relaxed);
                             busy[worker as usize].fetch_sub(1, Ordering::SeqCst);
@@ -150,13 +150,13 @@ mod tests {
 
     #[test]
     fn what_a_loop_wrote_is_there_when_it_is_done() {
-        let pool = pool(2);
+        let pool = pool_of(2);
         let mut numbers = vec![0u64; 4096];
         // Miri takes its time.
         let rounds = if cfg!(miri) { 5 } else { 500 };
         for round in 1..rounds {
             let cells: Vec<AtomicU64> = numbers.iter().map(|number| AtomicU64::new(*number)).collect();
-            pool.run(4096, 16, |begin, end, _| {
+            pool.parallel_for(4096, 16, |begin, end, _| {
                 cells[begin as usize..end as usize]
                     .iter()
                     .for_each(|cell| _ = cell.fetch_add(1, Ordering::Relaxed));
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn a_pool_ends_with_its_threads_asleep_or_awake() {
         for pause in [0, 5] {
-            let pool = pool(3);
-            pool.run(64, 1, |_, _, _| {});
+            let pool = pool_of(3);
+            pool.parallel_for(64, 1, |_, _, _| {});
             std::thread::sleep(std::time::Duration::from_millis(pause));
             drop(pool);
         }

@@ -2,78 +2,80 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
-pub(super) mod channels;
-mod job;
 mod phase;
-pub(super) mod products;
+pub(super) mod phase_conv;
+pub(super) mod transposed_depthwise;
+mod transposed_job;
 
 use std::sync::Arc;
 
-use oarlock_sdk::{Call, DtypeSet, Error, Kernel, KernelFlags, Operand, OperandFlags, Result, ensure};
+use oarlock_sdk::{
+    DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, ensure,
+};
 
-use self::channels::Channels;
-use self::products::{Products, Sizes};
-use super::conv::{check_finish, with_operands};
-use super::finish::Finish;
-use super::geometry::axes;
-use super::weights::Panels;
-use crate::constants::{self, Constants};
+use self::phase_conv::{NhwcTransposedShape, TransposedConv};
+use self::transposed_depthwise::TransposedDepthwise;
+use super::conv::{check_epilogue, with_conv_operands};
+use super::epilogue::ConvEpilogue;
+use super::geometry::spatial_axes;
+use super::weight_panels::WeightPanels;
+use crate::constant_cache::{self, ConstantCache};
 use crate::device::Cpu;
-use crate::gemm::{Aligned, Scratch};
+use crate::gemm::{AlignedBuffer, ScratchBuffer};
 use crate::isa::Isa;
-use crate::kernels::activation::Activation;
-use crate::kernels::conv::window::{Axis, MOST, Settings};
+use crate::kernels::activation::FusedActivation;
+use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 
 /// The largest stride. Outputs are as many products as strides have steps, and no network has more than a few.
-const MOST_STRIDE: usize = 64;
+const MAX_STRIDE: usize = 64;
 
-pub(super) fn kernel() -> Kernel<Cpu> {
-    let number = Operand::new(DtypeSet::F32);
-    let image = number.rank(3, 4);
-    Kernel::prepared("ConvTranspose", prepare)
-        .domain("oarlock")
-        .supports(|cpu, call| {
+pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
+    let number = OperandSpec::new(DtypeSet::F32);
+    let image = number.with_rank(3, 4);
+    Kernel::new_prepared("ConvTranspose", prepare_conv_transpose)
+        .with_domain("oarlock")
+        .with_support_check(|cpu, call| {
             ensure!(
                 call.input(1)?.is_constant(),
                 unimplemented,
                 "expected weights that are constant, found some that are not"
             );
-            convolution(cpu, call).map(drop)
+            plan_convolution(cpu, call).map(drop)
         })
-        .workspace(|cpu, call| {
-            let (way, _) = convolution(cpu, call)?;
+        .with_workspace(|cpu, call| {
+            let (way, _) = plan_convolution(cpu, call)?;
             // Scratch memory begins at the next line.
             Ok((way.scratch_size() * size_of::<f32>() + 64) as u64)
         })
-        .in_place(0, 3)
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs([
-            image.named("X"),
-            image.named("W").flags(OperandFlags::UNALIGNED),
-            number.named("B").rank(1, 1).flags(OperandFlags::OPTIONAL),
-            image.named("Z").flags(OperandFlags::OPTIONAL),
+        .with_in_place(0, 3)
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs([
+            image.with_name("X"),
+            image.with_name("W").with_flags(OperandFlags::UNALIGNED),
+            number.with_name("B").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
+            image.with_name("Z").with_flags(OperandFlags::OPTIONAL),
         ])
-        .outputs([image.named("Y")])
+        .with_outputs([image.with_name("Y")])
 }
 
-type Run = dyn Fn(&Cpu, &Call<'_>) -> Result<()> + Send + Sync;
+type PreparedConvTranspose = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
 /// Packed weights, by instruction set and by what else they depend on.
-static PACKED: Constants<(Isa, [usize; 9]), Packed> = Constants::new();
+static PACKED_WEIGHTS: ConstantCache<(Isa, [usize; 9]), PackedTransposedWeights> = ConstantCache::new();
 
 /// How a convolution is computed.
-enum Way {
-    Products(Products),
-    Channels(Channels),
+enum TransposedAlgorithm {
+    Products(TransposedConv),
+    Channels(TransposedDepthwise),
 }
 
 /// Weights in the order in which they are read.
-enum Packed {
-    Panels(Vec<Panels>),
-    Channels(Aligned<f32>),
+enum PackedTransposedWeights {
+    Panels(Vec<WeightPanels>),
+    Channels(AlignedBuffer<f32>),
 }
 
-impl Way {
+impl TransposedAlgorithm {
     /// How many elements of scratch memory it takes.
     fn scratch_size(&self) -> usize {
         match self {
@@ -82,26 +84,26 @@ impl Way {
         }
     }
 
-    fn pack(&self, cpu: &Cpu, weights: &[f32]) -> Packed {
+    fn pack_weights(&self, cpu: &Cpu, weights: &[f32]) -> PackedTransposedWeights {
         match self {
-            Self::Products(products) => Packed::Panels(products.pack(cpu, weights)),
-            Self::Channels(channels) => Packed::Channels(channels.pack(weights)),
+            Self::Products(products) => PackedTransposedWeights::Panels(products.pack_weights(cpu, weights)),
+            Self::Channels(channels) => PackedTransposedWeights::Channels(channels.pack_weights(weights)),
         }
     }
 
     fn compute(
         &self,
         cpu: &Cpu,
-        (x, weights): (&[f32], &Packed),
-        finish: &Finish<'_>,
+        (x, weights): (&[f32], &PackedTransposedWeights),
+        finish: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
         match (self, weights) {
-            (Self::Products(products), Packed::Panels(weights)) => {
+            (Self::Products(products), PackedTransposedWeights::Panels(weights)) => {
                 products.compute(cpu, (x, weights), finish, y, scratch);
             }
-            (Self::Channels(channels), Packed::Channels(weights)) => {
+            (Self::Channels(channels), PackedTransposedWeights::Channels(weights)) => {
                 channels.compute(cpu, (x, weights), finish, y);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
@@ -110,21 +112,21 @@ impl Way {
 }
 
 /// The convolution of a call and what follows it.
-fn convolution(cpu: &Cpu, call: &Call<'_>) -> Result<(Way, Activation)> {
-    let sizes = sizes(call)?;
-    check_finish(call, sizes.outputs)?;
-    let way = match Channels::new(&sizes) {
-        Some(channels) => Way::Channels(channels),
-        None => Way::Products(Products::new(cpu, &sizes)),
+fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(TransposedAlgorithm, FusedActivation)> {
+    let sizes = transposed_shape(call)?;
+    check_epilogue(call, sizes.outputs)?;
+    let way = match TransposedDepthwise::new(&sizes) {
+        Some(channels) => TransposedAlgorithm::Channels(channels),
+        None => TransposedAlgorithm::Products(TransposedConv::new(cpu, &sizes)),
     };
-    Ok((way, Activation::of(call)?))
+    Ok((way, FusedActivation::from_attributes(call)?))
 }
 
-fn sizes(call: &Call<'_>) -> Result<Sizes> {
+fn transposed_shape(call: &KernelCall<'_>) -> Result<NhwcTransposedShape> {
     let (x, w, y) = (call.input(0)?.dims(), call.input(1)?.dims(), call.output(0)?.dims());
-    let groups = call.int("group")?.unwrap_or(1);
+    let groups = call.int_attribute("group")?.unwrap_or(1);
     let unfit = || {
-        Error::invalid_argument(format!(
+        PluginError::invalid_argument(format!(
             "expected images [N, …, C], weights [C, M / group, …] and an output [N, …, M] for {groups} groups, found {x:?}, \
              {w:?} and {y:?}"
         ))
@@ -138,15 +140,15 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
         && (images, channels) == (y_images, w_channels)
         && channels % groups == 0
         && rows.checked_mul(groups) == Some(*outputs)
-        && [images, channels, outputs].into_iter().all(|dim| (0..=MOST).contains(dim));
+        && [images, channels, outputs].into_iter().all(|dim| (0..=MAX_SIZE).contains(dim));
     if !fits {
         return Err(unfit());
     }
     let images = *images as usize;
-    let window = Settings::new(call)?.transposed_window(input, kernel, output)?;
+    let window = WindowAttributes::new(call)?.transposed_window(input, kernel, output)?;
     check_output(call, &window.axes)?;
-    let (down, along) = axes(images, window.axes)?;
-    Ok(Sizes {
+    let (down, along) = spatial_axes(images, window.axes)?;
+    Ok(NhwcTransposedShape {
         images,
         channels: *channels as usize,
         outputs: *outputs as usize,
@@ -157,21 +159,21 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 }
 
 /// Checks the size of the output.
-fn check_output(call: &Call<'_>, axes: &[Axis]) -> Result<()> {
-    let padding = call.ints("output_padding")?;
+fn check_output(call: &KernelCall<'_>, axes: &[WindowAxis]) -> Result<()> {
+    let padding = call.ints_attribute("output_padding")?;
     let found = padding.unwrap_or(&[]);
     ensure!(
         padding.is_none_or(|list| list.len() == axes.len())
-            && found.iter().all(|more| (0..=MOST).contains(more)),
+            && found.iter().all(|more| (0..=MAX_SIZE).contains(more)),
         invalid_argument,
-        "expected `output_padding` of {} values between 0 and {MOST}, found {found:?}",
+        "expected `output_padding` of {} values between 0 and {MAX_SIZE}, found {found:?}",
         axes.len()
     );
     for (index, axis) in axes.iter().enumerate() {
         ensure!(
-            axis.stride <= MOST_STRIDE,
+            axis.stride <= MAX_STRIDE,
             unimplemented,
-            "expected strides of at most {MOST_STRIDE}, found {}",
+            "expected strides of at most {MAX_STRIDE}, found {}",
             axis.stride
         );
         let more = padding.map_or(0, |list| list[index]);
@@ -188,25 +190,30 @@ fn check_output(call: &Call<'_>, axes: &[Axis]) -> Result<()> {
     Ok(())
 }
 
-fn prepare(cpu: &Cpu, call: &Call<'_>) -> Result<Arc<Run>> {
-    let (way, activation) = convolution(cpu, call)?;
-    let sizes = sizes(call)?;
+fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConvTranspose>> {
+    let (way, activation) = plan_convolution(cpu, call)?;
+    let sizes = transposed_shape(call)?;
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
-    let how = if matches!(way, Way::Channels(_)) { "depthwise" } else { "as ordinary convolutions" };
-    call.describe(&format!("transposed, {how}, {}", cpu.isa().without_tiles()));
+    let how = if matches!(way, TransposedAlgorithm::Channels(_)) {
+        "depthwise"
+    } else {
+        "as ordinary convolutions"
+    };
+    call.describe_kernel(&format!("transposed, {how}, {}", cpu.isa().without_amx()));
     // SAFETY: the device's memory is the host's, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
-    let key = (cpu.isa(), sizes.key());
-    let packed =
-        PACKED.get_or_make_at(constants::place(&w), key, || Ok::<_, Error>(way.pack(cpu, &weights()?)))?;
+    let key = (cpu.isa(), sizes.weights_key());
+    let packed = PACKED_WEIGHTS.get_or_make_at(constant_cache::constant_range(&w), key, || {
+        Ok::<_, PluginError>(way.pack_weights(cpu, &weights()?))
+    })?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
-        with_operands(call, sizes.outputs, activation, |x, finish, y| {
-            let mut scratch = Scratch::of(call);
-            let scratch = scratch.elements(way.scratch_size());
+        with_conv_operands(call, sizes.outputs, activation, |x, finish, y| {
+            let mut scratch = ScratchBuffer::from_call(call);
+            let scratch = scratch.allocate_elements(way.scratch_size());
             way.compute(cpu, (x, &packed), finish, y, scratch);
         })
     }))

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::conv::window::Axis;
+use crate::kernels::conv::window::WindowAxis;
 
 /// Outputs along an axis that are sums over the same inputs beside them.
 ///
@@ -12,8 +12,8 @@ use crate::kernels::conv::window::Axis;
 /// as when the kernel is as wide as the stride, these numbers are the same for all remainders, and one convolution with
 /// more output channels makes all of them.
 #[derive(Clone, Debug)]
-pub(super) struct Phase {
-    /// As in [`Axis`], whose windows lie over the output, so that its input is the output here.
+pub(super) struct OutputPhase {
+    /// As in [`WindowAxis`], whose windows lie over the output, so that its input is the output here.
     stride: usize,
     dilation: usize,
     outputs: Range<usize>,
@@ -22,10 +22,10 @@ pub(super) struct Phase {
     pub(super) backs: Vec<usize>,
 }
 
-impl Phase {
+impl OutputPhase {
     /// All outputs along an axis: those of each remainder for themselves, or if they `may_join` all of them together where that
     /// can be.
-    pub(super) fn all(axis: &Axis, may_join: bool) -> Vec<Self> {
+    pub(super) fn all_phases(axis: &WindowAxis, may_join: bool) -> Vec<Self> {
         let back = |remainder: usize, step: usize| {
             let way = (step * axis.dilation).checked_sub(remainder)?;
             way.is_multiple_of(axis.stride).then_some(way / axis.stride)
@@ -40,7 +40,7 @@ impl Phase {
             .collect()
     }
 
-    fn new(axis: &Axis, remainders: Range<usize>, backs: Vec<usize>) -> Self {
+    fn new(axis: &WindowAxis, remainders: Range<usize>, backs: Vec<usize>) -> Self {
         let outputs = axis.pad.0..axis.pad.0 + axis.input;
         let begin = outputs.start.saturating_sub(remainders.end - 1).div_ceil(axis.stride);
         let end = outputs.end.saturating_sub(remainders.start).div_ceil(axis.stride);
@@ -62,12 +62,12 @@ impl Phase {
     }
 
     /// Which output it is.
-    pub(super) fn output(&self, quotient: usize, remainder: usize) -> usize {
+    pub(super) fn output_index(&self, quotient: usize, remainder: usize) -> usize {
         quotient * self.stride + remainder - self.outputs.start
     }
 
     /// Which step of the kernel leads to an output with a remainder from the input so far back.
-    pub(super) fn step(&self, back: usize, remainder: usize) -> usize {
+    pub(super) fn kernel_step(&self, back: usize, remainder: usize) -> usize {
         (back * self.stride + remainder) / self.dilation
     }
 }
@@ -76,14 +76,14 @@ impl Phase {
 mod tests {
     use super::*;
 
-    fn axis(input: usize, kernel: usize, stride: usize, pad: (usize, usize)) -> Axis {
+    fn phase_axis(input: usize, kernel: usize, stride: usize, pad: (usize, usize)) -> WindowAxis {
         let output = (input - 1) * stride + kernel - pad.0 - pad.1;
-        Axis { input: output, output: input, kernel, stride, dilation: 1, pad }
+        WindowAxis { input: output, output: input, kernel, stride, dilation: 1, pad }
     }
 
     #[test]
     fn a_kernel_as_wide_as_the_stride_leads_to_each_output_from_one_input() {
-        let phases = Phase::all(&axis(5, 2, 2, (0, 0)), true);
+        let phases = OutputPhase::all_phases(&phase_axis(5, 2, 2, (0, 0)), true);
         let [phase] = &phases[..] else { panic!("{phases:?}") };
         assert_eq!((&phase.remainders, &phase.quotients, &phase.backs[..]), (&(0..2), &(0..5), &[0][..]));
         assert!(phase.is_whole(0..5));
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn outputs_that_pads_cut_off_are_not_there_at_the_ends() {
-        let phases = Phase::all(&axis(5, 4, 2, (1, 1)), true);
+        let phases = OutputPhase::all_phases(&phase_axis(5, 4, 2, (1, 1)), true);
         let [phase] = &phases[..] else { panic!("{phases:?}") };
         assert_eq!((&phase.quotients, &phase.backs[..]), (&(0..6), &[0, 1][..]));
         let at = |quotient| phase.remainders_at(quotient);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn outputs_that_are_sums_over_different_inputs_stay_apart() {
-        let phases = Phase::all(&axis(5, 3, 2, (1, 1)), true);
+        let phases = OutputPhase::all_phases(&phase_axis(5, 3, 2, (1, 1)), true);
         let backs: Vec<_> = phases.iter().map(|phase| &phase.backs[..]).collect();
         assert_eq!(backs, [&[0, 1][..], &[0]]);
     }

@@ -5,26 +5,26 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::super::dense::Paired;
-use super::super::finish::Finish;
-use super::super::geometry::Geometry;
-use super::super::lanes::{Lanes, Work, with_lanes};
-use super::super::tile::{Ending, Kernels, MOST_PIXELS, Tile, even_share};
-use super::super::weights::{GivenWeights, Panels};
-use super::exact::Sums;
-use super::scheme::{Four, Scheme, Two};
-use super::{Outputs, Winograd};
-use crate::gemm::Parts;
+use super::super::dense::Bf16Images;
+use super::super::epilogue::ConvEpilogue;
+use super::super::geometry::NhwcGeometry;
+use super::super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
+use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
+use super::super::weight_panels::{GivenWeights, WeightPanels};
+use super::exact::ExactSums;
+use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use super::{WinogradConv, WinogradTileSize};
+use crate::gemm::DisjointSlice;
 use crate::isa::Isa;
 
 /// How rows of channels lie in memory: how far they are apart, and how far the first rows of two points are.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct TransformLayout {
     pub(super) row: usize,
     pub(super) point: usize,
 }
 
-impl Layout {
+impl TransformLayout {
     pub(super) fn new(channels: usize, rows: usize) -> Self {
         let row = channels.next_multiple_of(16);
         // Rows of different points that are whole pages apart would fight for the same lines of the nearest cache.
@@ -35,44 +35,44 @@ impl Layout {
 
 /// Which transform of tiles to do.
 #[derive(Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum TransformStep {
     Input,
     Output,
 }
 
 /// A block of tiles while it is computed.
-pub(super) struct Block<'a> {
-    pub(super) winograd: &'a Winograd,
+pub(super) struct WinogradBlock<'a> {
+    pub(super) winograd: &'a WinogradConv,
     pub(super) isa: Isa,
     pub(super) x: &'a [f32],
     pub(super) zeros: &'a [f32],
-    pub(super) weights: &'a Panels,
+    pub(super) weights: &'a WeightPanels,
     pub(super) given: GivenWeights<'a>,
-    pub(super) finish: &'a Finish<'a>,
-    pub(super) y: &'a Parts<'a, f32>,
+    pub(super) finish: &'a ConvEpilogue<'a>,
+    pub(super) y: &'a DisjointSlice<'a, f32>,
     /// Where the transformed inputs and outputs lie, and how.
     pub(super) inputs: *mut f32,
     pub(super) outputs: *mut f32,
-    pub(super) layouts: [Layout; 2],
+    pub(super) layouts: [TransformLayout; 2],
     /// The first tile of the block.
     pub(super) first: usize,
 }
 
 // SAFETY: threads that share a job transform tiles and multiply points of their own.
-unsafe impl Sync for Block<'_> {}
+unsafe impl Sync for WinogradBlock<'_> {}
 
-impl Block<'_> {
-    pub(super) fn step(&self, step: Step, tiles: Range<usize>) {
-        with_lanes(self.isa, Tiles { block: self, step, tiles });
+impl WinogradBlock<'_> {
+    pub(super) fn run_step(&self, step: TransformStep, tiles: Range<usize>) {
+        run_with_vectors(self.isa, TransformTiles { block: self, step, tiles });
     }
 
     /// Multiplies the tiles of a block with the weights at some points.
-    pub(super) fn multiply(&self, points: Range<usize>, tiles: usize) {
-        let kernels = Kernels::of(self.isa);
-        let share = even_share(tiles, kernels.pixels());
+    pub(super) fn multiply_points(&self, points: Range<usize>, tiles: usize) {
+        let kernels = ConvMicroKernels::for_isa(self.isa);
+        let share = even_tile_size(tiles, kernels.max_pixels());
         let [inputs, outputs] = self.layouts;
-        let Geometry { channels, outputs: width, .. } = self.winograd.geometry;
-        let mut pointers = [ptr::null(); MOST_PIXELS];
+        let NhwcGeometry { channels, outputs: width, .. } = self.winograd.geometry;
+        let mut pointers = [ptr::null(); MAX_TILE_PIXELS];
         for point in points {
             for first in (0..tiles).step_by(share) {
                 let count = share.min(tiles - first);
@@ -82,27 +82,27 @@ impl Block<'_> {
                         .wrapping_add(point * inputs.point + (first + row) * inputs.row)
                         .cast_const();
                 }
-                for channel in (0..width).step_by(self.weights.width()) {
+                for channel in (0..width).step_by(self.weights.panel_width()) {
                     // Rows are whole vectors, and so are panels.
                     let channels_of_tile =
-                        (width - channel).min(self.weights.width()).next_multiple_of(kernels.lanes);
+                        (width - channel).min(self.weights.panel_width()).next_multiple_of(kernels.lanes);
                     let output = point * outputs.point + first * outputs.row + channel;
                     // SAFETY: the rows and the panel are there, and nothing else reaches the rows of the output meanwhile.
                     unsafe {
-                        kernels.get(count, channels_of_tile)(&Tile {
+                        kernels.micro_kernel(count, channels_of_tile)(&ConvTile {
                             inputs: pointers.as_ptr(),
                             taps: 1,
                             depth: channels,
                             skip: 0,
-                            weights: self.weights.panel(point, channel),
-                            ending: Ending {
+                            weights: self.weights.panel_pointer(point, channel),
+                            ending: TileEpilogue {
                                 bias: ptr::null(),
                                 output: self.outputs.wrapping_add(output),
                                 pixel: outputs.row,
                                 residual: ptr::null(),
                                 channels: channels_of_tile,
                                 bounds: None,
-                                paired: Paired::NONE,
+                                paired: Bf16Images::NONE,
                             },
                         });
                     }
@@ -112,9 +112,9 @@ impl Block<'_> {
     }
 
     /// The image a tile is of, and where its first output lies.
-    pub(super) fn place(&self, tile: usize) -> (usize, usize, usize) {
+    pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
         let (down, along) = self.winograd.tiles;
-        let count = self.winograd.outputs.count();
+        let count = self.winograd.outputs.output_count();
         let (row, column) = (tile / along, tile % along);
         (row / down, row % down * count, column * count)
     }
@@ -122,12 +122,17 @@ impl Block<'_> {
     /// Transforms the inputs of a tile.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
-    unsafe fn transform_inputs<V: Lanes, S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
+    unsafe fn transform_inputs<
+        V: FloatVector,
+        S: WinogradScheme<OUT, POINTS>,
+        const OUT: usize,
+        const POINTS: usize,
+    >(
         &self,
         tile: usize,
     ) {
-        let Geometry { channels, down, along, .. } = self.winograd.geometry;
-        let (image, top, left) = self.place(tile);
+        let NhwcGeometry { channels, down, along, .. } = self.winograd.geometry;
+        let (image, top, left) = self.tile_position(tile);
         let at = |first: usize, step: usize, pad: usize, size: usize| {
             (first + step).checked_sub(pad).filter(|place| *place < size)
         };
@@ -141,22 +146,23 @@ impl Block<'_> {
         }
         let layout = self.layouts[0];
         let target = self.inputs.wrapping_add((tile - self.first) * layout.row);
-        for channel in (0..channels).step_by(V::COUNT) {
-            let count = V::COUNT.min(channels - channel);
+        for channel in (0..channels).step_by(V::LANES) {
+            let count = V::LANES.min(channels - channel);
             // SAFETY: all inputs have these channels, the rows of the target are whole vectors, and the caller vouches
             // for the
             // instructions.
             unsafe {
                 let load = |place: *const f32| {
                     let place = place.add(channel);
-                    if count == V::COUNT { V::load(place) } else { V::load_some(place, count) }
+                    if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
                 };
                 let mut columns = [[V::splat(0.0); POINTS]; POINTS];
                 for along in 0..POINTS {
-                    columns[along] = S::input(std::array::from_fn(|down| load(inputs[down][along])));
+                    columns[along] =
+                        S::transform_input(std::array::from_fn(|down| load(inputs[down][along])));
                 }
                 for down in 0..POINTS {
-                    let row = S::input(std::array::from_fn(|along| columns[along][down]));
+                    let row = S::transform_input(std::array::from_fn(|along| columns[along][down]));
                     for (along, value) in row.into_iter().enumerate() {
                         value.store(target.add((down * POINTS + along) * layout.point + channel));
                     }
@@ -168,46 +174,52 @@ impl Block<'_> {
     /// Transforms the outputs of a tile, and finishes them.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
-    unsafe fn transform_outputs<V: Lanes, S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
+    unsafe fn transform_outputs<
+        V: FloatVector,
+        S: WinogradScheme<OUT, POINTS>,
+        const OUT: usize,
+        const POINTS: usize,
+    >(
         &self,
         tile: usize,
     ) {
-        let Geometry { outputs: channels, down, along, .. } = self.winograd.geometry;
-        let (image, top, left) = self.place(tile);
+        let NhwcGeometry { outputs: channels, down, along, .. } = self.winograd.geometry;
+        let (image, top, left) = self.tile_position(tile);
         let (rows, columns) = (OUT.min(down.output - top), OUT.min(along.output - left));
         let start = ((image * down.output + top) * along.output + left) * channels;
         let layout = self.layouts[1];
         let source = self.outputs.wrapping_add((tile - self.first) * layout.row).cast_const();
-        let bias = self.finish.bias_from(0);
-        let residual = self.finish.residual_from(start, self.y.pointer(start));
-        let bounds = self.finish.bounds();
+        let bias = self.finish.bias_pointer(0);
+        let residual = self.finish.residual_pointer(start, self.y.element_pointer(start));
+        let bounds = self.finish.clamp_bounds();
         let mut exact = None;
-        for channel in (0..channels).step_by(V::COUNT) {
-            let count = V::COUNT.min(channels - channel);
+        for channel in (0..channels).step_by(V::LANES) {
+            let count = V::LANES.min(channels - channel);
             // SAFETY: the outputs of the tile are there for these channels, and no other tile has them; the rows of
             // the source are
             // whole vectors; and the caller vouches for the instructions.
             unsafe {
                 let load = |place: *const f32| {
-                    if count == V::COUNT { V::load(place) } else { V::load_some(place, count) }
+                    if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
                 };
                 let bias = if bias.is_null() { V::splat(0.0) } else { load(bias.add(channel)) };
                 let mut halves = [[V::splat(0.0); OUT]; POINTS];
                 for along in 0..POINTS {
-                    halves[along] = S::output(std::array::from_fn(|down| {
+                    halves[along] = S::transform_output(std::array::from_fn(|down| {
                         V::load(source.add((down * POINTS + along) * layout.point + channel))
                     }));
                 }
-                let mut results: [[V; OUT]; OUT] =
-                    std::array::from_fn(|down| S::output(std::array::from_fn(|along| halves[along][down])));
+                let mut results: [[V; OUT]; OUT] = std::array::from_fn(|down| {
+                    S::transform_output(std::array::from_fn(|along| halves[along][down]))
+                });
                 // What is not finite may be the outputs themselves or only the way to them.
                 let mut sum = V::splat(0.0);
                 for result in results.as_flattened() {
-                    sum = sum.plus(*result);
+                    sum = sum.add(*result);
                 }
                 if !sum.is_finite() {
-                    let exact = exact.get_or_insert_with(|| Sums::new(self, tile));
-                    let sums = exact.of(channel..channel + count);
+                    let exact = exact.get_or_insert_with(|| ExactSums::new(self, tile));
+                    let sums = exact.channel_sums(channel..channel + count);
                     for (result, sum) in results.as_flattened_mut().iter_mut().zip(&sums) {
                         *result = V::load(sum.as_ptr());
                     }
@@ -215,48 +227,56 @@ impl Block<'_> {
                 for (down, row) in results.into_iter().enumerate().take(rows) {
                     for (column, value) in row.into_iter().enumerate().take(columns) {
                         let offset = (down * along.output + column) * channels + channel;
-                        let mut value = value.plus(bias);
+                        let mut value = value.add(bias);
                         if !residual.is_null() {
-                            value = value.plus(load(residual.add(offset)));
+                            value = value.add(load(residual.add(offset)));
                         }
                         if let Some([low, high]) = bounds {
-                            value = value.at_least(V::splat(low)).at_most(V::splat(high));
+                            value = value.max(V::splat(low)).min(V::splat(high));
                         }
-                        let place = self.y.pointer(start + offset);
-                        if count == V::COUNT { value.store(place) } else { value.store_some(place, count) }
+                        let place = self.y.element_pointer(start + offset);
+                        if count == V::LANES { value.store(place) } else { value.store_partial(place, count) }
                     }
                 }
             }
         }
-        if self.finish.is_left() {
+        if self.finish.has_remaining() {
             for pixel in (0..rows).flat_map(|row| (0..columns).map(move |column| row * along.output + column))
             {
                 let place = start + pixel * channels;
                 // SAFETY: these outputs are complete, and no other tile has them.
-                self.finish.apply(self.isa, unsafe { self.y.part(place..place + channels) });
+                self.finish.apply_remaining(self.isa, unsafe { self.y.range_mut(place..place + channels) });
             }
         }
     }
 }
 
 /// Tiles to transform.
-struct Tiles<'a> {
-    block: &'a Block<'a>,
-    step: Step,
+struct TransformTiles<'a> {
+    block: &'a WinogradBlock<'a>,
+    step: TransformStep,
     tiles: Range<usize>,
 }
 
-impl Work for Tiles<'_> {
+impl FloatVectorTask for TransformTiles<'_> {
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) {
+    unsafe fn run_on_vectors<V: FloatVector>(self) {
         for tile in self.tiles {
             // SAFETY: the caller vouches for the instructions.
             unsafe {
                 match (self.step, self.block.winograd.outputs) {
-                    (Step::Input, Outputs::Two) => self.block.transform_inputs::<V, Two, 2, 4>(tile),
-                    (Step::Input, Outputs::Four) => self.block.transform_inputs::<V, Four, 4, 6>(tile),
-                    (Step::Output, Outputs::Two) => self.block.transform_outputs::<V, Two, 2, 4>(tile),
-                    (Step::Output, Outputs::Four) => self.block.transform_outputs::<V, Four, 4, 6>(tile),
+                    (TransformStep::Input, WinogradTileSize::Two) => {
+                        self.block.transform_inputs::<V, TwoOutputScheme, 2, 4>(tile);
+                    }
+                    (TransformStep::Input, WinogradTileSize::Four) => {
+                        self.block.transform_inputs::<V, FourOutputScheme, 4, 6>(tile);
+                    }
+                    (TransformStep::Output, WinogradTileSize::Two) => {
+                        self.block.transform_outputs::<V, TwoOutputScheme, 2, 4>(tile);
+                    }
+                    (TransformStep::Output, WinogradTileSize::Four) => {
+                        self.block.transform_outputs::<V, FourOutputScheme, 4, 6>(tile);
+                    }
                 }
             }
         }

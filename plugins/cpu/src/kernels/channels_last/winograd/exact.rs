@@ -3,28 +3,28 @@
 
 use std::ops::Range;
 
-use super::super::geometry::Geometry;
-use super::super::lanes::MOST_LANES;
-use super::block::Block;
-use crate::isa::{Target, Vectorized};
+use super::super::geometry::NhwcGeometry;
+use super::super::simd::MAX_LANES;
+use super::block::WinogradBlock;
+use crate::isa::{SimdTarget, SimdTask};
 
 /// Outputs of a tile, those of four down and four along.
-const MOST_OUTPUTS: usize = 16;
+const MAX_OUTPUTS: usize = 16;
 
 /// The windows of a tile.
-pub(super) struct Sums<'a> {
-    block: &'a Block<'a>,
+pub(super) struct ExactSums<'a> {
+    block: &'a WinogradBlock<'a>,
     /// For each output of the tile its inputs, in the order of weights; none where the output is beyond the image.
     windows: Vec<Vec<f32>>,
 }
 
-impl<'a> Sums<'a> {
+impl<'a> ExactSums<'a> {
     #[cold]
     #[inline(never)]
-    pub(super) fn new(block: &'a Block<'a>, tile: usize) -> Self {
-        let Geometry { channels, down, along, .. } = &block.winograd.geometry;
-        let count = block.winograd.outputs.count();
-        let (image, top, left) = block.place(tile);
+    pub(super) fn new(block: &'a WinogradBlock<'a>, tile: usize) -> Self {
+        let NhwcGeometry { channels, down, along, .. } = &block.winograd.geometry;
+        let count = block.winograd.outputs.output_count();
+        let (image, top, left) = block.tile_position(tile);
         let windows = (0..count * count).map(|output| {
             let (row, column) = (top + output / count, left + output % count);
             if row >= down.output || column >= along.output {
@@ -32,7 +32,7 @@ impl<'a> Sums<'a> {
             }
             let mut window = vec![0.0; channels * 9];
             for tap in 0..9 {
-                let place = down.place(row, tap / 3).zip(along.place(column, tap % 3));
+                let place = down.input_position(row, tap / 3).zip(along.input_position(column, tap % 3));
                 let Some((y, x)) = place else { continue };
                 let pixel = &block.x[((image * down.input + y) * along.input + x) * channels..][..*channels];
                 for (to, value) in window[tap..].iter_mut().step_by(9).zip(pixel) {
@@ -47,13 +47,13 @@ impl<'a> Sums<'a> {
     /// The sums of some channels, no more than a vector has lanes.
     #[cold]
     #[inline(never)]
-    pub(super) fn of(&self, channels: Range<usize>) -> [[f32; MOST_LANES]; MOST_OUTPUTS] {
-        let mut sums = [[0.0; MOST_LANES]; MOST_OUTPUTS];
+    pub(super) fn channel_sums(&self, channels: Range<usize>) -> [[f32; MAX_LANES]; MAX_OUTPUTS] {
+        let mut sums = [[0.0; MAX_LANES]; MAX_OUTPUTS];
         let mut weights = vec![0.0; self.block.winograd.geometry.channels * 9];
         for (lane, channel) in channels.enumerate() {
             (self.block.given)(channel * weights.len(), &mut weights);
             for (sums, window) in sums.iter_mut().zip(&self.windows) {
-                sums[lane] = self.block.isa.vectorize(Dot([window, &weights]));
+                sums[lane] = self.block.isa.vectorize(RowDotProduct([window, &weights]));
             }
         }
         sums
@@ -61,18 +61,18 @@ impl<'a> Sums<'a> {
 }
 
 /// The sum of the products of two rows; 0 where one is empty.
-struct Dot<'a>([&'a [f32]; 2]);
+struct RowDotProduct<'a>([&'a [f32]; 2]);
 
-impl Vectorized for Dot<'_> {
+impl SimdTask for RowDotProduct<'_> {
     type Output = f32;
 
     #[inline(always)]
-    fn run<T: Target>(self) -> f32 {
+    fn run_on_target<T: SimdTarget>(self) -> f32 {
         // As many sums as fill a vector, so that none waits for the one before.
-        let mut sums = [0.0f32; MOST_LANES];
-        let [(one, one_rest), (other, other_rest)] = self.0.map(|row| row.as_chunks::<MOST_LANES>());
+        let mut sums = [0.0f32; MAX_LANES];
+        let [(one, one_rest), (other, other_rest)] = self.0.map(|row| row.as_chunks::<MAX_LANES>());
         for (one, other) in one.iter().zip(other) {
-            for lane in 0..MOST_LANES {
+            for lane in 0..MAX_LANES {
                 let (left, right) = (one[lane], other[lane]);
                 sums[lane] =
                     if T::HAS_FMA { left.mul_add(right, sums[lane]) } else { sums[lane] + left * right };

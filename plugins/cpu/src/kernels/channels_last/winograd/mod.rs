@@ -14,37 +14,37 @@ mod scheme;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use self::block::{Block, Layout, Step};
-use self::scheme::{Four, Scheme, Two};
-use super::finish::Finish;
-use super::geometry::Geometry;
-use super::tile::{Kernels, even_share};
-use super::weights::{GivenWeights, Panel, Panels};
-use crate::gemm::{Parts, Tasks, Team};
-use crate::isa::{Isa, Target, Vectorized};
+use self::block::{TransformLayout, TransformStep, WinogradBlock};
+use self::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::tile::{ConvMicroKernels, even_tile_size};
+use super::weight_panels::{GivenWeights, PanelWriter, WeightPanels};
+use crate::gemm::{DisjointSlice, TaskQueue, ThreadTeam};
+use crate::isa::{Isa, SimdTarget, SimdTask};
 
 /// Bytes of transformed tiles that a thread works on at a time: they stay in the second cache beside the weights.
-const TILES_AT_ONCE: usize = 512 * 1024;
+const TILE_BLOCK_BYTES: usize = 512 * 1024;
 /// Products that are worth waking another thread.
-const WORK_OF_A_THREAD: usize = 1 << 17;
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 /// The fewest input and output channels for which transforms are worth their time.
-const FEWEST_CHANNELS: usize = 16;
+const MIN_CHANNELS: usize = 16;
 /// How many products take as long as reading a weight that is in no cache, and as transforming an element.
-const READING: usize = 12;
-const TRANSFORM: usize = 8;
+const READ_COST: usize = 12;
+const TRANSFORM_COST: usize = 8;
 
 /// The most output channels of a panel of weights on any machine.
-const MOST_CHANNELS: usize = 32;
+const MAX_CHANNELS: usize = 32;
 
 /// How many outputs a tile has along each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Outputs {
+pub(super) enum WinogradTileSize {
     Two,
     Four,
 }
 
-impl Outputs {
+impl WinogradTileSize {
     /// How people call the algorithm.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -54,11 +54,11 @@ impl Outputs {
     }
 
     /// The tiles with which a convolution is faster than without, if there are such.
-    pub(super) fn that_pay(geometry: &Geometry) -> Option<Self> {
-        if !Self::fit(geometry) || geometry.channels.min(geometry.outputs) < FEWEST_CHANNELS {
+    pub(super) fn profitable_size(geometry: &NhwcGeometry) -> Option<Self> {
+        if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
             return None;
         }
-        let without = geometry.pixels() * 9 + READING * 9;
+        let without = geometry.output_pixels() * 9 + READ_COST * 9;
         let costs = [Self::Two, Self::Four].map(|outputs| (outputs.cost(geometry), outputs));
         let (cost, outputs) = costs.into_iter().min_by_key(|(cost, _)| *cost)?;
         // What is lost in digits must be worth it.
@@ -66,24 +66,25 @@ impl Outputs {
     }
 
     /// Whether a convolution can be computed so at all.
-    pub(super) fn fit(geometry: &Geometry) -> bool {
+    pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
         let axes = [geometry.down, geometry.along];
         geometry.groups == 1
             && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
     }
 
     /// What a convolution takes, in products for each pair of an input and an output channel.
-    fn cost(self, geometry: &Geometry) -> usize {
-        let points = self.points() * self.points();
+    fn cost(self, geometry: &NhwcGeometry) -> usize {
+        let points = self.point_count() * self.point_count();
         let tiles = geometry.images
-            * geometry.down.output.div_ceil(self.count())
-            * geometry.along.output.div_ceil(self.count());
+            * geometry.down.output.div_ceil(self.output_count())
+            * geometry.along.output.div_ceil(self.output_count());
         let places = tiles * points;
-        let transforms = places * TRANSFORM / geometry.channels + places * TRANSFORM / geometry.outputs;
-        places + transforms + READING * points
+        let transforms =
+            places * TRANSFORM_COST / geometry.channels + places * TRANSFORM_COST / geometry.outputs;
+        places + transforms + READ_COST * points
     }
 
-    fn count(self) -> usize {
+    fn output_count(self) -> usize {
         match self {
             Self::Two => 2,
             Self::Four => 4,
@@ -91,15 +92,15 @@ impl Outputs {
     }
 
     /// Transformed places along each axis.
-    fn points(self) -> usize {
-        self.count() + 2
+    fn point_count(self) -> usize {
+        self.output_count() + 2
     }
 }
 
 /// A convolution that is ready to be computed.
-pub(super) struct Winograd {
-    geometry: Geometry,
-    outputs: Outputs,
+pub(super) struct WinogradConv {
+    geometry: NhwcGeometry,
+    outputs: WinogradTileSize,
     /// Tiles down and along an image.
     tiles: (usize, usize),
     threads: usize,
@@ -109,25 +110,27 @@ pub(super) struct Winograd {
     is_shared: bool,
 }
 
-impl Winograd {
-    pub(super) fn new(team: &dyn Team, geometry: &Geometry, outputs: Outputs) -> Self {
-        let count = outputs.count();
+impl WinogradConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, outputs: WinogradTileSize) -> Self {
+        let count = outputs.output_count();
         let tiles = (geometry.down.output.div_ceil(count), geometry.along.output.div_ceil(count));
         let all = geometry.images * tiles.0 * tiles.1;
-        let points = outputs.points() * outputs.points();
+        let points = outputs.point_count() * outputs.point_count();
         let work = [all, points, geometry.channels, geometry.outputs]
             .into_iter()
             .fold(1usize, usize::saturating_mul);
-        let threads = team.worker_count().min(work / WORK_OF_A_THREAD).max(1);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let size = points * (geometry.channels + geometry.outputs) * size_of::<f32>();
-        let most = (TILES_AT_ONCE / size.max(1)).max(1).next_multiple_of(Kernels::of(team.isa()).pixels());
+        let most = (TILE_BLOCK_BYTES / size.max(1))
+            .max(1)
+            .next_multiple_of(ConvMicroKernels::for_isa(team.isa()).max_pixels());
         let is_shared = threads > 1 && all < 2 * threads * most;
-        let block = if is_shared { all } else { even_share(all, most) };
+        let block = if is_shared { all } else { even_tile_size(all, most) };
         Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
     }
 
     /// The outputs of its tiles.
-    pub(super) fn outputs(&self) -> Outputs {
+    pub(super) fn tile_size(&self) -> WinogradTileSize {
         self.outputs
     }
 
@@ -135,59 +138,64 @@ impl Winograd {
         self.geometry.images * self.tiles.0 * self.tiles.1
     }
 
-    fn points(&self) -> usize {
-        self.outputs.points() * self.outputs.points()
+    fn point_count(&self) -> usize {
+        self.outputs.point_count() * self.outputs.point_count()
     }
 
     /// The transformed weights, in panels: a matrix for each point.
-    pub(super) fn pack(&self, team: &dyn Team, weights: &[f32]) -> Panels {
-        let Geometry { channels, outputs, .. } = self.geometry;
-        Panels::new(team, (self.points(), channels, outputs), |panel| {
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
+        let NhwcGeometry { channels, outputs, .. } = self.geometry;
+        WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
             for channel in 0..channels {
                 let of_channels = (channel, channels);
                 match self.outputs {
-                    Outputs::Two => transform_weights::<Two, 2, 4>(team.isa(), of_channels, weights, panel),
-                    Outputs::Four => transform_weights::<Four, 4, 6>(team.isa(), of_channels, weights, panel),
+                    WinogradTileSize::Two => {
+                        transform_weights::<TwoOutputScheme, 2, 4>(team.isa(), of_channels, weights, panel);
+                    }
+                    WinogradTileSize::Four => {
+                        transform_weights::<FourOutputScheme, 4, 6>(team.isa(), of_channels, weights, panel);
+                    }
                 };
             }
         })
     }
 
     /// How the transformed tiles of a block lie: for each point, rows of channels.
-    fn layouts(&self) -> [Layout; 2] {
-        [self.geometry.channels, self.geometry.outputs].map(|channels| Layout::new(channels, self.block))
+    fn transform_layouts(&self) -> [TransformLayout; 2] {
+        [self.geometry.channels, self.geometry.outputs]
+            .map(|channels| TransformLayout::new(channels, self.block))
     }
 
     /// Elements of scratch memory: zeros, and the transformed inputs and outputs of a block.
-    fn parts(&self) -> [usize; 3] {
-        let [inputs, outputs] = self.layouts().map(|layout| self.points() * layout.point);
+    fn scratch_sizes(&self) -> [usize; 3] {
+        let [inputs, outputs] = self.transform_layouts().map(|layout| self.point_count() * layout.point);
         [self.geometry.channels.next_multiple_of(16), inputs, outputs]
     }
 
     /// How many elements of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        let [zeros, inputs, outputs] = self.parts();
+        let [zeros, inputs, outputs] = self.scratch_sizes();
         zeros + if self.is_shared { 1 } else { self.threads } * (inputs + outputs)
     }
 
     /// Computes the convolution.
     pub(super) fn compute(
         &self,
-        team: &dyn Team,
-        (x, weights, given): (&[f32], &Panels, GivenWeights<'_>),
-        finish: &Finish<'_>,
+        team: &dyn ThreadTeam,
+        (x, weights, given): (&[f32], &WeightPanels, GivenWeights<'_>),
+        finish: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
-        let [zeros, inputs, outputs] = self.parts();
+        let [zeros, inputs, outputs] = self.scratch_sizes();
         let (zeros, lanes) = scratch.split_at_mut(zeros);
         zeros.fill(0.0);
-        let lanes = Parts::new(lanes);
-        let layouts = self.layouts();
-        let y = Parts::new(y);
+        let lanes = DisjointSlice::new(lanes);
+        let layouts = self.transform_layouts();
+        let y = DisjointSlice::new(y);
         let block_of = |lane: usize, first: usize| {
             let start = lane * (inputs + outputs);
-            Block {
+            WinogradBlock {
                 winograd: self,
                 isa: team.isa(),
                 x,
@@ -196,8 +204,8 @@ impl Winograd {
                 given,
                 finish,
                 y: &y,
-                inputs: lanes.pointer(start),
-                outputs: lanes.pointer(start + inputs),
+                inputs: lanes.element_pointer(start),
+                outputs: lanes.element_pointer(start + inputs),
                 layouts,
                 first,
             }
@@ -205,74 +213,80 @@ impl Winograd {
         let all = self.tile_count();
         if self.is_shared {
             let block = block_of(0, 0);
-            share(team, self.threads, all, |tiles| block.step(Step::Input, tiles));
-            share(team, self.threads, self.points(), |points| block.multiply(points, all));
-            share(team, self.threads, all, |tiles| block.step(Step::Output, tiles));
+            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Input, tiles));
+            parallel_ranges(team, self.threads, self.point_count(), |points| {
+                block.multiply_points(points, all);
+            });
+            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Output, tiles));
             return;
         }
         let blocks = all.div_ceil(self.block);
-        let tasks = Tasks::new(blocks, self.threads);
-        team.each(self.threads.min(blocks), &|lane| {
-            for task in tasks.of(lane) {
+        let tasks = TaskQueue::new(blocks, self.threads);
+        team.parallel_for_each(self.threads.min(blocks), &|lane| {
+            for task in tasks.tasks_for_worker(lane) {
                 let first = task * self.block;
                 let tiles = first..all.min(first + self.block);
                 let block = block_of(lane, first);
-                block.step(Step::Input, tiles.clone());
-                block.multiply(0..self.points(), tiles.len());
-                block.step(Step::Output, tiles);
+                block.run_step(TransformStep::Input, tiles.clone());
+                block.multiply_points(0..self.point_count(), tiles.len());
+                block.run_step(TransformStep::Output, tiles);
             }
         });
     }
 }
 
 /// Runs `body` over 0..count in a few pieces for each thread.
-fn share(team: &dyn Team, threads: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
+fn parallel_ranges(team: &dyn ThreadTeam, threads: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
     let piece = count.div_ceil(4 * threads).max(1);
-    team.each(count.div_ceil(piece), &|index| body(index * piece..count.min((index + 1) * piece)));
+    team.parallel_for_each(count.div_ceil(piece), &|index| {
+        body(index * piece..count.min((index + 1) * piece));
+    });
 }
 
 /// Transforms the windows of an input channel for a panel of output channels.
-fn transform_weights<S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
+fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
     isa: Isa,
     (channel, channels): (usize, usize),
     weights: &[f32],
-    panel: &mut Panel<'_>,
+    panel: &mut PanelWriter<'_>,
 ) {
-    let mut windows = Windows { weights: [[0.0; MOST_CHANNELS]; 9], scheme: PhantomData::<S> };
+    let mut windows = WindowTransform { weights: [[0.0; MAX_CHANNELS]; 9], scheme: PhantomData::<S> };
     let source = weights[panel.first * channels * 9..].chunks_exact(9).skip(channel).step_by(channels);
     for (output, window) in source.take(panel.count).enumerate() {
         for (place, weight) in windows.weights.iter_mut().zip(window) {
             place[output] = *weight;
         }
     }
-    let transformed: [[[f32; MOST_CHANNELS]; POINTS]; POINTS] = isa.vectorize(windows);
+    let transformed: [[[f32; MAX_CHANNELS]; POINTS]; POINTS] = isa.vectorize(windows);
     for (point, values) in transformed.iter().flatten().enumerate() {
-        let (row, width) = panel.rows(point, channel..channel + 1);
+        let (row, width) = panel.rows_mut(point, channel..channel + 1);
         row.copy_from_slice(&values[..width]);
     }
 }
 
 /// Windows of some outputs, all for the same input channel: for each of their nine places, the weights of each output.
-struct Windows<S, const OUT: usize, const POINTS: usize> {
-    weights: [[f32; MOST_CHANNELS]; 9],
+struct WindowTransform<S, const OUT: usize, const POINTS: usize> {
+    weights: [[f32; MAX_CHANNELS]; 9],
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> Vectorized for Windows<S, OUT, POINTS> {
-    type Output = [[[f32; MOST_CHANNELS]; POINTS]; POINTS];
+impl<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> SimdTask
+    for WindowTransform<S, OUT, POINTS>
+{
+    type Output = [[[f32; MAX_CHANNELS]; POINTS]; POINTS];
 
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "an output is the last index everywhere")]
-    fn run<T: Target>(self) -> Self::Output {
-        let mut transformed = [[[0.0; MOST_CHANNELS]; POINTS]; POINTS];
-        for output in 0..MOST_CHANNELS {
+    fn run_on_target<T: SimdTarget>(self) -> Self::Output {
+        let mut transformed = [[[0.0; MAX_CHANNELS]; POINTS]; POINTS];
+        for output in 0..MAX_CHANNELS {
             let at = |place: usize| f64::from(self.weights[place][output]);
             let mut rows = [[0.0; POINTS]; 3];
             for (row, values) in rows.iter_mut().enumerate() {
-                *values = S::window([at(3 * row), at(3 * row + 1), at(3 * row + 2)]);
+                *values = S::transform_weights([at(3 * row), at(3 * row + 1), at(3 * row + 2)]);
             }
             for along in 0..POINTS {
-                let column = S::window([rows[0][along], rows[1][along], rows[2][along]]);
+                let column = S::transform_weights([rows[0][along], rows[1][along], rows[2][along]]);
                 for (down, value) in column.into_iter().enumerate() {
                     transformed[down][along][output] = value as f32;
                 }

@@ -2,46 +2,46 @@
 //! points, `OUT + 2`, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and
 //! infinity.
 
-use super::super::lanes::Lanes;
+use super::super::simd::FloatVector;
 
 /// The transforms along one axis.
-pub(super) trait Scheme<const OUT: usize, const POINTS: usize>: Copy + Send + Sync {
+pub(super) trait WinogradScheme<const OUT: usize, const POINTS: usize>: Copy + Send + Sync {
     /// The values of some inputs at the points.
     ///
     /// # Safety
     ///
     /// The machine has the instructions of `V`.
-    unsafe fn input<V: Lanes>(inputs: [V; POINTS]) -> [V; POINTS];
+    unsafe fn transform_input<V: FloatVector>(inputs: [V; POINTS]) -> [V; POINTS];
 
     /// The outputs from the products at the points.
     ///
     /// # Safety
     ///
     /// As above.
-    unsafe fn output<V: Lanes>(products: [V; POINTS]) -> [V; OUT];
+    unsafe fn transform_output<V: FloatVector>(products: [V; POINTS]) -> [V; OUT];
 
     /// The values of a window at the points.
-    fn window(weights: [f64; 3]) -> [f64; POINTS];
+    fn transform_weights(weights: [f64; 3]) -> [f64; POINTS];
 }
 
 /// Two outputs from the points 0, 1, -1 and infinity.
 #[derive(Clone, Copy)]
-pub(super) struct Two;
+pub(super) struct TwoOutputScheme;
 
 #[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
-impl Scheme<2, 4> for Two {
+impl WinogradScheme<2, 4> for TwoOutputScheme {
     #[inline(always)]
-    unsafe fn input<V: Lanes>([a, b, c, d]: [V; 4]) -> [V; 4] {
-        [a.minus(c), b.plus(c), c.minus(b), d.minus(b)]
+    unsafe fn transform_input<V: FloatVector>([a, b, c, d]: [V; 4]) -> [V; 4] {
+        [a.subtract(c), b.add(c), c.subtract(b), d.subtract(b)]
     }
 
     #[inline(always)]
-    unsafe fn output<V: Lanes>([zero, plus, minus, infinity]: [V; 4]) -> [V; 2] {
-        [zero.plus(plus).plus(minus), plus.minus(minus).plus(infinity)]
+    unsafe fn transform_output<V: FloatVector>([zero, plus, minus, infinity]: [V; 4]) -> [V; 2] {
+        [zero.add(plus).add(minus), plus.subtract(minus).add(infinity)]
     }
 
     #[inline(always)]
-    fn window([a, b, c]: [f64; 3]) -> [f64; 4] {
+    fn transform_weights([a, b, c]: [f64; 3]) -> [f64; 4] {
         [a, 0.5 * (a + b + c), 0.5 * (a - b + c), c]
     }
 }
@@ -50,9 +50,9 @@ impl Scheme<2, 4> for Two {
 /// powers stay near
 /// 1, lose the fewest digits.
 #[derive(Clone, Copy)]
-pub(super) struct Four;
+pub(super) struct FourOutputScheme;
 
-impl Four {
+impl FourOutputScheme {
     const A: f64 = 0.625;
     const B: f64 = 1.5;
     const A2: f64 = Self::A * Self::A;
@@ -60,42 +60,42 @@ impl Four {
 }
 
 #[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
-impl Scheme<4, 6> for Four {
+impl WinogradScheme<4, 6> for FourOutputScheme {
     #[inline(always)]
-    unsafe fn input<V: Lanes>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
+    unsafe fn transform_input<V: FloatVector>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
         // SAFETY: the caller vouches for the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
-        let (even_a, odd_a) = (d4.plus_product(d2, of(-Self::B2)), d3.plus_product(d1, of(-Self::B2)));
-        let (even_b, odd_b) = (d4.plus_product(d2, of(-Self::A2)), d3.plus_product(d1, of(-Self::A2)));
+        let (even_a, odd_a) = (d4.add_product(d2, of(-Self::B2)), d3.add_product(d1, of(-Self::B2)));
+        let (even_b, odd_b) = (d4.add_product(d2, of(-Self::A2)), d3.add_product(d1, of(-Self::A2)));
         let (product, sum) = (of(Self::A2 * Self::B2), of(-Self::A2 - Self::B2));
         [
-            d4.plus_product(d2, sum).plus_product(d0, product),
-            even_a.plus_product(odd_a, of(Self::A)),
-            even_a.plus_product(odd_a, of(-Self::A)),
-            even_b.plus_product(odd_b, of(Self::B)),
-            even_b.plus_product(odd_b, of(-Self::B)),
-            d5.plus_product(d3, sum).plus_product(d1, product),
+            d4.add_product(d2, sum).add_product(d0, product),
+            even_a.add_product(odd_a, of(Self::A)),
+            even_a.add_product(odd_a, of(-Self::A)),
+            even_b.add_product(odd_b, of(Self::B)),
+            even_b.add_product(odd_b, of(-Self::B)),
+            d5.add_product(d3, sum).add_product(d1, product),
         ]
     }
 
     #[inline(always)]
-    unsafe fn output<V: Lanes>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
+    unsafe fn transform_output<V: FloatVector>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
         // SAFETY: the caller vouches for the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
-        let (sum_a, difference_a) = (a.plus(minus_a), a.minus(minus_a));
-        let (sum_b, difference_b) = (b.plus(minus_b), b.minus(minus_b));
+        let (sum_a, difference_a) = (a.add(minus_a), a.subtract(minus_a));
+        let (sum_b, difference_b) = (b.add(minus_b), b.subtract(minus_b));
         [
-            zero.plus(sum_a).plus(sum_b),
-            difference_a.times(of(Self::A)).plus_product(difference_b, of(Self::B)),
-            sum_a.times(of(Self::A2)).plus_product(sum_b, of(Self::B2)),
+            zero.add(sum_a).add(sum_b),
+            difference_a.multiply(of(Self::A)).add_product(difference_b, of(Self::B)),
+            sum_a.multiply(of(Self::A2)).add_product(sum_b, of(Self::B2)),
             infinity
-                .plus_product(difference_a, of(Self::A2 * Self::A))
-                .plus_product(difference_b, of(Self::B2 * Self::B)),
+                .add_product(difference_a, of(Self::A2 * Self::A))
+                .add_product(difference_b, of(Self::B2 * Self::B)),
         ]
     }
 
     #[inline(always)]
-    fn window([g0, g1, g2]: [f64; 3]) -> [f64; 6] {
+    fn transform_weights([g0, g1, g2]: [f64; 3]) -> [f64; 6] {
         let at = |point: f64, scale: f64| (g0 + point * (g1 + point * g2)) * scale;
         let scale_a = 0.5 / (Self::A2 * (Self::A2 - Self::B2));
         let scale_b = 0.5 / (Self::B2 * (Self::B2 - Self::A2));
@@ -112,24 +112,25 @@ impl Scheme<4, 6> for Four {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lanes::Plain;
+    use super::super::super::simd::PortableFloatVector;
     use super::*;
 
     #[expect(unsafe_code, reason = "vectors are made, of a kind that every machine has")]
-    fn check<S: Scheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(_: S) {
+    fn check_scheme<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(_: S) {
         let weights = [0.5, -1.25, 2.0];
         let inputs: [f64; POINTS] =
             std::array::from_fn(|place| (place * place) as f64 - 3.0 * place as f64 + 1.0);
         // SAFETY: this kind of vector needs no instructions of its own.
-        let transformed = unsafe { S::input(inputs.map(|value| Plain::splat(value as f32))) };
-        let window = S::window(weights);
+        let transformed =
+            unsafe { S::transform_input(inputs.map(|value| PortableFloatVector::splat(value as f32))) };
+        let window = S::transform_weights(weights);
         let mut products = transformed;
         for (product, factor) in products.iter_mut().zip(window) {
             // SAFETY: as above.
-            *product = product.times(unsafe { Plain::splat(factor as f32) });
+            *product = product.multiply(unsafe { PortableFloatVector::splat(factor as f32) });
         }
         // SAFETY: as above.
-        let outputs = unsafe { S::output(products) };
+        let outputs = unsafe { S::transform_output(products) };
         for (place, output) in outputs.into_iter().enumerate() {
             let expected: f64 = (0..3).map(|step| inputs[place + step] * weights[step]).sum();
             let mut found = [0.0; 4];
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn products_at_the_points_are_a_window_that_slides() {
-        check(Two);
-        check(Four);
+        check_scheme(TwoOutputScheme);
+        check_scheme(FourOutputScheme);
     }
 }

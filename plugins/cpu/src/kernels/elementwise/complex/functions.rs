@@ -5,117 +5,117 @@
 use oarlock_sdk::Complex;
 
 /// A complex number as it is computed.
-pub(super) type Number = Complex<f64>;
+pub(super) type ComplexF64 = Complex<f64>;
 
-const fn number(re: f64, im: f64) -> Number {
-    Number { re, im }
+const fn complex(re: f64, im: f64) -> ComplexF64 {
+    ComplexF64 { re, im }
 }
 
-fn with_sign(of: f64, sign: f64) -> f64 {
+fn copy_sign(of: f64, sign: f64) -> f64 {
     of.copysign(sign)
 }
 
 /// `i z`.
-fn turned(z: Number) -> Number {
-    number(-z.im, z.re)
+fn times_i(z: ComplexF64) -> ComplexF64 {
+    complex(-z.im, z.re)
 }
 
 /// `-i z`.
-fn turned_back(z: Number) -> Number {
-    number(z.im, -z.re)
+fn times_minus_i(z: ComplexF64) -> ComplexF64 {
+    complex(z.im, -z.re)
 }
 
-pub(super) fn product(a: Number, b: Number) -> Number {
-    number(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
+pub(super) fn product(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
+    complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 }
 
 /// By Smith: the larger part of the divisor is taken out first, so that no square overflows.
-pub(super) fn quotient(a: Number, b: Number) -> Number {
+pub(super) fn quotient(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
     if b.re == 0.0 && b.im == 0.0 {
-        return number(a.re / b.re.abs(), a.im / b.re.abs());
+        return complex(a.re / b.re.abs(), a.im / b.re.abs());
     }
     if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
         let size = b.re + b.im * ratio;
-        number((a.re + a.im * ratio) / size, (a.im - a.re * ratio) / size)
+        complex((a.re + a.im * ratio) / size, (a.im - a.re * ratio) / size)
     } else {
         let ratio = b.re / b.im;
         let size = b.re * ratio + b.im;
-        number((a.re * ratio + a.im) / size, (a.im * ratio - a.re) / size)
+        complex((a.re * ratio + a.im) / size, (a.im * ratio - a.re) / size)
     }
 }
 
-pub(super) fn magnitude(z: Number) -> f64 {
+pub(super) fn magnitude(z: ComplexF64) -> f64 {
     z.re.hypot(z.im)
 }
 
-pub(super) fn sign(z: Number) -> Number {
+pub(super) fn sign(z: ComplexF64) -> ComplexF64 {
     let size = magnitude(z);
-    if size == 0.0 { number(0.0, 0.0) } else { number(z.re / size, z.im / size) }
+    if size == 0.0 { complex(0.0, 0.0) } else { complex(z.re / size, z.im / size) }
 }
 
-pub(super) fn exp(z: Number) -> Number {
+pub(super) fn exp(z: ComplexF64) -> ComplexF64 {
     if z.im == 0.0 {
-        return number(z.re.exp(), z.im);
+        return complex(z.re.exp(), z.im);
     }
     if z.im.is_finite() {
         if z.re == f64::NEG_INFINITY {
-            return number(with_sign(0.0, z.im.cos()), with_sign(0.0, z.im.sin()));
+            return complex(copy_sign(0.0, z.im.cos()), copy_sign(0.0, z.im.sin()));
         }
         // In two halves, as one alone may overflow where the product with a small sine does not.
         let (half, (sine, cosine)) = ((z.re / 2.0).exp(), z.im.sin_cos());
-        return number(half * cosine * half, half * sine * half);
+        return complex(half * cosine * half, half * sine * half);
     }
     match z.re {
-        f64::NEG_INFINITY => number(0.0, 0.0),
-        f64::INFINITY => number(f64::INFINITY, f64::NAN),
-        _ => number(f64::NAN, f64::NAN),
+        f64::NEG_INFINITY => complex(0.0, 0.0),
+        f64::INFINITY => complex(f64::INFINITY, f64::NAN),
+        _ => complex(f64::NAN, f64::NAN),
     }
 }
 
-pub(super) fn expm1(z: Number) -> Number {
+pub(super) fn expm1(z: ComplexF64) -> ComplexF64 {
     if z.im == 0.0 {
-        return number(z.re.exp_m1(), z.im);
+        return complex(z.re.exp_m1(), z.im);
     }
     if !(z.re.is_finite() && z.im.is_finite()) {
         let power = exp(z);
-        return number(power.re - 1.0, power.im);
+        return complex(power.re - 1.0, power.im);
     }
     let half = (z.im / 2.0).sin();
-    number(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
+    complex(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
 }
 
-pub(super) fn log(z: Number) -> Number {
-    number(magnitude(z).ln(), z.im.atan2(z.re))
+pub(super) fn log(z: ComplexF64) -> ComplexF64 {
+    complex(magnitude(z).ln(), z.im.atan2(z.re))
 }
 
 /// Near 0 what is taken from 1 is computed without it.
-pub(super) fn log1p(z: Number) -> Number {
+pub(super) fn log1p(z: ComplexF64) -> ComplexF64 {
     let angle = z.im.atan2(z.re + 1.0);
     if z.re.abs() < 0.5 && z.im.abs() < 0.5 {
-        return number(0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p(), angle);
+        return complex(0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p(), angle);
     }
-    number((z.re + 1.0).hypot(z.im).ln(), angle)
+    complex((z.re + 1.0).hypot(z.im).ln(), angle)
 }
 
-pub(super) fn scaled(z: Number, by: f64) -> Number {
-    number(z.re * by, z.im * by)
+pub(super) fn scale(z: ComplexF64, by: f64) -> ComplexF64 {
+    complex(z.re * by, z.im * by)
 }
 
-pub(super) fn sqrt(z: Number) -> Number {
+pub(super) fn sqrt(z: ComplexF64) -> ComplexF64 {
     if z.im.is_infinite() {
-        return number(f64::INFINITY, z.im);
+        return complex(f64::INFINITY, z.im);
     }
     if z.re.is_infinite() {
         return match (z.re > 0.0, z.im.is_nan()) {
-            (true, true) => number(f64::INFINITY, f64::NAN),
-            (true, false) => number(f64::INFINITY, with_sign(0.0, z.im)),
-            (false, true) => number(f64::NAN, f64::INFINITY),
-            (false, false) => number(0.0, with_sign(f64::INFINITY, z.im)),
+            (true, true) => complex(f64::INFINITY, f64::NAN),
+            (true, false) => complex(f64::INFINITY, copy_sign(0.0, z.im)),
+            (false, true) => complex(f64::NAN, f64::INFINITY),
+            (false, false) => complex(0.0, copy_sign(f64::INFINITY, z.im)),
         };
     }
     if z.re == 0.0 && z.im == 0.0 {
-        return number(0.0, z.im);
+        return complex(0.0, z.im);
     }
     // Very large parts are made smaller first, and very small ones larger.
     let size = z.re.abs().max(z.im.abs());
@@ -131,217 +131,217 @@ pub(super) fn sqrt(z: Number) -> Number {
     let other = im.abs() / (2.0 * root);
     let (re, im) = if re >= 0.0 { (root, other) } else { (other, root) };
     let back = factor.sqrt().recip();
-    number(re * back, with_sign(im * back, z.im))
+    complex(re * back, copy_sign(im * back, z.im))
 }
 
-pub(super) fn sinh(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn sinh(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_finite() && y.is_finite() {
         if y == 0.0 {
-            return number(x.sinh(), y);
+            return complex(x.sinh(), y);
         }
         if x.abs() < 700.0 {
-            return number(x.sinh() * y.cos(), x.cosh() * y.sin());
+            return complex(x.sinh() * y.cos(), x.cosh() * y.sin());
         }
-        let half = exp(number(x.abs(), y));
-        return number(with_sign(0.5, x) * half.re, 0.5 * half.im);
+        let half = exp(complex(x.abs(), y));
+        return complex(copy_sign(0.5, x) * half.re, 0.5 * half.im);
     }
     if x == 0.0 {
         // The imaginary part is no number; the sign of the zero stays.
-        return number(x, f64::NAN);
+        return complex(x, f64::NAN);
     }
     if x.is_infinite() {
         return if y == 0.0 {
-            number(x, y)
+            complex(x, y)
         } else if y.is_finite() {
-            number(x * y.cos(), f64::INFINITY * y.sin())
+            complex(x * y.cos(), f64::INFINITY * y.sin())
         } else {
-            number(x, f64::NAN)
+            complex(x, f64::NAN)
         };
     }
-    number(f64::NAN, if y == 0.0 { y } else { f64::NAN })
+    complex(f64::NAN, if y == 0.0 { y } else { f64::NAN })
 }
 
-pub(super) fn cosh(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn cosh(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_finite() && y.is_finite() {
         if y == 0.0 {
-            return number(x.cosh(), x * y);
+            return complex(x.cosh(), x * y);
         }
         if x.abs() < 700.0 {
-            return number(x.cosh() * y.cos(), x.sinh() * y.sin());
+            return complex(x.cosh() * y.cos(), x.sinh() * y.sin());
         }
-        let half = exp(number(x.abs(), y));
-        return number(0.5 * half.re, with_sign(0.5, x) * half.im);
+        let half = exp(complex(x.abs(), y));
+        return complex(0.5 * half.re, copy_sign(0.5, x) * half.im);
     }
     if x == 0.0 {
-        return number(f64::NAN, 0.0);
+        return complex(f64::NAN, 0.0);
     }
     if x.is_infinite() {
         return if y == 0.0 {
-            number(f64::INFINITY, with_sign(0.0, x) * y)
+            complex(f64::INFINITY, copy_sign(0.0, x) * y)
         } else if y.is_finite() {
-            number(f64::INFINITY * y.cos(), x * y.sin())
+            complex(f64::INFINITY * y.cos(), x * y.sin())
         } else {
-            number(f64::INFINITY, f64::NAN)
+            complex(f64::INFINITY, f64::NAN)
         };
     }
-    number(f64::NAN, if y == 0.0 { 0.0 } else { f64::NAN })
+    complex(f64::NAN, if y == 0.0 { 0.0 } else { f64::NAN })
 }
 
-pub(super) fn tanh(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn tanh(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_nan() {
-        return number(f64::NAN, if y == 0.0 { y } else { f64::NAN });
+        return complex(f64::NAN, if y == 0.0 { y } else { f64::NAN });
     }
     if x.is_infinite() {
         let sine = if y.is_finite() { (2.0 * y).sin() } else { 0.0 };
-        return number(with_sign(1.0, x), with_sign(0.0, sine));
+        return complex(copy_sign(1.0, x), copy_sign(0.0, sine));
     }
     if !y.is_finite() {
-        return number(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
+        return complex(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
     }
     if x.abs() >= 22.0 {
         let small = (-x.abs()).exp();
-        return number(with_sign(1.0, x), 4.0 * y.sin() * y.cos() * small * small);
+        return complex(copy_sign(1.0, x), 4.0 * y.sin() * y.cos() * small * small);
     }
     // By Kahan: everything from the tangent and the hyperbolic sine.
     let (tangent, sine) = (y.tan(), x.sinh());
     let beta = 1.0 + tangent * tangent;
     let rho = (1.0 + sine * sine).sqrt();
     let size = 1.0 + beta * sine * sine;
-    number(beta * rho * sine / size, tangent / size)
+    complex(beta * rho * sine / size, tangent / size)
 }
 
-pub(super) fn sin(z: Number) -> Number {
-    turned_back(sinh(turned(z)))
+pub(super) fn sin(z: ComplexF64) -> ComplexF64 {
+    times_minus_i(sinh(times_i(z)))
 }
 
-pub(super) fn cos(z: Number) -> Number {
-    cosh(turned(z))
+pub(super) fn cos(z: ComplexF64) -> ComplexF64 {
+    cosh(times_i(z))
 }
 
-pub(super) fn tan(z: Number) -> Number {
-    turned_back(tanh(turned(z)))
+pub(super) fn tan(z: ComplexF64) -> ComplexF64 {
+    times_minus_i(tanh(times_i(z)))
 }
 
 /// By Hull, Fairgrieve and Tang in the plain case: both roots are products of numbers that do not cancel out.
-pub(super) fn asinh(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn asinh(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_nan() || y.is_nan() || x.is_infinite() || y.is_infinite() {
         return if x.is_infinite() {
             let angle = if y.is_infinite() {
-                with_sign(std::f64::consts::FRAC_PI_4, y)
+                copy_sign(std::f64::consts::FRAC_PI_4, y)
             } else if y.is_nan() {
                 y
             } else {
-                with_sign(0.0, y)
+                copy_sign(0.0, y)
             };
-            number(x, angle)
+            complex(x, angle)
         } else if y.is_infinite() {
-            let angle = if x.is_nan() { x } else { with_sign(std::f64::consts::FRAC_PI_2, y) };
-            number(if x.is_nan() { f64::INFINITY } else { with_sign(f64::INFINITY, x) }, angle)
+            let angle = if x.is_nan() { x } else { copy_sign(std::f64::consts::FRAC_PI_2, y) };
+            complex(if x.is_nan() { f64::INFINITY } else { copy_sign(f64::INFINITY, x) }, angle)
         } else if y == 0.0 {
-            number(f64::NAN, y)
+            complex(f64::NAN, y)
         } else {
-            number(f64::NAN, f64::NAN)
+            complex(f64::NAN, f64::NAN)
         };
     }
     if x.abs().max(y.abs()) > 1e150 {
-        let far = log(number(x.abs(), y.abs()));
-        return number(with_sign(far.re + std::f64::consts::LN_2, x), with_sign(far.im, y));
+        let far = log(complex(x.abs(), y.abs()));
+        return complex(copy_sign(far.re + std::f64::consts::LN_2, x), copy_sign(far.im, y));
     }
     // With w = i z: asinh z = -i asin w, and asin w by its roots.
-    let (above, below) = (sqrt(number(1.0 - y, x)), sqrt(number(1.0 + y, -x)));
+    let (above, below) = (sqrt(complex(1.0 - y, x)), sqrt(complex(1.0 + y, -x)));
     let re = (above.re * below.im - above.im * below.re).asinh();
     let im = y.atan2((product(above, below)).re);
-    number(with_sign(re, x), with_sign(im, y))
+    complex(copy_sign(re, x), copy_sign(im, y))
 }
 
-pub(super) fn asin(z: Number) -> Number {
-    turned_back(asinh(turned(z)))
+pub(super) fn asin(z: ComplexF64) -> ComplexF64 {
+    times_minus_i(asinh(times_i(z)))
 }
 
-pub(super) fn acos(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn acos(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_nan() || y.is_nan() {
         return if y.is_infinite() {
-            number(f64::NAN, -y)
+            complex(f64::NAN, -y)
         } else if x.is_infinite() {
-            number(f64::NAN, f64::INFINITY)
+            complex(f64::NAN, f64::INFINITY)
         } else if x == 0.0 {
-            number(std::f64::consts::FRAC_PI_2, f64::NAN)
+            complex(std::f64::consts::FRAC_PI_2, f64::NAN)
         } else {
-            number(f64::NAN, f64::NAN)
+            complex(f64::NAN, f64::NAN)
         };
     }
     if x.is_infinite() || y.is_infinite() || x.abs().max(y.abs()) > 1e150 {
-        let far = log(number(x, y.abs()));
-        return number(far.im, with_sign(far.re + std::f64::consts::LN_2, -y));
+        let far = log(complex(x, y.abs()));
+        return complex(far.im, copy_sign(far.re + std::f64::consts::LN_2, -y));
     }
-    let (above, below) = (sqrt(number(1.0 - x, -y)), sqrt(number(1.0 + x, y)));
+    let (above, below) = (sqrt(complex(1.0 - x, -y)), sqrt(complex(1.0 + x, y)));
     let re = 2.0 * above.re.atan2(below.re);
     let im = (below.re * above.im - below.im * above.re).asinh();
-    number(re, with_sign(im, -y))
+    complex(re, copy_sign(im, -y))
 }
 
-pub(super) fn acosh(z: Number) -> Number {
+pub(super) fn acosh(z: ComplexF64) -> ComplexF64 {
     let angle = acos(z);
     // The one of two turns that has a real part of at least 0.
     if z.re.is_nan() && z.im == 0.0 || z.re == 0.0 && z.im.is_nan() {
-        return number(f64::NAN, if z.re == 0.0 { std::f64::consts::FRAC_PI_2 } else { f64::NAN });
+        return complex(f64::NAN, if z.re == 0.0 { std::f64::consts::FRAC_PI_2 } else { f64::NAN });
     }
     let re = angle.im.abs();
-    number(re, with_sign(angle.re, z.im))
+    complex(re, copy_sign(angle.re, z.im))
 }
 
-pub(super) fn atanh(z: Number) -> Number {
-    let Number { re: x, im: y } = z;
+pub(super) fn atanh(z: ComplexF64) -> ComplexF64 {
+    let ComplexF64 { re: x, im: y } = z;
     if x.is_nan() {
         return if y.is_infinite() {
-            number(with_sign(0.0, x), with_sign(std::f64::consts::FRAC_PI_2, y))
+            complex(copy_sign(0.0, x), copy_sign(std::f64::consts::FRAC_PI_2, y))
         } else {
-            number(x, f64::NAN)
+            complex(x, f64::NAN)
         };
     }
     if y.is_nan() {
-        return number(if x == 0.0 || x.is_infinite() { with_sign(0.0, x) } else { f64::NAN }, y);
+        return complex(if x == 0.0 || x.is_infinite() { copy_sign(0.0, x) } else { f64::NAN }, y);
     }
     if x.is_infinite() || y.is_infinite() || x.abs().max(y.abs()) > 1e150 {
         let re = if x.is_infinite() || y.is_infinite() {
             0.0
         } else {
-            quotient(number(1.0, 0.0), number(x, y)).re.abs()
+            quotient(complex(1.0, 0.0), complex(x, y)).re.abs()
         };
-        return number(with_sign(re, x), with_sign(std::f64::consts::FRAC_PI_2, y));
+        return complex(copy_sign(re, x), copy_sign(std::f64::consts::FRAC_PI_2, y));
     }
     if y == 0.0 && x.abs() == 1.0 {
-        return number(with_sign(f64::INFINITY, x), y);
+        return complex(copy_sign(f64::INFINITY, x), y);
     }
     let (ax, square) = (x.abs(), y * y);
     let re = 0.25 * (4.0 * ax / ((1.0 - ax) * (1.0 - ax) + square)).ln_1p();
     let im = 0.5 * (2.0 * y).atan2((1.0 - ax) * (1.0 + ax) - square);
-    number(with_sign(re, x), with_sign(im, y))
+    complex(copy_sign(re, x), copy_sign(im, y))
 }
 
-pub(super) fn atan(z: Number) -> Number {
-    turned_back(atanh(turned(z)))
+pub(super) fn atan(z: ComplexF64) -> ComplexF64 {
+    times_minus_i(atanh(times_i(z)))
 }
 
-pub(super) fn power(base: Number, exponent: Number) -> Number {
+pub(super) fn power(base: ComplexF64, exponent: ComplexF64) -> ComplexF64 {
     if exponent.re == 0.0 && exponent.im == 0.0 {
-        return number(1.0, 0.0);
+        return complex(1.0, 0.0);
     }
     if base.re == 0.0 && base.im == 0.0 {
         return if exponent.im == 0.0 && exponent.re > 0.0 {
-            number(0.0, 0.0)
+            complex(0.0, 0.0)
         } else {
-            number(f64::NAN, f64::NAN)
+            complex(f64::NAN, f64::NAN)
         };
     }
     // Small whole exponents are exact as products.
     if exponent.im == 0.0 && exponent.re.fract() == 0.0 && exponent.re.abs() <= 64.0 {
-        let (mut left, mut factor, mut made) = (exponent.re.abs() as u32, base, number(1.0, 0.0));
+        let (mut left, mut factor, mut made) = (exponent.re.abs() as u32, base, complex(1.0, 0.0));
         while left > 0 {
             if left & 1 == 1 {
                 made = product(made, factor);
@@ -349,7 +349,7 @@ pub(super) fn power(base: Number, exponent: Number) -> Number {
             factor = product(factor, factor);
             left >>= 1;
         }
-        return if exponent.re < 0.0 { quotient(number(1.0, 0.0), made) } else { made };
+        return if exponent.re < 0.0 { quotient(complex(1.0, 0.0), made) } else { made };
     }
     exp(product(exponent, log(base)))
 }

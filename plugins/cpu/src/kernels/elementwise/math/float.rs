@@ -4,10 +4,10 @@ use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::coefficients as table;
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 /// `f32` or `f64`, with the constants at which the functions are cut and the coefficients of their polynomials.
-pub(crate) trait Float:
+pub(crate) trait MathFloat:
     Copy
     + Debug
     + PartialEq
@@ -66,53 +66,53 @@ pub(crate) trait Float:
     const ERFC_LOG: &'static [Self];
 
     /// The nearest value.
-    fn of(value: f64) -> Self;
+    fn from_f64(value: f64) -> Self;
 
     /// `self` · `factor` + `summand`, rounded once where that is one instruction.
-    fn times_plus<T: Target>(self, factor: Self, summand: Self) -> Self;
+    fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self;
 
     /// The value without its sign.
     fn magnitude(self) -> Self;
 
     /// The value with the sign of another.
-    fn with_sign_of(self, sign: Self) -> Self;
+    fn copy_sign(self, sign: Self) -> Self;
 
     /// The square root.
-    fn root(self) -> Self;
+    fn square_root(self) -> Self;
 
     /// The largest whole number that is not larger.
-    fn rounded_down(self) -> Self;
+    fn round_down(self) -> Self;
 
     /// The smallest whole number that is not smaller.
-    fn rounded_up(self) -> Self;
+    fn round_up(self) -> Self;
 
     /// The nearest whole number, of two the even one.
-    fn rounded_to_even(self) -> Self;
+    fn round_to_even(self) -> Self;
 
     /// The nearest whole number, as itself and as an integer, of a value much less than what an exponent holds.
-    fn nearest(self) -> (Self, Self::Exponent);
+    fn nearest_integer(self) -> (Self, Self::Exponent);
 
     /// The number n of logarithms of 2 that is nearest to a value from [`Float::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 for
     /// the least.
-    fn power<T: Target>(self) -> (Self, Self);
+    fn split_exp2<T: SimdTarget>(self) -> (Self, Self);
 
     /// As [`Float::power`] for any value of [`Float::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may be out of range.
-    fn powers<T: Target>(self) -> (Self, [Self; 2]);
+    fn split_exp2_factors<T: SimdTarget>(self) -> (Self, [Self; 2]);
 
     /// `self` · 2 to the power of `exponent`, neither of which is subnormal or out of range.
-    fn scaled_within_range(self, exponent: Self::Exponent) -> Self;
+    fn scale_by_exponent(self, exponent: Self::Exponent) -> Self;
 
-    /// The whole number nearest to `self` · `factor`, as [`Float::nearest`].
-    fn nearest_multiple<T: Target>(self, factor: Self) -> (Self, Self::Exponent);
+    /// The whole number nearest to `self` · `factor`, as [`Float::nearest_integer`].
+    fn nearest_multiple<T: SimdTarget>(self, factor: Self) -> (Self, Self::Exponent);
 
     /// Half of 2 to the power of `exponent`.
     fn half_power_of_two(exponent: Self::Exponent) -> Self;
 
     /// A mantissa near 1 and an exponent that make up a positive value.
-    fn decomposed(self) -> (Self, Self);
+    fn decompose(self) -> (Self, Self);
 
     /// The value without the lower half of its mantissa, so that its square is exact.
-    fn upper_half(self) -> Self;
+    fn truncate_mantissa(self) -> Self;
 }
 
 /// 2 to the power of an exponent of normal numbers.
@@ -130,7 +130,7 @@ macro_rules! float {
         erfc: $erfc:expr, $erfc_middle:expr, $erfc_vanishes:expr,
         tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident $erfc_log_table:ident
     ) => {
-        impl Float for $float {
+        impl MathFloat for $float {
             type Exponent = $signed;
 
             const ZERO: Self = 0.0;
@@ -155,12 +155,12 @@ macro_rules! float {
             const ERFC_LOG: &'static [Self] = &table::$erfc_log_table;
 
             #[inline(always)]
-            fn of(value: f64) -> Self {
+            fn from_f64(value: f64) -> Self {
                 value as Self
             }
 
             #[inline(always)]
-            fn times_plus<T: Target>(self, factor: Self, summand: Self) -> Self {
+            fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self {
                 if T::HAS_FMA { self.mul_add(factor, summand) } else { self * factor + summand }
             }
 
@@ -170,62 +170,62 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn with_sign_of(self, sign: Self) -> Self {
+            fn copy_sign(self, sign: Self) -> Self {
                 self.copysign(sign)
             }
 
             #[inline(always)]
-            fn root(self) -> Self {
+            fn square_root(self) -> Self {
                 self.sqrt()
             }
 
             #[inline(always)]
-            fn rounded_down(self) -> Self {
+            fn round_down(self) -> Self {
                 self.floor()
             }
 
             #[inline(always)]
-            fn rounded_up(self) -> Self {
+            fn round_up(self) -> Self {
                 self.ceil()
             }
 
             #[inline(always)]
-            fn rounded_to_even(self) -> Self {
+            fn round_to_even(self) -> Self {
                 self.round_ties_even()
             }
 
             #[inline(always)]
-            fn nearest(self) -> (Self, $signed) {
+            fn nearest_integer(self) -> (Self, $signed) {
                 let shifted = self + Self::WHOLE;
                 (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
             }
 
             #[inline(always)]
-            fn power<T: Target>(self) -> (Self, Self) {
+            fn split_exp2<T: SimdTarget>(self) -> (Self, Self) {
                 const START: $float = $float::WHOLE + ($float::MAX_EXP - 1) as $float;
-                let shifted = self.times_plus::<T>(Self::LOG2_E, START);
+                let shifted = self.multiply_add::<T>(Self::LOG2_E, START);
                 (shifted - START, $float::from_bits(shifted.to_bits() << ($float::MANTISSA_DIGITS - 1)))
             }
 
             #[inline(always)]
-            fn powers<T: Target>(self) -> (Self, [Self; 2]) {
+            fn split_exp2_factors<T: SimdTarget>(self) -> (Self, [Self; 2]) {
                 const START: $float = $float::WHOLE + (2 * ($float::MAX_EXP - 1)) as $float;
-                let shifted = self.times_plus::<T>(Self::LOG2_E, START);
+                let shifted = self.multiply_add::<T>(Self::LOG2_E, START);
                 let half = shifted.to_bits() >> 1;
                 let halves = [half, shifted.to_bits().wrapping_sub(half)];
                 (shifted - START, halves.map(|half| $float::from_bits(half << ($float::MANTISSA_DIGITS - 1))))
             }
 
             #[inline(always)]
-            fn scaled_within_range(self, exponent: $signed) -> Self {
+            fn scale_by_exponent(self, exponent: $signed) -> Self {
                 let bits =
                     self.to_bits().cast_signed().wrapping_add(exponent << ($float::MANTISSA_DIGITS - 1));
                 $float::from_bits(bits.cast_unsigned())
             }
 
             #[inline(always)]
-            fn nearest_multiple<T: Target>(self, factor: Self) -> (Self, $signed) {
-                let shifted = self.times_plus::<T>(factor, Self::WHOLE);
+            fn nearest_multiple<T: SimdTarget>(self, factor: Self) -> (Self, $signed) {
+                let shifted = self.multiply_add::<T>(factor, Self::WHOLE);
                 (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
             }
 
@@ -235,7 +235,7 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn decomposed(self) -> (Self, Self) {
+            fn decompose(self) -> (Self, Self) {
                 const MANTISSA: u32 = $float::MANTISSA_DIGITS - 1;
                 const NORMALIZER: $float = 4.0 / $float::EPSILON;
                 let is_subnormal = self < $float::MIN_POSITIVE;
@@ -249,7 +249,7 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn upper_half(self) -> Self {
+            fn truncate_mantissa(self) -> Self {
                 $float::from_bits(self.to_bits() & ($unsigned::MAX << $float::MANTISSA_DIGITS.div_ceil(2)))
             }
         }

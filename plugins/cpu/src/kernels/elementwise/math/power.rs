@@ -1,16 +1,16 @@
 //! Powers.
 
 use super::{exp, log};
-use crate::isa::Target;
+use crate::isa::SimdTarget;
 
 /// x to the power of y, by way of `f64`, in which the product of exponent and logarithm is exact enough.
 #[inline(always)]
-pub(crate) fn power<T: Target>(base: f32, exponent: f32) -> f32 {
+pub(crate) fn power<T: SimdTarget>(base: f32, exponent: f32) -> f32 {
     let (x, y) = (f64::from(base), f64::from(exponent));
     let size = exp::<T, f64>(y * log::<T, f64>(x.abs())) as f32;
     // Whole numbers from 2²⁴ on are even, and so are all floats.
     let whole = y.abs() < 16_777_216.0;
-    let (nearest, count) = super::Float::nearest(if whole { y } else { 0.0 });
+    let (nearest, count) = super::MathFloat::nearest_integer(if whole { y } else { 0.0 });
     let is_whole = !whole || nearest == y;
     let is_odd = whole && nearest == y && count & 1 == 1;
     let negative = if is_odd { -size } else { size };

@@ -1,10 +1,10 @@
 //! Every function against the platform's in `f64`, over floats of all sizes.
 
 use super::*;
-use crate::isa::{Baseline, Fused};
+use crate::isa::{BaselineTarget, FmaTarget};
 
 /// Floats of all signs and sizes, infinities and what is no number among them.
-fn floats() -> impl Iterator<Item = f32> {
+fn sample_floats() -> impl Iterator<Item = f32> {
     let special = [0.0, -0.0, 1.0, -1.0, 0.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN];
     let bounds = [88.7, 88.8, 89.3, 89.5, -87.4, -103.9, -104.1, 1e-45, -1e-45, 1e-40, f32::MIN_POSITIVE];
     // An odd step, so that all low bits occur.
@@ -14,7 +14,7 @@ fn floats() -> impl Iterator<Item = f32> {
 }
 
 /// How far apart two values are, in steps of floats as large as the expected one.
-fn distance(found: f32, expected: f64) -> f64 {
+fn ulp_distance(found: f32, expected: f64) -> f64 {
     let nearest = expected as f32;
     if found == nearest || found.is_nan() && nearest.is_nan() {
         return 0.0;
@@ -27,10 +27,10 @@ fn distance(found: f32, expected: f64) -> f64 {
 }
 
 #[track_caller]
-fn check(name: &str, bound: f64, expected: impl Fn(f64) -> f64, found: [fn(f32) -> f32; 2]) {
+fn check_function(name: &str, bound: f64, expected: impl Fn(f64) -> f64, found: [fn(f32) -> f32; 2]) {
     for function in found {
-        let worst = floats()
-            .map(|x| (distance(function(x), expected(f64::from(x))), x))
+        let worst = sample_floats()
+            .map(|x| (ulp_distance(function(x), expected(f64::from(x))), x))
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .unwrap();
         let (distance, x) = worst;
@@ -40,16 +40,16 @@ fn check(name: &str, bound: f64, expected: impl Fn(f64) -> f64, found: [fn(f32) 
 
 macro_rules! checks {
     ($($name:ident $bound:literal $expected:expr;)*) => {
-        $(check(stringify!($name), $bound, $expected, [$name::<Baseline, f32>, $name::<Fused, f32>]);)*
+        $(check_function(stringify!($name), $bound, $expected, [$name::<BaselineTarget, f32>, $name::<FmaTarget, f32>]);)*
     };
 }
 
 macro_rules! angle_checks {
     ($($name:ident $bound:literal;)*) => {
         $(
-            check(stringify!($name), $bound, f64::$name, [
-                <f32 as Trigonometry>::$name::<Baseline>,
-                <f32 as Trigonometry>::$name::<Fused>,
+            check_function(stringify!($name), $bound, f64::$name, [
+                <f32 as TrigonometricFloat>::$name::<BaselineTarget>,
+                <f32 as TrigonometricFloat>::$name::<FmaTarget>,
             ]);
         )*
     };
@@ -70,7 +70,7 @@ fn functions_of_floats_are_within_a_few_steps_of_the_exact_value() {
         atanh 3.0 f64::atanh;
         sigmoid 2.5 |x| 1.0 / (1.0 + (-x).exp());
         softplus 2.5 |x| x.max(0.0) + (-x.abs()).exp().ln_1p();
-        erf 1.5 erf::<Baseline, f64>;
+        erf 1.5 erf::<BaselineTarget, f64>;
     }
     angle_checks! {
         asin 2.5;
@@ -81,35 +81,35 @@ fn functions_of_floats_are_within_a_few_steps_of_the_exact_value() {
 
 #[test]
 fn powers_of_what_is_not_positive_end_at_the_least_normal_number() {
-    for function in [exp_of_negative::<Baseline, f32>, exp_of_negative::<Fused, f32>] {
-        for x in floats().filter(|x| x.is_nan() || *x <= 0.0) {
+    for function in [exp_of_negative::<BaselineTarget, f32>, exp_of_negative::<FmaTarget, f32>] {
+        for x in sample_floats().filter(|x| x.is_nan() || *x <= 0.0) {
             let (found, exact) = (function(x), f64::from(x).exp());
             let vanishes = exact < 1.01 * f64::from(f32::MIN_POSITIVE) && found == 0.0;
-            assert!(vanishes || distance(found, exact) <= 1.5, "exp({x:e}) is {exact:e}, not {found:e}");
+            assert!(vanishes || ulp_distance(found, exact) <= 1.5, "exp({x:e}) is {exact:e}, not {found:e}");
         }
         assert_eq!(function(f32::NEG_INFINITY), 0.0);
     }
-    assert_eq!(exp_of_negative::<Fused, f64>(f64::NEG_INFINITY), 0.0);
-    assert_eq!(exp_of_negative::<Fused, f64>(-700.0), exp::<Fused, f64>(-700.0));
+    assert_eq!(exp_of_negative::<FmaTarget, f64>(f64::NEG_INFINITY), 0.0);
+    assert_eq!(exp_of_negative::<FmaTarget, f64>(-700.0), exp::<FmaTarget, f64>(-700.0));
 }
 
 #[test]
 fn gelu_is_exact_in_its_lower_tail_too() {
     // Where the tail is subnormal it is 0.
-    let tail = |x: f64| if x > 9.19 { 0.0 } else { 0.5 * erfc::<Baseline, f64>(x) };
+    let tail = |x: f64| if x > 9.19 { 0.0 } else { 0.5 * erfc::<BaselineTarget, f64>(x) };
     let exact = |x: f64| x * if x > 0.0 { 1.0 - tail(x * 0.5f64.sqrt()) } else { tail(-x * 0.5f64.sqrt()) };
     // The exponent is half of a square, so the rounding of the argument is magnified by it far out.
-    check("gelu", 300.0, exact, [gelu::<Baseline, f32>, gelu::<Fused, f32>]);
+    check_function("gelu", 300.0, exact, [gelu::<BaselineTarget, f32>, gelu::<FmaTarget, f32>]);
     let near = (-4000..=4000).map(|step| step as f32 * 0.001);
     for x in near {
-        let found = distance(gelu::<Fused, f32>(x), exact(f64::from(x)));
+        let found = ulp_distance(gelu::<FmaTarget, f32>(x), exact(f64::from(x)));
         assert!(found <= 16.0, "{x}: {found}");
     }
     for x in [-3.0, -0.5, 0.0, 0.25, 2.0, 5.0f32] {
         let y = f64::from(x);
         let expected =
             0.5 * y * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (y + 0.044715 * y * y * y)).tanh());
-        assert!((f64::from(gelu_tanh::<Fused, f32>(x)) - expected).abs() < 1e-6, "{x}");
+        assert!((f64::from(gelu_tanh::<FmaTarget, f32>(x)) - expected).abs() < 1e-6, "{x}");
     }
 }
 
@@ -119,13 +119,16 @@ fn angles_up_to_a_million_are_exact_to_the_last_steps() {
     for x in angles() {
         let y = f64::from(x);
         let found = [
-            distance(Trigonometry::sin::<Fused>(x), y.sin()),
-            distance(Trigonometry::cos::<Baseline>(x), y.cos()),
-            distance(Trigonometry::tan::<Fused>(x), y.tan()),
+            ulp_distance(TrigonometricFloat::sin::<FmaTarget>(x), y.sin()),
+            ulp_distance(TrigonometricFloat::cos::<BaselineTarget>(x), y.cos()),
+            ulp_distance(TrigonometricFloat::tan::<FmaTarget>(x), y.tan()),
         ];
-        assert!(!x.is_huge() && found[0] <= 1.5 && found[1] <= 1.5 && found[2] <= 3.0, "{x}: {found:?}");
+        assert!(
+            !x.is_huge_angle() && found[0] <= 1.5 && found[1] <= 1.5 && found[2] <= 3.0,
+            "{x}: {found:?}"
+        );
     }
-    assert!(1e9f32.is_huge() && f32::INFINITY.is_huge());
+    assert!(1e9f32.is_huge_angle() && f32::INFINITY.is_huge_angle());
     assert_eq!(1e9f32.sin_of_any(), 1e9f32.sin());
 }
 
@@ -160,16 +163,16 @@ fn powers_have_the_signs_and_the_limits_of_c() {
     for base in values {
         for exponent in values {
             let (found, expected) =
-                (power::<Fused>(base, exponent), f64::from(base).powf(f64::from(exponent)));
+                (power::<FmaTarget>(base, exponent), f64::from(base).powf(f64::from(exponent)));
             let same_sign = found.is_nan() || found.is_sign_negative() == expected.is_sign_negative();
-            let near = distance(found, expected) <= 0.6;
+            let near = ulp_distance(found, expected) <= 0.6;
             assert!(near && same_sign, "{base} to the power of {exponent} is {expected}, not {found}");
         }
     }
 }
 
 /// Values and results of the error functions, computed elsewhere.
-const ERF: [(f64, f64); 14] = [
+const ERF_VALUES: [(f64, f64); 14] = [
     (0.001, 0.0011283787909692365),
     (0.1, 0.1124629160182849),
     (0.5, 0.5204998778130465),
@@ -185,7 +188,7 @@ const ERF: [(f64, f64); 14] = [
     (5.9, 0.9999999999999999),
     (6.5, 1.0),
 ];
-const ERFC: [(f64, f64); 11] = [
+const ERFC_VALUES: [(f64, f64); 11] = [
     (0.001, 0.9988716212090307),
     (0.1, 0.8875370839817152),
     (0.5, 0.4795001221869535),
@@ -215,19 +218,19 @@ fn functions_of_doubles_are_within_a_few_steps_too() {
             .chain((-300..300).map(|e| 10f64.powi(e)))
     };
     for x in values() {
-        near(exp::<Fused, f64>(x), x.exp(), "exp", x);
-        near(exp_m1::<Baseline, f64>(x), x.exp_m1(), "exp_m1", x);
-        near(log::<Fused, f64>(x), x.ln(), "log", x);
-        near(log_1p::<Baseline, f64>(x), x.ln_1p(), "log_1p", x);
-        near(tanh::<Fused, f64>(x), x.tanh(), "tanh", x);
-        near(sinh::<Fused, f64>(x), x.sinh(), "sinh", x);
-        near(cosh::<Fused, f64>(x), x.cosh(), "cosh", x);
+        near(exp::<FmaTarget, f64>(x), x.exp(), "exp", x);
+        near(exp_m1::<BaselineTarget, f64>(x), x.exp_m1(), "exp_m1", x);
+        near(log::<FmaTarget, f64>(x), x.ln(), "log", x);
+        near(log_1p::<BaselineTarget, f64>(x), x.ln_1p(), "log_1p", x);
+        near(tanh::<FmaTarget, f64>(x), x.tanh(), "tanh", x);
+        near(sinh::<FmaTarget, f64>(x), x.sinh(), "sinh", x);
+        near(cosh::<FmaTarget, f64>(x), x.cosh(), "cosh", x);
     }
-    for (x, expected) in ERF {
-        near(erf::<Fused, f64>(x), expected, "erf", x);
-        near(erf::<Baseline, f64>(-x), -expected, "erf", -x);
+    for (x, expected) in ERF_VALUES {
+        near(erf::<FmaTarget, f64>(x), expected, "erf", x);
+        near(erf::<BaselineTarget, f64>(-x), -expected, "erf", -x);
     }
-    for (x, expected) in ERFC {
-        near(erfc::<Fused, f64>(x), expected, "erfc", x);
+    for (x, expected) in ERFC_VALUES {
+        near(erfc::<FmaTarget, f64>(x), expected, "erfc", x);
     }
 }

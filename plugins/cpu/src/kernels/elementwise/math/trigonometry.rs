@@ -3,19 +3,19 @@
 use std::f32::consts::{FRAC_PI_2, PI};
 
 use super::coefficients::{ASIN_F32, ATAN_F32, COS_F32, SIN_F32};
-use super::{Float, polynomial};
-use crate::isa::Target;
+use super::{MathFloat, polynomial};
+use crate::isa::SimdTarget;
 
 /// Functions of angles.
-pub(crate) trait Trigonometry: Float {
+pub(crate) trait TrigonometricFloat: MathFloat {
     /// Whether `sin`, `cos` and `tan` of the angle are off, so that the functions for any angle must be used.
-    fn is_huge(self) -> bool;
+    fn is_huge_angle(self) -> bool;
     /// The sine.
-    fn sin<T: Target>(self) -> Self;
+    fn sin<T: SimdTarget>(self) -> Self;
     /// The cosine.
-    fn cos<T: Target>(self) -> Self;
+    fn cos<T: SimdTarget>(self) -> Self;
     /// The tangent.
-    fn tan<T: Target>(self) -> Self;
+    fn tan<T: SimdTarget>(self) -> Self;
     /// The sine of any angle.
     fn sin_of_any(self) -> Self;
     /// The cosine of any angle.
@@ -23,11 +23,11 @@ pub(crate) trait Trigonometry: Float {
     /// The tangent of any angle.
     fn tan_of_any(self) -> Self;
     /// The inverse of the sine.
-    fn asin<T: Target>(self) -> Self;
+    fn asin<T: SimdTarget>(self) -> Self;
     /// The inverse of the cosine.
-    fn acos<T: Target>(self) -> Self;
+    fn acos<T: SimdTarget>(self) -> Self;
     /// The inverse of the tangent.
-    fn atan<T: Target>(self) -> Self;
+    fn atan<T: SimdTarget>(self) -> Self;
 }
 
 /// π/2 less its nearest `f32`.
@@ -35,23 +35,23 @@ const FRAC_PI_2_REST: f32 = -4.371_139e-8;
 
 /// Sine and cosine of what is left of an angle beside quarter turns, and the lowest bits of their number.
 #[inline(always)]
-fn reduced<T: Target>(angle: f32) -> (f32, f32, i64) {
+fn reduce_angle<T: SimdTarget>(angle: f32) -> (f32, f32, i64) {
     /// π/2 in two parts, of which the first gives exact products with numbers of quarter turns.
-    const QUARTER: (f64, f64) = (1.570_796_326_734_125_6, 6.077_100_506_506_192e-11);
+    const QUARTER_TURN: (f64, f64) = (1.570_796_326_734_125_6, 6.077_100_506_506_192e-11);
     let angle = f64::from(angle);
-    let (turns, count) = (angle * std::f64::consts::FRAC_2_PI).nearest();
-    let rest = ((angle - turns * QUARTER.0) - turns * QUARTER.1) as f32;
+    let (turns, count) = (angle * std::f64::consts::FRAC_2_PI).nearest_integer();
+    let rest = ((angle - turns * QUARTER_TURN.0) - turns * QUARTER_TURN.1) as f32;
     let square = rest * rest;
-    let sine = (rest * square).times_plus::<T>(polynomial::<T, f32>(square, &SIN_F32), rest);
+    let sine = (rest * square).multiply_add::<T>(polynomial::<T, f32>(square, &SIN_F32), rest);
     let curve = square * polynomial::<T, f32>(square, &COS_F32);
-    let cosine = square.times_plus::<T>(curve - 0.5, 1.0);
+    let cosine = square.multiply_add::<T>(curve - 0.5, 1.0);
     (sine, cosine, count)
 }
 
 /// The sine of `quarters` more quarter turns than the angle has.
 #[inline(always)]
-fn sine_after<T: Target>(angle: f32, quarters: i64) -> f32 {
-    let (sine, cosine, count) = reduced::<T>(angle);
+fn sine_after_quarters<T: SimdTarget>(angle: f32, quarters: i64) -> f32 {
+    let (sine, cosine, count) = reduce_angle::<T>(angle);
     let count = count + quarters;
     let value = if count & 1 == 0 { sine } else { cosine };
     if count & 2 == 0 { value } else { -value }
@@ -59,41 +59,41 @@ fn sine_after<T: Target>(angle: f32, quarters: i64) -> f32 {
 
 /// The inverse of the sine of a value's magnitude: near 1 as its distance from a quarter turn, and whether it is.
 #[inline(always)]
-fn arc<T: Target>(sine: f32) -> (f32, bool) {
+fn arcsine_magnitude<T: SimdTarget>(sine: f32) -> (f32, bool) {
     let size = sine.abs();
     let is_large = size > 0.5;
     let square = if is_large { 0.5 * (1.0 - size) } else { size * size };
     let side = if is_large { square.sqrt() } else { size };
-    let arc = (side * square).times_plus::<T>(polynomial::<T, f32>(square, &ASIN_F32), side);
+    let arc = (side * square).multiply_add::<T>(polynomial::<T, f32>(square, &ASIN_F32), side);
     (if is_large { 2.0 * arc } else { arc }, is_large)
 }
 
 #[inline(always)]
-fn quarter_less(arc: f32) -> f32 {
+fn quarter_turn_minus(arc: f32) -> f32 {
     FRAC_PI_2 - (arc - FRAC_PI_2_REST)
 }
 
-impl Trigonometry for f32 {
+impl TrigonometricFloat for f32 {
     #[inline(always)]
-    fn is_huge(self) -> bool {
+    fn is_huge_angle(self) -> bool {
         // Quarter turns are counted in 20 bits.
         self.abs() > 1_600_000.0
     }
 
     #[inline(always)]
-    fn sin<T: Target>(self) -> Self {
+    fn sin<T: SimdTarget>(self) -> Self {
         // The sum loses the sign of 0.
-        if self == 0.0 { self } else { sine_after::<T>(self, 0) }
+        if self == 0.0 { self } else { sine_after_quarters::<T>(self, 0) }
     }
 
     #[inline(always)]
-    fn cos<T: Target>(self) -> Self {
-        sine_after::<T>(self, 1)
+    fn cos<T: SimdTarget>(self) -> Self {
+        sine_after_quarters::<T>(self, 1)
     }
 
     #[inline(always)]
-    fn tan<T: Target>(self) -> Self {
-        let (sine, cosine, count) = reduced::<T>(self);
+    fn tan<T: SimdTarget>(self) -> Self {
+        let (sine, cosine, count) = reduce_angle::<T>(self);
         let tangent = if count & 1 == 0 { sine / cosine } else { -cosine / sine };
         if self == 0.0 { self } else { tangent }
     }
@@ -111,38 +111,38 @@ impl Trigonometry for f32 {
     }
 
     #[inline(always)]
-    fn asin<T: Target>(self) -> Self {
-        let (arc, is_from_quarter) = arc::<T>(self);
-        (if is_from_quarter { quarter_less(arc) } else { arc }).copysign(self)
+    fn asin<T: SimdTarget>(self) -> Self {
+        let (arc, is_from_quarter) = arcsine_magnitude::<T>(self);
+        (if is_from_quarter { quarter_turn_minus(arc) } else { arc }).copysign(self)
     }
 
     #[inline(always)]
-    fn acos<T: Target>(self) -> Self {
-        let (arc, is_from_quarter) = arc::<T>(self);
-        let near = quarter_less(arc.copysign(self));
+    fn acos<T: SimdTarget>(self) -> Self {
+        let (arc, is_from_quarter) = arcsine_magnitude::<T>(self);
+        let near = quarter_turn_minus(arc.copysign(self));
         let far = if self < 0.0 { PI - (arc - 2.0 * FRAC_PI_2_REST) } else { arc };
         if is_from_quarter { far } else { near }
     }
 
     #[inline(always)]
-    fn atan<T: Target>(self) -> Self {
+    fn atan<T: SimdTarget>(self) -> Self {
         let size = self.abs();
         let is_steep = size > 1.0;
         let slope = if is_steep { 1.0 / size } else { size };
         let square = slope * slope;
-        let arc = (slope * square).times_plus::<T>(polynomial::<T, f32>(square, &ATAN_F32), slope);
-        (if is_steep { quarter_less(arc) } else { arc }).copysign(self)
+        let arc = (slope * square).multiply_add::<T>(polynomial::<T, f32>(square, &ATAN_F32), slope);
+        (if is_steep { quarter_turn_minus(arc) } else { arc }).copysign(self)
     }
 }
 
 macro_rules! platform {
-    ($($name:ident)*) => { $(#[inline(always)] fn $name<T: Target>(self) -> Self { f64::$name(self) })* };
+    ($($name:ident)*) => { $(#[inline(always)] fn $name<T: SimdTarget>(self) -> Self { f64::$name(self) })* };
 }
 
-impl Trigonometry for f64 {
+impl TrigonometricFloat for f64 {
     platform! { sin cos tan asin acos atan }
 
-    fn is_huge(self) -> bool {
+    fn is_huge_angle(self) -> bool {
         false
     }
 

@@ -4,50 +4,50 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_sdk::{Call, DtypeSet, Kernel, KernelFlags, Operand, Result, ensure};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, ensure};
 
-use super::super::number::Number;
+use super::super::number::ArithmeticElement;
 use crate::device::Cpu;
-use crate::isa::{Target, Vectorized};
-use crate::kernels::quantized::linear::quantize;
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::quantized::quantize_linear::quantize_floats;
 
 /// Elements that are worth a thread.
 const GRAIN: usize = 8192;
 
 /// The smallest and the largest of some elements and 0.
-struct Range<'a>(&'a [f32]);
+struct ValueRangeTask<'a>(&'a [f32]);
 
-impl Vectorized for Range<'_> {
+impl SimdTask for ValueRangeTask<'_> {
     type Output = (f32, f32);
 
     #[inline(always)]
-    fn run<T: Target>(self) -> (f32, f32) {
+    fn run_on_target<T: SimdTarget>(self) -> (f32, f32) {
         const LANES: usize = 32;
         let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
         let (chunks, rest) = self.0.as_chunks::<LANES>();
         for chunk in chunks {
             for lane in 0..LANES {
-                low[lane] = chunk[lane].smaller(low[lane]);
-                high[lane] = chunk[lane].larger(high[lane]);
+                low[lane] = chunk[lane].smaller_or_nan(low[lane]);
+                high[lane] = chunk[lane].larger_or_nan(high[lane]);
             }
         }
-        let low = low.iter().chain(rest).fold(0f32, |low, x| x.smaller(low));
-        let high = high.iter().chain(rest).fold(0f32, |high, x| x.larger(high));
+        let low = low.iter().chain(rest).fold(0f32, |low, x| x.smaller_or_nan(low));
+        let high = high.iter().chain(rest).fold(0f32, |high, x| x.larger_or_nan(high));
         (low, high)
     }
 }
 
-fn range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
+fn value_range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
     let range = Mutex::new((0f32, 0f32));
     cpu.parallel_for(elements.len(), GRAIN, |begin, end| {
-        let (low, high) = cpu.isa().vectorize(Range(&elements[begin..end]));
+        let (low, high) = cpu.isa().vectorize(ValueRangeTask(&elements[begin..end]));
         let mut range = range.lock().unwrap_or_else(PoisonError::into_inner);
-        *range = (low.smaller(range.0), high.larger(range.1));
+        *range = (low.smaller_or_nan(range.0), high.larger_or_nan(range.1));
     });
     range.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+fn run_dynamic_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let (x, y, scale_output, zero_output) =
         (call.input(0)?, call.output(0)?, call.output(1)?, call.output(2)?);
     // SAFETY: the device's memory is the host's, and the call vouches for its operands, which no two share.
@@ -70,7 +70,7 @@ fn run(cpu: &Cpu, call: &Call<'_>) -> Result<()> {
 
 /// Makes bytes of floats, and says their scale and zero point.
 pub(crate) fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8) {
-    let (low, high) = range(cpu, x);
+    let (low, high) = value_range(cpu, x);
     let scale = (high - low) / 255.0;
     let zero = if scale == 0.0 { 0.0 } else { (-low / scale).clamp(0.0, 255.0).round_ties_even() };
     if zero.is_nan() {
@@ -79,20 +79,20 @@ pub(crate) fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8)
     } else {
         // All elements are 0 where the scale is, and any other scale will do.
         let divisor = if scale == 0.0 { 1.0 } else { scale };
-        quantize(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
+        quantize_floats(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
     }
     (scale, zero as u8)
 }
 
 /// The row of `DynamicQuantizeLinear`.
-pub(super) fn kernel() -> Kernel<Cpu> {
-    Kernel::new("DynamicQuantizeLinear", run)
-        .since(11)
-        .flags(KernelFlags::DETERMINISTIC)
-        .inputs([Operand::new(DtypeSet::F32).named("x")])
-        .outputs([
-            Operand::new(DtypeSet::U8).named("y"),
-            Operand::new(DtypeSet::F32).named("y_scale"),
-            Operand::new(DtypeSet::U8).named("y_zero_point"),
+pub(super) fn dynamic_quantize_kernel() -> Kernel<Cpu> {
+    Kernel::new("DynamicQuantizeLinear", run_dynamic_quantize)
+        .since_version(11)
+        .with_flags(KernelFlags::DETERMINISTIC)
+        .with_inputs([OperandSpec::new(DtypeSet::F32).with_name("x")])
+        .with_outputs([
+            OperandSpec::new(DtypeSet::U8).with_name("y"),
+            OperandSpec::new(DtypeSet::F32).with_name("y_scale"),
+            OperandSpec::new(DtypeSet::U8).with_name("y_zero_point"),
         ])
 }

@@ -2,47 +2,48 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
-use oarlock_sdk::{Call, Dtype, Result, Tensor, ensure};
+use oarlock_sdk::{Dtype, KernelCall, Result, TensorView, ensure};
 
-use super::super::pass::{Operand, Pass};
-use super::super::plan::Shape;
-use super::blocks::{Blocks, Integers};
+use super::super::iteration_space::OperandShape;
+use super::super::prepared_loop::{LoopOperand, PreparedLoop};
+use super::block_dequantize::{QuantizedBlocks, SmallIntegerFormat};
 use crate::device::Cpu;
 
 /// The zero point of elements that have none.
-static NO_ZERO: f32 = 0.0;
+static ABSENT_ZERO_POINT: f32 = 0.0;
 
 /// A pass over elements, their scales and their zero points.
-pub(super) struct Scaled {
-    pass: Pass,
+pub(super) struct ScaledLoop {
+    pass: PreparedLoop,
     axis: i64,
     block: i64,
     has_zero: bool,
     /// What is read, where it becomes numbers of f32.
-    integers: Option<Integers>,
+    integers: Option<SmallIntegerFormat>,
 }
 
 /// The elements around an axis: those of all outer dimensions, those along the axis, and those of all inner ones.
 #[derive(Clone, Copy)]
-struct Around {
+struct ScaleAxis {
     outer: i64,
     along: i64,
     inner: i64,
 }
 
-impl Scaled {
+impl ScaledLoop {
     /// Makes a pass with the attributes of a call.
-    pub(super) fn new(call: &Call<'_>, pass: Pass) -> Result<Self> {
-        let (axis, block) = (call.int("axis")?.unwrap_or(1), call.int("block_size")?.unwrap_or(0));
+    pub(super) fn new(call: &KernelCall<'_>, pass: PreparedLoop) -> Result<Self> {
+        let (axis, block) =
+            (call.int_attribute("axis")?.unwrap_or(1), call.int_attribute("block_size")?.unwrap_or(0));
         ensure!(block >= 0, invalid_argument, "expected a `block_size` that is not negative, found {block}");
         let [x, scale, y] = [call.input(0)?, call.input(1)?, call.output(0)?].map(|operand| operand.dtype());
         let is_read = (scale, y) == (Dtype::F32, Dtype::F32);
-        let integers = Integers::of(x).filter(|_| is_read);
+        let integers = SmallIntegerFormat::from_dtype(x).filter(|_| is_read);
         Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some(), integers })
     }
 
     /// Runs the pass over the operands of a call.
-    pub(super) fn run(&self, cpu: &Cpu, call: &Call<'_>) -> Result<()> {
+    pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, scale, zero) = (call.input(0)?, call.input(1)?, call.optional_input(2)?);
         let output = call.output(0)?;
         ensure!(
@@ -66,43 +67,43 @@ impl Scaled {
             "expected zero points of the scales' shape {:?}, found {zero_dims:?}",
             scale.dims()
         );
-        let [x_port, scale_port, zero_port] = self.pass.inputs() else { return Ok(()) };
+        let [x_port, scale_port, zero_port] = self.pass.input_ports() else { return Ok(()) };
         let zero = match zero {
-            Some(zero) => Operand::of(&zero, zero_port)?,
-            None => Operand {
-                shape: Shape { dims: &[], strides: &[] },
-                address: (&raw const NO_ZERO) as usize,
+            Some(zero) => LoopOperand::from_tensor(&zero, zero_port)?,
+            None => LoopOperand {
+                shape: OperandShape { dims: &[], strides: &[] },
+                address: (&raw const ABSENT_ZERO_POINT) as usize,
                 size: 4,
             },
         };
         let operands = [
-            Operand::of(&x, x_port)?,
-            Operand::of(&scale, scale_port)?,
+            LoopOperand::from_tensor(&x, x_port)?,
+            LoopOperand::from_tensor(&scale, scale_port)?,
             zero,
-            Operand::of(&output, self.pass.output())?,
+            LoopOperand::from_tensor(&output, self.pass.output_port())?,
         ];
         let is_contiguous = operands.iter().all(|operand| operand.shape.strides.is_empty());
         ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found strides");
         for operand in &operands {
-            operand.shape.extent()?;
+            operand.shape.element_span()?;
         }
-        self.run_around(cpu, &x, scale.dims(), operands)
+        self.run_along_axis(cpu, &x, scale.dims(), operands)
     }
 
     /// Finds out what the scales are of.
-    fn run_around(
+    fn run_along_axis(
         &self,
         cpu: &Cpu,
-        x: &Tensor<'_>,
+        x: &TensorView<'_>,
         scales: &[i64],
-        operands: [Operand<'_>; 4],
+        operands: [LoopOperand<'_>; 4],
     ) -> Result<()> {
         let dims = x.dims();
         if dims.contains(&0) {
             return Ok(());
         }
         if scales.iter().product::<i64>() == 1 && (self.block == 0 || dims.is_empty()) {
-            let whole = Around { outer: 1, along: 1, inner: dims.iter().product() };
+            let whole = ScaleAxis { outer: 1, along: 1, inner: dims.iter().product() };
             return self.run_blocks(cpu, whole, 1, operands);
         }
         let axis = if self.axis < 0 { self.axis + dims.len() as i64 } else { self.axis };
@@ -116,7 +117,7 @@ impl Scaled {
             dims.len(),
             self.axis
         );
-        let around = Around {
+        let around = ScaleAxis {
             outer: dims[..index].iter().product(),
             along: dims[index],
             inner: dims[index + 1..].iter().product(),
@@ -143,11 +144,17 @@ impl Scaled {
 
     /// Runs the pass over all blocks: at once where they are whole, and else for each outer index over the whole ones and then
     /// over what is left.
-    fn run_blocks(&self, cpu: &Cpu, around: Around, block: i64, operands: [Operand<'_>; 4]) -> Result<()> {
+    fn run_blocks(
+        &self,
+        cpu: &Cpu,
+        around: ScaleAxis,
+        block: i64,
+        operands: [LoopOperand<'_>; 4],
+    ) -> Result<()> {
         if self.run_rows(cpu, around, &operands)? {
             return Ok(());
         }
-        let Around { outer, along, inner } = around;
+        let ScaleAxis { outer, along, inner } = around;
         let (blocks, rest) = (along / block, along % block);
         if rest == 0 {
             let scales = if self.block == 0 { [1, blocks, 1, 1] } else { [outer, blocks, 1, inner] };
@@ -165,13 +172,13 @@ impl Scaled {
     }
 
     /// Does without the pass where blocks lie along the last dimension; whether it did.
-    fn run_rows(&self, cpu: &Cpu, around: Around, operands: &[Operand<'_>; 4]) -> Result<bool> {
-        let Around { outer, along, inner } = around;
+    fn run_rows(&self, cpu: &Cpu, around: ScaleAxis, operands: &[LoopOperand<'_>; 4]) -> Result<bool> {
+        let ScaleAxis { outer, along, inner } = around;
         let (Some(integers), 1.., 1) = (self.integers, self.block, inner) else { return Ok(false) };
         let (row, block) = (along as usize, self.block as usize);
         let [x, scale, zero, output] = operands;
         let (count, blocks) = (outer as usize * row, outer as usize * row.div_ceil(block));
-        let [x_size, zero_size] = [count, blocks].map(|count| self.pass.inputs()[0].bytes(count));
+        let [x_size, zero_size] = [count, blocks].map(|count| self.pass.input_ports()[0].byte_count(count));
         ensure!(
             x.size == x_size
                 && scale.size == blocks * size_of::<f32>()
@@ -190,7 +197,7 @@ impl Scaled {
                 std::slice::from_raw_parts_mut(output.address as *mut f32, count),
             )
         };
-        Blocks { integers, bytes, scales, zeros, row, block }.write(cpu, output);
+        QuantizedBlocks { integers, bytes, scales, zeros, row, block }.dequantize_into(cpu, output);
         Ok(true)
     }
 
@@ -201,9 +208,9 @@ impl Scaled {
         dims: [i64; 4],
         scales: [i64; 4],
         (start, first_scale): (i64, i64),
-        operands: [Operand<'_>; 4],
+        operands: [LoopOperand<'_>; 4],
     ) -> Result<()> {
-        let ports = self.pass.inputs().iter().chain([self.pass.output()]);
+        let ports = self.pass.input_ports().iter().chain([self.pass.output_port()]);
         let mut parts = operands;
         for (index, (part, port)) in parts.iter_mut().zip(ports).enumerate() {
             let is_scale = index == 1 || index == 2;
@@ -211,9 +218,9 @@ impl Scaled {
                 continue;
             }
             let (dims, start) = if is_scale { (&scales, first_scale) } else { (&dims, start) };
-            *part = part.part(dims, start as usize, port)?;
+            *part = part.slice_from(dims, start as usize, port)?;
         }
         let [x, scale, zero, output] = parts;
-        self.pass.run_over(cpu, &[x, scale, zero], output)
+        self.pass.run_on_operands(cpu, &[x, scale, zero], output)
     }
 }

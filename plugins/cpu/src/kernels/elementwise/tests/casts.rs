@@ -4,69 +4,77 @@ use oarlock_sdk::{bf16, f16};
 
 use super::*;
 
-fn cast<T: Element, O: Element>(x: &[T]) -> Vec<O> {
-    each("Cast", 19, &[("to", Attribute::Int(0))], x)
+fn cast_values<T: Element, O: Element>(x: &[T]) -> Vec<O> {
+    compute_unary("Cast", 19, &[("to", TestAttribute::Int(0))], x)
 }
 
 #[test]
 fn integers_keep_their_lowest_bits() {
-    assert_eq!(cast::<i16, i8>(&[200, -200, 5]), [-56, 56, 5]);
-    assert_eq!(cast::<i64, u32>(&[-1, 1 << 32, 7]), [u32::MAX, 0, 7]);
-    assert_eq!(cast::<u64, i64>(&[u64::MAX, 7]), [-1, 7]);
-    assert_eq!(cast::<u8, i32>(&[255]), [255]);
-    assert_eq!(cast::<i8, u64>(&[-1]), [u64::MAX]);
+    assert_eq!(cast_values::<i16, i8>(&[200, -200, 5]), [-56, 56, 5]);
+    assert_eq!(cast_values::<i64, u32>(&[-1, 1 << 32, 7]), [u32::MAX, 0, 7]);
+    assert_eq!(cast_values::<u64, i64>(&[u64::MAX, 7]), [-1, 7]);
+    assert_eq!(cast_values::<u8, i32>(&[255]), [255]);
+    assert_eq!(cast_values::<i8, u64>(&[-1]), [u64::MAX]);
 }
 
 #[test]
 fn floats_lose_their_fraction() {
-    assert_eq!(cast::<f32, i32>(&[-1.9, 1.9, 2_147_483_500.0]), [-1, 1, 2_147_483_520]);
-    assert_eq!(cast::<f64, u8>(&[-1.0, 254.9]), [255, 254]);
-    assert_eq!(cast::<f32, u64>(&[1.8e19, -1.0]), [1.8e19f32 as u64, u64::MAX]);
-    assert_eq!(cast::<f16, i64>(&[f16::from_f32(-65504.0)]), [-65504]);
-    assert_eq!(cast::<bf16, u16>(&[bf16::from_f32(300.0)]), [300]);
+    assert_eq!(cast_values::<f32, i32>(&[-1.9, 1.9, 2_147_483_500.0]), [-1, 1, 2_147_483_520]);
+    assert_eq!(cast_values::<f64, u8>(&[-1.0, 254.9]), [255, 254]);
+    assert_eq!(cast_values::<f32, u64>(&[1.8e19, -1.0]), [1.8e19f32 as u64, u64::MAX]);
+    assert_eq!(cast_values::<f16, i64>(&[f16::from_f32(-65504.0)]), [-65504]);
+    assert_eq!(cast_values::<bf16, u16>(&[bf16::from_f32(300.0)]), [300]);
 }
 
 #[test]
 fn everything_but_zero_is_true() {
-    assert_eq!(cast::<f32, bool>(&[0.0, -0.0, 0.1, f32::NAN]), [false, false, true, true]);
-    assert_eq!(cast::<i64, bool>(&[0, 1 << 40]), [false, true]);
-    assert_eq!(cast::<f16, bool>(&[f16::ZERO, f16::from_bits(1)]), [false, true]);
-    assert_eq!(cast::<bool, f64>(&[true, false]), [1.0, 0.0]);
-    assert_eq!(cast::<bool, bf16>(&[true, false]), [bf16::ONE, bf16::ZERO]);
-    assert_eq!(cast::<bool, bool>(&[true, false]), [true, false]);
+    assert_eq!(cast_values::<f32, bool>(&[0.0, -0.0, 0.1, f32::NAN]), [false, false, true, true]);
+    assert_eq!(cast_values::<i64, bool>(&[0, 1 << 40]), [false, true]);
+    assert_eq!(cast_values::<f16, bool>(&[f16::ZERO, f16::from_bits(1)]), [false, true]);
+    assert_eq!(cast_values::<bool, f64>(&[true, false]), [1.0, 0.0]);
+    assert_eq!(cast_values::<bool, bf16>(&[true, false]), [bf16::ONE, bf16::ZERO]);
+    assert_eq!(cast_values::<bool, bool>(&[true, false]), [true, false]);
 }
 
 #[test]
 fn floats_are_rounded_once() {
     let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
     assert_eq!(
-        cast::<f64, f16>(&[above, 1e300, -1e-300]),
+        cast_values::<f64, f16>(&[above, 1e300, -1e-300]),
         [f16::from_bits(0x3C01), f16::INFINITY, f16::NEG_ZERO]
     );
-    assert_eq!(cast::<i32, bf16>(&[(1 << 30) + (1 << 22) + 1]), [bf16::from_bits(0x4E81)]);
-    assert_eq!(cast::<i64, f32>(&[(1 << 60) + (1 << 36) + 1]), [f32::from_bits((127 + 60) << 23 | 1)]);
-    assert_eq!(cast::<f32, f16>(&[65519.0, 65520.0]), [f16::MAX, f16::INFINITY]);
-    assert_eq!(cast::<f16, bf16>(&[f16::from_f32(1.0039)]), [bf16::from_f32(1.0039)]);
-    assert_eq!(cast::<f64, f32>(&[0.1, 1e39]), [0.1, f32::INFINITY]);
+    assert_eq!(cast_values::<i32, bf16>(&[(1 << 30) + (1 << 22) + 1]), [bf16::from_bits(0x4E81)]);
+    assert_eq!(cast_values::<i64, f32>(&[(1 << 60) + (1 << 36) + 1]), [f32::from_bits((127 + 60) << 23 | 1)]);
+    assert_eq!(cast_values::<f32, f16>(&[65519.0, 65520.0]), [f16::MAX, f16::INFINITY]);
+    assert_eq!(cast_values::<f16, bf16>(&[f16::from_f32(1.0039)]), [bf16::from_f32(1.0039)]);
+    assert_eq!(cast_values::<f64, f32>(&[0.1, 1e39]), [0.1, f32::INFINITY]);
 }
 
 #[test]
 fn floats_of_eight_bits_end_where_they_are_told_to() {
-    let x = Array::of(&[4], &[1f32, 500.0, 1e6, f32::NAN]);
+    let x = TestArray::from_values(&[4], &[1f32, 500.0, 1e6, f32::NAN]);
     let bytes = |to, saturate: i64| {
-        compute("Cast", 19, &[("saturate", Attribute::Int(saturate))], &[&x], (to, &[4])).bytes().to_vec()
+        compute_on_all_isas("Cast", 19, &[("saturate", TestAttribute::Int(saturate))], &[&x], (to, &[4]))
+            .bytes()
+            .to_vec()
     };
     assert_eq!(bytes(Dtype::F8E4M3, 1), [0x38, 0x7E, 0x7E, 0x7F]);
     assert_eq!(bytes(Dtype::F8E4M3, 0), [0x38, 0x7F, 0x7F, 0x7F]);
     assert_eq!(bytes(Dtype::F8E5M2, 1), [0x3C, 0x60, 0x7B, 0x7F]);
     assert_eq!(bytes(Dtype::F8E5M2, 0), [0x3C, 0x60, 0x7C, 0x7F]);
-    let wide = Array::of(&[2], &[1f64, 1e300]);
-    let found = compute("Cast", 19, &[("saturate", Attribute::Int(0))], &[&wide], (Dtype::F8E5M2, &[2]));
+    let wide = TestArray::from_values(&[2], &[1f64, 1e300]);
+    let found = compute_on_all_isas(
+        "Cast",
+        19,
+        &[("saturate", TestAttribute::Int(0))],
+        &[&wide],
+        (Dtype::F8E5M2, &[2]),
+    );
     assert_eq!(found.bytes(), [0x3C, 0x7C]);
-    let codes = Array::of_bytes(Dtype::F8E4M3, &[3], &[0x38, 0xFE, 0x01]);
-    let back = compute("Cast", 19, &[], &[&codes], (Dtype::F64, &[3])).values::<f64>();
+    let codes = TestArray::from_bytes(Dtype::F8E4M3, &[3], &[0x38, 0xFE, 0x01]);
+    let back = compute_on_all_isas("Cast", 19, &[], &[&codes], (Dtype::F64, &[3])).values::<f64>();
     assert_eq!(back, [1.0, -448.0, 2f64.powi(-9)]);
-    let other = compute("Cast", 19, &[], &[&codes], (Dtype::F8E5M2, &[3]));
+    let other = compute_on_all_isas("Cast", 19, &[], &[&codes], (Dtype::F8E5M2, &[3]));
     assert_eq!(other.bytes(), [0x3C, 0xDF, 0x18]);
 }
 
@@ -74,9 +82,15 @@ fn floats_of_eight_bits_end_where_they_are_told_to() {
 fn elements_of_four_bits_lie_two_in_a_byte() {
     let count = 5001;
     let values: Vec<i8> = (0..count).map(|x| (x % 16 - 8) as i8).collect();
-    let packed = compute("Cast", 21, &[], &[&Array::of(&[count], &values)], (Dtype::I4, &[count]));
+    let packed = compute_on_all_isas(
+        "Cast",
+        21,
+        &[],
+        &[&TestArray::from_values(&[count], &values)],
+        (Dtype::I4, &[count]),
+    );
     assert_eq!(&packed.bytes()[..3], [0x98, 0xBA, 0xDC]);
-    let back = |array: &Array, dtype| compute("Cast", 21, &[], &[array], (dtype, &[count]));
+    let back = |array: &TestArray, dtype| compute_on_all_isas("Cast", 21, &[], &[array], (dtype, &[count]));
     assert_eq!(back(&packed, Dtype::I8).values::<i8>(), values);
     let floats = back(&packed, Dtype::F32);
     assert_eq!(floats.values::<f32>(), values.iter().map(|x| f32::from(*x)).collect::<Vec<_>>());
@@ -90,9 +104,15 @@ fn elements_of_four_bits_lie_two_in_a_byte() {
 fn elements_of_two_bits_lie_four_in_a_byte() {
     let count = 5003;
     let values: Vec<i8> = (0..count).map(|x| (x % 4 - 2) as i8).collect();
-    let packed = compute("Cast", 25, &[], &[&Array::of(&[count], &values)], (Dtype::I2, &[count]));
+    let packed = compute_on_all_isas(
+        "Cast",
+        25,
+        &[],
+        &[&TestArray::from_values(&[count], &values)],
+        (Dtype::I2, &[count]),
+    );
     assert_eq!(&packed.bytes()[..2], [0b01_00_11_10; 2]);
-    let back = |array: &Array, dtype| compute("Cast", 25, &[], &[array], (dtype, &[count]));
+    let back = |array: &TestArray, dtype| compute_on_all_isas("Cast", 25, &[], &[array], (dtype, &[count]));
     assert_eq!(back(&packed, Dtype::I8).values::<i8>(), values);
     let floats = back(&packed, Dtype::F32);
     assert_eq!(floats.values::<f32>(), values.iter().map(|x| f32::from(*x)).collect::<Vec<_>>());
@@ -108,25 +128,27 @@ fn strided_elements_become_parts_of_bytes() {
     let across: Vec<f32> =
         (0..columns).flat_map(|column| (0..rows).map(move |row| value(row, column))).collect();
     let along: Vec<f32> = (0..rows).flat_map(|row| (0..columns).map(move |at| value(row, at))).collect();
-    let turned = Array::of(&[columns, rows], &across).strided(&[rows, columns], &[1, rows], 0);
-    let plain = Array::of(&[rows, columns], &along);
+    let turned =
+        TestArray::from_values(&[columns, rows], &across).with_strides(&[rows, columns], &[1, rows], 0);
+    let plain = TestArray::from_values(&[rows, columns], &along);
     for dtype in [Dtype::U2, Dtype::U4, Dtype::F4E2M1] {
-        let cast = |array: &Array| compute("Cast", 25, &[], &[array], (dtype, &[rows, columns]));
+        let cast =
+            |array: &TestArray| compute_on_all_isas("Cast", 25, &[], &[array], (dtype, &[rows, columns]));
         assert_eq!(cast(&turned).bytes(), cast(&plain).bytes(), "{:?}", dtype.name());
     }
 }
 
 #[test]
 fn a_cast_like_another_takes_its_dtype() {
-    let (x, like) = (Array::of(&[2], &[1.5f32, -2.5]), Array::of(&[], &[0i16]));
-    let found = compute("CastLike", 15, &[], &[&x, &like], (Dtype::I16, &[2])).values::<i16>();
+    let (x, like) = (TestArray::from_values(&[2], &[1.5f32, -2.5]), TestArray::from_values(&[], &[0i16]));
+    let found = compute_on_all_isas("CastLike", 15, &[], &[&x, &like], (Dtype::I16, &[2])).values::<i16>();
     assert_eq!(found, [1, -2]);
 }
 
 #[test]
 fn every_dtype_can_be_cast_to_every_other() {
     // Powers alone are left out, which have no 0.
-    const ALL: [Dtype; 22] = [
+    const CAST_DTYPES: [Dtype; 22] = [
         Dtype::BOOL,
         Dtype::I2,
         Dtype::U2,
@@ -151,11 +173,19 @@ fn every_dtype_can_be_cast_to_every_other() {
         Dtype::F64,
     ];
     let ones = |dtype| {
-        compute_with("", "Cast", 21, &[], &[&Array::of(&[3], &[true, false, true])], (dtype, &[3])).unwrap()
+        compute_with_isa(
+            "",
+            "Cast",
+            21,
+            &[],
+            &[&TestArray::from_values(&[3], &[true, false, true])],
+            (dtype, &[3]),
+        )
+        .unwrap()
     };
-    for from in ALL {
-        for to in ALL {
-            let found = compute_with("", "Cast", 21, &[], &[&ones(from)], (to, &[3])).unwrap();
+    for from in CAST_DTYPES {
+        for to in CAST_DTYPES {
+            let found = compute_with_isa("", "Cast", 21, &[], &[&ones(from)], (to, &[3])).unwrap();
             assert_eq!(found.bytes(), ones(to).bytes(), "{:?} to {:?}", from.name(), to.name());
         }
     }

@@ -4,7 +4,7 @@ use oarlock_sdk::Complex;
 
 use super::*;
 
-fn numbers() -> Vec<Complex<f64>> {
+fn sample_numbers() -> Vec<Complex<f64>> {
     let parts = [0.5, -1.25, 3.0, -0.01, 7.5];
     parts.iter().flat_map(|re| parts.map(|im| Complex::new(*re, im))).collect()
 }
@@ -19,32 +19,32 @@ fn assert_near(found: &[Complex<f64>], expected: &[Complex<f64>]) {
     }
 }
 
-fn applied(op: &str, z: &[Complex<f64>]) -> Vec<Complex<f64>> {
-    each(&format!("oarlock:{op}"), 1, &[], z)
+fn apply_op(op: &str, z: &[Complex<f64>]) -> Vec<Complex<f64>> {
+    compute_unary(&format!("oarlock:{op}"), 1, &[], z)
 }
 
 #[test]
 fn an_inverse_of_a_function_gives_back_what_it_was_given() {
-    let z = numbers();
+    let z = sample_numbers();
     for (there, back) in
         [("Log", "Exp"), ("Sqrt", "Square"), ("Asin", "Sin"), ("Acos", "Cos"), ("Atan", "Tan")]
     {
-        let made = applied(there, &z);
+        let made = apply_op(there, &z);
         let found =
-            if back == "Square" { made.iter().map(|z| z * z).collect() } else { applied(back, &made) };
+            if back == "Square" { made.iter().map(|z| z * z).collect() } else { apply_op(back, &made) };
         assert_near(&found, &z);
     }
     for (there, back) in [("Asinh", "Sinh"), ("Acosh", "Cosh"), ("Atanh", "Tanh"), ("Log1p", "Expm1")] {
-        assert_near(&applied(back, &applied(there, &z)), &z);
+        assert_near(&apply_op(back, &apply_op(there, &z)), &z);
     }
 }
 
 #[test]
 fn quotients_and_products_of_large_numbers_do_not_overflow_on_the_way() {
     let large = [Complex::new(1e300, 1e300), Complex::new(1e-300, 1e-300)];
-    let quotients = pairwise::<Complex<f64>, Complex<f64>>("oarlock:Div", 1, &large, &large);
+    let quotients = compute_pairwise::<Complex<f64>, Complex<f64>>("oarlock:Div", 1, &large, &large);
     assert_near(&quotients, &[Complex::new(1.0, 0.0); 2]);
-    let lengths = each::<Complex<f64>, f64>("oarlock:Abs", 1, &[], &large);
+    let lengths = compute_unary::<Complex<f64>, f64>("oarlock:Abs", 1, &[], &large);
     assert!(
         (lengths[0] / 1e300 - 2f64.sqrt()).abs() < 1e-15 && (lengths[1] / 1e-300 - 2f64.sqrt()).abs() < 1e-15
     );
@@ -54,15 +54,15 @@ fn quotients_and_products_of_large_numbers_do_not_overflow_on_the_way() {
 fn numbers_are_taken_apart_and_put_together() {
     let z = [Complex::new(1.5f32, -2.0), Complex::new(-0.0, f32::INFINITY)];
     let (re, im) = (
-        each::<Complex<f32>, f32>("oarlock:Real", 1, &[], &z),
-        each::<Complex<f32>, f32>("oarlock:Imag", 1, &[], &z),
+        compute_unary::<Complex<f32>, f32>("oarlock:Real", 1, &[], &z),
+        compute_unary::<Complex<f32>, f32>("oarlock:Imag", 1, &[], &z),
     );
     assert_eq!((re[0], im[0]), (1.5, -2.0));
-    assert_eq!(pairwise::<f32, Complex<f32>>("oarlock:Complex", 1, &re, &im), z);
-    assert_eq!(each::<Complex<f32>, bool>("oarlock:IsFinite", 1, &[], &z), [true, false]);
-    assert_eq!(each::<Complex<f32>, bool>("oarlock:IsInf", 1, &[], &z), [false, true]);
-    assert_eq!(pairwise::<Complex<f32>, bool>("oarlock:Equal", 1, &z, &z), [true, true]);
-    let back = each::<Complex<f32>, Complex<f32>>("oarlock:Conj", 1, &[], &z);
+    assert_eq!(compute_pairwise::<f32, Complex<f32>>("oarlock:Complex", 1, &re, &im), z);
+    assert_eq!(compute_unary::<Complex<f32>, bool>("oarlock:IsFinite", 1, &[], &z), [true, false]);
+    assert_eq!(compute_unary::<Complex<f32>, bool>("oarlock:IsInf", 1, &[], &z), [false, true]);
+    assert_eq!(compute_pairwise::<Complex<f32>, bool>("oarlock:Equal", 1, &z, &z), [true, true]);
+    let back = compute_unary::<Complex<f32>, Complex<f32>>("oarlock:Conj", 1, &[], &z);
     assert_eq!(back[0], Complex::new(1.5, 2.0));
 }
 
@@ -72,6 +72,6 @@ fn whole_powers_are_products() {
         [Complex::new(1.0f64, 2.0); 3],
         [Complex::new(3.0, 0.0), Complex::new(-1.0, 0.0), Complex::new(0.0, 0.0)],
     );
-    let made = pairwise::<Complex<f64>, Complex<f64>>("oarlock:Pow", 1, &z, &by);
+    let made = compute_pairwise::<Complex<f64>, Complex<f64>>("oarlock:Pow", 1, &z, &by);
     assert_near(&made, &[Complex::new(-11.0, -2.0), Complex::new(0.2, -0.4), Complex::new(1.0, 0.0)]);
 }

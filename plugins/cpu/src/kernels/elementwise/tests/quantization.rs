@@ -4,32 +4,34 @@ use oarlock_sdk::f16;
 
 use super::*;
 
-fn quantize(attributes: &[(&str, Attribute<'_>)], inputs: &[&Array], to: Dtype) -> Array {
-    compute("QuantizeLinear", 21, attributes, inputs, (to, &inputs[0].dims))
+fn run_quantize(attributes: &[(&str, TestAttribute<'_>)], inputs: &[&TestArray], to: Dtype) -> TestArray {
+    compute_on_all_isas("QuantizeLinear", 21, attributes, inputs, (to, &inputs[0].dims))
 }
 
-fn dequantize(attributes: &[(&str, Attribute<'_>)], inputs: &[&Array]) -> Vec<f32> {
-    compute("DequantizeLinear", 21, attributes, inputs, (Dtype::F32, &inputs[0].dims)).values()
+fn run_dequantize(attributes: &[(&str, TestAttribute<'_>)], inputs: &[&TestArray]) -> Vec<f32> {
+    compute_on_all_isas("DequantizeLinear", 21, attributes, inputs, (Dtype::F32, &inputs[0].dims)).values()
 }
 
 #[test]
 fn one_scale_is_for_all() {
-    let x = Array::of(&[6], &[0f32, 2.0, 3.0, 1000.0, -254.0, -1000.0]);
-    let (scale, zero) = (Array::of(&[], &[2f32]), Array::of(&[], &[128u8]));
-    let y = quantize(&[], &[&x, &scale, &zero], Dtype::U8);
+    let x = TestArray::from_values(&[6], &[0f32, 2.0, 3.0, 1000.0, -254.0, -1000.0]);
+    let (scale, zero) = (TestArray::from_values(&[], &[2f32]), TestArray::from_values(&[], &[128u8]));
+    let y = run_quantize(&[], &[&x, &scale, &zero], Dtype::U8);
     assert_eq!(y.values::<u8>(), [128, 129, 130, 255, 1, 0]);
-    assert_eq!(dequantize(&[], &[&y, &scale, &zero]), [0.0, 2.0, 4.0, 254.0, -254.0, -256.0]);
-    let y = quantize(&[], &[&x, &scale], Dtype::I16);
+    assert_eq!(run_dequantize(&[], &[&y, &scale, &zero]), [0.0, 2.0, 4.0, 254.0, -254.0, -256.0]);
+    let y = run_quantize(&[], &[&x, &scale], Dtype::I16);
     assert_eq!(y.values::<i16>(), [0, 1, 2, 500, -127, -500]);
 }
 
 #[test]
 fn each_index_of_an_axis_has_a_scale() {
-    let x = Array::of(&[2, 3, 2], &[2f32, 4.0, 2.0, 4.0, 2.0, 4.0, 8.0, 16.0, 8.0, 16.0, 8.0, 16.0]);
-    let (scale, zero) = (Array::of(&[3], &[1f32, 2.0, 4.0]), Array::of(&[3], &[0i8, 1, -1]));
-    let y = quantize(&[("axis", Attribute::Int(1))], &[&x, &scale, &zero], Dtype::I8);
+    let x =
+        TestArray::from_values(&[2, 3, 2], &[2f32, 4.0, 2.0, 4.0, 2.0, 4.0, 8.0, 16.0, 8.0, 16.0, 8.0, 16.0]);
+    let (scale, zero) =
+        (TestArray::from_values(&[3], &[1f32, 2.0, 4.0]), TestArray::from_values(&[3], &[0i8, 1, -1]));
+    let y = run_quantize(&[("axis", TestAttribute::Int(1))], &[&x, &scale, &zero], Dtype::I8);
     assert_eq!(y.values::<i8>(), [2, 4, 2, 3, -1, 0, 8, 16, 5, 9, 1, 3]);
-    let back = dequantize(&[("axis", Attribute::Int(-2))], &[&y, &scale, &zero]);
+    let back = run_dequantize(&[("axis", TestAttribute::Int(-2))], &[&y, &scale, &zero]);
     assert_eq!(back, [2.0, 4.0, 2.0, 4.0, 0.0, 4.0, 8.0, 16.0, 8.0, 16.0, 8.0, 16.0]);
 }
 
@@ -38,14 +40,14 @@ fn each_block_has_a_scale_and_the_last_may_be_shorter() {
     for (rows, block, columns) in [(6, 2, 5), (7, 3, 4), (5, 8, 3), (1, 1, 1)] {
         let blocks = (rows as usize).div_ceil(block);
         let count = rows as usize * columns;
-        let x = Array::of(
+        let x = TestArray::from_values(
             &[2, rows, columns as i64],
             &(0..2 * count).map(|x| (x % 100) as i8).collect::<Vec<_>>(),
         );
         let scales: Vec<f32> = (0..2 * blocks * columns).map(|x| x as f32 + 0.5).collect();
-        let scale = Array::of(&[2, blocks as i64, columns as i64], &scales);
-        let attributes = [("axis", Attribute::Int(1)), ("block_size", Attribute::Int(block as i64))];
-        let found = dequantize(&attributes, &[&x, &scale]);
+        let scale = TestArray::from_values(&[2, blocks as i64, columns as i64], &scales);
+        let attributes = [("axis", TestAttribute::Int(1)), ("block_size", TestAttribute::Int(block as i64))];
+        let found = run_dequantize(&attributes, &[&x, &scale]);
         for (index, found) in found.iter().enumerate() {
             let (outer, row, column) = (index / count, index % count / columns, index % columns);
             let expected = (index % 100) as f32 * scales[(outer * blocks + row / block) * columns + column];
@@ -60,19 +62,22 @@ fn weights_of_four_bits_have_scales_of_blocks() {
     let (rows, columns, block) = (32, 37, 16);
     let values: Vec<i8> = (0..rows * columns).map(|x| (x * 7 % 16) as i8 - 8).collect();
     let dims = [rows as i64, columns as i64];
-    let packed = compute("Cast", 21, &[], &[&Array::of(&dims, &values)], (Dtype::I4, &dims));
+    let packed =
+        compute_on_all_isas("Cast", 21, &[], &[&TestArray::from_values(&dims, &values)], (Dtype::I4, &dims));
     let scales: Vec<f16> = (0..2 * columns).map(|x| f16::from_f32(x as f32 * 0.125)).collect();
-    let scale = Array::of(&[2, columns as i64], &scales);
-    let attributes = [("axis", Attribute::Int(0)), ("block_size", Attribute::Int(block as i64))];
+    let scale = TestArray::from_values(&[2, columns as i64], &scales);
+    let attributes = [("axis", TestAttribute::Int(0)), ("block_size", TestAttribute::Int(block as i64))];
     let found =
-        compute("DequantizeLinear", 21, &attributes, &[&packed, &scale], (Dtype::F16, &dims)).values::<f16>();
+        compute_on_all_isas("DequantizeLinear", 21, &attributes, &[&packed, &scale], (Dtype::F16, &dims))
+            .values::<f16>();
     for (index, found) in found.iter().enumerate() {
         let scale = scales[index / columns / block * columns + index % columns];
         assert_eq!(found.to_f32(), f32::from(values[index]) * scale.to_f32(), "element {index}");
     }
-    let floats = Array::of(&dims, &values.iter().map(|x| f32::from(*x) * 3.0).collect::<Vec<_>>());
-    let threes = Array::of(&[2, columns as i64], &vec![3f32; 2 * columns]);
-    assert_eq!(quantize(&attributes, &[&floats, &threes], Dtype::I4).bytes(), packed.bytes());
+    let floats =
+        TestArray::from_values(&dims, &values.iter().map(|x| f32::from(*x) * 3.0).collect::<Vec<_>>());
+    let threes = TestArray::from_values(&[2, columns as i64], &vec![3f32; 2 * columns]);
+    assert_eq!(run_quantize(&attributes, &[&floats, &threes], Dtype::I4).bytes(), packed.bytes());
 }
 
 #[test]
@@ -89,17 +94,23 @@ fn blocks_along_the_last_dimension_have_scales_and_zero_points() {
         let integers = |dims: &[i64], factor: i64| {
             let count: i64 = dims.iter().product();
             let values: Vec<i32> = (0..count).map(|x| (x * factor % 16 + low) as i32).collect();
-            let packed = compute("Cast", 21, &[], &[&Array::of(dims, &values)], (dtype, dims));
+            let packed = compute_on_all_isas(
+                "Cast",
+                21,
+                &[],
+                &[&TestArray::from_values(dims, &values)],
+                (dtype, dims),
+            );
             (values, packed)
         };
         let (values, x) = integers(&[rows, columns], 7);
         let (zeros, zero) = integers(&[rows, blocks], 5);
         let scales: Vec<f32> = (0..rows * blocks).map(|x| x as f32 * 0.37 - 9.0).collect();
-        let scale = Array::of(&[rows, blocks], &scales);
-        let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
+        let scale = TestArray::from_values(&[rows, blocks], &scales);
+        let attributes = [("axis", TestAttribute::Int(-1)), ("block_size", TestAttribute::Int(block))];
         for with_zero in [true, false] {
             let operands = [&x, &scale, &zero];
-            let found = dequantize(&attributes, &operands[..if with_zero { 3 } else { 2 }]);
+            let found = run_dequantize(&attributes, &operands[..if with_zero { 3 } else { 2 }]);
             for (index, found) in found.iter().enumerate() {
                 let place = (index as i64 / columns * blocks + index as i64 % columns / block) as usize;
                 let zero = if with_zero { zeros[place] } else { 0 };
@@ -112,24 +123,25 @@ fn blocks_along_the_last_dimension_have_scales_and_zero_points() {
 
 #[test]
 fn floats_of_eight_bits_are_scaled_and_end_where_they_are_told_to() {
-    let (x, scale) = (Array::of(&[3], &[2f32, -4.0, 1e9]), Array::of(&[], &[2f32]));
-    assert_eq!(quantize(&[], &[&x, &scale], Dtype::F8E4M3).bytes(), [0x38, 0xC0, 0x7E]);
-    let unbounded = [("saturate", Attribute::Int(0))];
-    assert_eq!(quantize(&unbounded, &[&x, &scale], Dtype::F8E5M2).bytes(), [0x3C, 0xC0, 0x7C]);
-    let codes = Array::of_bytes(Dtype::F8E4M3, &[2], &[0x38, 0xC0]);
-    assert_eq!(dequantize(&[], &[&codes, &scale]), [2.0, -4.0]);
+    let (x, scale) = (TestArray::from_values(&[3], &[2f32, -4.0, 1e9]), TestArray::from_values(&[], &[2f32]));
+    assert_eq!(run_quantize(&[], &[&x, &scale], Dtype::F8E4M3).bytes(), [0x38, 0xC0, 0x7E]);
+    let unbounded = [("saturate", TestAttribute::Int(0))];
+    assert_eq!(run_quantize(&unbounded, &[&x, &scale], Dtype::F8E5M2).bytes(), [0x3C, 0xC0, 0x7C]);
+    let codes = TestArray::from_bytes(Dtype::F8E4M3, &[2], &[0x38, 0xC0]);
+    assert_eq!(run_dequantize(&[], &[&codes, &scale]), [2.0, -4.0]);
 }
 
 #[test]
 fn scales_that_do_not_fit_are_refused() {
-    let (x, scale) = (Array::of(&[2, 3], &[1i8; 6]), Array::of(&[2], &[1f32; 2]));
-    let run = |attributes: &[(&str, Attribute<'_>)], scale: &Array| {
-        compute_with("", "DequantizeLinear", 21, attributes, &[&x, scale], (Dtype::F32, &[2, 3])).unwrap_err()
+    let (x, scale) = (TestArray::from_values(&[2, 3], &[1i8; 6]), TestArray::from_values(&[2], &[1f32; 2]));
+    let run = |attributes: &[(&str, TestAttribute<'_>)], scale: &TestArray| {
+        compute_with_isa("", "DequantizeLinear", 21, attributes, &[&x, scale], (Dtype::F32, &[2, 3]))
+            .unwrap_err()
     };
     assert!(run(&[], &scale).contains("3 scales"));
-    assert!(run(&[("axis", Attribute::Int(2))], &scale).contains("`axis`"));
-    assert!(run(&[("block_size", Attribute::Int(2))], &scale).contains("[2, 3]"));
-    assert!(run(&[("block_size", Attribute::Int(-2))], &scale).contains("`block_size`"));
+    assert!(run(&[("axis", TestAttribute::Int(2))], &scale).contains("`axis`"));
+    assert!(run(&[("block_size", TestAttribute::Int(2))], &scale).contains("[2, 3]"));
+    assert!(run(&[("block_size", TestAttribute::Int(-2))], &scale).contains("`block_size`"));
 }
 
 #[test]
@@ -137,9 +149,15 @@ fn a_scale_is_made_of_the_smallest_and_the_largest() {
     let run = |x: &[f32]| {
         let dims = [x.len() as i64];
         let outputs = [Some((Dtype::U8, &dims[..])), Some((Dtype::F32, &[][..])), Some((Dtype::U8, &[][..]))];
-        let found =
-            run_with_isa("", "DynamicQuantizeLinear", 11, &[], &[Some(&Array::of(&dims, x))], &outputs)
-                .unwrap();
+        let found = run_with_isa(
+            "",
+            "DynamicQuantizeLinear",
+            11,
+            &[],
+            &[Some(&TestArray::from_values(&dims, x))],
+            &outputs,
+        )
+        .unwrap();
         let [y, scale, zero] = [0, 1, 2].map(|index: usize| found[index].clone().unwrap());
         (y.values::<u8>(), scale.values::<f32>()[0], zero.values::<u8>()[0])
     };
@@ -171,7 +189,7 @@ fn numbers_of_any_kind_become_bytes_as_the_formula_has_it() {
     for (x, isa) in cases.iter().flat_map(|x| ["scalar", "avx2", "avx512"].map(|isa| (x, isa))) {
         let dims = [x.len() as i64];
         let outputs = [Some((Dtype::U8, &dims[..])), Some((Dtype::F32, &[][..])), Some((Dtype::U8, &[][..]))];
-        let inputs = [Some(&Array::of(&dims, x))];
+        let inputs = [Some(&TestArray::from_values(&dims, x))];
         let found = run_with_isa(isa, "DynamicQuantizeLinear", 11, &[], &inputs, &outputs).unwrap();
         let [y, scale, zero] = [0, 1, 2].map(|index: usize| found[index].clone().unwrap());
         let is_number = x.iter().all(|x| !x.is_nan());

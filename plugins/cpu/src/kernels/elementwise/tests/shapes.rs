@@ -3,13 +3,13 @@
 use super::*;
 use oarlock_sdk::f16;
 
-fn counted(dims: &[i64]) -> Array {
+fn counting_array(dims: &[i64]) -> TestArray {
     let count: i64 = dims.iter().product();
-    Array::of(dims, &(0..count).map(|value| value as f32).collect::<Vec<_>>())
+    TestArray::from_values(dims, &(0..count).map(|value| value as f32).collect::<Vec<_>>())
 }
 
 /// The element of a view of counted values, from one on, at an index of the output's shape.
-fn at((array, start): (&Array, i64), index: &[i64]) -> f32 {
+fn element_at((array, start): (&TestArray, i64), index: &[i64]) -> f32 {
     let mut contiguous = 1;
     let mut place = 0;
     for (back, dim) in array.dims.iter().rev().enumerate() {
@@ -21,18 +21,18 @@ fn at((array, start): (&Array, i64), index: &[i64]) -> f32 {
 }
 
 #[track_caller]
-fn check_difference(a: &Array, b: &Array, dims: &[i64]) {
+fn check_difference(a: &TestArray, b: &TestArray, dims: &[i64]) {
     check_difference_of_views((a, 0), (b, 0), dims);
 }
 
 #[track_caller]
-fn check_difference_of_views(a: (&Array, i64), b: (&Array, i64), dims: &[i64]) {
-    let found = compute("Sub", 14, &[], &[a.0, b.0], (Dtype::F32, dims)).values::<f32>();
+fn check_difference_of_views(a: (&TestArray, i64), b: (&TestArray, i64), dims: &[i64]) {
+    let found = compute_on_all_isas("Sub", 14, &[], &[a.0, b.0], (Dtype::F32, dims)).values::<f32>();
     for (flat, found) in found.iter().enumerate() {
         let mut rest = flat as i64;
         let mut index: Vec<i64> = dims.iter().rev().map(|dim| (rest % dim, rest /= dim).0).collect();
         index.reverse();
-        assert_eq!(*found, at(a, &index) - at(b, &index), "{dims:?} at {index:?}");
+        assert_eq!(*found, element_at(a, &index) - element_at(b, &index), "{dims:?} at {index:?}");
     }
 }
 
@@ -53,25 +53,25 @@ fn inputs_broadcast_in_all_ways() {
         (&[2, 3, 700, 2], &[3, 1, 2], &[2, 3, 700, 2]),
     ];
     for (a, b, output) in cases {
-        check_difference(&counted(a), &counted(b), output);
+        check_difference(&counting_array(a), &counting_array(b), output);
     }
 }
 
 #[test]
 fn inputs_may_have_any_strides() {
-    let base = counted(&[9000]);
-    check_difference(&base.strided(&[40, 70], &[1, 40], 0), &counted(&[40, 70]), &[40, 70]);
-    let (a, b) = (base.strided(&[40, 70], &[100, 1], 3), base.strided(&[40, 70], &[140, 2], 1));
+    let base = counting_array(&[9000]);
+    check_difference(&base.with_strides(&[40, 70], &[1, 40], 0), &counting_array(&[40, 70]), &[40, 70]);
+    let (a, b) = (base.with_strides(&[40, 70], &[100, 1], 3), base.with_strides(&[40, 70], &[140, 2], 1));
     check_difference_of_views((&a, 3), (&b, 1), &[40, 70]);
-    check_difference(&base.strided(&[3, 5, 7], &[0, 2, 10], 0), &counted(&[7]), &[3, 5, 7]);
+    check_difference(&base.with_strides(&[3, 5, 7], &[0, 2, 10], 0), &counting_array(&[7]), &[3, 5, 7]);
     check_difference_of_views(
-        (&base.strided(&[2000], &[4], 0), 0),
-        (&base.strided(&[2000], &[0], 5), 5),
+        (&base.with_strides(&[2000], &[4], 0), 0),
+        (&base.with_strides(&[2000], &[0], 5), 5),
         &[2000],
     );
     check_difference(
-        &base.strided(&[2, 3, 2, 3, 2, 3, 2, 2], &[1, 2, 6, 12, 36, 72, 216, 432], 0),
-        &counted(&[2]),
+        &base.with_strides(&[2, 3, 2, 3, 2, 3, 2, 2], &[1, 2, 6, 12, 36, 72, 216, 432], 0),
+        &counting_array(&[2]),
         &[2, 3, 2, 3, 2, 3, 2, 2],
     );
 }
@@ -79,9 +79,9 @@ fn inputs_may_have_any_strides() {
 #[test]
 fn halves_with_strides_are_collected_and_converted() {
     let values: Vec<f16> = (0..6000).map(|value| f16::from_f32((value % 97) as f32)).collect();
-    let base = Array::of(&[6000], &values);
-    let (x, y) = (base.strided(&[60, 50], &[1, 60], 0), base.strided(&[50], &[2], 0));
-    let found = compute("Mul", 14, &[], &[&x, &y], (Dtype::F16, &[60, 50])).values::<f16>();
+    let base = TestArray::from_values(&[6000], &values);
+    let (x, y) = (base.with_strides(&[60, 50], &[1, 60], 0), base.with_strides(&[50], &[2], 0));
+    let found = compute_on_all_isas("Mul", 14, &[], &[&x, &y], (Dtype::F16, &[60, 50])).values::<f16>();
     for (index, found) in found.iter().enumerate() {
         let (row, column) = (index / 50, index % 50);
         assert_eq!(*found, f16::from_f32(values[row + 60 * column].to_f32() * values[2 * column].to_f32()));
@@ -90,10 +90,10 @@ fn halves_with_strides_are_collected_and_converted() {
 
 #[test]
 fn nothing_and_a_single_element_work() {
-    check_difference(&counted(&[0, 3]), &counted(&[3]), &[0, 3]);
-    check_difference(&counted(&[0]), &counted(&[1]), &[0]);
-    check_difference(&counted(&[]), &counted(&[]), &[]);
-    check_difference(&counted(&[1, 1]), &counted(&[1]), &[1, 1]);
+    check_difference(&counting_array(&[0, 3]), &counting_array(&[3]), &[0, 3]);
+    check_difference(&counting_array(&[0]), &counting_array(&[1]), &[0]);
+    check_difference(&counting_array(&[]), &counting_array(&[]), &[]);
+    check_difference(&counting_array(&[1, 1]), &counting_array(&[1]), &[1, 1]);
 }
 
 #[test]
@@ -106,39 +106,47 @@ fn shapes_that_do_not_fit_are_refused() {
         (&[4], &[1], &[8]),
     ];
     for (a, b, output) in cases {
-        let message =
-            compute_with("", "Add", 14, &[], &[&counted(a), &counted(b)], (Dtype::F32, output)).unwrap_err();
+        let message = compute_with_isa(
+            "",
+            "Add",
+            14,
+            &[],
+            &[&counting_array(a), &counting_array(b)],
+            (Dtype::F32, output),
+        )
+        .unwrap_err();
         assert!(message.contains("expected"), "{message}");
     }
 }
 
 #[test]
 fn memory_that_is_too_small_is_refused() {
-    let base = counted(&[10]);
+    let base = counting_array(&[10]);
     for view in [
-        base.strided(&[4], &[4], 0),
-        base.strided(&[3, 4], &[4, 1], 0),
-        base.strided(&[2], &[-1], 5),
-        base.strided(&[10], &[1], 1),
+        base.with_strides(&[4], &[4], 0),
+        base.with_strides(&[3, 4], &[4, 1], 0),
+        base.with_strides(&[2], &[-1], 5),
+        base.with_strides(&[10], &[1], 1),
     ] {
         let output = view.dims.clone();
-        let message = compute_with("", "Neg", 13, &[], &[&view], (Dtype::F32, &output)).unwrap_err();
+        let message = compute_with_isa("", "Neg", 13, &[], &[&view], (Dtype::F32, &output)).unwrap_err();
         assert!(message.contains("expected"), "{message}");
     }
 }
 
 #[test]
 fn the_first_versions_say_where_the_second_input_is_repeated() {
-    let (a, b) = (counted(&[2, 3, 4]), counted(&[3]));
-    let attributes = [("broadcast", Attribute::Int(1)), ("axis", Attribute::Int(1))];
-    let found = compute("Add", 6, &attributes, &[&a, &b], (Dtype::F32, &[2, 3, 4])).values::<f32>();
+    let (a, b) = (counting_array(&[2, 3, 4]), counting_array(&[3]));
+    let attributes = [("broadcast", TestAttribute::Int(1)), ("axis", TestAttribute::Int(1))];
+    let found =
+        compute_on_all_isas("Add", 6, &attributes, &[&a, &b], (Dtype::F32, &[2, 3, 4])).values::<f32>();
     let expected: Vec<f32> = (0..24).map(|index| index as f32 + (index / 4 % 3) as f32).collect();
     assert_eq!(found, expected);
-    let message = compute_with(
+    let message = compute_with_isa(
         "",
         "Add",
         6,
-        &[("broadcast", Attribute::Int(1)), ("axis", Attribute::Int(3))],
+        &[("broadcast", TestAttribute::Int(1)), ("axis", TestAttribute::Int(3))],
         &[&a, &b],
         (Dtype::F32, &[2, 3, 4]),
     );

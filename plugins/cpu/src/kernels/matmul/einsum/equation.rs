@@ -4,50 +4,51 @@ use std::collections::BTreeMap;
 
 use oarlock_sdk::{Result, ensure};
 
-use super::super::size;
+use super::super::dimension_size;
 
 /// The name of a dimension: a letter, or one that stands for a dimension of an ellipsis.
-pub(super) type Label = char;
+pub(super) type AxisLabel = char;
 
 /// Labels of the dimensions of an ellipsis, the last first, in a range of characters that is nobody's.
 const ELLIPSIS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// An equation whose syntax is right.
-pub(super) struct Equation {
+pub(super) struct EinsumEquation {
     text: String,
-    inputs: Vec<Term>,
-    output: Option<Term>,
+    inputs: Vec<EinsumSubscripts>,
+    output: Option<EinsumSubscripts>,
 }
 
 /// One side of a comma: letters, of which some come after an ellipsis.
 #[derive(Clone, Default)]
-struct Term {
-    before: Vec<Label>,
+struct EinsumSubscripts {
+    before: Vec<AxisLabel>,
     ellipsis: bool,
-    after: Vec<Label>,
+    after: Vec<AxisLabel>,
 }
 
 /// The labels of all dimensions of some operands.
-pub(super) struct Labels {
-    pub(super) inputs: Vec<Vec<Label>>,
-    pub(super) output: Vec<Label>,
-    sizes: BTreeMap<Label, usize>,
+pub(super) struct EinsumLabels {
+    pub(super) inputs: Vec<Vec<AxisLabel>>,
+    pub(super) output: Vec<AxisLabel>,
+    sizes: BTreeMap<AxisLabel, usize>,
 }
 
-impl Labels {
+impl EinsumLabels {
     /// How large the dimensions of a label are.
-    pub(super) fn size(&self, label: Label) -> usize {
+    pub(super) fn label_size(&self, label: AxisLabel) -> usize {
         self.sizes.get(&label).copied().unwrap_or(1)
     }
 }
 
-impl Equation {
+impl EinsumEquation {
     pub(super) fn new(text: &str) -> Result<Self> {
         let (inputs, output) = match text.split_once("->") {
-            Some((inputs, output)) => (inputs, Some(Term::new(output, text)?)),
+            Some((inputs, output)) => (inputs, Some(EinsumSubscripts::new(output, text)?)),
             None => (text, None),
         };
-        let inputs = inputs.split(',').map(|term| Term::new(term, text)).collect::<Result<_>>()?;
+        let inputs =
+            inputs.split(',').map(|term| EinsumSubscripts::new(term, text)).collect::<Result<_>>()?;
         Ok(Self { text: text.to_owned(), inputs, output })
     }
 
@@ -56,7 +57,7 @@ impl Equation {
     }
 
     /// Names the dimensions of operands of these shapes.
-    pub(super) fn labels(&self, shapes: &[&[i64]]) -> Result<Labels> {
+    pub(super) fn resolve_labels(&self, shapes: &[&[i64]]) -> Result<EinsumLabels> {
         ensure!(
             shapes.len() == self.inputs.len(),
             invalid_argument,
@@ -76,10 +77,10 @@ impl Equation {
                 "expected operands with the dimensions that `{}` names, found shape {dims:?}",
                 self.text
             );
-            let labels = term.expanded(dims.len() - named)?;
+            let labels = term.expand_ellipsis(dims.len() - named)?;
             widest = widest.max(dims.len() - named);
             for (label, dim) in labels.iter().zip(*dims) {
-                let (dim, known) = (size(*dim)?, sizes.entry(*label).or_insert(1));
+                let (dim, known) = (dimension_size(*dim)?, sizes.entry(*label).or_insert(1));
                 ensure!(
                     *known == 1 || dim == 1 || *known == dim,
                     invalid_argument,
@@ -91,7 +92,7 @@ impl Equation {
             inputs.push(labels);
         }
         let output = match &self.output {
-            Some(term) => term.expanded(if term.ellipsis { widest } else { 0 })?,
+            Some(term) => term.expand_ellipsis(if term.ellipsis { widest } else { 0 })?,
             None => self.implicit_output(widest)?,
         };
         for (index, label) in output.iter().enumerate() {
@@ -108,24 +109,24 @@ impl Equation {
                 self.text
             );
         }
-        Ok(Labels { inputs, output, sizes })
+        Ok(EinsumLabels { inputs, output, sizes })
     }
 
     /// The dimensions of ellipses, then the letters that are there once, in the order of the alphabet.
-    fn implicit_output(&self, widest: usize) -> Result<Vec<Label>> {
+    fn implicit_output(&self, widest: usize) -> Result<Vec<AxisLabel>> {
         let mut counts = BTreeMap::new();
         for label in self.inputs.iter().flat_map(|term| term.before.iter().chain(&term.after)) {
             *counts.entry(*label).or_insert(0) += 1;
         }
         let once = counts.into_iter().filter(|(_, count)| *count == 1).map(|(label, _)| label);
-        Term { ellipsis: true, after: once.collect(), before: Vec::new() }.expanded(widest)
+        EinsumSubscripts { ellipsis: true, after: once.collect(), before: Vec::new() }.expand_ellipsis(widest)
     }
 }
 
-impl Term {
+impl EinsumSubscripts {
     fn new(term: &str, text: &str) -> Result<Self> {
         let mut parts = term.split("...");
-        let letters = |part: Option<&str>| -> Result<Vec<Label>> {
+        let letters = |part: Option<&str>| -> Result<Vec<AxisLabel>> {
             let letters = part.unwrap_or("").chars().filter(|letter| !letter.is_whitespace());
             letters
                 .map(|letter| {
@@ -145,7 +146,7 @@ impl Term {
     }
 
     /// The labels with an ellipsis of so many dimensions.
-    fn expanded(&self, dimensions: usize) -> Result<Vec<Label>> {
+    fn expand_ellipsis(&self, dimensions: usize) -> Result<Vec<AxisLabel>> {
         let ellipsis: Vec<_> = ELLIPSIS.take(dimensions).collect();
         ensure!(
             ellipsis.len() == dimensions,

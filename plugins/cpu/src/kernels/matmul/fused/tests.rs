@@ -3,10 +3,10 @@
 use oarlock_sdk::{Dtype, bf16};
 
 use crate::isa::Isa;
-use crate::testing::{Array, Attribute, run_with_isa};
+use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 /// A call and what it is made of.
-struct Case {
+struct FusedMatmulCase {
     a: Vec<i64>,
     b: Vec<i64>,
     turned: (bool, bool),
@@ -18,7 +18,7 @@ struct Case {
     is_rounded: bool,
 }
 
-fn numbers(dims: &[i64], seed: u32) -> Vec<f32> {
+fn random_numbers(dims: &[i64], seed: u32) -> Vec<f32> {
     let mut state = seed * 2 + 1;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -28,24 +28,24 @@ fn numbers(dims: &[i64], seed: u32) -> Vec<f32> {
 }
 
 /// The index of an element of dimensions that are repeated to those of a place.
-fn index(dims: &[i64], place: &[i64]) -> usize {
+fn broadcast_index(dims: &[i64], place: &[i64]) -> usize {
     let skipped = place.len() - dims.len();
     dims.iter().zip(&place[skipped..]).fold(0, |at, (dim, place)| at * dim + place % dim) as usize
 }
 
-impl Case {
+impl FusedMatmulCase {
     /// Whether there is a kernel for a product in bf16.
-    fn rounds_on(&self, isa: &str) -> bool {
-        let isa = Isa::best().min(match isa {
+    fn has_bf16_kernel(&self, isa: &str) -> bool {
+        let isa = Isa::best_level().min(match isa {
             "scalar" => Isa::Scalar,
             "avx2" => Isa::Avx2,
             _ => Isa::Avx512,
         });
         let rows: i64 = self.a.iter().rev().skip(1).product();
-        isa.gains_by_bf16() || isa >= Isa::Avx2 && rows <= 4
+        isa.prefers_bf16() || isa >= Isa::Avx2 && rows <= 4
     }
 
-    fn check(&self) {
+    fn check_case(&self) {
         let turn = |dims: &[i64], turned: bool| {
             let mut dims = dims.to_vec();
             let rank = dims.len();
@@ -65,14 +65,17 @@ impl Case {
         dims.extend([a[a.len() - 2], b[b.len() - 1]]);
         let factors = |dims: &[i64], seed: u32| {
             let round = |number| if self.is_rounded { bf16::from_f32(number).to_f32() } else { number };
-            (numbers(dims, seed), numbers(dims, seed).into_iter().map(round).collect::<Vec<_>>())
+            (
+                random_numbers(dims, seed),
+                random_numbers(dims, seed).into_iter().map(round).collect::<Vec<_>>(),
+            )
         };
         let ((x_given, x), (y_given, y)) = (factors(&self.a, 1), factors(&self.b, 2));
-        let (c, z) = (self.c.as_ref().map(|dims| numbers(dims, 3)), numbers(&dims, 4));
+        let (c, z) = (self.c.as_ref().map(|dims| random_numbers(dims, 3)), random_numbers(&dims, 4));
         let depth = a[a.len() - 1];
         let at = |dims: &[i64], values: &[f32], turned: bool, stack: &[i64], row: i64, column: i64| {
             let place = if turned { [column, row] } else { [row, column] };
-            f64::from(values[index(dims, &[stack, &place].concat())])
+            f64::from(values[broadcast_index(dims, &[stack, &place].concat())])
         };
         let element = |number: i64| {
             let (mut place, mut rest) = (vec![0; dims.len()], number);
@@ -86,7 +89,7 @@ impl Case {
             };
             let mut sum = self.alpha * (0..depth).map(product).sum::<f64>();
             if let (Some(dims), Some(c)) = (&self.c, &c) {
-                sum += f64::from(c[index(dims, &[row, column])]);
+                sum += f64::from(c[broadcast_index(dims, &[row, column])]);
             }
             if self.has_residual {
                 sum += f64::from(z[number as usize]);
@@ -98,23 +101,23 @@ impl Case {
             }
         };
         let expected: Vec<f64> = (0..dims.iter().product()).map(element).collect();
-        let array = |dims: &[i64], values: &[f32]| Array::of(dims, values);
+        let array = |dims: &[i64], values: &[f32]| TestArray::from_values(dims, values);
         let right = array(&self.b, &y_given);
-        let right = if self.is_constant { right.constant() } else { right };
+        let right = if self.is_constant { right.into_constant() } else { right };
         let (left, residual) = (array(&self.a, &x_given), array(&dims, &z));
         let addend = self.c.as_ref().zip(c.as_ref()).map(|(dims, c)| array(dims, c));
         let attributes = [
-            ("transA", Attribute::Int(self.turned.0.into())),
-            ("transB", Attribute::Int(self.turned.1.into())),
-            ("alpha", Attribute::Float(self.alpha)),
-            ("activation", Attribute::Text(self.activation)),
-            ("precision", Attribute::Text(if self.is_rounded { "bf16" } else { "" })),
+            ("transA", TestAttribute::Int(self.turned.0.into())),
+            ("transB", TestAttribute::Int(self.turned.1.into())),
+            ("alpha", TestAttribute::Float(self.alpha)),
+            ("activation", TestAttribute::Text(self.activation)),
+            ("precision", TestAttribute::Text(if self.is_rounded { "bf16" } else { "" })),
         ];
         let inputs = [Some(&left), Some(&right), addend.as_ref(), self.has_residual.then_some(&residual)];
         for isa in ["scalar", "avx2", "avx512"] {
             let outputs = [Some((Dtype::F32, dims.as_slice()))];
             let found = run_with_isa(isa, "oarlock:MatMul", 1, &attributes, &inputs, &outputs);
-            if self.is_rounded && !self.rounds_on(isa) {
+            if self.is_rounded && !self.has_bf16_kernel(isa) {
                 let message = found.unwrap_err();
                 assert!(message.contains("faster than f32"), "{message}");
                 continue;
@@ -133,8 +136,8 @@ impl Case {
     }
 }
 
-fn case(a: &[i64], b: &[i64]) -> Case {
-    Case {
+fn matmul_case(a: &[i64], b: &[i64]) -> FusedMatmulCase {
+    FusedMatmulCase {
         a: a.to_vec(),
         b: b.to_vec(),
         turned: (false, false),
@@ -156,7 +159,7 @@ fn products_of_awkward_sizes_are_scaled_added_to_and_bent() {
         for turned in [(false, false), (true, false), (false, true), (true, true)] {
             let a = if turned.0 { [depth, rows] } else { [rows, depth] };
             let b = if turned.1 { [columns, depth] } else { [depth, columns] };
-            Case {
+            FusedMatmulCase {
                 turned,
                 c: [None, Some(vec![columns]), Some(vec![rows, 1]), Some(vec![rows, columns])][number % 4]
                     .clone(),
@@ -164,9 +167,9 @@ fn products_of_awkward_sizes_are_scaled_added_to_and_bent() {
                 alpha: if number % 2 == 0 { 1.0 } else { 0.5 },
                 activation: ["", "Relu", "Tanh"][number % 3],
                 is_constant: number % 5 < 3,
-                ..case(&a, &b)
+                ..matmul_case(&a, &b)
             }
-            .check();
+            .check_case();
         }
     }
 }
@@ -181,8 +184,15 @@ fn stacks_of_matrices_are_repeated_to_one_another() {
                 let b = if turned.1 { [6, 7] } else { [7, 6] };
                 let (a, b) = ([left, &a].concat(), [right, &b].concat());
                 let c = Some(vec![5, 1]);
-                Case { turned, c, has_residual: true, activation: "Relu", is_constant, ..case(&a, &b) }
-                    .check();
+                FusedMatmulCase {
+                    turned,
+                    c,
+                    has_residual: true,
+                    activation: "Relu",
+                    is_constant,
+                    ..matmul_case(&a, &b)
+                }
+                .check_case();
             }
         }
     }
@@ -194,7 +204,7 @@ fn a_deep_product_of_few_rows_is_computed_where_its_constant_lies() {
         for rows in 1..=5 {
             let b = if turned.1 { [70, 1000] } else { [1000, 70] };
             let c = Some(vec![70]);
-            Case { turned, c, is_constant: true, ..case(&[rows, 1000], &b) }.check();
+            FusedMatmulCase { turned, c, is_constant: true, ..matmul_case(&[rows, 1000], &b) }.check_case();
         }
     }
 }
@@ -207,53 +217,67 @@ fn rounded_products_are_sums_of_products_of_rounded_numbers() {
         let (rows, columns, depth) = (size(1), size(7), size(5));
         for is_turned in [false, true] {
             let b = if is_turned { [columns, depth] } else { [depth, columns] };
-            Case {
+            FusedMatmulCase {
                 turned: (false, is_turned),
                 c: [None, Some(vec![columns]), Some(vec![1, columns])][number % 3].clone(),
                 has_residual: number % 4 == 0,
                 activation: ["", "Relu", "Tanh"][number / 2 % 3],
                 is_constant: true,
                 is_rounded: true,
-                ..case(&[rows, depth], &b)
+                ..matmul_case(&[rows, depth], &b)
             }
-            .check();
+            .check_case();
         }
     }
     // The rows of several matrices are those of one product, and a matrix may be deeper than what is packed at a time.
-    Case { is_constant: true, is_rounded: true, ..case(&[2, 3, 5, 7], &[7, 40]) }.check();
-    Case { is_constant: true, is_rounded: true, ..case(&[1, 3000], &[3000, 70]) }.check();
-    Case { is_constant: true, is_rounded: true, c: Some(vec![3]), ..case(&[2, 0], &[0, 3]) }.check();
+    FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[2, 3, 5, 7], &[7, 40]) }
+        .check_case();
+    FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[1, 3000], &[3000, 70]) }
+        .check_case();
+    FusedMatmulCase {
+        is_constant: true,
+        is_rounded: true,
+        c: Some(vec![3]),
+        ..matmul_case(&[2, 0], &[0, 3])
+    }
+    .check_case();
 }
 
 #[test]
 fn what_is_not_rounded_once_and_for_all_is_not_rounded() {
-    let wanted = [("precision", Attribute::Text("bf16"))];
-    let (a, c) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[2, 1], &[1f32; 2]));
-    let b = Array::of(&[2, 2], &[1f32; 4]).constant();
+    let wanted = [("precision", TestAttribute::Text("bf16"))];
+    let (a, c) = (TestArray::from_values(&[2, 2], &[1f32; 4]), TestArray::from_values(&[2, 1], &[1f32; 2]));
+    let b = TestArray::from_values(&[2, 2], &[1f32; 4]).into_constant();
     let outputs = [Some((Dtype::F32, &[2i64, 2][..]))];
-    let message = |attributes: &[(&str, Attribute<'_>)], inputs: &[Option<&Array>]| {
+    let message = |attributes: &[(&str, TestAttribute<'_>)], inputs: &[Option<&TestArray>]| {
         run_with_isa("", "oarlock:MatMul", 1, attributes, inputs, &outputs).unwrap_err()
     };
     assert!(message(&wanted, &[Some(&a), Some(&a)]).contains("one constant B"));
     assert!(message(&wanted, &[Some(&a), Some(&b), Some(&c)]).contains("the same C for all rows"));
-    let scaled = [wanted[0], ("alpha", Attribute::Float(2.0))];
+    let scaled = [wanted[0], ("alpha", TestAttribute::Float(2.0))];
     assert!(message(&scaled, &[Some(&a), Some(&b)]).contains("no factor"));
-    let unknown = [("precision", Attribute::Text("f8"))];
+    let unknown = [("precision", TestAttribute::Text("f8"))];
     assert!(message(&unknown, &[Some(&a), Some(&b)]).contains("expected `precision` to be empty or `bf16`"));
 }
 
 #[test]
 fn an_empty_depth_leaves_what_is_added_and_an_empty_output_nothing() {
-    Case { c: Some(vec![3]), has_residual: true, activation: "Relu", ..case(&[2, 0], &[0, 3]) }.check();
-    Case { c: Some(vec![3]), ..case(&[4, 0, 2], &[2, 3]) }.check();
-    Case { is_constant: true, ..case(&[5, 2], &[2, 0]) }.check();
+    FusedMatmulCase {
+        c: Some(vec![3]),
+        has_residual: true,
+        activation: "Relu",
+        ..matmul_case(&[2, 0], &[0, 3])
+    }
+    .check_case();
+    FusedMatmulCase { c: Some(vec![3]), ..matmul_case(&[4, 0, 2], &[2, 3]) }.check_case();
+    FusedMatmulCase { is_constant: true, ..matmul_case(&[5, 2], &[2, 0]) }.check_case();
 }
 
 #[test]
 fn what_is_no_number_or_infinite_spreads_as_in_sums() {
-    let a = Array::of(&[2, 2], &[f32::NAN, 1.0, f32::INFINITY, 1.0]);
-    let b = Array::of(&[2, 1], &[1.0f32, 1.0]);
-    let relu = [("activation", Attribute::Text("Relu"))];
+    let a = TestArray::from_values(&[2, 2], &[f32::NAN, 1.0, f32::INFINITY, 1.0]);
+    let b = TestArray::from_values(&[2, 1], &[1.0f32, 1.0]);
+    let relu = [("activation", TestAttribute::Text("Relu"))];
     let inputs = [Some(&a), Some(&b), None, None];
     let found =
         run_with_isa("", "oarlock:MatMul", 1, &relu, &inputs, &[Some((Dtype::F32, &[2, 1]))]).unwrap();
@@ -263,7 +287,7 @@ fn what_is_no_number_or_infinite_spreads_as_in_sums() {
 
 #[test]
 fn a_residual_of_another_shape_is_refused() {
-    let (a, z) = (Array::of(&[2, 2], &[1f32; 4]), Array::of(&[1, 2], &[1f32; 2]));
+    let (a, z) = (TestArray::from_values(&[2, 2], &[1f32; 4]), TestArray::from_values(&[1, 2], &[1f32; 2]));
     let inputs = [Some(&a), Some(&a), None, Some(&z)];
     let found = run_with_isa("", "oarlock:MatMul", 1, &[], &inputs, &[Some((Dtype::F32, &[2, 2]))]);
     let message = found.unwrap_err();

@@ -1,15 +1,15 @@
 //! Which elements of an input make one of a resized output, along one axis, and how much each counts.
 
-use oarlock_sdk::{Call, Error, Result};
+use oarlock_sdk::{KernelCall, PluginError, Result};
 
-use crate::kernels::rows::room::room_for;
+use crate::kernels::rows::scratch::try_reserve_vec;
 
 /// The elements and their weights for each index of the output; `None` where the index lies outside of the crop.
-pub(super) type Taps = Vec<Option<Vec<(usize, f64)>>>;
+pub(super) type ResizeTaps = Vec<Option<Vec<(usize, f64)>>>;
 
 /// One axis that is resized.
 #[derive(Clone, Copy)]
-pub(super) struct Axis {
+pub(super) struct ResizedAxis {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) scale: f64,
@@ -19,7 +19,7 @@ pub(super) struct Axis {
 
 /// Where an index of the output lies in the input.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Coordinates {
+pub(super) enum CoordinateTransform {
     HalfPixel,
     HalfPixelSymmetric,
     PytorchHalfPixel,
@@ -31,7 +31,7 @@ pub(super) enum Coordinates {
 
 /// Which neighbours of that place count.
 #[derive(Clone, Copy)]
-enum Filter {
+enum ResizeFilter {
     Nearest(fn(f64) -> f64),
     Linear,
     Cubic(f64),
@@ -39,76 +39,83 @@ enum Filter {
 
 /// The attributes of a resize.
 #[derive(Clone, Copy)]
-pub(super) struct Method {
-    pub(super) coordinates: Coordinates,
-    filter: Filter,
+pub(super) struct ResizeMethod {
+    pub(super) coordinates: CoordinateTransform,
+    filter: ResizeFilter,
     excludes_outside: bool,
     smooths: bool,
 }
 
-impl Method {
-    pub(super) fn new(call: &Call<'_>, default_coordinates: &str, default_rounding: &str) -> Result<Self> {
+impl ResizeMethod {
+    pub(super) fn new(
+        call: &KernelCall<'_>,
+        default_coordinates: &str,
+        default_rounding: &str,
+    ) -> Result<Self> {
         let unknown = |name: &str, found: &str| {
-            Error::invalid_argument(format!("expected `{name}` to be one that ONNX has, found `{found}`"))
+            PluginError::invalid_argument(format!(
+                "expected `{name}` to be one that ONNX has, found `{found}`"
+            ))
         };
         let name = "coordinate_transformation_mode";
-        let coordinates = match call.string(name)?.unwrap_or(default_coordinates) {
-            "half_pixel" => Coordinates::HalfPixel,
-            "half_pixel_symmetric" => Coordinates::HalfPixelSymmetric,
-            "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
-            "align_corners" => Coordinates::AlignCorners,
-            "asymmetric" => Coordinates::Asymmetric,
-            "tf_half_pixel_for_nn" => Coordinates::HalfPixelForNearest,
-            "tf_crop_and_resize" => Coordinates::Crop,
+        let coordinates = match call.string_attribute(name)?.unwrap_or(default_coordinates) {
+            "half_pixel" => CoordinateTransform::HalfPixel,
+            "half_pixel_symmetric" => CoordinateTransform::HalfPixelSymmetric,
+            "pytorch_half_pixel" => CoordinateTransform::PytorchHalfPixel,
+            "align_corners" => CoordinateTransform::AlignCorners,
+            "asymmetric" => CoordinateTransform::Asymmetric,
+            "tf_half_pixel_for_nn" => CoordinateTransform::HalfPixelForNearest,
+            "tf_crop_and_resize" => CoordinateTransform::Crop,
             other => return Err(unknown(name, other)),
         };
-        let rounding: fn(f64) -> f64 = match call.string("nearest_mode")?.unwrap_or(default_rounding) {
-            "round_prefer_floor" => |at| (at - 0.5).ceil(),
-            "round_prefer_ceil" => |at| (at + 0.5).floor(),
-            "floor" => f64::floor,
-            "ceil" => f64::ceil,
-            other => return Err(unknown("nearest_mode", other)),
-        };
-        let filter = match call.string("mode")?.unwrap_or("nearest") {
-            "nearest" => Filter::Nearest(rounding),
-            "linear" | "bilinear" => Filter::Linear,
-            "cubic" => Filter::Cubic(call.float("cubic_coeff_a")?.unwrap_or(-0.75)),
+        let rounding: fn(f64) -> f64 =
+            match call.string_attribute("nearest_mode")?.unwrap_or(default_rounding) {
+                "round_prefer_floor" => |at| (at - 0.5).ceil(),
+                "round_prefer_ceil" => |at| (at + 0.5).floor(),
+                "floor" => f64::floor,
+                "ceil" => f64::ceil,
+                other => return Err(unknown("nearest_mode", other)),
+            };
+        let filter = match call.string_attribute("mode")?.unwrap_or("nearest") {
+            "nearest" => ResizeFilter::Nearest(rounding),
+            "linear" | "bilinear" => ResizeFilter::Linear,
+            "cubic" => ResizeFilter::Cubic(call.float_attribute("cubic_coeff_a")?.unwrap_or(-0.75)),
             other => return Err(unknown("mode", other)),
         };
-        let excludes_outside = call.int("exclude_outside")?.unwrap_or(0) != 0;
-        let smooths = call.int("antialias")?.unwrap_or(0) != 0;
+        let excludes_outside = call.int_attribute("exclude_outside")?.unwrap_or(0) != 0;
+        let smooths = call.int_attribute("antialias")?.unwrap_or(0) != 0;
         Ok(Self { coordinates, filter, excludes_outside, smooths })
     }
 
     /// Whether each element of the output is one of the input.
     pub(super) fn is_nearest(&self) -> bool {
-        matches!(self.filter, Filter::Nearest(_))
+        matches!(self.filter, ResizeFilter::Nearest(_))
     }
 
     /// For each index along an axis of the output, the one of the input that is nearest; for methods that take one.
-    pub(super) fn nearest(&self, axis: &Axis) -> Result<Vec<Option<usize>>> {
-        let mut map = room_for(axis.to)?;
+    pub(super) fn nearest_indices(&self, axis: &ResizedAxis) -> Result<Vec<Option<usize>>> {
+        let mut map = try_reserve_vec(axis.to)?;
         let first = |taps: Vec<(usize, f64)>| taps.first().map(|(at, _)| *at);
-        map.extend((0..axis.to).map(|index| self.at(axis, index).and_then(first)));
+        map.extend((0..axis.to).map(|index| self.taps_at(axis, index).and_then(first)));
         Ok(map)
     }
 
     /// The taps of an axis whose input is not empty.
-    pub(super) fn taps(&self, axis: &Axis) -> Taps {
-        (0..axis.to).map(|index| self.at(axis, index)).collect()
+    pub(super) fn axis_taps(&self, axis: &ResizedAxis) -> ResizeTaps {
+        (0..axis.to).map(|index| self.taps_at(axis, index)).collect()
     }
 
-    fn at(&self, axis: &Axis, index: usize) -> Option<Vec<(usize, f64)>> {
+    fn taps_at(&self, axis: &ResizedAxis, index: usize) -> Option<Vec<(usize, f64)>> {
         let last = axis.from as f64 - 1.0;
-        let place = self.coordinates.place(axis, index as f64);
-        if self.coordinates == Coordinates::Crop && !(0.0..=last).contains(&place) {
+        let place = self.coordinates.source_coordinate(axis, index as f64);
+        if self.coordinates == CoordinateTransform::Crop && !(0.0..=last).contains(&place) {
             return None;
         }
         let inside = |at: f64| at.clamp(0.0, last) as usize;
         let (reach, weight): (f64, &dyn Fn(f64) -> f64) = match self.filter {
-            Filter::Nearest(rounding) => return Some(vec![(inside(rounding(place)), 1.0)]),
-            Filter::Linear => (1.0, &|distance| (1.0 - distance).max(0.0)),
-            Filter::Cubic(a) => (2.0, &move |distance| cubic(a, distance)),
+            ResizeFilter::Nearest(rounding) => return Some(vec![(inside(rounding(place)), 1.0)]),
+            ResizeFilter::Linear => (1.0, &|distance| (1.0 - distance).max(0.0)),
+            ResizeFilter::Cubic(a) => (2.0, &move |distance| cubic_weight(a, distance)),
         };
         // A smoothed reduction stretches the filter over all that one element of the output stands for.
         let shrink = if self.smooths { axis.scale.min(1.0) } else { 1.0 };
@@ -126,9 +133,9 @@ impl Method {
     }
 }
 
-impl Coordinates {
-    fn place(self, axis: &Axis, index: f64) -> f64 {
-        let Axis { from, to, scale, crop: (start, end) } = *axis;
+impl CoordinateTransform {
+    fn source_coordinate(self, axis: &ResizedAxis, index: f64) -> f64 {
+        let ResizedAxis { from, to, scale, crop: (start, end) } = *axis;
         let (last, to) = (from as f64 - 1.0, to as f64);
         let half_pixel = (index + 0.5) / scale - 0.5;
         match self {
@@ -149,7 +156,7 @@ impl Coordinates {
 }
 
 /// The cubic convolution with coefficient `a` at a distance.
-pub(super) fn cubic(a: f64, x: f64) -> f64 {
+pub(super) fn cubic_weight(a: f64, x: f64) -> f64 {
     if x <= 1.0 {
         ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
     } else if x < 2.0 {

@@ -8,48 +8,48 @@
 use std::arch::x86_64::*;
 use std::ptr;
 
-use super::{BLOCKS, Job, MOST_QUADS, QUAD};
-use crate::kernels::quantized::finish::Requantize;
-use crate::kernels::quantized::vector::TURNED;
+use super::{BLOCK_CHANNELS, InterleavedJob, MAX_QUADS, QUAD};
+use crate::kernels::quantized::requantize::RequantizeParameters;
+use crate::kernels::quantized::simd::SIGN_BIT;
 
 /// Vectors of bytes: of a channel each, or four of each channel.
-trait Bytes: Copy {
+trait ByteVector: Copy {
     /// How many there are.
     const COUNT: usize;
 
     /// How results are made, in vectors.
-    type Ending: Copy;
+    type Epilogue: Copy;
 
     /// # Safety
     ///
     /// All bytes can be read, or so many of them, and the machine has the instructions of this type. The latter holds for
     /// all functions here.
     unsafe fn load(place: *const u8) -> Self;
-    unsafe fn load_some(place: *const u8, count: usize) -> Self;
+    unsafe fn load_partial(place: *const u8, count: usize) -> Self;
 
     /// # Safety
     ///
     /// All bytes can be written, or so many of them.
     unsafe fn store(self, place: *mut u8);
-    unsafe fn store_some(self, place: *mut u8, count: usize);
+    unsafe fn store_partial(self, place: *mut u8, count: usize);
 
     /// Makes signed bytes unsigned.
-    unsafe fn turned(self) -> Self;
+    unsafe fn to_unsigned(self) -> Self;
 
     /// Four pixels become the four bytes of each channel.
-    unsafe fn interleaved(pixels: [Self; QUAD]) -> [Self; QUAD];
+    unsafe fn interleave_pixels(pixels: [Self; QUAD]) -> [Self; QUAD];
 
     /// These sums, and to each the products of four bytes.
-    unsafe fn plus_products(self, inputs: Self, weights: Self) -> Self;
+    unsafe fn add_products(self, inputs: Self, weights: Self) -> Self;
 
-    unsafe fn ending(requantize: &Requantize) -> Self::Ending;
+    unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue;
 
     /// The results of all channels.
     ///
     /// # Safety
     ///
     /// There are factors for all sums.
-    unsafe fn results(sums: [Self; QUAD], factors: *const f32, ending: Self::Ending) -> Self;
+    unsafe fn requantize_sums(sums: [Self; QUAD], factors: *const f32, ending: Self::Epilogue) -> Self;
 }
 
 macro_rules! bytes {
@@ -63,11 +63,11 @@ macro_rules! bytes {
         #[derive(Clone, Copy)]
         struct $name($vector);
 
-        impl Bytes for $name {
+        impl ByteVector for $name {
             const COUNT: usize = $count;
 
             /// The highest step, the lowest, the zero point and what is turned in the end.
-            type Ending = ($floats, $vector, $vector, $vector);
+            type Epilogue = ($floats, $vector, $vector, $vector);
 
             #[inline(always)]
             unsafe fn load(place: *const u8) -> Self {
@@ -76,7 +76,7 @@ macro_rules! bytes {
             }
 
             #[inline(always)]
-            unsafe fn load_some(place: *const u8, count: usize) -> Self {
+            unsafe fn load_partial(place: *const u8, count: usize) -> Self {
                 let mask = ((1u128 << count) - 1) as $mask;
                 // SAFETY: as the caller vouches; no other bytes are read.
                 Self(unsafe { $load_some(mask, place.cast()) })
@@ -89,20 +89,20 @@ macro_rules! bytes {
             }
 
             #[inline(always)]
-            unsafe fn store_some(self, place: *mut u8, count: usize) {
+            unsafe fn store_partial(self, place: *mut u8, count: usize) {
                 let mask = ((1u128 << count) - 1) as $mask;
                 // SAFETY: as the caller vouches; no other bytes are written.
                 unsafe { $store_some(place.cast(), mask, self.0) };
             }
 
             #[inline(always)]
-            unsafe fn turned(self) -> Self {
+            unsafe fn to_unsigned(self) -> Self {
                 // SAFETY: the caller vouches for the instructions.
-                Self(unsafe { $xor(self.0, $splat_bytes(TURNED.cast_signed())) })
+                Self(unsafe { $xor(self.0, $splat_bytes(SIGN_BIT.cast_signed())) })
             }
 
             #[inline(always)]
-            unsafe fn interleaved([a, b, c, d]: [Self; QUAD]) -> [Self; QUAD] {
+            unsafe fn interleave_pixels([a, b, c, d]: [Self; QUAD]) -> [Self; QUAD] {
                 // SAFETY: the caller vouches for the instructions.
                 unsafe {
                     let [low, low_next] = [$low(a.0, b.0), $low(c.0, d.0)];
@@ -117,17 +117,17 @@ macro_rules! bytes {
             }
 
             #[inline(always)]
-            unsafe fn plus_products(self, inputs: Self, weights: Self) -> Self {
+            unsafe fn add_products(self, inputs: Self, weights: Self) -> Self {
                 // SAFETY: the caller vouches for the instructions.
                 Self(unsafe { $products(self.0, inputs.0, weights.0) })
             }
 
             #[inline(always)]
-            unsafe fn ending(requantize: &Requantize) -> Self::Ending {
+            unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue {
                 let [low, high] = requantize.bounds;
                 // The results of signed bytes are made unsigned while they are packed.
                 let is_signed = low + (requantize.zero as f32) < 0.0;
-                let turned = if is_signed { i32::from(TURNED) } else { 0 };
+                let turned = if is_signed { i32::from(SIGN_BIT) } else { 0 };
                 // SAFETY: the caller vouches for the instructions.
                 unsafe {
                     (
@@ -140,10 +140,10 @@ macro_rules! bytes {
             }
 
             #[inline(always)]
-            unsafe fn results(
+            unsafe fn requantize_sums(
                 sums: [Self; QUAD],
                 factors: *const f32,
-                (high, low, zero, turned): Self::Ending,
+                (high, low, zero, turned): Self::Epilogue,
             ) -> Self {
                 // SAFETY: the caller vouches for the instructions and the factors.
                 unsafe {
@@ -195,37 +195,37 @@ bytes!(
 ///
 /// The machine has AVX-512 with VNNI, and the operands have the sizes of the convolution.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn compute(job: Job<'_>, is_signed: bool) {
+pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: as the caller vouches.
     unsafe {
         match (is_signed, job.way.windows) {
-            (false, 1) => rows::<false, 1>(job),
-            (false, _) => rows::<false, 2>(job),
-            (true, 1) => rows::<true, 1>(job),
-            (true, _) => rows::<true, 2>(job),
+            (false, 1) => run_rows::<false, 1>(job),
+            (false, _) => run_rows::<false, 2>(job),
+            (true, 1) => run_rows::<true, 1>(job),
+            (true, _) => run_rows::<true, 2>(job),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn rows<const SIGNED: bool, const WINDOWS: usize>(job: Job<'_>) {
+unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob<'_>) {
     let (channels, width) = (job.geometry.channels, job.geometry.along.output);
-    let mut pixels = [[ptr::null::<u8>(); QUAD]; MOST_QUADS];
+    let mut pixels = [[ptr::null::<u8>(); QUAD]; MAX_QUADS];
     let pixels = &mut pixels[..job.way.quads];
-    let mut steps = [[0; QUAD]; MOST_QUADS];
+    let mut steps = [[0; QUAD]; MAX_QUADS];
     let steps = &mut steps[..job.way.quads];
-    let mut lines = [ptr::null(); MOST_QUADS];
+    let mut lines = [ptr::null(); MAX_QUADS];
     let lines = &mut lines[..job.geometry.down.kernel];
     let first = job.y.as_mut_ptr();
     // SAFETY: as the caller vouches: pixels lie in the image or are padding, and results in the rows.
     unsafe {
         let endings = (
-            Zmm::ending(job.operands.requantize),
-            Ymm::ending(job.operands.requantize),
-            Xmm::ending(job.operands.requantize),
+            Zmm::load_epilogue(job.operands.requantize),
+            Ymm::load_epilogue(job.operands.requantize),
+            Xmm::load_epilogue(job.operands.requantize),
         );
         for (line, row) in job.rows.clone().enumerate() {
-            job.point_to_lines(row, lines);
+            job.fill_line_pointers(row, lines);
             let mut were_inside = false;
             for column in (0..width).step_by(WINDOWS) {
                 let are_inside = job.are_inside(column);
@@ -234,27 +234,27 @@ unsafe fn rows<const SIGNED: bool, const WINDOWS: usize>(job: Job<'_>) {
                         *pixel = pixel.wrapping_add(*step);
                     }
                 } else {
-                    job.point(lines, column, pixels, steps);
+                    job.fill_pixel_pointers(lines, column, pixels, steps);
                 }
                 were_inside = are_inside;
                 let place = first.add((line * width + column) * channels);
                 let count = WINDOWS.min(width - column);
-                let windows = Windows { job: &job, pixels, place, count };
+                let windows = InterleavedWindows { job: &job, pixels, place, count };
                 let mut channel = 0;
-                while channel + BLOCKS[0] <= channels {
-                    windows.compute::<Zmm, SIGNED, false, WINDOWS>(channel, endings.0);
-                    channel += BLOCKS[0];
+                while channel + BLOCK_CHANNELS[0] <= channels {
+                    windows.compute_block::<Zmm, SIGNED, false, WINDOWS>(channel, endings.0);
+                    channel += BLOCK_CHANNELS[0];
                 }
-                if channel + BLOCKS[1] <= channels {
-                    windows.compute::<Ymm, SIGNED, false, WINDOWS>(channel, endings.1);
-                    channel += BLOCKS[1];
+                if channel + BLOCK_CHANNELS[1] <= channels {
+                    windows.compute_block::<Ymm, SIGNED, false, WINDOWS>(channel, endings.1);
+                    channel += BLOCK_CHANNELS[1];
                 }
-                if channel + BLOCKS[2] <= channels {
-                    windows.compute::<Xmm, SIGNED, false, WINDOWS>(channel, endings.2);
-                    channel += BLOCKS[2];
+                if channel + BLOCK_CHANNELS[2] <= channels {
+                    windows.compute_block::<Xmm, SIGNED, false, WINDOWS>(channel, endings.2);
+                    channel += BLOCK_CHANNELS[2];
                 }
                 if channel < channels {
-                    windows.compute::<Xmm, SIGNED, true, WINDOWS>(channel, endings.2);
+                    windows.compute_block::<Xmm, SIGNED, true, WINDOWS>(channel, endings.2);
                 }
             }
         }
@@ -262,21 +262,21 @@ unsafe fn rows<const SIGNED: bool, const WINDOWS: usize>(job: Job<'_>) {
 }
 
 /// Some windows side by side.
-struct Windows<'a> {
-    job: &'a Job<'a>,
+struct InterleavedWindows<'a> {
+    job: &'a InterleavedJob<'a>,
     pixels: &'a [[*const u8; QUAD]],
     /// Where the results of the first go, and how many windows there are: the last of a row may stand alone.
     place: *mut u8,
     count: usize,
 }
 
-impl Windows<'_> {
+impl InterleavedWindows<'_> {
     /// Computes a block of channels, or those that are left.
     #[inline(always)]
-    unsafe fn compute<V: Bytes, const SIGNED: bool, const SOME: bool, const WINDOWS: usize>(
+    unsafe fn compute_block<V: ByteVector, const SIGNED: bool, const SOME: bool, const WINDOWS: usize>(
         &self,
         channel: usize,
-        ending: V::Ending,
+        ending: V::Epilogue,
     ) {
         let operands = self.job.operands;
         let channels = self.job.geometry.channels;
@@ -295,25 +295,25 @@ impl Windows<'_> {
                 let mut inputs = [start[0]; QUAD];
                 for (input, pixel) in inputs.iter_mut().zip(pixels) {
                     let place = pixel.add(channel);
-                    *input = if SOME { V::load_some(place, left) } else { V::load(place) };
+                    *input = if SOME { V::load_partial(place, left) } else { V::load(place) };
                     if SIGNED {
-                        *input = input.turned();
+                        *input = input.to_unsigned();
                     }
                 }
-                let inputs = V::interleaved(inputs);
+                let inputs = V::interleave_pixels(inputs);
                 for sums in &mut sums {
                     for (sum, inputs) in sums.iter_mut().zip(inputs) {
-                        *sum = sum.plus_products(inputs, V::load(weights.cast()));
+                        *sum = sum.add_products(inputs, V::load(weights.cast()));
                         weights = weights.add(V::COUNT);
                     }
                 }
             }
             let factors = operands.factors.as_ptr().add(channel);
             for (window, sums) in sums.into_iter().enumerate().take(self.count) {
-                let results = V::results(sums, factors, ending);
+                let results = V::requantize_sums(sums, factors, ending);
                 let place = self.place.add(window * channels + channel);
                 if SOME {
-                    results.store_some(place, left);
+                    results.store_partial(place, left);
                 } else {
                     results.store(place);
                 }

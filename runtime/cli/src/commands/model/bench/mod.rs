@@ -4,65 +4,68 @@
 //! each step takes is found in other runs, in which every step is waited for, so that looking does not slow down what is
 //! measured.
 
-mod html;
-mod peer;
+mod html_report;
+mod peer_runtime;
 mod profile;
 
 use std::time::{Duration, Instant};
 
-use oarlock_core::flags::Value;
-use oarlock_engine::Datum;
+use oarlock_core::flags::FlagValue;
+use oarlock_engine::RuntimeValue;
 use serde::Serialize;
 
-use super::accuracy::Accuracy;
+use super::accuracy::AccuracyReport;
 use super::fallback::FallbackReport;
-use super::feeds::{Missing, Wish};
-use super::statistics::Times;
-use super::{Kind, Subject, clear, figures, lock, milliseconds, show, source, time};
-use crate::Verdict;
-use crate::arguments::{BenchCall, Global};
-use crate::output::{NAME, Output};
-use crate::problem::Problem;
-use crate::render::{Cell, Table, bytes};
-use crate::target;
-use peer::{Outcome, Rival};
-use profile::Profile;
+use super::model_inputs::{InputRequest, MissingInputs};
+use super::statistics::TimeStatistics;
+use super::{
+    PreparedModel, ValueDescription, clear_progress, format_figures, format_milliseconds, lock_progress,
+    model_source, show_progress, to_milliseconds,
+};
+use crate::CommandVerdict;
+use crate::arguments::{BenchArguments, GlobalOptions};
+use crate::output::{CommandOutput, NAME_STYLE};
+use crate::output_file;
+use crate::problem::CommandError;
+use crate::render::{TableCell, TextTable, format_bytes};
+use peer_runtime::{PeerComparison, PeerPython};
+use profile::StepProfile;
 
 /// How long the measured runs take when their number is left open.
-const LONG_ENOUGH: Duration = Duration::from_secs(3);
+const MEASURING_TIME: Duration = Duration::from_secs(3);
 /// How many runs there are then.
-const RUNS: std::ops::RangeInclusive<u32> = 10..=10_000;
+const RUN_LIMITS: std::ops::RangeInclusive<u32> = 10..=10_000;
 /// In how many turns runs are measured where two runtimes take turns.
-const TURNS: u32 = 10;
+const TURN_COUNT: u32 = 10;
 /// How long both rest between turns: threads that wait actively for more work of their own have gone to sleep by then.
-const REST: Duration = Duration::from_millis(30);
+const PAUSE_BETWEEN_TURNS: Duration = Duration::from_millis(30);
 
 /// How many inputs are shown.
-const MOST_INPUTS: usize = 4;
+const MAX_SHOWN_INPUTS: usize = 4;
 
 /// Everything that was measured.
 #[derive(Serialize)]
-struct Report {
+struct BenchmarkReport {
     model: String,
     devices: Vec<String>,
     threads: u64,
-    inputs: Vec<Kind>,
+    inputs: Vec<ValueDescription>,
     /// From the file to a session.
     load_ms: f64,
     /// With the plan for the shapes of the inputs, and kernels that are readied.
     first_run_ms: f64,
     runs: usize,
-    latency_ms: Times,
+    latency_ms: TimeStatistics,
     /// How many runs there are in a second, one after the other.
     throughput_per_s: f64,
-    memory: Memory,
+    memory: MemoryUse,
     /// Which device runs how many nodes, and what the CPU runs for others.
     fallback: FallbackReport,
     #[serde(flatten)]
-    profile: Profile,
-    compared: Option<Outcome>,
+    profile: StepProfile,
+    compared: Option<PeerComparison>,
     /// What was rounded and how far that leads; nothing where all had to be exact.
-    accuracy: Option<Accuracy>,
+    accuracy: Option<AccuracyReport>,
     /// Each run, in order.
     #[serde(skip)]
     times: Vec<f64>,
@@ -70,7 +73,7 @@ struct Report {
 
 /// How much memory it took.
 #[derive(Serialize)]
-struct Memory {
+struct MemoryUse {
     /// The most that the process had in memory at a time, pages of files among it.
     peak_bytes: Option<u64>,
     weights_bytes: u64,
@@ -78,59 +81,64 @@ struct Memory {
     arena_bytes: u64,
 }
 
-pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Verdict {
-    target::check(call.html.as_deref())?;
-    if call.compare.is_some() && source::is_stream(&call.choice.file) {
+pub(crate) fn run_benchmark(
+    global: &GlobalOptions,
+    call: &BenchArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    output_file::check_output_files(call.html.as_deref())?;
+    if call.compare.is_some() && model_source::is_stream(&call.choice.file) {
         let message = "expected a model in a file, which the other runtime reads too, found a stream";
-        return Err(Problem::new(message)
-            .of_file(&call.choice.file)
-            .hint("write it to a file, and name that"));
+        return Err(CommandError::new(message)
+            .for_file(&call.choice.file)
+            .with_hint("write it to a file, and name that"));
     }
-    let rival = call.compare.map(|_| Rival::find(call.python.as_deref())).transpose()?;
-    let subject = Subject::load(global, &call.choice, call.exactness)?;
+    let rival = call.compare.map(|_| PeerPython::find_python(call.python.as_deref())).transpose()?;
+    let subject = PreparedModel::load_model(global, &call.choice, call.exactness)?;
     subject.check_outputs(&call.choice)?;
     let is_open = call.feeds.inputs.is_empty();
-    let missing = Missing::of_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
-    let wish = Wish { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
-    let inputs = subject.feeds(global, &wish)?.data;
+    let missing = MissingInputs::from_seed(call.feeds.random.or(if is_open { Some(0) } else { None }));
+    let wish = InputRequest { inputs: &call.feeds.inputs, shapes: &call.choice.shapes, missing };
+    let inputs = subject.resolve_inputs(global, &wish)?.data;
 
-    show(&subject.progress, "running for the first time …");
+    show_progress(&subject.progress, "running for the first time …");
     let began = Instant::now();
     let made = subject.run(&inputs)?;
-    let first_run_ms = milliseconds(began.elapsed());
-    let fallback = subject.fallback(global, &call.choice, &inputs)?;
+    let first_run_ms = to_milliseconds(began.elapsed());
+    let fallback = subject.report_fallback(global, &call.choice, &inputs)?;
     // Taken now, as what follows measures and is no part of running a model.
     let peak_bytes = peak_memory("/proc/self/status");
 
-    let threads = threads(&subject);
+    let threads = thread_count(&subject);
     let mut rival = match rival {
         Some(rival) => {
-            show(&subject.progress, "starting the other runtime …");
-            Some(rival.start(&call.choice.file, &subject.session, &inputs, threads)?)
+            show_progress(&subject.progress, "starting the other runtime …");
+            Some(rival.start_process(&call.choice.file, &subject.session, &inputs, threads)?)
         }
         None => None,
     };
-    let times = measure(&subject, call, &inputs, rival.as_mut())?;
-    let told = |run, runs| lock(&subject.progress).bar("running step by step", run, runs);
-    let profile = Profile::take(&subject.session, &inputs, told)?;
-    let compared = rival.map(|rival| rival.finish(&subject.session, &made, &times)).transpose()?;
-    let accuracy = Accuracy::measure(&subject, &inputs, &made)?;
-    clear(&subject.progress);
+    let times = measure_runs(&subject, call, &inputs, rival.as_mut())?;
+    let told = |run, runs| lock_progress(&subject.progress).show_bar("running step by step", run, runs);
+    let profile = StepProfile::measure_steps(&subject.session, &inputs, told)?;
+    let compared = rival.map(|rival| rival.finish_comparison(&subject.session, &made, &times)).transpose()?;
+    let accuracy = AccuracyReport::measure_accuracy(&subject, &inputs, &made)?;
+    clear_progress(&subject.progress);
 
-    let latency_ms = Times::of(&times).ok_or_else(|| Problem::new("expected runs, found none"))?;
+    let latency_ms =
+        TimeStatistics::from_times(&times).ok_or_else(|| CommandError::new("expected runs, found none"))?;
     let plan = subject.session.plan(&inputs)?;
     let slots = subject.session.inputs().iter().zip(&inputs);
-    let report = Report {
+    let report = BenchmarkReport {
         model: call.choice.file.display().to_string(),
-        devices: subject.devices(),
+        devices: subject.device_names(),
         threads,
-        inputs: slots.map(|(slot, datum)| Kind::of(&slot.name, datum)).collect(),
-        load_ms: milliseconds(subject.loading + subject.preparing),
+        inputs: slots.map(|(slot, datum)| ValueDescription::from_datum(&slot.name, datum)).collect(),
+        load_ms: to_milliseconds(subject.loading + subject.preparing),
         first_run_ms,
         runs: times.len(),
         throughput_per_s: 1e3 / latency_ms.mean,
         latency_ms,
-        memory: Memory {
+        memory: MemoryUse {
             peak_bytes,
             weights_bytes: subject.model.graph.weight_bytes(),
             arena_bytes: plan.arenas().iter().map(|(_, size)| size).sum(),
@@ -142,31 +150,31 @@ pub(crate) fn run(global: &Global, call: &BenchCall, output: &mut Output) -> Ver
         times,
     };
     if let Some(file) = &call.html {
-        target::write_text(file, &html::page(&report))?;
+        output_file::write_text_file(file, &html_report::render_benchmark(&report))?;
     }
-    super::tell(global, output, &report, |output| report.print(output))?;
+    super::report_result(global, output, &report, |output| report.print_report(output))?;
     Ok(subject.is_complete)
 }
 
 /// The times of runs, turn by turn with those of another runtime.
-fn measure(
-    subject: &Subject,
-    call: &BenchCall,
-    inputs: &[Datum],
-    mut rival: Option<&mut peer::Running>,
-) -> Result<Vec<f64>, Problem> {
+fn measure_runs(
+    subject: &PreparedModel,
+    call: &BenchArguments,
+    inputs: &[RuntimeValue],
+    mut rival: Option<&mut peer_runtime::PeerProcess>,
+) -> Result<Vec<f64>, CommandError> {
     for run in 0..call.warmup {
-        lock(&subject.progress).bar("warming up", run as usize, call.warmup as usize);
-        one(subject, inputs)?;
+        lock_progress(&subject.progress).show_bar("warming up", run as usize, call.warmup as usize);
+        time_run(subject, inputs)?;
     }
     let repeat = match call.repeat {
         Some(repeat) => repeat,
         None => {
-            let taken = one(subject, inputs)?.as_secs_f64().max(1e-9);
-            ((LONG_ENOUGH.as_secs_f64() / taken) as u32).clamp(*RUNS.start(), *RUNS.end())
+            let taken = time_run(subject, inputs)?.as_secs_f64().max(1e-9);
+            ((MEASURING_TIME.as_secs_f64() / taken) as u32).clamp(*RUN_LIMITS.start(), *RUN_LIMITS.end())
         }
     };
-    let turns = if rival.is_some() { TURNS.min(repeat) } else { 1 };
+    let turns = if rival.is_some() { TURN_COUNT.min(repeat) } else { 1 };
     if let Some(rival) = &mut rival {
         rival.warm_up(call.warmup)?;
     }
@@ -175,36 +183,36 @@ fn measure(
         let until = (u64::from(repeat) * u64::from(turn) / u64::from(turns)) as usize;
         let begin = times.len();
         if let Some(rival) = &mut rival {
-            rival.take_turn(until - begin)?;
-            std::thread::sleep(REST);
-            one(subject, inputs)?;
+            rival.run_turn(until - begin)?;
+            std::thread::sleep(PAUSE_BETWEEN_TURNS);
+            time_run(subject, inputs)?;
         }
         while times.len() < until {
-            times.push(milliseconds(one(subject, inputs)?));
-            lock(&subject.progress).bar("measuring", times.len(), repeat as usize);
+            times.push(to_milliseconds(time_run(subject, inputs)?));
+            lock_progress(&subject.progress).show_bar("measuring", times.len(), repeat as usize);
         }
         if rival.is_some() {
-            std::thread::sleep(REST);
+            std::thread::sleep(PAUSE_BETWEEN_TURNS);
         }
     }
     Ok(times)
 }
 
 /// One run, until its outputs are there.
-fn one(subject: &Subject, inputs: &[Datum]) -> Result<Duration, Problem> {
+fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
     let began = Instant::now();
     let outputs = subject.session.run(inputs)?;
-    outputs.iter().try_for_each(super::wait)?;
+    outputs.iter().try_for_each(super::wait_for_datum)?;
     let taken = began.elapsed();
     drop(outputs);
     Ok(taken)
 }
 
 /// How many threads kernels on the CPU may use.
-fn threads(subject: &Subject) -> u64 {
+fn thread_count(subject: &PreparedModel) -> u64 {
     let flag = subject.core.runtime.flags().get("threads");
     let set =
-        flag.ok().and_then(|(value, _)| if let Value::Count(count) = value { Some(count) } else { None });
+        flag.ok().and_then(|(value, _)| if let FlagValue::Count(count) = value { Some(count) } else { None });
     let all = || std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     set.filter(|count| *count > 0).unwrap_or_else(all)
 }
@@ -217,34 +225,39 @@ fn peak_memory(status: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-impl Report {
-    fn print(&self, output: &mut Output) {
-        let mut table = Table::new(1);
-        self.facts().iter().for_each(|(name, value)| table.row([Cell::styled(name, NAME), Cell::new(value)]));
-        table.print(output);
+impl BenchmarkReport {
+    fn print_report(&self, output: &mut CommandOutput) {
+        let mut table = TextTable::new(1);
+        self.summary_lines().iter().for_each(|(name, value)| {
+            table.add_row([TableCell::with_style(name, NAME_STYLE), TableCell::new(value)]);
+        });
+        table.print_table(output);
         if let Some(compared) = &self.compared {
-            output.line("");
-            compared.print(&self.latency_ms, self.load_ms + self.first_run_ms, output);
+            output.write_line("");
+            compared.print_comparison(&self.latency_ms, self.load_ms + self.first_run_ms, output);
         }
-        output.line("");
-        self.profile.print(output);
+        output.write_line("");
+        self.profile.print_profile(output);
     }
 
     /// What there is to say in a line each.
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    fn summary_lines(&self) -> Vec<(&'static str, String)> {
         let Self { latency_ms: latency, memory, .. } = self;
-        let input = |kind: &Kind| match (kind.dtype, &kind.shape) {
+        let input = |kind: &ValueDescription| match (kind.dtype, &kind.shape) {
             (Some(dtype), Some(shape)) => format!("{} {dtype} {shape:?}", kind.name),
             _ => kind.name.clone(),
         };
-        let mut inputs: Vec<String> = self.inputs.iter().take(MOST_INPUTS).map(input).collect();
-        if self.inputs.len() > MOST_INPUTS {
-            inputs.push(format!("and {} more", self.inputs.len() - MOST_INPUTS));
+        let mut inputs: Vec<String> = self.inputs.iter().take(MAX_SHOWN_INPUTS).map(input).collect();
+        if self.inputs.len() > MAX_SHOWN_INPUTS {
+            inputs.push(format!("and {} more", self.inputs.len() - MAX_SHOWN_INPUTS));
         }
-        let mut taken =
-            format!("{} of weights, {} for values", bytes(memory.weights_bytes), bytes(memory.arena_bytes));
+        let mut taken = format!(
+            "{} of weights, {} for values",
+            format_bytes(memory.weights_bytes),
+            format_bytes(memory.arena_bytes)
+        );
         if let Some(peak) = memory.peak_bytes {
-            taken = format!("{} at most; {taken}", bytes(peak));
+            taken = format!("{} at most; {taken}", format_bytes(peak));
         }
         let mut facts = vec![
             ("model", self.model.clone()),
@@ -253,7 +266,7 @@ impl Report {
                 format!(
                     "{}, {} on the CPU",
                     self.devices.join(", "),
-                    crate::render::count(
+                    crate::render::format_count(
                         usize::try_from(self.threads).unwrap_or(usize::MAX),
                         "thread",
                         "threads"
@@ -261,31 +274,31 @@ impl Report {
                 ),
             ),
             ("inputs", inputs.join(", ")),
-            ("load", time(self.load_ms)),
-            ("first run", time(self.first_run_ms)),
+            ("load", format_milliseconds(self.load_ms)),
+            ("first run", format_milliseconds(self.first_run_ms)),
             (
                 "latency",
                 format!(
                     "median {}, mean {}, from {} to {}, 90 % within {}, 99 % within {}",
-                    time(latency.median),
-                    time(latency.mean),
-                    time(latency.min),
-                    time(latency.max),
-                    time(latency.p90),
-                    time(latency.p99)
+                    format_milliseconds(latency.median),
+                    format_milliseconds(latency.mean),
+                    format_milliseconds(latency.min),
+                    format_milliseconds(latency.max),
+                    format_milliseconds(latency.p90),
+                    format_milliseconds(latency.p99)
                 ),
             ),
             (
                 "throughput",
                 format!(
                     "{} runs a second, over {}",
-                    figures(self.throughput_per_s),
-                    crate::render::count(self.runs, "run", "runs")
+                    format_figures(self.throughput_per_s),
+                    crate::render::format_count(self.runs, "run", "runs")
                 ),
             ),
             ("memory", taken),
         ];
-        let accuracy = self.accuracy.iter().flat_map(Accuracy::sentences);
+        let accuracy = self.accuracy.iter().flat_map(AccuracyReport::to_sentences);
         facts.extend(accuracy.map(|sentence| ("precision", sentence)));
         facts
     }

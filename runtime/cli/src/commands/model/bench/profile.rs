@@ -3,36 +3,36 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use oarlock_engine::{Cost, Datum, Session, Timing};
+use oarlock_engine::{NodeCost, RuntimeValue, Session, StepTiming};
 use serde::Serialize;
 
-use crate::commands::model::statistics::median;
-use crate::commands::model::{figures, milliseconds, op_of, time};
-use crate::output::{NAME, Output, QUIET};
-use crate::problem::Problem;
-use crate::render::{Cell, Table, count, sentence};
+use crate::commands::model::statistics::sorted_median;
+use crate::commands::model::{format_figures, format_milliseconds, qualified_op_name, to_milliseconds};
+use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
+use crate::problem::CommandError;
+use crate::render::{TableCell, TextTable, format_count, print_sentence};
 
 /// How many runs are looked at, step by step.
-const RUNS: usize = 7;
+const PROFILED_RUNS: usize = 7;
 /// No further run begins after this.
-const LONG_ENOUGH: Duration = Duration::from_secs(3);
+const PROFILING_TIME: Duration = Duration::from_secs(3);
 /// How many steps are printed one by one.
-const MOST_STEPS: usize = 10;
+const MAX_SHOWN_STEPS: usize = 10;
 
 /// What the steps of a run take.
 #[derive(Serialize)]
-pub(super) struct Profile {
+pub(super) struct StepProfile {
     /// What ops take together, the one that takes most first.
-    pub(super) ops: Vec<Row>,
+    pub(super) ops: Vec<ProfileRow>,
     /// What each step takes, in the order of the run. One of a body counts as often as it ran.
-    pub(super) steps: Vec<Row>,
+    pub(super) steps: Vec<ProfileRow>,
     /// How many steps of bodies were too many to be looked at; they count for the steps that they are in.
     pub(super) omitted: usize,
 }
 
 /// One op, or one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Row {
+pub(super) struct ProfileRow {
     pub(super) op: String,
     /// The name of the node; nothing for several.
     pub(super) node: Option<String>,
@@ -52,50 +52,50 @@ pub(super) struct Row {
     /// Thousands of millions of bytes that have to be read or written in a second.
     pub(super) gb_per_s: Option<f64>,
     #[serde(skip)]
-    cost: Cost,
+    cost: NodeCost,
 }
 
-impl Profile {
+impl StepProfile {
     /// Runs step by step, a few times; `told` before each run how many there were, and of how many.
-    pub(super) fn take(
+    pub(super) fn measure_steps(
         session: &Session,
-        inputs: &[Datum],
+        inputs: &[RuntimeValue],
         told: impl Fn(usize, usize),
-    ) -> Result<Self, Problem> {
-        let mut taken: Vec<Taken> = Vec::new();
+    ) -> Result<Self, CommandError> {
+        let mut taken: Vec<StepTimes> = Vec::new();
         let mut places: HashMap<(usize, usize), usize> = HashMap::new();
         let mut omitted = 0;
         let began = Instant::now();
-        for run in 0..RUNS {
-            if run > 0 && began.elapsed() > LONG_ENOUGH {
+        for run in 0..PROFILED_RUNS {
+            if run > 0 && began.elapsed() > PROFILING_TIME {
                 break;
             }
-            told(run, RUNS);
+            told(run, PROFILED_RUNS);
             let timings = session.run_timed(inputs)?.1;
             omitted = timings.omitted;
-            for (timing, own) in timings.steps.iter().zip(own_times(&timings.steps)) {
-                let place = *places.entry(timing.key()).or_insert_with(|| {
-                    taken.push(Taken::new(timing, &timings.steps));
+            for (timing, own) in timings.steps.iter().zip(exclusive_times(&timings.steps)) {
+                let place = *places.entry(timing.step_key()).or_insert_with(|| {
+                    taken.push(StepTimes::new(timing, &timings.steps));
                     taken.len() - 1
                 });
-                taken[place].add(run, own);
+                taken[place].add_time(run, own);
             }
         }
-        Ok(Self { omitted, ..Self::of(taken.into_iter().map(Taken::row).collect()) })
+        Ok(Self { omitted, ..Self::from_steps(taken.into_iter().map(StepTimes::into_row).collect()) })
     }
 
-    fn of(mut steps: Vec<Row>) -> Self {
+    fn from_steps(mut steps: Vec<ProfileRow>) -> Self {
         let whole: f64 = steps.iter().map(|step| step.ms).sum();
-        let mut ops: BTreeMap<(&str, &str), Row> = BTreeMap::new();
+        let mut ops: BTreeMap<(&str, &str), ProfileRow> = BTreeMap::new();
         for step in &steps {
-            let all = ops.entry((&step.op, &step.device)).or_insert_with(|| Row {
+            let all = ops.entry((&step.op, &step.device)).or_insert_with(|| ProfileRow {
                 node: None,
                 within: None,
                 kernel: None,
                 how: None,
                 count: 0,
                 ms: 0.0,
-                cost: Cost { flops: Some(0), bytes: Some(0) },
+                cost: NodeCost { flops: Some(0), bytes: Some(0) },
                 ..step.clone()
             });
             all.count += step.count;
@@ -104,7 +104,7 @@ impl Profile {
             all.cost.flops = sum(all.cost.flops, step.cost.flops);
             all.cost.bytes = sum(all.cost.bytes, step.cost.bytes);
         }
-        let mut ops: Vec<Row> = ops.into_values().collect();
+        let mut ops: Vec<ProfileRow> = ops.into_values().collect();
         ops.sort_by(|one, other| other.ms.total_cmp(&one.ms));
         for row in ops.iter_mut().chain(&mut steps) {
             row.share = if whole > 0.0 { row.ms / whole } else { 0.0 };
@@ -116,54 +116,57 @@ impl Profile {
     }
 
     /// The steps that take most, those first.
-    pub(super) fn slowest(&self) -> Vec<&Row> {
-        let mut steps: Vec<&Row> = self.steps.iter().collect();
+    pub(super) fn slowest_steps(&self) -> Vec<&ProfileRow> {
+        let mut steps: Vec<&ProfileRow> = self.steps.iter().collect();
         steps.sort_by(|one, other| other.ms.total_cmp(&one.ms));
         steps
     }
 
     /// What the figures leave out.
-    pub(super) fn note(&self) -> Option<String> {
-        let steps = count(self.omitted, "step", "steps");
+    pub(super) fn omission_note(&self) -> Option<String> {
+        let steps = format_count(self.omitted, "step", "steps");
         (self.omitted > 0)
             .then(|| format!("{steps} of bodies were not looked at; they count for the loops they are in"))
     }
 
-    pub(super) fn print(&self, output: &mut Output) {
+    pub(super) fn print_profile(&self, output: &mut CommandOutput) {
         let several =
             self.steps.iter().any(|step| self.steps.first().is_some_and(|first| first.device != step.device));
-        let mut table = Table::new(0);
+        let mut table = TextTable::new(0);
         let titles = ["op", "count", "time", "share", "GFLOP/s", "GB/s"];
-        table.row(titles.map(|title| Cell::styled(title, QUIET)));
+        table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
         for row in &self.ops {
             let op = if several { format!("{} on {}", row.op, row.device) } else { row.op.clone() };
-            table.row(row.cells(op, &row.count.to_string()));
+            table.add_row(row.table_cells(op, &row.count.to_string()));
         }
-        table.print(output);
-        let slowest = self.slowest();
+        table.print_table(output);
+        let slowest = self.slowest_steps();
         if slowest.len() > 1 {
-            output.line("");
-            let mut table = Table::new(0);
+            output.write_line("");
+            let mut table = TextTable::new(0);
             let all = slowest.len();
-            let title = if all > MOST_STEPS { format!("slowest of {all} steps") } else { "step".to_owned() };
+            let title =
+                if all > MAX_SHOWN_STEPS { format!("slowest of {all} steps") } else { "step".to_owned() };
             let titles = [title.as_str(), "op", "time", "share", "GFLOP/s", "GB/s", "how"];
-            table.row(titles.map(|title| Cell::styled(title, QUIET)));
-            for row in slowest.into_iter().take(MOST_STEPS) {
-                let how = Cell::new(row.how.as_deref().unwrap_or_default());
-                table.row(row.cells(row.label(), &row.op).into_iter().chain([how]).collect::<Vec<_>>());
+            table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
+            for row in slowest.into_iter().take(MAX_SHOWN_STEPS) {
+                let how = TableCell::new(row.how.as_deref().unwrap_or_default());
+                table.add_row(
+                    row.table_cells(row.step_label(), &row.op).into_iter().chain([how]).collect::<Vec<_>>(),
+                );
             }
-            table.print(output);
+            table.print_table(output);
         }
-        if let Some(note) = self.note() {
-            sentence(output, 0, &note);
+        if let Some(note) = self.omission_note() {
+            print_sentence(output, 0, &note);
         }
     }
 }
 
 /// A step on its way to a row.
-struct Taken {
+struct StepTimes {
     /// Its first time, which keeps its plan, and so the key, alive.
-    first: Timing,
+    first: StepTiming,
     within: Option<String>,
     /// What it took in each run.
     times: Vec<f64>,
@@ -171,60 +174,64 @@ struct Taken {
     count: usize,
 }
 
-impl Taken {
-    fn new(timing: &Timing, all: &[Timing]) -> Self {
+impl StepTimes {
+    fn new(timing: &StepTiming, all: &[StepTiming]) -> Self {
         let name = |at: usize| {
             let node = all[at].step().node();
-            if node.name.is_empty() { op_of(&node.domain, &node.op) } else { node.name.to_string() }
+            if node.name.is_empty() {
+                qualified_op_name(&node.domain, &node.op)
+            } else {
+                node.name.to_string()
+            }
         };
         Self { first: timing.clone(), within: timing.within.map(name), times: Vec::new(), count: 0 }
     }
 
-    fn add(&mut self, run: usize, time: f64) {
+    fn add_time(&mut self, run: usize, time: f64) {
         self.times.resize(self.times.len().max(run + 1), 0.0);
         self.times[run] += time;
         self.count += 1;
     }
 
-    fn row(mut self) -> Row {
+    fn into_row(mut self) -> ProfileRow {
         let runs = self.times.len().max(1);
         self.times.sort_by(f64::total_cmp);
         let step = self.first.step();
         let (node, how) = (step.node(), step.description());
         let count = self.count.div_ceil(runs);
         let all = |amount: Option<u64>| amount.and_then(|amount| amount.checked_mul(count as u64));
-        let Cost { flops, bytes } = step.cost();
-        Row {
-            op: if step.is_copy() { "copy".to_owned() } else { op_of(&node.domain, &node.op) },
+        let NodeCost { flops, bytes } = step.cost();
+        ProfileRow {
+            op: if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.domain, &node.op) },
             node: Some(node.name.to_string()),
             device: step.device().name().to_owned(),
             within: self.within,
             kernel: Some(step.runner()),
             how: (!how.is_empty()).then(|| how.to_owned()),
             count,
-            ms: median(&self.times),
+            ms: sorted_median(&self.times),
             share: 0.0,
             gflops: None,
             gb_per_s: None,
-            cost: Cost { flops: all(flops), bytes: all(bytes) },
+            cost: NodeCost { flops: all(flops), bytes: all(bytes) },
         }
     }
 }
 
 /// What each step takes without the steps of its branches and bodies, in milliseconds.
-fn own_times(timings: &[Timing]) -> Vec<f64> {
-    let mut own: Vec<f64> = timings.iter().map(|timing| milliseconds(timing.end - timing.begin)).collect();
+fn exclusive_times(timings: &[StepTiming]) -> Vec<f64> {
+    let mut own: Vec<f64> = timings.iter().map(|timing| to_milliseconds(timing.end - timing.begin)).collect();
     for timing in timings {
         if let Some(outer) = timing.within {
-            own[outer] -= milliseconds(timing.end - timing.begin);
+            own[outer] -= to_milliseconds(timing.end - timing.begin);
         }
     }
     own
 }
 
-impl Row {
+impl ProfileRow {
     /// How people find it: its name, and where it is.
-    pub(super) fn label(&self) -> String {
+    pub(super) fn step_label(&self) -> String {
         let name = self.node.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name)");
         match &self.within {
             Some(outer) if self.count > 1 => format!("{name}, {} times in {outer}", self.count),
@@ -234,15 +241,15 @@ impl Row {
     }
 
     /// How long it takes and how fast it is, in text.
-    pub(super) fn rates(&self) -> [String; 4] {
-        let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), figures);
+    pub(super) fn rate_texts(&self) -> [String; 4] {
+        let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format_figures);
         let share = format!("{:.1} %", self.share * 100.0);
-        [time(self.ms), share, rate(self.gflops), rate(self.gb_per_s)]
+        [format_milliseconds(self.ms), share, rate(self.gflops), rate(self.gb_per_s)]
     }
 
-    fn cells(&self, name: impl AsRef<str>, next: &str) -> Vec<Cell> {
-        let rates = self.rates().map(Cell::new);
-        [Cell::styled(name, NAME), Cell::new(next)].into_iter().chain(rates).collect()
+    fn table_cells(&self, name: impl AsRef<str>, next: &str) -> Vec<TableCell> {
+        let rates = self.rate_texts().map(TableCell::new);
+        [TableCell::with_style(name, NAME_STYLE), TableCell::new(next)].into_iter().chain(rates).collect()
     }
 }
 
@@ -250,8 +257,8 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn step(op: &str, ms: f64, flops: Option<u64>) -> Row {
-        Row {
+    fn sample_row(op: &str, ms: f64, flops: Option<u64>) -> ProfileRow {
+        ProfileRow {
             op: op.to_owned(),
             node: Some(String::new()),
             device: "cpu:0".to_owned(),
@@ -263,21 +270,24 @@ mod tests {
             share: 0.0,
             gflops: None,
             gb_per_s: None,
-            cost: Cost { flops, bytes: Some(1_000_000) },
+            cost: NodeCost { flops, bytes: Some(1_000_000) },
         }
     }
 
     #[test]
     fn steps_of_one_op_are_added_up_and_the_slowest_comes_first() {
-        let steps =
-            vec![step("Relu", 1.0, None), step("Conv", 2.0, Some(4_000_000)), step("Relu", 5.0, None)];
-        let profile = Profile::of(steps);
+        let steps = vec![
+            sample_row("Relu", 1.0, None),
+            sample_row("Conv", 2.0, Some(4_000_000)),
+            sample_row("Relu", 5.0, None),
+        ];
+        let profile = StepProfile::from_steps(steps);
         let ops: Vec<(&str, usize, f64)> =
             profile.ops.iter().map(|row| (row.op.as_str(), row.count, row.ms)).collect();
         assert_eq!(ops, [("Relu", 2, 6.0), ("Conv", 1, 2.0)]);
         assert_eq!(profile.ops[0].share, 0.75);
         assert_eq!((profile.ops[1].gflops, profile.ops[0].gflops), (Some(2.0), None));
         assert_eq!(profile.ops[1].gb_per_s, Some(0.5));
-        assert_eq!(profile.slowest()[0].ms, 5.0);
+        assert_eq!(profile.slowest_steps()[0].ms, 5.0);
     }
 }

@@ -1,59 +1,59 @@
 //! `oarlock explain`: how a model is run, and why so.
 
-mod html;
-mod memory;
-mod nodes;
-mod picture;
+mod graph_picture;
+mod html_report;
+mod memory_layout;
+mod node_report;
 
 use std::path::PathBuf;
 
-use oarlock_engine::passes::{self, Effect};
+use oarlock_engine::passes::{self, PassEffect};
 use serde::Serialize;
 
-use super::accuracy::Extent;
-use super::feeds::{Missing, Wish};
-use super::{Kind, Subject};
-use crate::Verdict;
-use crate::arguments::{ExplainCall, Global};
-use crate::output::{NAME, Output, QUIET};
-use crate::render::{Cell, Table, count, cut, sentence};
-use crate::{target, watched};
-use memory::Memory;
-use nodes::NodeReport;
+use super::accuracy::RoundingExtent;
+use super::model_inputs::{InputRequest, MissingInputs};
+use super::{PreparedModel, ValueDescription};
+use crate::CommandVerdict;
+use crate::arguments::{ExplainArguments, GlobalOptions};
+use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
+use crate::render::{TableCell, TextTable, format_count, print_sentence, truncate_text};
+use crate::{crash_watcher, output_file};
+use memory_layout::MemoryLayout;
+use node_report::NodeReport;
 
 /// Names of more letters are cut in tables for people, so that one of them does not push all others off the screen.
-const MOST_LETTERS: usize = 60;
+const MAX_NAME_LENGTH: usize = 60;
 
 /// How many optional inputs are told one by one.
-const MOST_OPTIONAL: usize = 8;
+const MAX_SHOWN_OPTIONAL: usize = 8;
 
 /// What there is to say about a model.
 #[derive(Serialize)]
-struct Report {
+struct ExplainReport {
     model: String,
     /// What kind of file it is.
     format: String,
     producer: String,
     opsets: std::collections::BTreeMap<String, u32>,
     devices: Vec<String>,
-    inputs: Vec<End>,
+    inputs: Vec<GraphEndpoint>,
     /// What a run may be given beside; with the dtype and the shape of the value that the model has for it.
-    optional_inputs: Vec<End>,
-    outputs: Vec<End>,
+    optional_inputs: Vec<GraphEndpoint>,
+    outputs: Vec<GraphEndpoint>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
     nodes: Vec<NodeReport>,
     /// How many nodes the file has.
     nodes_in_file: usize,
     passes: Vec<PassReport>,
-    memory: Memory,
+    memory: MemoryLayout,
     /// What is rounded; nothing where all has to be exact.
-    precision: Option<Extent>,
+    precision: Option<RoundingExtent>,
 }
 
 /// An input or output.
 #[derive(Serialize)]
-struct End {
+struct GraphEndpoint {
     name: String,
     /// As the model has it.
     declared: String,
@@ -74,120 +74,127 @@ pub(super) struct PassReport {
     nodes_after: usize,
 }
 
-pub(crate) fn run(global: &Global, call: &ExplainCall, output: &mut Output) -> Verdict {
-    target::check(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
-    let subject = Subject::load_to_look(global, &call.choice, call.exactness)?;
-    let wish = Wish { inputs: &call.inputs, shapes: &call.choice.shapes, missing: Missing::Shaped };
-    let given = wish.fulfil(&subject.session, subject.device()?)?;
-    let devices = subject.devices().join("`, `");
-    watched::tell(&format!("the nodes of the model were readied on `{devices}`"));
+pub(crate) fn explain_model(
+    global: &GlobalOptions,
+    call: &ExplainArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    output_file::check_output_files(call.html.iter().chain(&call.svg).map(PathBuf::as_path))?;
+    let subject = PreparedModel::load_for_inspection(global, &call.choice, call.exactness)?;
+    let wish =
+        InputRequest { inputs: &call.inputs, shapes: &call.choice.shapes, missing: MissingInputs::Shaped };
+    let given = wish.resolve_inputs(&subject.session, subject.input_device()?)?;
+    let devices = subject.device_names().join("`, `");
+    crash_watcher::send_status(&format!("the nodes of the model were readied on `{devices}`"));
     let plan = subject.session.plan(&given.data)?;
-    super::clear(&subject.progress);
-    subject.mention_failing_run(global, &given.data)?;
+    super::clear_progress(&subject.progress);
+    subject.warn_about_failing_run(global, &given.data)?;
     let graph = plan.graph();
     let inputs = subject.session.inputs().iter().zip(&given.data).map(|(slot, datum)| {
-        let Kind { name, dtype, shape } = Kind::of(&slot.name, datum);
-        End { name, declared: slot.declared.to_string(), dtype, shape }
+        let ValueDescription { name, dtype, shape } = ValueDescription::from_datum(&slot.name, datum);
+        GraphEndpoint { name, declared: slot.declared.to_string(), dtype, shape }
     });
     let defaults = subject.session.optional_inputs().iter().zip(&subject.model.graph.defaults);
     let optional_inputs = defaults.map(|(slot, id)| {
         let value = subject.model.graph.value(*id);
-        End {
+        GraphEndpoint {
             name: slot.name.to_string(),
             declared: slot.declared.to_string(),
             dtype: value.dtype().map(|dtype| dtype.name()),
             shape: value.dims().map(|dims| dims.to_vec()),
         }
     });
-    let outputs = subject.session.outputs().iter().zip(&graph.outputs).map(|(slot, id)| End {
+    let outputs = subject.session.outputs().iter().zip(&graph.outputs).map(|(slot, id)| GraphEndpoint {
         name: slot.name.to_string(),
         declared: slot.declared.to_string(),
         dtype: graph.value(*id).dtype().map(|dtype| dtype.name()),
         shape: graph.value(*id).dims().map(|dims| dims.to_vec()),
     });
-    let before = subject.session.effects().iter().map(|effect| PassReport::of(effect, false));
-    let after = plan.effects().iter().map(|effect| PassReport::of(effect, true));
-    let report = Report {
+    let before = subject.session.effects().iter().map(|effect| PassReport::from_effect(effect, false));
+    let after = plan.effects().iter().map(|effect| PassReport::from_effect(effect, true));
+    let report = ExplainReport {
         model: call.choice.file.display().to_string(),
         format: subject.model.format.clone(),
         producer: subject.model.producer.clone(),
         opsets: subject.model.opsets.clone(),
-        devices: subject.devices(),
+        devices: subject.device_names(),
         inputs: inputs.collect(),
         optional_inputs: optional_inputs.collect(),
         outputs: outputs.collect(),
         notes: given.assumed,
-        nodes: nodes::reports(&plan, subject.session.devices(), &subject.core.runtime),
+        nodes: node_report::report_nodes(&plan, subject.session.devices(), &subject.core.runtime),
         nodes_in_file: subject.model.graph.nodes.len(),
         passes: before.chain(after).collect(),
-        memory: Memory::of(&plan, &subject.model.graph),
-        precision: Extent::of(&subject, &plan)?,
+        memory: MemoryLayout::from_plan(&plan, &subject.model.graph),
+        precision: RoundingExtent::from_plan(&subject, &plan)?,
     };
     if let Some(file) = &call.svg {
-        picture::check(report.nodes.len())?;
-        target::write_text(file, &picture::alone(graph, &report.nodes))?;
+        graph_picture::check_node_count(report.nodes.len())?;
+        output_file::write_text_file(file, &graph_picture::render_standalone(graph, &report.nodes))?;
     }
     if let Some(file) = &call.html {
-        target::write_text(file, &html::page(&report, graph))?;
+        output_file::write_text_file(file, &html_report::render_explanation(&report, graph))?;
     }
-    super::tell(global, output, &report, |output| report.print(call.passes, output))?;
+    super::report_result(global, output, &report, |output| report.print_report(call.passes, output))?;
     Ok(subject.is_complete)
 }
 
-impl Report {
-    fn print(&self, with_passes: bool, output: &mut Output) {
-        let heading = output.paint(NAME, &oarlock_host::clean_text(&self.model));
-        output.line(&heading);
-        sentence(output, 0, &self.origin());
-        End::print(&self.inputs, "inputs", output);
-        self.notes.iter().for_each(|note| sentence(output, 2, note));
-        self.print_optional(output);
-        End::print(&self.outputs, "outputs", output);
+impl ExplainReport {
+    fn print_report(&self, with_passes: bool, output: &mut CommandOutput) {
+        let heading = output.paint_text(NAME_STYLE, &oarlock_host::sanitize_text(&self.model));
+        output.write_line(&heading);
+        print_sentence(output, 0, &self.origin_text());
+        GraphEndpoint::print_endpoints(&self.inputs, "inputs", output);
+        self.notes.iter().for_each(|note| print_sentence(output, 2, note));
+        self.print_optional_inputs(output);
+        GraphEndpoint::print_endpoints(&self.outputs, "outputs", output);
         if with_passes {
-            heading_line(output, "passes");
-            let mut table = Table::new(4);
+            print_heading(output, "passes");
+            let mut table = TextTable::new(4);
             for pass in &self.passes {
-                table.row(pass.row().map(Cell::new));
+                table.add_row(pass.table_row().map(TableCell::new));
             }
-            table.print(output);
+            table.print_table(output);
             if self.passes.is_empty() {
-                sentence(output, 2, "none had anything to change");
+                print_sentence(output, 2, "none had anything to change");
             }
         }
         let (now, file) = (self.nodes.len(), self.nodes_in_file);
-        let nodes = count(now, "node", "nodes");
+        let nodes = format_count(now, "node", "nodes");
         let title = if now == file { nodes } else { format!("{nodes}, of {file} in the file") };
-        heading_line(output, &title);
-        let mut table = Table::new(4);
+        print_heading(output, &title);
+        let mut table = TextTable::new(4);
         let titles = ["  op", "node", "output", "device", "kernel", "why"];
-        table.row(titles.map(|title| Cell::styled(title, QUIET)));
-        for row in self.nodes.iter().flat_map(|node| node.rows(1)) {
+        table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
+        for row in self.nodes.iter().flat_map(|node| node.table_rows(1)) {
             let [op, node, made, device, kernel, why] = row;
-            let names = [op, node, made].map(|name| Cell::new(cut(&name, MOST_LETTERS)));
-            table.row(names.into_iter().chain([device, kernel, why].map(Cell::new)).collect::<Vec<_>>());
+            let names = [op, node, made].map(|name| TableCell::new(truncate_text(&name, MAX_NAME_LENGTH)));
+            table.add_row(
+                names.into_iter().chain([device, kernel, why].map(TableCell::new)).collect::<Vec<_>>(),
+            );
         }
-        table.print(output);
-        heading_line(output, "memory");
-        self.memory.sentences().iter().for_each(|text| sentence(output, 2, text));
+        table.print_table(output);
+        print_heading(output, "memory");
+        self.memory.to_sentences().iter().for_each(|text| print_sentence(output, 2, text));
         if let Some(precision) = &self.precision {
-            heading_line(output, "precision");
-            precision.sentences().iter().for_each(|text| sentence(output, 2, text));
+            print_heading(output, "precision");
+            precision.to_sentences().iter().for_each(|text| print_sentence(output, 2, text));
         }
     }
 
     /// Old models have all of their weights among these, so not all of them are told.
-    fn print_optional(&self, output: &mut Output) {
-        let (shown, rest) = self.optional_inputs.split_at(self.optional_inputs.len().min(MOST_OPTIONAL));
+    fn print_optional_inputs(&self, output: &mut CommandOutput) {
+        let (shown, rest) = self.optional_inputs.split_at(self.optional_inputs.len().min(MAX_SHOWN_OPTIONAL));
         if !shown.is_empty() {
-            End::print(shown, "optional inputs, which the model has values for", output);
+            GraphEndpoint::print_endpoints(shown, "optional inputs, which the model has values for", output);
         }
         if !rest.is_empty() {
-            sentence(output, 2, &format!("and {}", count(rest.len(), "other", "others")));
+            print_sentence(output, 2, &format!("and {}", format_count(rest.len(), "other", "others")));
         }
     }
 
     /// Where the model comes from.
-    fn origin(&self) -> String {
+    fn origin_text(&self) -> String {
         let opsets: Vec<String> =
             self.opsets.iter().map(|(domain, version)| format!("{domain} {version}")).collect();
         let by = if self.producer.is_empty() { String::new() } else { format!(" by {}", self.producer) };
@@ -195,29 +202,29 @@ impl Report {
     }
 }
 
-fn heading_line(output: &mut Output, title: &str) {
-    let title = output.paint(NAME, title);
-    output.line("");
-    output.line(&title);
+fn print_heading(output: &mut CommandOutput, title: &str) {
+    let title = output.paint_text(NAME_STYLE, title);
+    output.write_line("");
+    output.write_line(&title);
 }
 
-impl End {
-    fn print(ends: &[Self], title: &str, output: &mut Output) {
-        heading_line(output, title);
-        let mut table = Table::new(1);
+impl GraphEndpoint {
+    fn print_endpoints(ends: &[Self], title: &str, output: &mut CommandOutput) {
+        print_heading(output, title);
+        let mut table = TextTable::new(1);
         for end in ends {
-            let name = format!("  {}", cut(&end.name, MOST_LETTERS));
-            table.row([
-                Cell::new(name),
-                Cell::new(cut(&end.declared, MOST_LETTERS)),
-                Cell::new(end.planned()),
+            let name = format!("  {}", truncate_text(&end.name, MAX_NAME_LENGTH));
+            table.add_row([
+                TableCell::new(name),
+                TableCell::new(truncate_text(&end.declared, MAX_NAME_LENGTH)),
+                TableCell::new(end.plan_text()),
             ]);
         }
-        table.print(output);
+        table.print_table(output);
     }
 
     /// What the plan is for.
-    fn planned(&self) -> String {
+    fn plan_text(&self) -> String {
         match (self.dtype, &self.shape) {
             (Some(dtype), Some(shape)) => format!("planned for {dtype} {shape:?}"),
             _ => "known in the run".to_owned(),
@@ -226,11 +233,14 @@ impl End {
 }
 
 impl PassReport {
-    pub(super) fn of(effect: &Effect, with_shapes: bool) -> Self {
+    pub(super) fn from_effect(effect: &PassEffect, with_shapes: bool) -> Self {
         let (nodes_before, nodes_after) = effect.nodes;
         Self {
             pass: effect.pass,
-            purpose: passes::ALL.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose),
+            purpose: passes::ALL_PASSES
+                .iter()
+                .find(|pass| pass.name == effect.pass)
+                .map_or("", |pass| pass.purpose),
             with_shapes,
             changes: effect.changes,
             nodes_before,
@@ -239,12 +249,12 @@ impl PassReport {
     }
 
     /// What is told about it in a line.
-    pub(super) fn row(&self) -> [String; 5] {
+    pub(super) fn table_row(&self) -> [String; 5] {
         let when = if self.with_shapes { "with shapes" } else { "before shapes" };
         [
             format!("  {}", self.pass),
             when.to_owned(),
-            count(self.changes, "change", "changes"),
+            format_count(self.changes, "change", "changes"),
             format!("{} → {} nodes", self.nodes_before, self.nodes_after),
             self.purpose.to_owned(),
         ]

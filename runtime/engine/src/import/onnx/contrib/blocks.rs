@@ -5,25 +5,25 @@
 
 use oarlock_core::{Attribute, Constant, Dtype, Error, Result};
 
-use super::lowering::{Lowering, named};
-use super::row::Row;
+use super::contrib_op::ContribOp;
+use super::lowering::{ContribLowering, build_attributes};
 use crate::graph::ValueId;
-use crate::import::place::wrong;
+use crate::import::error_location::invalid_model;
 
-pub(super) const OPS: &[Row] = &[
-    Row {
+pub(super) const BLOCK_QUANTIZED_OPS: &[ContribOp] = &[
+    ContribOp {
         op: "MatMulNBits",
         inputs: "A B scales zero_points? !g_idx bias?",
         attributes: "K N accuracy_level bits block_size weight_prepacked=0",
         outputs: "Y",
-        lower: matmul,
+        lower: lower_matmul_nbits,
     },
-    Row {
+    ContribOp {
         op: "GatherBlockQuantized",
         inputs: "data indices scales zero_points?",
         attributes: "bits block_size gather_axis quantize_axis",
         outputs: "output",
-        lower: gather,
+        lower: lower_gather,
     },
 ];
 
@@ -38,7 +38,7 @@ fn packed_dtype(bits: i64) -> Result<Dtype> {
 }
 
 /// How the weights of a product lie.
-struct Blocks {
+struct BlockQuantizedWeights {
     rows: i64,
     /// How many elements of a row count, and how many there are in whole blocks.
     width: i64,
@@ -49,77 +49,80 @@ struct Blocks {
     dtype: Dtype,
 }
 
-impl Blocks {
-    fn new(op: &Lowering<'_>) -> Result<Self> {
-        let (width, rows, size) = (op.count("K")?, op.count("N")?, op.count("block_size")?);
-        let bits = op.int("bits", 4)?;
+impl BlockQuantizedWeights {
+    fn new(op: &ContribLowering<'_>) -> Result<Self> {
+        let (width, rows, size) =
+            (op.positive_attribute("K")?, op.positive_attribute("N")?, op.positive_attribute("block_size")?);
+        let bits = op.int_attribute("bits", 4)?;
         let dtype = packed_dtype(bits)?;
         if size < 16 || size.count_ones() != 1 {
-            return Err(wrong("a `block_size` of 16 or more that is a power of two", size));
+            return Err(invalid_model("a `block_size` of 16 or more that is a power of two", size));
         }
         let count = width / size + i64::from(width % size > 0);
-        let padded = count.checked_mul(size).ok_or_else(|| wrong("a `K` that is no larger", width))?;
+        let padded =
+            count.checked_mul(size).ok_or_else(|| invalid_model("a `K` that is no larger", width))?;
         Ok(Self { rows, width, padded, count, size, bits, dtype })
     }
 }
 
-fn matmul(op: &mut Lowering<'_>) -> Result<()> {
-    let blocks = Blocks::new(op)?;
+fn lower_matmul_nbits(op: &mut ContribLowering<'_>) -> Result<()> {
+    let blocks = BlockQuantizedWeights::new(op)?;
     let (rows, count) = (blocks.rows, blocks.count);
     let weights = op.known_input(1, "B")?;
-    let weights = weights.seen_as(blocks.dtype, &[rows, blocks.padded])?;
-    let weights = op.constant(weights);
-    let scales = op.reshape(op.input(2)?, &[rows, count]);
-    let zeros = match op.maybe(3) {
-        None => Zeros::Whole(middle(op, &blocks)?),
+    let weights = weights.reinterpret_as(blocks.dtype, &[rows, blocks.padded])?;
+    let weights = op.add_constant(weights);
+    let scales = op.add_reshape(op.input(2)?, &[rows, count]);
+    let zeros = match op.optional_input(3) {
+        None => BlockZeroPoints::Whole(middle_zero_points(op, &blocks)?),
         Some(zeros) if op.dtype(zeros) == Some(Dtype::U8) => {
             let bytes = op.known_input(3, "zero_points")?;
-            Zeros::Whole(whole_zeros(op, &blocks, &bytes)?)
+            BlockZeroPoints::Whole(repack_zero_points(op, &blocks, &bytes)?)
         }
-        Some(zeros) => Zeros::Real(op.reshape(zeros, &[rows, count])),
+        Some(zeros) => BlockZeroPoints::Real(op.add_reshape(zeros, &[rows, count])),
     };
-    let mut real = real_blocks(op, &blocks, weights, scales, zeros);
+    let mut real = dequantize_blocks(op, &blocks, weights, scales, zeros);
     if blocks.padded != blocks.width {
-        let bounds = [op.ints(&[0]), op.ints(&[blocks.width])];
-        real = op.slice(real, bounds, 1);
+        let bounds = [op.add_ints(&[0]), op.add_ints(&[blocks.width])];
+        real = op.add_slice(real, bounds, 1);
     }
-    let turned = op.transpose(real, &[1, 0]);
-    let mut made = op.apply("MatMul", &[op.input(0)?, turned]);
-    if let Some(bias) = op.maybe(5) {
-        made = op.apply("Add", &[made, bias]);
+    let turned = op.add_transpose(real, &[1, 0]);
+    let mut made = op.add_op("MatMul", &[op.input(0)?, turned]);
+    if let Some(bias) = op.optional_input(5) {
+        made = op.add_op("Add", &[made, bias]);
     }
-    op.give(0, made);
+    op.set_output(0, made);
     Ok(())
 }
 
 /// What stands for 0 in a block.
-enum Zeros {
+enum BlockZeroPoints {
     Whole(ValueId),
     /// A number that need not be whole.
     Real(ValueId),
 }
 
 /// The weights as floats.
-fn real_blocks(
-    op: &mut Lowering<'_>,
-    blocks: &Blocks,
+fn dequantize_blocks(
+    op: &mut ContribLowering<'_>,
+    blocks: &BlockQuantizedWeights,
     weights: ValueId,
     scales: ValueId,
-    zeros: Zeros,
+    zeros: BlockZeroPoints,
 ) -> ValueId {
-    let attributes = named([("axis", Attribute::Int(1)), ("block_size", Attribute::Int(blocks.size))]);
-    let whole = if let Zeros::Whole(zeros) = zeros { Some(zeros) } else { None };
-    let made = op.of("DequantizeLinear", &[Some(weights), Some(scales), whole], attributes, 1)[0];
-    let Zeros::Real(zeros) = zeros else { return made };
-    let moved = op.apply("Mul", &[zeros, scales]);
-    let moved = op.unsqueeze(moved, &[2]);
-    let parted = op.reshape(made, &[blocks.rows, blocks.count, blocks.size]);
-    let made = op.apply("Sub", &[parted, moved]);
-    op.reshape(made, &[blocks.rows, blocks.padded])
+    let attributes =
+        build_attributes([("axis", Attribute::Int(1)), ("block_size", Attribute::Int(blocks.size))]);
+    let whole = if let BlockZeroPoints::Whole(zeros) = zeros { Some(zeros) } else { None };
+    let made = op.add_node("DequantizeLinear", &[Some(weights), Some(scales), whole], attributes, 1)[0];
+    let BlockZeroPoints::Real(zeros) = zeros else { return made };
+    let moved = op.add_op("Mul", &[zeros, scales]);
+    let moved = op.add_unsqueeze(moved, &[2]);
+    let parted = op.add_reshape(made, &[blocks.rows, blocks.count, blocks.size]);
+    let made = op.add_op("Sub", &[parted, moved]);
+    op.add_reshape(made, &[blocks.rows, blocks.padded])
 }
 
 /// The zero points where none are given: the middle of what numbers of so many bits may be.
-fn middle(op: &mut Lowering<'_>, blocks: &Blocks) -> Result<ValueId> {
+fn middle_zero_points(op: &mut ContribLowering<'_>, blocks: &BlockQuantizedWeights) -> Result<ValueId> {
     let byte = match blocks.bits {
         2 => 0b1010_1010,
         4 => 0x88,
@@ -128,27 +131,31 @@ fn middle(op: &mut Lowering<'_>, blocks: &Blocks) -> Result<ValueId> {
     let elements = blocks.rows.checked_mul(blocks.count).and_then(|count| usize::try_from(count).ok());
     let shared = (8 / blocks.bits) as usize;
     // There is a scale for each, so they are no more than the model has bytes.
-    let known = op.known(op.input(2)?).map(|scales| scales.bytes().len());
+    let known = op.known_constant(op.input(2)?).map(|scales| scales.bytes().len());
     let elements = elements.filter(|count| known.is_some_and(|bytes| *count <= bytes));
     let elements =
-        elements.ok_or_else(|| wrong("constant `scales`, one for each block", "another number"))?;
+        elements.ok_or_else(|| invalid_model("constant `scales`, one for each block", "another number"))?;
     let constant =
         Constant::new(blocks.dtype, &[blocks.rows, blocks.count], vec![byte; elements.div_ceil(shared)])?;
-    Ok(op.constant(constant))
+    Ok(op.add_constant(constant))
 }
 
 /// Zero points that are packed row by row, each of which begins with a byte, as ONNX has them: without gaps.
-fn whole_zeros(op: &mut Lowering<'_>, blocks: &Blocks, packed: &Constant) -> Result<ValueId> {
+fn repack_zero_points(
+    op: &mut ContribLowering<'_>,
+    blocks: &BlockQuantizedWeights,
+    packed: &Constant,
+) -> Result<ValueId> {
     let shared = 8 / blocks.bits;
     let dims = [blocks.rows, blocks.count];
     if blocks.count % shared == 0 {
-        let constant = packed.seen_as(blocks.dtype, &dims)?;
-        return Ok(op.constant(constant));
+        let constant = packed.reinterpret_as(blocks.dtype, &dims)?;
+        return Ok(op.add_constant(constant));
     }
     let (row, bits) = ((blocks.count + shared - 1) / shared, blocks.bits as usize);
     let expected = usize::try_from(row.saturating_mul(blocks.rows)).unwrap_or(usize::MAX);
     if packed.bytes().len() != expected {
-        return Err(wrong(format!("{expected} bytes of `zero_points`"), packed.bytes().len()));
+        return Err(invalid_model(format!("{expected} bytes of `zero_points`"), packed.bytes().len()));
     }
     let (mut bytes, mut filled) = (Vec::new(), 8);
     for row in packed.bytes().chunks_exact(row as usize) {
@@ -166,68 +173,68 @@ fn whole_zeros(op: &mut Lowering<'_>, blocks: &Blocks, packed: &Constant) -> Res
         }
     }
     let constant = Constant::new(blocks.dtype, &dims, bytes)?;
-    Ok(op.constant(constant))
+    Ok(op.add_constant(constant))
 }
 
 /// Rows of a table of few bits, as floats.
-fn gather(op: &mut Lowering<'_>) -> Result<()> {
+fn lower_gather(op: &mut ContribLowering<'_>) -> Result<()> {
     let (data, indices) = (op.known_input(0, "data")?, op.input(1)?);
-    let axis = axis(op, data.dims().len())?;
-    let size = op.int("block_size", 128)?;
+    let axis = gather_axis(op, data.dims().len())?;
+    let size = op.int_attribute("block_size", 128)?;
     if size < 16 {
-        return Err(wrong("a `block_size` of 16 or more", size));
+        return Err(invalid_model("a `block_size` of 16 or more", size));
     }
-    let table = Table::new(op, &data)?;
+    let table = PackedTable::new(op, &data)?;
     let is_shared = table.shared > 1;
     if is_shared && axis == table.rank - 1 {
         let message = "expected a `gather_axis` along which numbers do not share bytes, found the last one";
         return Err(Error::unimplemented(message));
     }
-    let take = |op: &mut Lowering<'_>, from: ValueId| {
-        op.with("Gather", &[from, indices], [("axis", Attribute::Int(axis))])
+    let take = |op: &mut ContribLowering<'_>, from: ValueId| {
+        op.add_op_with("Gather", &[from, indices], [("axis", Attribute::Int(axis))])
     };
-    let rows = op.constant(table.bytes);
+    let rows = op.add_constant(table.bytes);
     let rows = take(op, rows);
-    let rows = unpacked(op, rows, table.shared)?;
+    let rows = unpack_bytes(op, rows, table.shared)?;
     let scales = op.input(2)?;
     let scales = take(op, scales);
-    let (rows, scales_as) = (op.cast(rows, Dtype::F32), op.cast(scales, Dtype::F32));
-    let zeros = match op.maybe(3) {
+    let (rows, scales_as) = (op.add_cast(rows, Dtype::F32), op.add_cast(scales, Dtype::F32));
+    let zeros = match op.optional_input(3) {
         Some(_) => {
             let zeros = op.known_input(3, "zero_points")?;
-            let zeros = Table::new(op, &zeros)?;
+            let zeros = PackedTable::new(op, &zeros)?;
             let count = op.known_input(2, "scales")?.dims().last().copied();
             let (shared, is_signed) = (zeros.shared, zeros.is_signed);
-            let zeros = op.constant(zeros.bytes);
+            let zeros = op.add_constant(zeros.bytes);
             let zeros = take(op, zeros);
-            let zeros = unpacked(op, zeros, shared)?;
-            let bounds = [op.ints(&[0]), op.ints(&[count.unwrap_or(0)])];
-            let zeros = op.slice(zeros, bounds, -1);
-            let zeros = op.cast(zeros, Dtype::F32);
-            Some(if is_signed { signed(op, zeros)? } else { zeros })
+            let zeros = unpack_bytes(op, zeros, shared)?;
+            let bounds = [op.add_ints(&[0]), op.add_ints(&[count.unwrap_or(0)])];
+            let zeros = op.add_slice(zeros, bounds, -1);
+            let zeros = op.add_cast(zeros, Dtype::F32);
+            Some(if is_signed { sign_extend(op, zeros)? } else { zeros })
         }
         None if table.is_signed || table.middle == 0.0 => None,
-        None => Some(op.real(table.middle)?),
+        None => Some(op.add_float_scalar(table.middle)?),
     };
-    let rows = if table.is_signed { signed(op, rows)? } else { rows };
-    let repeated = |op: &mut Lowering<'_>, value: ValueId| repeat(op, value, rows, size);
+    let rows = if table.is_signed { sign_extend(op, rows)? } else { rows };
+    let repeated = |op: &mut ContribLowering<'_>, value: ValueId| repeat_blocks(op, value, rows, size);
     let moved = match zeros {
-        Some(zeros) if op.maybe(3).is_some() => {
+        Some(zeros) if op.optional_input(3).is_some() => {
             let zeros = repeated(op, zeros)?;
-            op.apply("Sub", &[rows, zeros])
+            op.add_op("Sub", &[rows, zeros])
         }
-        Some(zero) => op.apply("Sub", &[rows, zero]),
+        Some(zero) => op.add_op("Sub", &[rows, zero]),
         None => rows,
     };
     let factors = repeated(op, scales_as)?;
-    let made = op.apply("Mul", &[moved, factors]);
-    let made = op.cast_like(made, scales);
-    op.give(0, made);
+    let made = op.add_op("Mul", &[moved, factors]);
+    let made = op.add_cast_like(made, scales);
+    op.set_output(0, made);
     Ok(())
 }
 
 /// A table whose bytes may hold several numbers each.
-struct Table {
+struct PackedTable {
     bytes: Constant,
     rank: i64,
     /// How many numbers share a byte.
@@ -237,14 +244,14 @@ struct Table {
     middle: f64,
 }
 
-impl Table {
-    fn new(op: &Lowering<'_>, data: &Constant) -> Result<Self> {
+impl PackedTable {
+    fn new(op: &ContribLowering<'_>, data: &Constant) -> Result<Self> {
         let rank = data.dims().len() as i64;
         let (shared, is_signed, middle) = match data.dtype() {
             Dtype::U4 => (2, false, 0.0),
             Dtype::I4 => (2, true, 0.0),
             Dtype::U8 => {
-                let bits = op.int("bits", 4)?;
+                let bits = op.int_attribute("bits", 4)?;
                 packed_dtype(bits)?;
                 let middle = f64::from(1_u32 << (bits - 1));
                 return Ok(Self { bytes: data.clone(), rank, shared: 8 / bits, is_signed: false, middle });
@@ -259,21 +266,21 @@ impl Table {
             Error::unimplemented("expected rows of an even number of elements, found an odd one")
         })?;
         *last /= 2;
-        let bytes = data.seen_as(Dtype::U8, &dims)?;
+        let bytes = data.reinterpret_as(Dtype::U8, &dims)?;
         Ok(Self { bytes, rank, shared, is_signed, middle })
     }
 }
 
 /// The axis whose elements are picked. Blocks lie along the last one.
-fn axis(op: &Lowering<'_>, rank: usize) -> Result<i64> {
+fn gather_axis(op: &ContribLowering<'_>, rank: usize) -> Result<i64> {
     let rank = rank as i64;
     let axis = |name, default| {
-        let axis = op.int(name, default)?;
+        let axis = op.int_attribute(name, default)?;
         let place = if axis < 0 { axis.saturating_add(rank) } else { axis };
         if (0..rank).contains(&place) {
             Ok(place)
         } else {
-            Err(wrong(format!("one of {rank} axes as `{name}`"), axis))
+            Err(invalid_model(format!("one of {rank} axes as `{name}`"), axis))
         }
     };
     let [picked, along] = [axis("gather_axis", 0)?, axis("quantize_axis", 1)?];
@@ -285,48 +292,48 @@ fn axis(op: &Lowering<'_>, rank: usize) -> Result<i64> {
 }
 
 /// Numbers that share bytes, each in a byte of its own, the lowest bits first.
-fn unpacked(op: &mut Lowering<'_>, bytes: ValueId, shared: i64) -> Result<ValueId> {
+fn unpack_bytes(op: &mut ContribLowering<'_>, bytes: ValueId, shared: i64) -> Result<ValueId> {
     if shared == 1 {
         return Ok(bytes);
     }
     let bits = 8 / shared;
-    let byte = |op: &mut Lowering<'_>, value: i64| {
-        let value = op.whole(value)?;
-        Ok::<_, Error>(op.cast(value, Dtype::U8))
+    let byte = |op: &mut ContribLowering<'_>, value: i64| {
+        let value = op.add_int_scalar(value)?;
+        Ok::<_, Error>(op.add_cast(value, Dtype::U8))
     };
     let mask = byte(op, (1 << bits) - 1)?;
     let mut parts = Vec::new();
     for at in 0..shared {
         let shift = byte(op, at * bits)?;
         let direction = [("direction", Attribute::String("RIGHT".to_owned()))];
-        let part = op.with("BitShift", &[bytes, shift], direction);
-        let part = op.apply("BitwiseAnd", &[part, mask]);
-        parts.push(op.unsqueeze(part, &[-1]));
+        let part = op.add_op_with("BitShift", &[bytes, shift], direction);
+        let part = op.add_op("BitwiseAnd", &[part, mask]);
+        parts.push(op.add_unsqueeze(part, &[-1]));
     }
-    let parts = op.join(&parts, -1);
+    let parts = op.add_concat(&parts, -1);
     // The last two dimensions become one.
-    let outer = op.sizes(bytes, 0, Some(-1));
-    let rest = op.ints(&[-1]);
-    Ok(op.reshape_to(parts, &[outer, rest]))
+    let outer = op.slice_shape(bytes, 0, Some(-1));
+    let rest = op.add_ints(&[-1]);
+    Ok(op.add_reshape_to(parts, &[outer, rest]))
 }
 
 /// Numbers of four bits of which the upper half is below 0.
-fn signed(op: &mut Lowering<'_>, numbers: ValueId) -> Result<ValueId> {
-    let (seven, sixteen) = (op.real(7.0)?, op.real(16.0)?);
-    let is_below = op.apply("Greater", &[numbers, seven]);
-    let below = op.apply("Sub", &[numbers, sixteen]);
-    Ok(op.apply("Where", &[is_below, below, numbers]))
+fn sign_extend(op: &mut ContribLowering<'_>, numbers: ValueId) -> Result<ValueId> {
+    let (seven, sixteen) = (op.add_float_scalar(7.0)?, op.add_float_scalar(16.0)?);
+    let is_below = op.add_op("Greater", &[numbers, seven]);
+    let below = op.add_op("Sub", &[numbers, sixteen]);
+    Ok(op.add_op("Where", &[is_below, below, numbers]))
 }
 
 /// What is said of blocks of the last axis, for each element of them.
-fn repeat(op: &mut Lowering<'_>, value: ValueId, rows: ValueId, size: i64) -> Result<ValueId> {
-    let wide = op.unsqueeze(value, &[-1]);
-    let (outer, size) = (op.sizes(value, 0, None), op.ints(&[size]));
-    let dims = op.join(&[outer, size], 0);
-    let wide = op.apply("Expand", &[wide, dims]);
-    let (outer, rest) = (op.sizes(value, 0, Some(-1)), op.ints(&[-1]));
-    let wide = op.reshape_to(wide, &[outer, rest]);
+fn repeat_blocks(op: &mut ContribLowering<'_>, value: ValueId, rows: ValueId, size: i64) -> Result<ValueId> {
+    let wide = op.add_unsqueeze(value, &[-1]);
+    let (outer, size) = (op.slice_shape(value, 0, None), op.add_ints(&[size]));
+    let dims = op.add_concat(&[outer, size], 0);
+    let wide = op.add_op("Expand", &[wide, dims]);
+    let (outer, rest) = (op.slice_shape(value, 0, Some(-1)), op.add_ints(&[-1]));
+    let wide = op.add_reshape_to(wide, &[outer, rest]);
     // The last block may have fewer elements.
-    let bounds = [op.ints(&[0]), op.sizes(rows, -1, None)];
-    Ok(op.slice(wide, bounds, -1))
+    let bounds = [op.add_ints(&[0]), op.slice_shape(rows, -1, None)];
+    Ok(op.add_slice(wide, bounds, -1))
 }

@@ -6,93 +6,93 @@
 
 mod activation;
 mod attention;
+mod block_quantized;
 mod blocks;
-mod embedding;
-mod grouped;
-mod integers;
-mod known;
-mod linear;
+mod contrib_op;
+mod crop_and_unfold;
+mod grouped_attention;
+mod integer_matmul;
 mod lowering;
 mod mask;
-mod normal;
-mod other;
-mod pieces;
+mod normalization;
+mod operand_facts;
 mod product;
+mod quantized_linear;
 mod recurrent;
-mod row;
+mod renamed_ops;
 
 use oarlock_core::{Dtype, Error, Result};
 
-use self::lowering::Lowering;
-use self::row::Row;
-use crate::graph::{Graph, Node, ONNXRUNTIME, ValueId};
+use self::contrib_op::ContribOp;
+use self::lowering::ContribLowering;
+use crate::graph::{Graph, Node, ONNXRUNTIME_DOMAIN, ValueId};
 
-const FAMILIES: [&[Row]; 12] = [
-    activation::OPS,
-    attention::OPS,
-    blocks::OPS,
-    embedding::OPS,
-    grouped::OPS,
-    integers::OPS,
-    linear::OPS,
-    normal::OPS,
-    other::OPS,
-    pieces::OPS,
-    product::OPS,
-    recurrent::OPS,
+const OP_FAMILIES: [&[ContribOp]; 12] = [
+    activation::ACTIVATION_OPS,
+    attention::ATTENTION_OPS,
+    blocks::BLOCK_QUANTIZED_OPS,
+    block_quantized::EMBEDDING_OPS,
+    grouped_attention::GROUPED_ATTENTION_OPS,
+    integer_matmul::INTEGER_MATMUL_OPS,
+    quantized_linear::QUANTIZED_LINEAR_OPS,
+    normalization::NORMALIZATION_OPS,
+    renamed_ops::RENAMED_OPS,
+    crop_and_unfold::CROP_AND_UNFOLD_OPS,
+    product::PRODUCT_OPS,
+    recurrent::RECURRENT_OPS,
 ];
 
 /// Ops that run a whole model many times, to search for texts.
-const SEARCHES: [&str; 4] = ["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"];
+const SEARCH_OPS: [&str; 4] = ["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"];
 
 /// Domains of what onnxruntime writes for one machine.
-const LAYOUTS: [&str; 2] = ["com.microsoft.nchwc", "com.ms.internal.nhwc"];
+const LAYOUT_DOMAINS: [&str; 2] = ["com.microsoft.nchwc", "com.ms.internal.nhwc"];
 
 /// Adds a node of onnxruntime's own as the nodes that it stands for; gives any other back.
-pub(super) fn lower(node: Node, graph: &mut Graph) -> Result<Option<Node>> {
-    let Some(row) = find(&node) else {
-        return refused(&node).map_or(Ok(Some(node)), Err);
+pub(super) fn lower_contrib_node(node: Node, graph: &mut Graph) -> Result<Option<Node>> {
+    let Some(row) = find_contrib_op(&node) else {
+        return unsupported_op_error(&node).map_or(Ok(Some(node)), Err);
     };
-    row.check(&node)?;
-    let mut lowering = Lowering::new(&node, graph);
+    row.check_node(&node)?;
+    let mut lowering = ContribLowering::new(&node, graph);
     (row.lower)(&mut lowering)?;
     lowering.finish();
     Ok(None)
 }
 
 /// The type of the elements of an operand of a node, where it follows from what the model says.
-pub(super) fn dtype_of(node: &Node, operand: ValueId, graph: &mut Graph) -> Option<Dtype> {
-    Lowering::new(node, graph).dtype(operand)
+pub(super) fn operand_dtype(node: &Node, operand: ValueId, graph: &mut Graph) -> Option<Dtype> {
+    ContribLowering::new(node, graph).dtype(operand)
 }
 
-fn rows() -> impl Iterator<Item = &'static Row> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+fn contrib_ops() -> impl Iterator<Item = &'static ContribOp> {
+    OP_FAMILIES.iter().flat_map(|family| family.iter())
 }
 
 /// How a node is written as others.
-fn find(node: &Node) -> Option<&'static Row> {
+fn find_contrib_op(node: &Node) -> Option<&'static ContribOp> {
     let is_own = match &*node.domain {
-        ONNXRUNTIME => true,
-        "" => &*node.op == normal::SIMPLIFIED,
+        ONNXRUNTIME_DOMAIN => true,
+        "" => &*node.op == normalization::SIMPLIFIED_LAYER_NORM,
         _ => false,
     };
-    rows().find(|row| is_own && row.op == &*node.op)
+    contrib_ops().find(|row| is_own && row.op == &*node.op)
 }
 
 /// Why a node cannot be had, where more can be said than that nobody knows it.
-fn refused(node: &Node) -> Option<Error> {
-    if &*node.domain == ONNXRUNTIME && SEARCHES.contains(&&*node.op) {
+fn unsupported_op_error(node: &Node) -> Option<Error> {
+    if &*node.domain == ONNXRUNTIME_DOMAIN && SEARCH_OPS.contains(&&*node.op) {
         let message =
             "expected a model of which a run is one step, found an op that runs one until a text is there";
         let hint = "export the model without its search, and search in the program that runs it";
-        return Some(Error::unimplemented(message).hint(hint));
+        return Some(Error::unimplemented(message).with_advice(hint));
     }
-    if LAYOUTS.contains(&&*node.domain) {
+    if LAYOUT_DOMAINS.contains(&&*node.domain) {
         let domain = &node.domain;
         let message =
             format!("expected a model for any machine, found an op of `{domain}`, which is for one kind");
         let hint = "save the optimised model with at most the extended optimisations of onnxruntime";
-        return Some(Error::unimplemented(message).hint(hint));
+        return Some(Error::unimplemented(message).with_advice(hint));
     }
     None
 }
@@ -102,11 +102,11 @@ mod tests {
     use oarlock_core::{Attribute, Constant, shape};
 
     use super::*;
-    use crate::graph::{Dimension, Value, ValueType, Weight};
+    use crate::graph::{DeclaredDimension, GraphValue, ValueType, Weight};
 
     #[test]
     fn no_op_is_written_in_two_ways() {
-        let mut names: Vec<&str> = rows().map(|row| row.op).collect();
+        let mut names: Vec<&str> = contrib_ops().map(|row| row.op).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_book_names_every_op_that_is_understood() {
         let page = include_str!("../../../../../../docs/src/user/models.md");
-        for row in rows() {
+        for row in contrib_ops() {
             assert!(page.contains(&format!("`{}`", row.op)), "{}", row.op);
         }
     }
@@ -125,39 +125,42 @@ mod tests {
     fn whatever_a_node_says_it_is_refused_or_written_as_others() {
         let constant = |dtype, dims: &[i64]| {
             let bytes = vec![7; usize::try_from(shape::size_in_bytes(dtype, dims).unwrap()).unwrap()];
-            Value::constant("w", Weight::Numbers(Constant::new(dtype, dims, bytes).unwrap()))
+            GraphValue::with_weight("w", Weight::Numbers(Constant::new(dtype, dims, bytes).unwrap()))
         };
         let ranked = |rank| {
-            let dims = Some(vec![Dimension::Unknown; rank]);
-            Value { declared: ValueType::Tensor { dtype: None, dims }, ..Value::named("x") }
+            let dims = Some(vec![DeclaredDimension::Unknown; rank]);
+            GraphValue { declared: ValueType::Tensor { dtype: None, dims }, ..GraphValue::with_name("x") }
         };
         let values = [
-            Value::named("x"),
+            GraphValue::with_name("x"),
             ranked(1),
             ranked(4),
             constant(Dtype::U8, &[2, 1, 8]),
             constant(Dtype::F32, &[1]),
             constant(Dtype::I64, &[]),
         ];
-        for row in rows() {
+        for row in contrib_ops() {
             for (value, number) in values.iter().flat_map(|value| {
                 [0, 1, 2, 4, 16, -1, i64::MAX, i64::MIN].map(|number| (value.clone(), number))
             }) {
                 let mut graph = Graph::new("test");
-                let mut operands = |words: &str, value: &Value| -> Vec<Option<ValueId>> {
+                let mut operands = |words: &str, value: &GraphValue| -> Vec<Option<ValueId>> {
                     let words = words.split_whitespace();
-                    words.map(|word| (!word.starts_with('!')).then(|| graph.add(value.clone()))).collect()
+                    words
+                        .map(|word| (!word.starts_with('!')).then(|| graph.add_value(value.clone())))
+                        .collect()
                 };
                 let inputs = operands(row.inputs, &value);
-                let outputs = operands(row.outputs, &Value::named("y"));
-                let mut node = Node::new(ONNXRUNTIME, row.op, 1, inputs, outputs.iter().copied());
+                let outputs = operands(row.outputs, &GraphValue::with_name("y"));
+                let mut node = Node::new(ONNXRUNTIME_DOMAIN, row.op, 1, inputs, outputs.iter().copied());
                 let texts = ["activation", "auto_pad", "direction", "mode"];
                 let is_free = |word: &&str| !word.contains('=') && !texts.contains(word);
                 for word in row.attributes.split_whitespace().filter(is_free) {
                     node.attributes.set(word, Attribute::Int(number));
                 }
-                if lower(node, &mut graph).is_ok() {
-                    let made: Vec<ValueId> = graph.nodes.iter().flat_map(|node| node.makes()).collect();
+                if lower_contrib_node(node, &mut graph).is_ok() {
+                    let made: Vec<ValueId> =
+                        graph.nodes.iter().flat_map(|node| node.written_values()).collect();
                     let is_made =
                         |output: &ValueId| made.iter().filter(|other| *other == output).count() == 1;
                     assert!(outputs.iter().flatten().all(is_made), "{}\n{graph}", row.op);
@@ -169,8 +172,8 @@ mod tests {
     #[test]
     fn a_search_for_texts_is_refused_with_advice_and_other_ops_are_left_alone() {
         let node = |domain: &str, op: &str| Node::new(domain, op, 1, [], []);
-        let lower = |node| lower(node, &mut Graph::new("test"));
-        let error = lower(node(ONNXRUNTIME, "BeamSearch")).unwrap_err();
+        let lower = |node| lower_contrib_node(node, &mut Graph::new("test"));
+        let error = lower(node(ONNXRUNTIME_DOMAIN, "BeamSearch")).unwrap_err();
         assert!(error.advice().is_some_and(|hint| hint.contains("without its search")), "{error}");
         assert!(lower(node("com.microsoft.nchwc", "Conv")).unwrap_err().message().contains("any machine"));
         assert!(lower(node("", "Gelu")).unwrap().is_some());

@@ -2,53 +2,60 @@
 
 use oarlock_core::{Attribute, Attributes, Error, Result};
 
-use super::activation::activated;
-use super::lowering::{Lowering, OARLOCK};
-use super::row::Row;
+use super::activation::add_activation;
+use super::contrib_op::ContribOp;
+use super::lowering::{ContribLowering, OARLOCK_DOMAIN};
 use crate::graph::ValueId;
 
-pub(super) const OPS: &[Row] = &[
-    Row {
+pub(super) const PRODUCT_OPS: &[ContribOp] = &[
+    ContribOp {
         op: "FusedMatMul",
         inputs: "A B",
         attributes: "alpha transA transB transBatchA transBatchB",
         outputs: "Y",
-        lower: matmul,
+        lower: lower_fused_matmul,
     },
-    Row {
+    ContribOp {
         op: "TransposeMatMul",
         inputs: "A B",
         attributes: "alpha transA transB transBatchA transBatchB",
         outputs: "Y",
-        lower: matmul,
+        lower: lower_fused_matmul,
     },
-    Row {
+    ContribOp {
         op: "FusedGemm",
         inputs: "A B C?",
         attributes: "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
         outputs: "Y",
-        lower: gemm,
+        lower: lower_gemm,
     },
-    Row { op: "GemmFastGelu", inputs: "X W bias?", attributes: "", outputs: "Y", lower: gemm_fast_gelu },
-    Row {
+    ContribOp {
+        op: "GemmFastGelu",
+        inputs: "X W bias?",
+        attributes: "",
+        outputs: "Y",
+        lower: lower_gemm_fast_gelu,
+    },
+    ContribOp {
         op: "FusedConv",
         inputs: "X W B? Z?",
         attributes: "activation activation_params auto_pad dilations group kernel_shape pads strides",
         outputs: "Y",
-        lower: conv,
+        lower: lower_fused_conv,
     },
 ];
 
 /// The attributes that say where the windows of convolutions and pools lie.
-pub(super) const WINDOW: [&str; 6] = ["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
+pub(super) const WINDOW_ATTRIBUTES: [&str; 6] =
+    ["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
-fn matmul(op: &mut Lowering<'_>) -> Result<()> {
-    let (a, turns_a) = operand(op, op.input(0)?, "transA", "transBatchA")?;
-    let (b, turns_b) = operand(op, op.input(1)?, "transB", "transBatchB")?;
-    let alpha = op.float("alpha", 1.0)?;
+fn lower_fused_matmul(op: &mut ContribLowering<'_>) -> Result<()> {
+    let (a, turns_a) = transposed_operand(op, op.input(0)?, "transA", "transBatchA")?;
+    let (b, turns_b) = transposed_operand(op, op.input(1)?, "transB", "transBatchB")?;
+    let alpha = op.float_attribute("alpha", 1.0)?;
     let made = if turns_a || turns_b {
         // How many dimensions there are is not known, so they cannot be turned by themselves.
-        let made = op.with(
+        let made = op.add_op_with(
             "MatMul",
             &[a, b],
             [
@@ -57,30 +64,35 @@ fn matmul(op: &mut Lowering<'_>) -> Result<()> {
                 ("transB", Attribute::Int(turns_b.into())),
             ],
         );
-        if let Some(node) = op.last() {
-            (node.domain, node.opset) = (OARLOCK.into(), 1);
+        if let Some(node) = op.last_node() {
+            (node.domain, node.opset) = (OARLOCK_DOMAIN.into(), 1);
         }
         made
     } else {
-        let made = op.apply("MatMul", &[a, b]);
-        scaled(op, made, alpha)?
+        let made = op.add_op("MatMul", &[a, b]);
+        multiply_by(op, made, alpha)?
     };
-    op.give(0, made);
+    op.set_output(0, made);
     Ok(())
 }
 
 /// A value times a number.
-pub(super) fn scaled(op: &mut Lowering<'_>, value: ValueId, factor: f64) -> Result<ValueId> {
+pub(super) fn multiply_by(op: &mut ContribLowering<'_>, value: ValueId, factor: f64) -> Result<ValueId> {
     if factor == 1.0 {
         return Ok(value);
     }
-    let factor = op.number(factor, value)?;
-    Ok(op.apply("Mul", &[value, factor]))
+    let factor = op.add_scalar_like(factor, value)?;
+    Ok(op.add_op("Mul", &[value, factor]))
 }
 
 /// An operand as MatMul wants it, or that it is still to be turned.
-fn operand(op: &mut Lowering<'_>, value: ValueId, turns: &str, moves: &str) -> Result<(ValueId, bool)> {
-    let (turns, moves) = (op.int(turns, 0)? != 0, op.int(moves, 0)? != 0);
+fn transposed_operand(
+    op: &mut ContribLowering<'_>,
+    value: ValueId,
+    turns: &str,
+    moves: &str,
+) -> Result<(ValueId, bool)> {
+    let (turns, moves) = (op.int_attribute(turns, 0)? != 0, op.int_attribute(moves, 0)? != 0);
     let Some(rank) = op.rank(value).and_then(|rank| i64::try_from(rank).ok()) else {
         if moves {
             let expected = "the shape of an operand with transposed batches";
@@ -100,33 +112,33 @@ fn operand(op: &mut Lowering<'_>, value: ValueId, turns: &str, moves: &str) -> R
     if turns {
         order.swap(rank as usize - 2, rank as usize - 1);
     }
-    let value = if moves || turns { op.transpose(value, &order) } else { value };
+    let value = if moves || turns { op.add_transpose(value, &order) } else { value };
     Ok((value, false))
 }
 
-fn gemm(op: &mut Lowering<'_>) -> Result<()> {
-    let inputs = [Some(op.input(0)?), Some(op.input(1)?), op.maybe(2)];
-    let attributes = op.copied(&["alpha", "beta", "transA", "transB"]);
-    let made = op.of("Gemm", &inputs, attributes, 1)[0];
-    let parameter = |name: &str| op.node.attributes.float(name);
+fn lower_gemm(op: &mut ContribLowering<'_>) -> Result<()> {
+    let inputs = [Some(op.input(0)?), Some(op.input(1)?), op.optional_input(2)];
+    let attributes = op.copy_attributes(&["alpha", "beta", "transA", "transB"]);
+    let made = op.add_node("Gemm", &inputs, attributes, 1)[0];
+    let parameter = |name: &str| op.node.attributes.get_float(name);
     let parameters = [parameter("activation_alpha")?, parameter("activation_beta")?];
-    let made = activated(op, made, &parameters)?;
-    op.give(0, made);
+    let made = add_activation(op, made, &parameters)?;
+    op.set_output(0, made);
     Ok(())
 }
 
-fn gemm_fast_gelu(op: &mut Lowering<'_>) -> Result<()> {
-    let mut made = op.apply("MatMul", &[op.input(0)?, op.input(1)?]);
-    if let Some(bias) = op.maybe(2) {
-        made = op.apply("Add", &[made, bias]);
+fn lower_gemm_fast_gelu(op: &mut ContribLowering<'_>) -> Result<()> {
+    let mut made = op.add_op("MatMul", &[op.input(0)?, op.input(1)?]);
+    if let Some(bias) = op.optional_input(2) {
+        made = op.add_op("Add", &[made, bias]);
     }
-    let made = op.with("Gelu", &[made], [("approximate", Attribute::String("tanh".to_owned()))]);
-    op.give(0, made);
+    let made = op.add_op_with("Gelu", &[made], [("approximate", Attribute::String("tanh".to_owned()))]);
+    op.set_output(0, made);
     Ok(())
 }
 
 /// The parameters of the activation of a convolution.
-fn parameters(op: &Lowering<'_>) -> Result<Vec<Option<f64>>> {
+fn activation_parameters(op: &ContribLowering<'_>) -> Result<Vec<Option<f64>>> {
     Ok(match op.node.attributes.get("activation_params") {
         Some(Attribute::Floats(list)) => list.iter().copied().map(Some).collect(),
         Some(Attribute::Ints(list)) if list.is_empty() => Vec::new(),
@@ -138,42 +150,42 @@ fn parameters(op: &Lowering<'_>) -> Result<Vec<Option<f64>>> {
     })
 }
 
-fn conv(op: &mut Lowering<'_>) -> Result<()> {
-    let inputs = [Some(op.input(0)?), Some(op.input(1)?), op.maybe(2)];
-    let attributes = op.copied(&WINDOW);
-    let mut made = op.of("Conv", &inputs, attributes, 1)[0];
-    if let Some(sum) = op.maybe(3) {
-        made = op.apply("Add", &[made, sum]);
+fn lower_fused_conv(op: &mut ContribLowering<'_>) -> Result<()> {
+    let inputs = [Some(op.input(0)?), Some(op.input(1)?), op.optional_input(2)];
+    let attributes = op.copy_attributes(&WINDOW_ATTRIBUTES);
+    let mut made = op.add_node("Conv", &inputs, attributes, 1)[0];
+    if let Some(sum) = op.optional_input(3) {
+        made = op.add_op("Add", &[made, sum]);
     }
-    let parameters = parameters(op)?;
-    let made = activated(op, made, &parameters)?;
-    op.give(0, made);
+    let parameters = activation_parameters(op)?;
+    let made = add_activation(op, made, &parameters)?;
+    op.set_output(0, made);
     Ok(())
 }
 
 /// How many dimensions images have, by the weights or the window of an op.
-pub(super) fn spatial_rank(op: &Lowering<'_>, weights: ValueId) -> Result<usize> {
-    let of_window = op.node.attributes.ints("kernel_shape")?.map(|kernel| kernel.len() + 2);
+pub(super) fn spatial_rank(op: &ContribLowering<'_>, weights: ValueId) -> Result<usize> {
+    let of_window = op.node.attributes.get_ints("kernel_shape")?.map(|kernel| kernel.len() + 2);
     of_window.or_else(|| op.rank(weights)).ok_or_else(|| {
         Error::unimplemented("expected a `kernel_shape` or weights of a known shape, found neither")
     })
 }
 
 /// An image whose channels are the last dimension, as ONNX has it.
-pub(super) fn channels_first(op: &mut Lowering<'_>, value: ValueId, rank: usize) -> ValueId {
+pub(super) fn to_channels_first(op: &mut ContribLowering<'_>, value: ValueId, rank: usize) -> ValueId {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let order: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
-    op.transpose(value, &order)
+    op.add_transpose(value, &order)
 }
 
 /// An image as ONNX has it, with its channels last.
-pub(super) fn channels_last(op: &mut Lowering<'_>, value: ValueId, rank: usize) -> ValueId {
+pub(super) fn to_channels_last(op: &mut ContribLowering<'_>, value: ValueId, rank: usize) -> ValueId {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let order: Vec<i64> = [0].into_iter().chain(2..rank).chain([1]).collect();
-    op.transpose(value, &order)
+    op.add_transpose(value, &order)
 }
 
 /// The attributes of a window that an op with channels last or first has.
-pub(super) fn window(op: &Lowering<'_>) -> Attributes {
-    op.copied(&[&WINDOW[..], &["ceil_mode", "count_include_pad"]].concat())
+pub(super) fn window_attributes(op: &ContribLowering<'_>) -> Attributes {
+    op.copy_attributes(&[&WINDOW_ATTRIBUTES[..], &["ceil_mode", "count_include_pad"]].concat())
 }

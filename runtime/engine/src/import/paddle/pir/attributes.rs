@@ -3,15 +3,15 @@
 use oarlock_core::Result;
 use serde_json::Value;
 
+use crate::import::error_location::{invalid_model, quote_name};
 use crate::import::paddle::messages::{VarType, op_desc::Attr, var_type};
-use crate::import::place::{quoted, wrong};
 
 /// What the type of a variable is: a tensor, or a list of tensors.
-const DENSE_TENSOR: i32 = 7;
-const TENSOR_ARRAY: i32 = 13;
+const DENSE_TENSOR_TYPE: i32 = 7;
+const TENSOR_ARRAY_TYPE: i32 = 13;
 
 /// The number of a dtype, by the end of the name that types have, or by the one that attributes have.
-fn dtype(name: &str) -> Option<i32> {
+fn dtype_number(name: &str) -> Option<i32> {
     Some(match name {
         "bool" => 0,
         "i16" | "int16" => 1,
@@ -32,53 +32,53 @@ fn dtype(name: &str) -> Option<i32> {
 }
 
 /// The end of a name with a dialect in front, as in `0.t_f32`.
-pub(super) fn bare(name: &str) -> &str {
+pub(super) fn strip_dialect(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, name)| name)
 }
 
-fn tag(value: &Value) -> &str {
-    value.get("#").and_then(Value::as_str).map_or("", bare)
+fn type_tag(value: &Value) -> &str {
+    value.get("#").and_then(Value::as_str).map_or("", strip_dialect)
 }
 
 /// The types of the values that a value stands for: of one, or of each in a list.
-pub(super) fn types(kind: &Value) -> Result<Vec<Option<VarType>>> {
+pub(super) fn value_types(kind: &Value) -> Result<Vec<Option<VarType>>> {
     let data = || kind.get("D").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    match tag(kind) {
+    match type_tag(kind) {
         "t_vec" => {
             let mut all = Vec::new();
             for element in data() {
-                all.extend(types(element)?);
+                all.extend(value_types(element)?);
             }
             Ok(all)
         }
         "t_dtensor" => Ok(vec![Some(VarType {
-            r#type: Some(DENSE_TENSOR),
-            dense_tensor: Some(tensor(data())?),
+            r#type: Some(DENSE_TENSOR_TYPE),
+            dense_tensor: Some(tensor_desc(data())?),
             tensor_array: None,
         })]),
         "t_dense_tensor_array" => Ok(vec![Some(VarType {
-            r#type: Some(TENSOR_ARRAY),
+            r#type: Some(TENSOR_ARRAY_TYPE),
             dense_tensor: None,
-            tensor_array: tensor(data()).ok(),
+            tensor_array: tensor_desc(data()).ok(),
         })]),
         _ => Ok(vec![None]),
     }
 }
 
-fn tensor(data: &[Value]) -> Result<var_type::DenseTensorDesc> {
-    let [element, dims, ..] = data else { return Err(wrong("the type of a tensor", "none")) };
-    let name = tag(element);
-    let data_type = name.strip_prefix("t_").and_then(dtype);
-    let data_type = data_type.ok_or_else(|| wrong("a dtype of Paddle", quoted(name)))?;
+fn tensor_desc(data: &[Value]) -> Result<var_type::DenseTensorDesc> {
+    let [element, dims, ..] = data else { return Err(invalid_model("the type of a tensor", "none")) };
+    let name = type_tag(element);
+    let data_type = name.strip_prefix("t_").and_then(dtype_number);
+    let data_type = data_type.ok_or_else(|| invalid_model("a dtype of Paddle", quote_name(name)))?;
     let dims = dims.as_array().map(Vec::as_slice).unwrap_or_default();
     let dims: Option<Vec<i64>> = dims.iter().map(Value::as_i64).collect();
-    let dims = dims.ok_or_else(|| wrong("sizes of dimensions", "something else"))?;
+    let dims = dims.ok_or_else(|| invalid_model("sizes of dimensions", "something else"))?;
     let tensor = Some(var_type::TensorDesc { data_type: Some(data_type), dims });
     Ok(var_type::DenseTensorDesc { tensor })
 }
 
 /// A number, which JSON cannot hold where it is none or infinite.
-fn number(attribute: &Value) -> Option<f64> {
+fn attribute_number(attribute: &Value) -> Option<f64> {
     match attribute.get("VD").and_then(Value::as_str) {
         Some("INF") => Some(f64::INFINITY),
         Some("-INF") => Some(f64::NEG_INFINITY),
@@ -88,23 +88,23 @@ fn number(attribute: &Value) -> Option<f64> {
 }
 
 /// The name of an attribute, and the attribute under another name. Those that say nothing about a result are left out.
-pub(super) fn attribute(value: &Value, rename: impl Fn(&str) -> String) -> Option<Attr> {
+pub(super) fn convert_attribute(value: &Value, rename: impl Fn(&str) -> String) -> Option<Attr> {
     let name = value.get("N")?.as_str()?;
     let typed = value.get("AT")?;
     let data = typed.get("D");
     let mut made = Attr { name: Some(rename(name)), ..Attr::default() };
-    match tag(typed) {
+    match type_tag(typed) {
         "a_bool" => made.b = Some(data?.as_bool()?),
         "a_i32" | "a_i64" | "a_ui64" | "a_idx" => made.l = Some(data?.as_i64()?),
-        "a_f32" | "a_f64" => made.float64 = Some(number(typed)?),
+        "a_f32" | "a_f64" => made.float64 = Some(attribute_number(typed)?),
         "a_str" => made.s = Some(data?.as_str()?.to_owned()),
-        "a_dtype" => made.l = Some(i64::from(dtype(data?.as_str()?).unwrap_or(-1))),
+        "a_dtype" => made.l = Some(i64::from(dtype_number(data?.as_str()?).unwrap_or(-1))),
         "a_intarray" => made.longs = data?.as_array()?.iter().filter_map(Value::as_i64).collect(),
         "a_array" => {
             for element in data?.as_array()? {
-                match tag(element) {
+                match type_tag(element) {
                     "a_bool" => made.bools.push(element.get("D")?.as_bool()?),
-                    "a_f32" | "a_f64" => made.float64s.push(number(element)?),
+                    "a_f32" | "a_f64" => made.float64s.push(attribute_number(element)?),
                     "a_str" => made.strings.push(element.get("D")?.as_str()?.to_owned()),
                     _ => made.longs.push(element.get("D")?.as_i64()?),
                 }

@@ -4,84 +4,84 @@
 //! what an op takes as a list of integers may be made by an op of its own.
 
 mod attributes;
-mod lower;
-mod table;
+mod lowering;
+mod op_names;
 
 use oarlock_core::Result;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::messages::{ProgramDesc, ProgramVersion};
-use crate::import::place::wrong;
+use crate::import::error_location::invalid_model;
 
 /// The version of Paddle that stands for all that write programs in JSON: how their ops behave.
-const VERSION: i64 = 3_000_000;
+const PADDLE_VERSION: i64 = 3_000_000;
 
 /// A file.
 #[derive(Deserialize)]
-struct File {
-    base_code: Kind,
-    program: Regions,
+struct PirFile {
+    base_code: PirFileKind,
+    program: PirRegions,
 }
 
 /// What kind of file it is.
 #[derive(Deserialize)]
-struct Kind {
+struct PirFileKind {
     magic: String,
     version: i64,
 }
 
 #[derive(Deserialize)]
-struct Regions {
-    regions: Vec<Region>,
+struct PirRegions {
+    regions: Vec<PirRegion>,
 }
 
 /// The body of a program or of an op.
 #[derive(Deserialize)]
-struct Region {
-    blocks: Vec<Block>,
+struct PirRegion {
+    blocks: Vec<PirBlock>,
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct PirBlock {
     #[serde(default)]
-    args: Vec<Made>,
-    ops: Vec<Op>,
+    args: Vec<PirResult>,
+    ops: Vec<PirOp>,
 }
 
 #[derive(Deserialize)]
-struct Op {
+struct PirOp {
     #[serde(rename = "#")]
     name: String,
     #[serde(rename = "A", default)]
     attributes: Vec<Value>,
     #[serde(rename = "I", default)]
-    inputs: Vec<Read>,
+    inputs: Vec<PirOperand>,
     /// A list, or the one output of a parameter.
     #[serde(rename = "O", default)]
-    outputs: Outputs,
+    outputs: PirOutputs,
     /// What is known of the outputs; of a parameter, first of all whether the file of parameters has it.
     #[serde(rename = "OA", default)]
     known: Vec<Value>,
     #[serde(default)]
-    regions: Vec<Region>,
+    regions: Vec<PirRegion>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Outputs {
-    Many(Vec<Made>),
-    One(Made),
+enum PirOutputs {
+    Many(Vec<PirResult>),
+    One(PirResult),
 }
 
-impl Default for Outputs {
+impl Default for PirOutputs {
     fn default() -> Self {
         Self::Many(Vec::new())
     }
 }
 
-impl Outputs {
-    fn as_slice(&self) -> &[Made] {
+impl PirOutputs {
+    fn as_slice(&self) -> &[PirResult] {
         match self {
             Self::Many(many) => many,
             Self::One(one) => std::slice::from_ref(one),
@@ -91,14 +91,14 @@ impl Outputs {
 
 /// A value that is read; 0 where it is left out.
 #[derive(Deserialize)]
-struct Read {
+struct PirOperand {
     #[serde(rename = "%")]
     number: i64,
 }
 
 /// A value that is made, with its type.
 #[derive(Deserialize)]
-struct Made {
+struct PirResult {
     #[serde(rename = "%", alias = "#")]
     number: i64,
     #[serde(rename = "TT", default)]
@@ -107,21 +107,22 @@ struct Made {
 
 /// Whether a file is one of these. No program of Paddle 2 begins like that, though one may begin with a line end and then a
 /// brace, which is the length of its first block.
-pub(super) fn is_one(bytes: &[u8]) -> bool {
+pub(super) fn is_pir_file(bytes: &[u8]) -> bool {
     bytes.first() == Some(&b'{')
 }
 
 /// Reads a program; gives the version of the format too.
-pub(super) fn read(bytes: &[u8]) -> Result<(ProgramDesc, i64)> {
-    let file: File = serde_json::from_slice(bytes)
-        .map_err(|error| wrong("a program of Paddle 3 in JSON", format!("a file that is none: {error}")))?;
+pub(super) fn read_pir(bytes: &[u8]) -> Result<(ProgramDesc, i64)> {
+    let file: PirFile = serde_json::from_slice(bytes).map_err(|error| {
+        invalid_model("a program of Paddle 3 in JSON", format!("a file that is none: {error}"))
+    })?;
     if file.base_code.magic != "pir" {
-        return Err(wrong("`magic` to be pir", &file.base_code.magic));
+        return Err(invalid_model("`magic` to be pir", &file.base_code.magic));
     }
     let [region] = file.program.regions.as_slice() else {
-        return Err(wrong("a program with one region", file.program.regions.len()));
+        return Err(invalid_model("a program with one region", file.program.regions.len()));
     };
-    let blocks = lower::blocks(region)?;
-    let version = Some(ProgramVersion { version: Some(VERSION) });
+    let blocks = lowering::lower_blocks(region)?;
+    let version = Some(ProgramVersion { version: Some(PADDLE_VERSION) });
     Ok((ProgramDesc { blocks, version }, file.base_code.version))
 }

@@ -1,0 +1,189 @@
+//! Works that go on side by side: cargo leaves a core idle where one crate is left to be compiled, and what packs has one thread.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::panic;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, ScopedJoinHandle};
+
+use crate::error::Error;
+
+/// How many works at most, however many cores there are: compiling some parts takes gigabytes of memory.
+const MAX_JOBS: usize = 4;
+
+/// What says how much cargo does at once, in place of the number of cores.
+const CARGO_JOBS_VARIABLE: &str = "CARGO_BUILD_JOBS";
+
+/// What is said of a failure at once; all of it comes when the others have ended, whose work the next run finds.
+const FAILED_MESSAGE: &str = "one failed; waiting for what goes on beside it";
+
+/// What is heard of works while they go on.
+pub(super) enum JobEvent<'h, W> {
+    /// This one begins.
+    Begins(&'h W),
+    /// Something that one does beside, which takes long.
+    Beside(String),
+}
+
+/// What a thread says of its work, which is known by its place.
+enum JobMessage {
+    Beside(String),
+    Ends(usize),
+}
+
+/// Has works done and gives what comes of them, in their order. At most as many go on as there are cores, and none of which one is
+/// in the way of another; of those that wait, the first that may begins. `hear` is called by this thread.
+///
+/// # Errors
+///
+/// That of the first that fails. What goes on then comes to its end, and nothing else begins.
+pub(super) fn run_jobs<W: Sync, T: Send>(
+    works: &[W],
+    in_the_way: impl Fn(&W, &W) -> bool,
+    mut hear: impl FnMut(JobEvent<'_, W>),
+    work: impl Fn(&W, &dyn Fn(String)) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let most = max_parallel_jobs(std::env::var(CARGO_JOBS_VARIABLE).ok());
+    let (say, said) = mpsc::channel();
+    thread::scope(|scope| {
+        let mut waiting: Vec<usize> = (0..works.len()).collect();
+        let mut going: BTreeMap<usize, ScopedJoinHandle<'_, Result<T, Error>>> = BTreeMap::new();
+        let mut made: Vec<Option<T>> = works.iter().map(|_| None).collect();
+        let mut failed = None;
+        loop {
+            let is_free =
+                |place: &usize| !going.keys().any(|other| in_the_way(&works[*other], &works[*place]));
+            let may_begin = failed.is_none() && going.len() < most;
+            if let Some(next) = waiting.iter().position(is_free).filter(|_| may_begin) {
+                let place = waiting.remove(next);
+                hear(JobEvent::Begins(&works[place]));
+                let (bell, work) = (JobNotifier { place, say: say.clone() }, &work);
+                let go = move || work(&works[place], &|text| bell.notify_scheduler(JobMessage::Beside(text)));
+                going.insert(place, scope.spawn(go));
+                continue;
+            }
+            if going.is_empty() {
+                break;
+            }
+            match said.recv() {
+                Ok(JobMessage::Beside(text)) => hear(JobEvent::Beside(text)),
+                Ok(JobMessage::Ends(place)) => match going.remove(&place).map(ScopedJoinHandle::join) {
+                    Some(Ok(Ok(one))) => made[place] = Some(one),
+                    Some(Ok(Err(error))) => {
+                        if !going.is_empty() {
+                            hear(JobEvent::Beside(FAILED_MESSAGE.to_owned()));
+                        }
+                        failed = failed.or(Some(error));
+                    }
+                    Some(Err(panicked)) => panic::resume_unwind(panicked),
+                    None => {}
+                },
+                Err(mpsc::RecvError) => break,
+            }
+        }
+        failed.map_or_else(|| Ok(made.into_iter().flatten().collect()), Err)
+    })
+}
+
+/// How many works may go on, where somebody may have said how much cargo does at once.
+fn max_parallel_jobs(said: Option<String>) -> usize {
+    let said = said.and_then(|said| said.parse().ok()).filter(|jobs| *jobs > 0);
+    said.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MAX_JOBS)
+}
+
+/// Says that a work has ended, even where it panicked.
+struct JobNotifier {
+    place: usize,
+    say: Sender<JobMessage>,
+}
+
+impl JobNotifier {
+    fn notify_scheduler(&self, said: JobMessage) {
+        // Who would hear it waits for this thread.
+        let _ = self.say.send(said);
+    }
+}
+
+impl Drop for JobNotifier {
+    fn drop(&mut self) {
+        self.notify_scheduler(JobMessage::Ends(self.place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_of_works_is_in_their_order_and_each_begins_once() {
+        let works: Vec<u64> = (0..20).collect();
+        let (mut begun, mut beside) = (Vec::new(), 0);
+        let hear = |heard: JobEvent<'_, u64>| match heard {
+            JobEvent::Begins(work) => begun.push(*work),
+            JobEvent::Beside(text) => beside += usize::from(text == "beside"),
+        };
+        let made = run_jobs(
+            &works,
+            |_, _| false,
+            hear,
+            |work, tell| {
+                thread::sleep(Duration::from_millis(5 * (20 - work) % 7));
+                tell("beside".to_owned());
+                Ok(work * 2)
+            },
+        );
+        assert_eq!(made.expect("all"), works.iter().map(|work| work * 2).collect::<Vec<_>>());
+        assert_eq!((begun, beside), (works, 20));
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_another_waits_for_its_end() {
+        let works: Vec<u64> = (0..12).collect();
+        let going = Mutex::new(Vec::new());
+        let made = run_jobs(
+            &works,
+            |one, other| one % 3 == other % 3,
+            |_| (),
+            |work, _| {
+                let mut list = going.lock().expect("a list");
+                assert!(!list.contains(&(work % 3)), "{work} beside {list:?}");
+                list.push(work % 3);
+                drop(list);
+                thread::sleep(Duration::from_millis(3));
+                going.lock().expect("a list").retain(|lane| *lane != work % 3);
+                Ok(())
+            },
+        );
+        assert_eq!(made.expect("all").len(), 12);
+    }
+
+    #[test]
+    fn who_has_little_memory_says_how_many_go_on() {
+        assert_eq!(
+            [max_parallel_jobs(Some("1".to_owned())), max_parallel_jobs(Some("64".to_owned()))],
+            [1, MAX_JOBS]
+        );
+        for no_number in [None, Some("0".to_owned()), Some("default".to_owned())] {
+            assert!((1..=MAX_JOBS).contains(&max_parallel_jobs(no_number)));
+        }
+    }
+
+    #[test]
+    fn nothing_begins_after_one_has_failed() {
+        let mut begun = 0;
+        let made: Result<Vec<()>, Error> =
+            run_jobs(&[0; 50], |_, _| false, |_| begun += 1, |_, _| Err(Error::new("broken")));
+        assert_eq!(made.expect_err("a failure").to_string(), "broken");
+        assert!(begun <= MAX_JOBS, "{begun} began");
+    }
+
+    #[test]
+    #[should_panic(expected = "in a thread")]
+    fn a_panic_is_passed_on() {
+        let made = run_jobs(&[1, 2], |_, _| true, |_| (), |_, _| panic!("in a thread"));
+        drop::<Result<Vec<()>, Error>>(made);
+    }
+}

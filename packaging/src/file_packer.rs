@@ -1,0 +1,157 @@
+//! Files as they lie in an archive, and a place that keeps them: what was packed once with much effort is not packed again for
+//! the next wheel that it is in.
+
+use std::io::{Cursor, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+use crate::error::Error;
+use crate::file;
+use crate::wheel::sha256_hex;
+
+/// How hard is tried to make a wheel small.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CompressionEffort {
+    /// As other tools do it.
+    Usual,
+    /// By some hundredths smaller; takes minutes for a large library.
+    Most,
+}
+
+/// What packs files.
+#[derive(Clone, Debug)]
+pub struct FilePacker {
+    effort: CompressionEffort,
+    kept_in: Option<PathBuf>,
+}
+
+/// How many bytes Zopfli splits into blocks together. It makes few blocks of what it is given, so more would be packed worse.
+const ZOPFLI_BLOCK_BYTES: usize = 512 << 10;
+
+/// What is packed in a moment is not worth a file.
+const MIN_CACHED_BYTES: usize = 256 << 10;
+
+/// The one name in an archive of a single file.
+const ARCHIVED_NAME: &str = "file";
+
+impl From<CompressionEffort> for FilePacker {
+    fn from(effort: CompressionEffort) -> Self {
+        Self { effort, kept_in: None }
+    }
+}
+
+impl FilePacker {
+    /// The same, which keeps what it packs in a directory and looks there first.
+    #[must_use]
+    pub fn with_cache(self, directory: &Path) -> Self {
+        Self { kept_in: Some(directory.to_owned()), ..self }
+    }
+
+    /// An archive of one file, whose bytes another archive can take over. They depend on the file and the effort alone.
+    pub(crate) fn pack_file(&self, bytes: &[u8], is_executable: bool) -> Result<Vec<u8>, Error> {
+        let worth = self.effort == CompressionEffort::Most && bytes.len() >= MIN_CACHED_BYTES;
+        let Some(directory) = self.kept_in.as_ref().filter(|_| worth) else {
+            return self.compress_file(bytes, is_executable);
+        };
+        let kind = if is_executable { "executable" } else { "plain" };
+        let place = directory.join(format!("{}-{kind}.zip", sha256_hex(bytes)));
+        if let Ok(kept) = std::fs::read(&place)
+            && holds_bytes(&kept, bytes)
+        {
+            return Ok(kept);
+        }
+        let packed = self.compress_file(bytes, is_executable)?;
+        file::write_file(&place, &packed)?;
+        Ok(packed)
+    }
+
+    fn compress_file(&self, bytes: &[u8], is_executable: bool) -> Result<Vec<u8>, Error> {
+        let failed = |error: ZipError| Error::new(format!("packing failed: {error}"));
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        writer.start_file(ARCHIVED_NAME, zip_options(is_executable, self.effort)).map_err(failed)?;
+        for part in bytes.chunks(ZOPFLI_BLOCK_BYTES) {
+            writer.write_all(part)?;
+        }
+        Ok(writer.finish().map_err(failed)?.into_inner())
+    }
+}
+
+/// Bytes as `.gz`, which depend on nothing but them.
+pub(crate) fn compress_gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    writer.write_all(bytes)?;
+    Ok(writer.finish()?)
+}
+
+/// Whether an archive that was kept is whole and holds just these bytes.
+fn holds_bytes(kept: &[u8], bytes: &[u8]) -> bool {
+    let mut found = Vec::with_capacity(bytes.len());
+    let unpack = |found: &mut Vec<u8>| -> Option<()> {
+        let mut archive = ZipArchive::new(Cursor::new(kept)).ok()?;
+        archive.by_name(ARCHIVED_NAME).ok()?.take(bytes.len() as u64 + 1).read_to_end(found).ok()?;
+        Some(())
+    };
+    unpack(&mut found).is_some() && found == bytes
+}
+
+fn zip_options(is_executable: bool, effort: CompressionEffort) -> SimpleFileOptions {
+    /// Rounds of Zopfli, which more than these hardly gain from, after the nine levels of the usual way.
+    const MAX_ZOPFLI_LEVEL: i64 = 9 + 5;
+    let level = match effort {
+        CompressionEffort::Usual => 9,
+        CompressionEffort::Most => MAX_ZOPFLI_LEVEL,
+    };
+    SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(level))
+        // It is given as much as it should see.
+        .with_zopfli_buffer(None)
+        // The earliest that an archive can say.
+        .last_modified_time(DateTime::default())
+        .unix_permissions(if is_executable { 0o755 } else { 0o644 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample_numbers() -> Vec<u8> {
+        (0..70_000).flat_map(|number: u32| (number.wrapping_mul(number) % 977).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn what_was_packed_is_not_packed_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let packer = FilePacker::from(CompressionEffort::Most).with_cache(directory.path());
+        let packed = packer.pack_file(&sample_numbers(), true).expect("an archive");
+        let kept: Vec<_> = std::fs::read_dir(directory.path()).expect("a directory").collect();
+        let kept = kept[0].as_ref().expect("a file").path();
+        assert_eq!(std::fs::read(&kept).expect("a file"), packed);
+        let other = packer.compress_file(b"something else", true).expect("an archive");
+        for wrong in [&packed[..packed.len() / 2], &other] {
+            std::fs::write(&kept, wrong).expect("a file");
+            assert_eq!(
+                packer.pack_file(&sample_numbers(), true).expect("an archive"),
+                packed,
+                "what is kept is not trusted"
+            );
+        }
+        assert_eq!(std::fs::read(&kept).expect("a file"), packed, "and is mended");
+    }
+
+    #[test]
+    fn small_files_and_little_effort_leave_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let usual = FilePacker::from(CompressionEffort::Usual).with_cache(directory.path());
+        usual.pack_file(&sample_numbers(), false).expect("an archive");
+        FilePacker::from(CompressionEffort::Most)
+            .with_cache(directory.path())
+            .pack_file(b"few", false)
+            .expect("an archive");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
+    }
+}

@@ -1,0 +1,293 @@
+//! Where images are made: their layers laid out one over the other, each once for all images that begin with the same.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::archive;
+use super::bytecode;
+use super::config::{DescribedLayer, ImageConfig};
+use super::dockerfile;
+use super::image_root::ImageRoot;
+use super::images::{ImageCatalog, ImageSpec};
+use super::layer::PackedLayer;
+use super::loader;
+use super::local_packages::LocalPackages;
+use super::lock::{self, DebianLock, LockedPackage};
+use super::name::ImageName;
+use super::pool::PackagePool;
+use crate::deb::DebPackage;
+use crate::error::Error;
+use crate::file;
+use crate::output_directory::DirectoryKind;
+
+/// What images are made of, and where.
+pub struct ImageBuilder<'w> {
+    images: &'w ImageCatalog,
+    lock: &'w DebianLock,
+    pool: &'w PackagePool,
+    own: &'w LocalPackages,
+    repository: &'w str,
+    /// The time that everything is of, in seconds since 1970.
+    seconds: u64,
+    /// A directory for what is needed for a moment.
+    scratch: PathBuf,
+    /// What was made already, by the names of the layers up to it.
+    stages: BTreeMap<Vec<&'w str>, Rc<LayerStage>>,
+}
+
+/// A directory from which an engine makes an image.
+const IMAGE_DIRECTORY: DirectoryKind =
+    DirectoryKind { list: ".oarlock-image", one: "an image", none: "no image" };
+
+/// A root after a layer, and that layer.
+struct LayerStage {
+    root: ImageRoot,
+    packed: PackedLayer,
+}
+
+/// An image that was made.
+pub struct FinishedImage {
+    /// What it is called.
+    pub name: ImageName,
+    /// The file that holds it.
+    pub file: PathBuf,
+    /// The directory with the text from which an engine makes it, where that was asked for.
+    pub dockerfile: Option<PathBuf>,
+    /// The hash by which registries know it.
+    pub digest: String,
+    /// How many bytes its layers have, packed and not.
+    pub layers: Vec<(String, u64, u64)>,
+    /// How many it may have, packed.
+    pub budget: u64,
+}
+
+impl FinishedImage {
+    /// How many bytes its layers have together.
+    #[must_use]
+    pub fn layer_bytes(&self) -> u64 {
+        self.layers.iter().map(|(_, packed, _)| packed).sum()
+    }
+}
+
+impl<'w> ImageBuilder<'w> {
+    /// A workshop in a directory for what can be made again.
+    #[must_use]
+    pub fn new(
+        images: &'w ImageCatalog,
+        lock: &'w DebianLock,
+        pool: &'w PackagePool,
+        own: &'w LocalPackages,
+        target: &Path,
+    ) -> Self {
+        Self {
+            images,
+            lock,
+            pool,
+            own,
+            repository: &images.name,
+            seconds: lock.date,
+            scratch: target.to_owned(),
+            stages: BTreeMap::new(),
+        }
+    }
+
+    /// The same for images that are called otherwise.
+    #[must_use]
+    pub fn with_repository(self, repository: &'w str) -> Self {
+        Self { repository, ..self }
+    }
+
+    /// The same in which everything is of another time than the lock.
+    #[must_use]
+    pub fn with_time(self, seconds: u64) -> Self {
+        Self { seconds, ..self }
+    }
+
+    /// The packages of our own that an image needs and that are not there.
+    ///
+    /// # Errors
+    ///
+    /// When it names a layer that there is not.
+    pub fn missing_packages(&self, image: &ImageSpec) -> Result<Vec<&'w str>, Error> {
+        Ok(self.images.own_packages(image)?.into_iter().filter(|name| !self.own.has_package(name)).collect())
+    }
+
+    /// What an image is called.
+    ///
+    /// # Errors
+    ///
+    /// When a package is missing, or no engine would take the name.
+    pub fn image_name(&self, image: &ImageSpec) -> Result<ImageName, Error> {
+        let own = self.images.own_packages(image)?;
+        let version = match own.is_empty() {
+            // Tools go with the sources that this is built of.
+            true => env!("CARGO_PKG_VERSION").to_owned(),
+            false => self.own.upstream_version(own.into_iter())?,
+        };
+        // Tags have no room for all that versions have.
+        ImageName::new(self.repository, &format!("{}{}", version.replace(['+', '~'], "-"), image.suffix))
+    }
+
+    /// The packages of Debian that images are made of.
+    #[must_use]
+    pub fn debian_packages(&self, images: &[&ImageSpec]) -> Vec<&'w LockedPackage> {
+        self.lock.packages_of_images(images)
+    }
+
+    /// The packages of an image: ours, and those of Debian.
+    ///
+    /// # Errors
+    ///
+    /// When one of ours is missing or broken.
+    pub fn packages_of_image(
+        &self,
+        image: &ImageSpec,
+    ) -> Result<(Vec<DebPackage>, Vec<&'w LockedPackage>), Error> {
+        let own = self
+            .images
+            .own_packages(image)?
+            .into_iter()
+            .map(|name| self.own.read_package(name))
+            .collect::<Result<_, _>>()?;
+        Ok((own, self.debian_packages(&[image])))
+    }
+
+    /// Makes an image, as a file in a directory and, where that is asked for, as a directory beside it from which an engine makes
+    /// it. `tell` hears of each layer that is laid out. Nothing is written before all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// When a package is missing or broken, does not fit the others, or the image is larger than it may be.
+    pub fn build_image(
+        &mut self,
+        image: &'w ImageSpec,
+        out: &Path,
+        with_dockerfile: bool,
+        tell: &dyn Fn(&str),
+    ) -> Result<FinishedImage, Error> {
+        let name = self.image_name(image)?;
+        let file = out.join(name.file_name());
+        let directory = file.with_extension("");
+        if with_dockerfile {
+            // Before anything that takes long.
+            IMAGE_DIRECTORY.check_directory(&directory)?;
+        }
+        let layers: Vec<&str> = image.layers.iter().map(String::as_str).collect();
+        let mut stages = Vec::new();
+        for count in 1..=layers.len() {
+            stages.push(self.build_stage(&layers[..count], tell)?);
+        }
+        self.check_dependencies(image, &stages)?;
+        let mut described = Vec::new();
+        for (layer, stage) in layers.iter().zip(&stages) {
+            let purpose = &self.images.find_layer(layer)?.purpose;
+            described.push(DescribedLayer { name: layer, purpose, packed: &stage.packed });
+        }
+        let version = name.tag().strip_suffix(image.suffix.as_str()).unwrap_or(name.tag());
+        let config = ImageConfig::for_image(self.images, image, version, self.seconds)?;
+        let archive = archive::write_archive(&name, &config, &described)?;
+        let finished = FinishedImage {
+            dockerfile: with_dockerfile.then_some(directory),
+            file,
+            digest: archive.digest,
+            layers: described
+                .iter()
+                .map(|it| (it.name.to_owned(), it.packed.bytes.len() as u64, it.packed.unpacked))
+                .collect(),
+            budget: image.budget_mb * 1_000_000,
+            name,
+        };
+        if finished.layer_bytes() > finished.budget {
+            let sizes = finished
+                .layers
+                .iter()
+                .map(|(name, bytes, _)| format!("`{name}` {:.1} MB", *bytes as f64 / 1e6));
+            return Err(Error::new(format!(
+                "`{}`: expected at most {} MB, packed; found {:.1} MB: {}",
+                finished.name,
+                image.budget_mb,
+                finished.layer_bytes() as f64 / 1e6,
+                sizes.collect::<Vec<_>>().join(", ")
+            )));
+        }
+        file::write_file(&finished.file, &archive.bytes)?;
+        if let Some(directory) = &finished.dockerfile {
+            let text = dockerfile::render_dockerfile(&finished.name, &config, &described)?;
+            IMAGE_DIRECTORY.write_directory(directory, |files| {
+                for layer in &described {
+                    files.write_file(&dockerfile::layer_file_name(layer.name), &layer.packed.bytes)?;
+                }
+                files.write_file(dockerfile::DOCKERFILE_NAME, text.as_bytes())
+            })?;
+        }
+        Ok(finished)
+    }
+
+    /// The root after the last of some layers.
+    fn build_stage(&mut self, layers: &[&'w str], tell: &dyn Fn(&str)) -> Result<Rc<LayerStage>, Error> {
+        if let Some(stage) = self.stages.get(layers) {
+            return Ok(Rc::clone(stage));
+        }
+        let Some((name, below)) = layers.split_last() else {
+            return Err(Error::new("expected a layer, found none"));
+        };
+        tell(name);
+        let layer = self.images.find_layer(name)?;
+        let (before, mut root) = match self.stages.get(below) {
+            Some(stage) => (stage.root.tree().clone(), stage.root.clone()),
+            None => (crate::tree::FileTree::default(), ImageRoot::new()?),
+        };
+        if let Some(root) =
+            layer.debian.iter().find(|root| !self.lock.packages_of_layer(name).any(|it| it.name == **root))
+        {
+            return Err(Error::new(format!(
+                "expected `{root}` among the packages of the layer `{name}`, found none: run `oarlock-pack image lock`"
+            ))
+            .in_file(lock::LOCK_PATH));
+        }
+        let is_below =
+            |package: &&LockedPackage| package.layers.iter().any(|it| below.contains(&it.as_str()));
+        let left_out = self.images.excluded_paths(layer.kind);
+        for package in self.lock.packages_of_layer(name).filter(|package| !is_below(package)) {
+            let read = DebPackage::from_bytes(&self.pool.read_package(package)?);
+            let read = read.map_err(|error| error.in_file(package.file_name()))?;
+            root.install_package(read, &left_out)?;
+        }
+        for package in &layer.own {
+            root.install_package(self.own.read_package(package)?, &left_out)?;
+        }
+        if layer.entry {
+            root.put_entry_point(layer.kind)?;
+        }
+        if layer.notebook {
+            root.put_notebook()?;
+        }
+        root.finish_layer()?;
+        root.add_links(&layer.links)?;
+        let new = root.tree().difference_from(&before);
+        root.overlay_tree(bytecode::compile_bytecode(root.tree(), &new, &self.scratch)?)?;
+        root.overlay_tree(loader::build_loader_cache(root.tree(), &self.scratch)?)?;
+        let packed = PackedLayer::new(&root.tree().difference_from(&before), self.seconds, layer.kind)?;
+        let stage = Rc::new(LayerStage { root, packed });
+        self.stages.insert(layers.to_vec(), Rc::clone(&stage));
+        Ok(stage)
+    }
+
+    /// That our own packages find all that they depend on.
+    fn check_dependencies(&self, image: &ImageSpec, stages: &[Rc<LayerStage>]) -> Result<(), Error> {
+        let Some(last) = stages.last() else { return Ok(()) };
+        for name in self.images.own_packages(image)? {
+            let lacking = last.root.missing_dependencies(name, &self.images.debian.left_out)?;
+            if let Some(lacking) = lacking.first() {
+                return Err(Error::new(format!(
+                    "`{name}` depends on `{lacking}`, which no layer of the image `{}` has: name it there, and run \
+                     `oarlock-pack image lock`",
+                    image.label()
+                ))
+                .in_file("packaging/images.toml"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! A wheel as an index lists it.
+
+use std::path::{Path, PathBuf};
+
+use crate::check;
+use crate::error::Error;
+use crate::headers::MetadataHeaders;
+use crate::matrix::WheelMatrix;
+use crate::matrix::wheel_name::WheelName;
+use crate::wheel::Wheel;
+
+/// A wheel as an index lists it.
+#[derive(Clone, Debug)]
+pub(super) struct ListedWheel {
+    pub(super) name: WheelName,
+    /// What the file is called, which is not what `name` makes of it where other tools called it so.
+    pub(super) file_name: String,
+    pub(super) source: WheelSource,
+    pub(super) size: u64,
+    pub(super) sha256: String,
+    /// What is said about the wheel in it.
+    pub(super) metadata: Vec<u8>,
+    pub(super) requires_python: Option<String>,
+    /// Why nobody should install it any more who does not ask for just this one.
+    pub(super) yanked: Option<String>,
+}
+
+/// Where the bytes of a wheel are.
+#[derive(Clone, Debug)]
+pub(super) enum WheelSource {
+    File(PathBuf),
+    /// They were made for the index.
+    Made(Vec<u8>),
+}
+
+impl ListedWheel {
+    /// Reads and checks a wheel; one of a distribution of the matrix is held to its row.
+    pub(super) fn read_wheel(file: &Path, matrix: &WheelMatrix) -> Result<Self, Error> {
+        let file_name = file.file_name().and_then(|name| name.to_str());
+        let file_name = file_name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?;
+        let name: WheelName = file_name.parse()?;
+        let bytes = std::fs::read(file)?;
+        let wheel = Wheel::from_bytes(&bytes)?;
+        let metadata = wheel.metadata_file("METADATA")?.to_vec();
+        let of_wheel = MetadataHeaders::parse_metadata(&metadata)?;
+        of_wheel.check_wheel_name(&name)?;
+        let size = bytes.len() as u64;
+        if let Some(row) = super::find_row(matrix, &name) {
+            check::check_wheel_contents(matrix, row, &name, &wheel, size)?;
+        }
+        Ok(Self {
+            size,
+            sha256: crate::wheel::sha256_hex(&bytes),
+            requires_python: of_wheel.single_value("Requires-Python").ok().map(ToOwned::to_owned),
+            yanked: None,
+            file_name: file_name.to_owned(),
+            source: WheelSource::File(file.to_owned()),
+            metadata,
+            name,
+        })
+    }
+}

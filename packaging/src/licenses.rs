@@ -1,0 +1,88 @@
+//! The licences of what was compiled, as one text: of each crate of others what its licence wants to be told with it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::crates::CratePackage;
+use crate::error::Error;
+
+/// Our own licence, which lies in each wheel anyway.
+const OWN_LICENSE: &str = "Apache-2.0";
+
+/// How the files begin that a licence is in.
+const LICENSE_FILE_PREFIXES: [&str; 5] = ["licen", "copying", "copyright", "unlicense", "notice"];
+
+/// The text for what was compiled together. Of a crate that may be had under our own licence, only its notices are in it.
+///
+/// # Errors
+///
+/// When files of a crate cannot be read.
+pub fn collect_licenses(packages: &[&CratePackage]) -> Result<String, Error> {
+    let others = packages.iter().filter(|package| package.source.is_some());
+    let (mut like_ours, mut own) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+    for package in others {
+        let is_like_ours = is_available_under(package, OWN_LICENSE);
+        if is_like_ours {
+            like_ours.push(crate_title(package));
+        }
+        for text in license_texts(package, is_like_ours)? {
+            own.entry(text).or_default().push(crate_title(package));
+        }
+    }
+    let mut text = "This file tells the licences of the crates of others that are compiled into the library beside it, and of the \
+                    standard library of Rust (MIT OR Apache-2.0).\n"
+        .to_owned();
+    if !like_ours.is_empty() {
+        // Writing to a text cannot fail.
+        _ = write!(
+            text,
+            "\nUnder the Apache License 2.0, which lies beside this file: {}.\n",
+            like_ours.join(", ")
+        );
+    }
+    let mut own: Vec<(String, Vec<String>)> = own.into_iter().collect();
+    own.sort_by(|(_, one), (_, other)| one.cmp(other));
+    for (licence, of) in own {
+        _ = write!(text, "\n{}\n{}:\n\n{}\n", "=".repeat(80), of.join(", "), licence.trim_end());
+    }
+    Ok(text)
+}
+
+fn crate_title(package: &CratePackage) -> String {
+    format!("{} {}", package.name, package.version)
+}
+
+/// Whether a crate may be had under a licence alone.
+fn is_available_under(package: &CratePackage, licence: &str) -> bool {
+    package.license().is_some_and(|text| {
+        !text.contains(['(', ')']) && !text.contains(" AND ") && text.split(" OR ").any(|it| it == licence)
+    })
+}
+
+/// What lies in a crate about its licence, or what it says of it where no file does.
+fn license_texts(package: &CratePackage, notices_alone: bool) -> Result<Vec<String>, Error> {
+    let mut files: Vec<_> = std::fs::read_dir(package.directory())?
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .map(|it| it.path())
+        .collect();
+    files.sort();
+    let mut texts = Vec::new();
+    for file in files.iter().filter(|file| file.is_file()) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let is_wanted = if notices_alone {
+            name.starts_with("notice")
+        } else {
+            LICENSE_FILE_PREFIXES.iter().any(|it| name.starts_with(it))
+        };
+        if is_wanted {
+            texts.push(String::from_utf8_lossy(&std::fs::read(file)?).replace("\r\n", "\n"));
+        }
+    }
+    if texts.is_empty() && !notices_alone {
+        let licence = package.license().unwrap_or_else(|| "no licence".to_owned());
+        let place = package.repository.as_deref().unwrap_or("its registry");
+        texts.push(format!("It says that it is under {licence}, and has no file of it; see {place}."));
+    }
+    Ok(texts)
+}

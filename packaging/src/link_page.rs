@@ -1,0 +1,17 @@
+//! Pages of links, such as `pip install --find-links` reads.
+
+use crate::html;
+use crate::matrix::{LinkPage, WheelMatrix};
+
+/// A page as HTML: one link a line, in the order of the matrix.
+#[must_use]
+pub fn render_link_page(matrix: &WheelMatrix, page: &LinkPage) -> String {
+    let wheels = page.wheels.iter().map(|place| &matrix.wheels[*place]);
+    let links: String = wheels
+        .map(|wheel| {
+            let address = format!("{}{}", matrix.host, html::encode_path(&wheel.file_path()));
+            format!("<a href=\"{address}\">{}</a><br>\n", wheel.name)
+        })
+        .collect();
+    html::render_page("Links", "", &links)
+}

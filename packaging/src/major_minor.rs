@@ -1,0 +1,39 @@
+//! Versions of two numbers.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::error::Error;
+
+/// Two numbers with a point between, such as 12.4 of CUDA or 3.11 of Python.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct MajorMinor {
+    /// Before the point.
+    pub major: u32,
+    /// Behind it; 0 where there is none.
+    pub minor: u32,
+}
+
+impl FromStr for MajorMinor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+        let number = major.parse().ok().zip(minor.parse().ok()).map(|(major, minor)| Self { major, minor });
+        number.ok_or_else(|| Error::new(format!("expected a number such as `12` or `12.4`, found `{text}`")))
+    }
+}
+
+impl fmt::Display for MajorMinor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl<'de> Deserialize<'de> for MajorMinor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,235 @@
+//! What is said of a package: its fields, its licences, what changed, and what runs when it comes and goes.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use super::catalog::PackageArchitecture;
+use super::shared_libraries::PackageNeeds;
+use super::{PackageBuilder, PackageContent, PackageSpec};
+use crate::assemble::BuildArtifact;
+use crate::date;
+use crate::deb::DebPackage;
+use crate::deb::control::ControlParagraph;
+use crate::error::Error;
+use crate::file_packer::compress_gzip;
+use crate::library::build_id_path;
+use crate::tree::{FileTree, TreeEntry};
+
+/// The package that all of them are built of.
+const SOURCE_PACKAGE: &str = "oarlock";
+
+/// Why lintian says nothing of what comes after it.
+const LINTIAN_OVERRIDES_HEADER: &str =
+    "# Nobody asked Debian for packages that are not Debian's own, so they close none of its bugs.\n";
+
+const KEYRING_DESCRIPTION: &str =
+    "# apt of Debian 12 takes the keys of one repository from files that are called so, or `.asc`.\n";
+
+/// How long a line of a description is.
+const DESCRIPTION_WIDTH: usize = 78;
+
+impl PackageBuilder<'_> {
+    pub(super) fn control_fields(&self, about: &PackageSpec, needs: &PackageNeeds) -> ControlParagraph {
+        let mut control = self.common_fields(&about.name, &about.section, debian_architecture(about));
+        let mut depends = needs.package_dependencies();
+        depends.extend(about.depends.iter().cloned());
+        let mut set = |name: &str, value: &str| {
+            if !value.is_empty() {
+                control.set(name, &self.fill_placeholders(value));
+            }
+        };
+        set("Multi-Arch", about.multi_arch.as_deref().unwrap_or_default());
+        set("Depends", &depends.join(", "));
+        set("Recommends", &about.recommends.join(", "));
+        set("Suggests", &about.suggests.join(", "));
+        set("Provides", &about.provides.join(", "));
+        set("Conflicts", &about.conflicts.join(", "));
+        set("Replaces", &about.replaces.join(", "));
+        set("Homepage", &self.packages.homepage);
+        set("Description", &format_description(&about.summary, &about.description));
+        control
+    }
+
+    /// The fields that every package begins with.
+    fn common_fields(&self, name: &str, section: &str, architecture: &str) -> ControlParagraph {
+        let mut control = ControlParagraph::default();
+        for (field, value) in [
+            ("Package", name),
+            ("Source", SOURCE_PACKAGE),
+            ("Version", &self.package_version()),
+            ("Architecture", architecture),
+            ("Maintainer", &self.packages.maintainer),
+            ("Section", section),
+            ("Priority", "optional"),
+        ] {
+            if field != "Source" || value != name {
+                control.set(field, value);
+            }
+        }
+        control
+    }
+
+    /// Licences, what changed, and a bill of what was compiled.
+    pub(super) fn add_documentation(
+        &self,
+        about: &PackageSpec,
+        compiled: &[&BuildArtifact],
+        contents: &mut FileTree,
+    ) -> Result<(), Error> {
+        let place = format!("usr/share/doc/{}", about.name);
+        let mut licences =
+            "Oarlock is under the Apache License 2.0, which lies in /usr/share/common-licenses/Apache-2.0.\n"
+                .to_owned();
+        _ = write!(
+            licences,
+            "\nCopyright 2026 The Oarlock developers\nUpstream: {}\n",
+            self.packages.homepage
+        );
+        for made in compiled {
+            let built = made.compiled_part();
+            let text = built.licences.replace("which lies beside this file", "which lies there too");
+            _ = write!(licences, "\n{}\nIn {}.\n\n{text}", "=".repeat(80), built.package);
+            let bill = compress_gzip(built.bill.as_bytes())?;
+            contents.insert_entry(
+                &format!("{place}/{}.cyclonedx.json.gz", built.package),
+                TreeEntry::file(bill),
+            )?;
+        }
+        contents.insert_entry(&format!("{place}/copyright"), TreeEntry::file(licences.into_bytes()))?;
+        let mut overrides =
+            format!("{LINTIAN_OVERRIDES_HEADER}{}: initial-upload-closes-no-bugs\n", about.name);
+        if about.contents.iter().any(|content| matches!(content, PackageContent::Keys { .. })) {
+            _ = writeln!(
+                overrides,
+                "{KEYRING_DESCRIPTION}{}: openpgp-file-has-implementation-specific-extension",
+                about.name
+            );
+        }
+        contents.insert_entry(
+            &format!("usr/share/lintian/overrides/{}", about.name),
+            TreeEntry::file(overrides.into_bytes()),
+        )?;
+        let changes = compress_gzip(self.changelog().as_bytes())?;
+        contents.insert_entry(&format!("{place}/changelog.Debian.gz"), TreeEntry::file(changes))
+    }
+
+    /// What changed, as Debian writes it; what changed in Oarlock is in its own list.
+    fn changelog(&self) -> String {
+        format!(
+            "{SOURCE_PACKAGE} ({}) unstable; urgency=medium\n\n  * Oarlock {}.\n\n -- {}  {}\n",
+            self.package_version(),
+            self.version,
+            self.packages.maintainer,
+            date::format_rfc2822(self.seconds).replace("UTC", "+0000")
+        )
+    }
+
+    /// What runs when a package comes and goes, and what programs that are linked with its library need of it.
+    pub(super) fn add_maintainer_scripts(
+        &self,
+        about: &PackageSpec,
+        package: &mut DebPackage,
+    ) -> Result<(), Error> {
+        for script in &about.scripts {
+            let file = format!("packaging/debian/{}.{script}", about.name);
+            let text = fs::read(self.root.join(&file)).map_err(|error| Error::from(error).in_file(&file))?;
+            package.scripts.insert_entry(script, TreeEntry::program(text))?;
+        }
+        let Some(soname) = &about.soname else { return Ok(()) };
+        let (library, number) = soname
+            .split_once(".so.")
+            .ok_or_else(|| Error::new(format!("expected a name such as `libx.so.1`, found `{soname}`")))?;
+        let symbols = super::shared_libraries::exported_symbols(&package.contents, soname)?;
+        // Debian counts a function from the version on that first had it; all that are there have been since the first.
+        let lines: String = symbols.iter().map(|symbol| format!(" {symbol}@Base 0.1.0\n")).collect();
+        let symbols = format!("{soname} {} #MINVER#\n{lines}", about.name);
+        let lines = [
+            ("shlibs", format!("{library} {number} {} (>= 0.1.0)\n", about.name)),
+            ("symbols", symbols),
+            ("triggers", "activate-noawait ldconfig\n".to_owned()),
+        ];
+        lines.into_iter().try_for_each(|(name, text)| {
+            package.scripts.insert_entry(name, TreeEntry::file(text.into_bytes()))
+        })
+    }
+
+    /// The package that debuggers want beside another, if something in that was compiled.
+    pub(super) fn debug_package(
+        &self,
+        about: &PackageSpec,
+        needs: &PackageNeeds,
+    ) -> Result<Option<DebPackage>, Error> {
+        if needs.build_ids.is_empty() {
+            return Ok(None);
+        }
+        let mut contents = FileTree::default();
+        for id in &needs.build_ids {
+            let path = build_id_path(id);
+            let file = self.debug.join(".build-id").join(&path);
+            let bytes = fs::read(&file).map_err(|error| Error::from(error).in_file(file.display()))?;
+            contents.insert_entry(&format!("usr/lib/debug/.build-id/{path}"), TreeEntry::file(bytes))?;
+        }
+        let name = format!("{}-dbgsym", about.name);
+        contents.insert_entry(&format!("usr/share/doc/{name}"), TreeEntry::link(&about.name))?;
+        let section = about
+            .section
+            .split_once('/')
+            .map_or_else(|| "debug".to_owned(), |(area, _)| format!("{area}/debug"));
+        let mut control = self.common_fields(&name, &section, debian_architecture(about));
+        for (field, value) in [
+            ("Multi-Arch", about.multi_arch.clone().filter(|value| value == "same").unwrap_or_default()),
+            ("Depends", format!("{} (= {})", about.name, self.package_version())),
+            ("Auto-Built-Package", "debug-symbols".to_owned()),
+            ("Build-Ids", needs.build_ids.join(" ")),
+            ("Description", format!("debug symbols for {}", about.name)),
+        ] {
+            if !value.is_empty() {
+                control.set(field, &value);
+            }
+        }
+        Ok(Some(DebPackage { control, contents, ..DebPackage::default() }))
+    }
+}
+
+/// What Debian calls the machines that a package is for.
+fn debian_architecture(about: &PackageSpec) -> &'static str {
+    match (about.architecture, std::env::consts::ARCH) {
+        (PackageArchitecture::All, _) => "all",
+        (PackageArchitecture::Any, "x86_64") => "amd64",
+        (PackageArchitecture::Any, "aarch64") => "arm64",
+        (PackageArchitecture::Any, other) => other,
+    }
+}
+
+/// A description with its summary, in lines of a width.
+fn format_description(summary: &str, text: &str) -> String {
+    let mut lines = vec![summary.to_owned()];
+    for (place, paragraph) in text.trim().split("\n\n").enumerate() {
+        if place > 0 {
+            lines.push(String::new());
+        }
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && line.len() + 1 + word.len() > DESCRIPTION_WIDTH {
+                lines.push(std::mem::take(&mut line));
+            }
+            line += if line.is_empty() { "" } else { " " };
+            line += word;
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_short_lines_and_its_paragraphs() {
+        let text = format_description("short", &format!("{}\n\nend", "word ".repeat(40)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[4], lines[5]), ("short", "", "end"));
+        assert!(lines.iter().all(|line| line.len() <= DESCRIPTION_WIDTH), "{text}");
+    }
+}

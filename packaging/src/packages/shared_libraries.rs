@@ -1,0 +1,53 @@
+//! What the libraries and programs of a package need of others, and what they offer.
+
+use object::{Object as _, ObjectSymbol as _};
+
+use crate::error::Error;
+use crate::library;
+use crate::tree::FileTree;
+
+/// What everything in a package needs together.
+#[derive(Debug, Default)]
+pub(crate) struct PackageNeeds {
+    /// The newest version of glibc whose functions something calls.
+    glibc: Option<(u32, u32)>,
+    /// Whether something is linked with the library that unwinds.
+    unwinds: bool,
+    /// What debuggers find the parts by.
+    pub(crate) build_ids: Vec<String>,
+}
+
+impl PackageNeeds {
+    /// The packages that bring it.
+    pub(crate) fn package_dependencies(&self) -> Vec<String> {
+        let glibc = self.glibc.map(|(major, minor)| format!("libc6 (>= {major}.{minor})"));
+        // The version since which its functions are what they are.
+        let unwinder = self.unwinds.then(|| "libgcc-s1 (>= 4.2)".to_owned());
+        glibc.into_iter().chain(unwinder).collect()
+    }
+}
+
+/// What a tree needs.
+pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Error> {
+    let mut all = PackageNeeds::default();
+    for (path, bytes) in contents.files().filter(|(_, bytes)| library::is_compiled(bytes)) {
+        let needs = library::LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
+        all.glibc = all.glibc.max(needs.glibc.last().copied());
+        all.unwinds |= needs.libraries.contains("libgcc_s.so.1");
+        all.build_ids.extend(needs.build_id);
+    }
+    all.build_ids.sort();
+    Ok(all)
+}
+
+/// The functions that the library of a name offers, sorted.
+pub(crate) fn exported_symbols(contents: &FileTree, soname: &str) -> Result<Vec<String>, Error> {
+    let missing = || Error::new(format!("expected the library `{soname}` in its package, found none"));
+    let mut files = contents.files();
+    let bytes = files.find_map(|(path, bytes)| path.contains(soname).then_some(bytes)).ok_or_else(missing)?;
+    let file = object::File::parse(bytes).map_err(|error| Error::new(format!("`{soname}`: {error}")))?;
+    let offered = file.dynamic_symbols().filter(|symbol| symbol.is_definition() && symbol.is_global());
+    let mut names: Vec<String> = offered.filter_map(|symbol| Some(symbol.name().ok()?.to_owned())).collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,117 @@
+//! Repositories of small packages, and the command that serves them.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use oarlock_pack::date::{self, SECONDS_PER_DAY};
+use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_pack::repository::{AptRepository, SuiteRelease};
+use tempfile::TempDir;
+
+use crate::package;
+use crate::server::{PackServer, pack_command};
+
+/// A repository while it is served.
+pub(crate) struct ServedRepository {
+    directory: TempDir,
+    pub(crate) server: PackServer,
+}
+
+/// What needs something that is for all machines, what needs that, and what is for other machines alone.
+const TEST_PACKAGES: [(&str, &[(&str, &str)]); 4] = [
+    ("oarlock", &[("Depends", "oarlock-data"), ("Section", "science")]),
+    ("oarlock-data", &[("Architecture", "all")]),
+    ("oarlock-cuda12", &[("Depends", "oarlock"), ("Section", "contrib/science")]),
+    ("oarlock-npu", &[("Architecture", "arm64"), ("Section", "non-free/science")]),
+];
+
+impl ServedRepository {
+    /// One that the command signed with a new key.
+    pub(crate) fn signed_with_new_key() -> Self {
+        Self::written_by_command(&["--key", "key"])
+    }
+
+    /// One that the command wrote with these arguments. A key lies in each of the files `key` and `next`.
+    pub(crate) fn written_by_command(arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        for key in ["key", "next"] {
+            run_successfully(directory.path(), &["apt-key", "new", "--out", key]);
+        }
+        write_packages(&directory.path().join("packages"), "1");
+        run_successfully(
+            directory.path(),
+            &[["apt-repo", "packages", "--out", "apt"].as_slice(), arguments].concat(),
+        );
+        Self::start_serving(directory)
+    }
+
+    /// One that apt took for the newest until yesterday.
+    pub(crate) fn expired_yesterday() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        write_packages(&directory.path().join("packages"), "1");
+        let made = date::seconds_now() - 3 * SECONDS_PER_DAY;
+        let key = OpenPgpKey::new("Archive", made).expect("a key");
+        let release = SuiteRelease {
+            suite: "stable".to_owned(),
+            codename: "stable".to_owned(),
+            origin: "Oarlock".to_owned(),
+            host: "https://oarlock.example/apt".to_owned(),
+            made,
+            ends: made + 2 * SECONDS_PER_DAY,
+        };
+        let files = AptRepository::package_files(&directory.path().join("packages")).expect("packages");
+        let repository = AptRepository::of_files(&files, |_, _| ()).expect("packages");
+        repository.write_repository(&directory.path().join("apt"), &release, &[key]).expect("a repository");
+        Self::start_serving(directory)
+    }
+
+    fn start_serving(directory: TempDir) -> Self {
+        let server = PackServer::start_serving(directory.path(), "apt");
+        Self { directory, server }
+    }
+
+    /// Puts a repository of a later version in its place.
+    pub(crate) fn publish_version(&self, version: &str) {
+        self.publish_version_with_key(version, "key");
+    }
+
+    /// The same, signed with another key.
+    pub(crate) fn publish_version_with_key(&self, version: &str, key: &str) {
+        write_packages(&self.directory.path().join("packages"), version);
+        run_successfully(self.directory.path(), &["apt-repo", "packages", "--out", "apt", "--key", key]);
+    }
+
+    /// A file of it.
+    pub(crate) fn file_path(&self, path: &str) -> PathBuf {
+        self.directory.path().join("apt").join(path)
+    }
+
+    /// A package as it was made.
+    pub(crate) fn package_bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.directory.path().join("packages").join(format!("{name}.deb"))).expect("a package")
+    }
+
+    /// Changes the last byte of files of it.
+    pub(crate) fn corrupt_files(&self, paths: &[PathBuf]) {
+        for path in paths {
+            let mut bytes = std::fs::read(path).expect("a file");
+            *bytes.last_mut().expect("a byte") ^= 1;
+            // The old bytes may have another name, and are to stay there.
+            std::fs::remove_file(path).expect("the file");
+            std::fs::write(path, bytes).expect("a file");
+        }
+    }
+}
+
+/// Puts the packages into a directory, all of a version.
+fn write_packages(directory: &Path, version: &str) {
+    for (name, fields) in TEST_PACKAGES {
+        package::put_package(directory, name, &[&[("Version", version)], fields].concat());
+    }
+}
+
+/// Does what has to succeed.
+fn run_successfully(directory: &Path, arguments: &[&str]) {
+    let output = pack_command(directory).args(arguments).stdout(Stdio::null()).output().expect("the command");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

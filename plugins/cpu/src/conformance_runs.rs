@@ -1,0 +1,125 @@
+//! On which processors the conformance suite passed, and what that says of this one.
+//!
+//! For this plugin processors differ by their family, as their maker numbers them, and by which instructions its kernels use. On
+//! one of a family that passed the suite with these instructions the device counts as tested on its chip. Where processors of other
+//! families passed, or one that has more was held to these instructions, the code was tested and the chip was not.
+
+use oarlock_sdk::SupportLevel;
+
+use crate::isa::Isa;
+use crate::machine::ProcessorFamily;
+
+/// A run of the conformance suite that passed. `docs/measurements` tells of it, in the page of its date.
+struct SuiteRun {
+    family: ProcessorFamily<'static>,
+    /// The instructions that the kernels used.
+    isa: Isa,
+    /// Whether the processor has more, and was held to these by the option `isa`.
+    is_held: bool,
+    processor: &'static str,
+    date: &'static str,
+}
+
+/// The family of Zen 3 and Zen 4.
+const ZEN_3: ProcessorFamily<'_> = ProcessorFamily { maker: "AuthenticAMD", number: 25 };
+
+/// Every run; of one family with the same instructions the last one.
+const SUITE_RUNS: [SuiteRun; 3] = [
+    SuiteRun {
+        family: ZEN_3,
+        isa: Isa::Avx512,
+        is_held: false,
+        processor: "an AMD EPYC (Zen 4)",
+        date: "2026-11-21",
+    },
+    SuiteRun {
+        family: ZEN_3,
+        isa: Isa::Avx2,
+        is_held: false,
+        processor: "an AMD EPYC (Zen 3)",
+        date: "2026-11-24",
+    },
+    SuiteRun {
+        family: ZEN_3,
+        isa: Isa::Scalar,
+        is_held: true,
+        processor: "an AMD EPYC (Zen 3)",
+        date: "2026-11-24",
+    },
+];
+
+/// What is known of a processor of a family, for kernels that use these instructions: how far it counts as tested, and why.
+pub(crate) fn support_level(family: &ProcessorFamily<'_>, isa: Isa) -> (SupportLevel, String) {
+    let is_chip = |run: &&SuiteRun| run.family == *family && !run.is_held;
+    let mut with_same_code = SUITE_RUNS.iter().filter(|run| run.isa == isa);
+    if let Some(run) = with_same_code.clone().find(is_chip) {
+        let SuiteRun { processor, date, .. } = run;
+        let note = format!(
+            "conformance suite 1.0 passed with `{isa}` on {processor} under Linux, {date}; this processor is of that family"
+        );
+        return (SupportLevel::HARDWARE_VERIFIED, note);
+    }
+    match with_same_code.next() {
+        Some(SuiteRun { processor, date, is_held, .. }) => {
+            let but = if *is_held { "which has more" } else { "and on none of this family" };
+            let note = format!(
+                "conformance suite 1.0 passed with `{isa}` on {processor}, {but}, under Linux, {date}"
+            );
+            (SupportLevel::DRIVER_VERIFIED, note)
+        }
+        None => {
+            let note = format!(
+                "the conformance suite was run on no processor with `{isa}` yet; `oarlock doctor` tries this one"
+            );
+            (SupportLevel::UNSPECIFIED, note)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const XEON: ProcessorFamily<'_> = ProcessorFamily { maker: "GenuineIntel", number: 6 };
+
+    #[test]
+    fn a_processor_counts_as_tested_as_far_as_one_like_it_was() {
+        let level = |family: ProcessorFamily<'_>, isa| support_level(&family, isa).0;
+        assert_eq!(level(ZEN_3, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(ZEN_3, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(ProcessorFamily { number: 23, ..ZEN_3 }, Isa::Avx2), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(XEON, Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(ZEN_3, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(XEON, Isa::Amx), SupportLevel::UNSPECIFIED);
+    }
+
+    #[test]
+    fn the_note_says_what_was_tested_and_how_this_processor_differs() {
+        let note = |family: ProcessorFamily<'_>, isa| support_level(&family, isa).1;
+        assert!(note(ZEN_3, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
+        assert!(
+            note(XEON, Isa::Avx2).contains("(Zen 3), and on none of this family, under Linux, 2026-11-24")
+        );
+        assert!(note(ZEN_3, Isa::Scalar).contains("(Zen 3), which has more,"));
+        assert!(note(XEON, Isa::Amx).contains("on no processor with `amx` yet"));
+    }
+
+    #[test]
+    fn every_run_of_the_suite_is_told_of_in_the_measurements_of_its_day() {
+        let measurements = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements");
+        for SuiteRun { isa, processor, date, .. } in &SUITE_RUNS {
+            let page = std::fs::read_to_string(measurements.join(format!("{date}-cpu.md"))).unwrap();
+            let row = format!("| {}", processor.trim_start_matches("an "));
+            let instructions = match isa {
+                Isa::Scalar => "`isa = \"scalar\"`",
+                Isa::Avx2 => "AVX2",
+                Isa::Avx512 => "AVX-512",
+                Isa::Amx => "AMX",
+            };
+            let is_told = page.lines().any(|line| line.starts_with(&row) && line.contains(instructions));
+            assert!(is_told, "{processor} with `{isa}` in the page of {date}");
+        }
+    }
+}

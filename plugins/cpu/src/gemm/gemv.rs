@@ -1,0 +1,264 @@
+//! Products with a vector or a few of them, which take as long as reading the matrix does. They are computed where the matrix
+//! lies, along the direction in which its elements lie side by side, so that each is read once.
+
+#![expect(unsafe_code, reason = "rows of the matrix are read through pointers")]
+
+use std::ops::Range;
+
+use super::buffer::DisjointSlice;
+use super::macro_kernel::OutputBlock;
+use super::tile::DotKernel;
+use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer, ThreadTeam};
+use crate::isa::{Isa, SimdTarget, SimdTask};
+
+/// So many rows on the left are few: reading the matrix takes longer than multiplying.
+pub(crate) const FEW_ROWS: usize = 4;
+/// Elements of the matrix that are worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 15;
+/// Outputs that are computed together, so that they stay in the second cache while the matrix passes by. The longer, the
+/// better for how memory is read.
+const OUTPUTS_AT_ONCE: usize = 1 << 15;
+/// Bytes that memory hands out at once.
+const CACHE_LINE: usize = 64;
+/// Bytes of a matrix that may be in the second cache from the last time, where asking for them early only costs time.
+const L2_BYTES: usize = 1 << 20;
+/// How far behind what is read of a long row, in bytes, more of it is asked for: beyond the page that a processor expects, as to
+/// find where the next one lies takes long.
+#[cfg(x86_vectors)]
+pub(super) const PREFETCH_DISTANCE: usize = 8192;
+/// Rows of the matrix that are added up at once where the outputs lie side by side.
+const ROWS: usize = 8;
+
+/// Computes a product of few vectors and a matrix that can be read where they lie. Says whether it did.
+pub(super) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, team: &dyn ThreadTeam) -> bool {
+    let sizes = product.sizes;
+    let (GemmOperand::Operand(left), GemmOperand::Operand(right)) = (&product.left, &product.right) else {
+        return false;
+    };
+    let Some(output) = product.output.as_deref_mut() else { return false };
+    let is_row = sizes.rows <= FEW_ROWS && sizes.columns > 1;
+    let elements = |item: usize| {
+        let right = if is_row { right.unaligned_elements(item) } else { right.aligned_elements(item) };
+        left.aligned_elements(item).zip(right)
+    };
+    let Some((left_elements, right_elements)) = elements(0) else { return false };
+    let (vector, matrix) =
+        if is_row { (left_elements, right_elements) } else { (right_elements, left_elements) };
+    let side_by_side = matrix.lane == 1 || matrix.step == 1 && vector.step == 1;
+    if !is_row && sizes.columns != 1 || !side_by_side || sizes.depth == 0 {
+        return false;
+    }
+    let (vectors, count) = if is_row { (sizes.rows, sizes.columns) } else { (1, sizes.rows) };
+    let work = sizes.items.saturating_mul(count).saturating_mul(sizes.depth);
+    let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+    let pieces = if threads == 1 { 1 } else { threads.div_ceil(sizes.items) };
+    let chunk = count.div_ceil(pieces).next_multiple_of(64).min(OUTPUTS_AT_ONCE / vectors);
+    let chunks = count.div_ceil(chunk);
+    let tasks = sizes.items * chunks;
+    let share = tasks.div_ceil(threads);
+    let output = DisjointSlice::new(output);
+    let (finish, isa) = (product.finish, team.isa());
+    team.parallel_for_each(tasks.div_ceil(share), &|lane| {
+        for task in lane * share..tasks.min((lane + 1) * share) {
+            let (item, begin) = (task / chunks, task % chunks * chunk);
+            let lanes = begin..count.min(begin + chunk);
+            let Some((left, right)) = elements(item) else { return };
+            let (vector, matrix) = if is_row { (left, right) } else { (right, left) };
+            let first = item * vectors * count + lanes.start;
+            // SAFETY: no two tasks have the same outputs, nor do two vectors of one.
+            let part = |vector: usize| unsafe {
+                output.range_mut(first + vector * count..first + vector * count + lanes.len())
+            };
+            let job = GemvJob { vector, matrix, depth: sizes.depth, lanes: lanes.clone(), add: false };
+            // SAFETY: the operands can be read as far as the product says.
+            unsafe { job.run(isa, vectors, part) };
+            if let Some(finish) = finish {
+                let (rows, columns) = if is_row { (0..vectors, lanes) } else { (lanes, 0..1) };
+                // SAFETY: the part is complete and no other task's.
+                finish(unsafe {
+                    OutputBlock::new(item, rows, columns, output.element_pointer(first), sizes.columns)
+                });
+            }
+        }
+    });
+    true
+}
+
+/// Some outputs of one product. The vectors, of which the matrix is multiplied with each, can be read for the depth, and the
+/// matrix, whose elements may lie at any address, for the lanes and the depth.
+pub(super) struct GemvJob<T> {
+    pub(super) vector: OperandPointer<T>,
+    pub(super) matrix: OperandPointer<T>,
+    pub(super) depth: usize,
+    pub(super) lanes: Range<usize>,
+    /// Whether the sums are added to what is there, which needs lanes that lie side by side.
+    pub(super) add: bool,
+}
+
+impl<N: GemmElement> GemvJob<N> {
+    /// Computes the outputs of each of a few vectors.
+    ///
+    /// # Safety
+    ///
+    /// The operands can be read as far as the job says.
+    pub(super) unsafe fn run<'a>(&self, isa: Isa, vectors: usize, output: impl Fn(usize) -> &'a mut [N])
+    where
+        N: 'a,
+    {
+        if self.matrix.lane != 1 {
+            // SAFETY: as the caller vouches.
+            return unsafe { self.dot_outputs(N::micro_kernels(isa).dot_kernel(), vectors, output) };
+        }
+        match vectors {
+            1 => isa.vectorize(AxpyGemv { job: self, outputs: [output(0)] }),
+            2 => isa.vectorize(AxpyGemv { job: self, outputs: [output(0), output(1)] }),
+            3 => isa.vectorize(AxpyGemv { job: self, outputs: [output(0), output(1), output(2)] }),
+            _ => isa.vectorize(AxpyGemv { job: self, outputs: [output(0), output(1), output(2), output(3)] }),
+        }
+    }
+}
+
+/// A job whose lanes lie side by side and where its outputs go, for each vector. The operands can be read as far as the job
+/// says.
+struct AxpyGemv<'a, T, const VECTORS: usize> {
+    job: &'a GemvJob<T>,
+    outputs: [&'a mut [T]; VECTORS],
+}
+
+impl<N: GemmElement, const VECTORS: usize> SimdTask for AxpyGemv<'_, N, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { job, mut outputs } = self;
+        if !job.add {
+            outputs.iter_mut().for_each(|output| output.fill(N::default()));
+        }
+        // SAFETY: the operands can be read as far as the job says.
+        unsafe {
+            if T::HAS_FMA {
+                job.accumulate_rows::<true, VECTORS>(outputs);
+            } else {
+                job.accumulate_rows::<false, VECTORS>(outputs);
+            }
+        }
+    }
+}
+
+impl<T: GemmElement> GemvJob<T> {
+    /// Whether the matrix is too large to be in the second cache.
+    fn is_far(&self) -> bool {
+        self.depth * self.lanes.len() * size_of::<T>() > L2_BYTES
+    }
+
+    /// Adds rows to the outputs, eight at a time, where the lanes lie side by side.
+    #[inline(always)]
+    unsafe fn accumulate_rows<const FUSED: bool, const VECTORS: usize>(
+        &self,
+        mut outputs: [&mut [T]; VECTORS],
+    ) {
+        let whole = self.depth / ROWS * ROWS;
+        let is_far = self.is_far();
+        for begin in (0..whole).step_by(ROWS) {
+            // The rows after these are far away, so that no processor expects them.
+            let is_asked_for = is_far && begin + 2 * ROWS <= whole;
+            let ahead = if is_asked_for { ROWS * self.matrix.step } else { 0 };
+            // SAFETY: these steps are less than the depth.
+            unsafe { self.add_rows::<FUSED, VECTORS, ROWS>(&mut outputs, begin, ahead) };
+        }
+        for step in whole..self.depth {
+            // SAFETY: the step is less than the depth.
+            unsafe { self.add_rows::<FUSED, VECTORS, 1>(&mut outputs, step, 0) };
+        }
+    }
+
+    /// Adds some rows times what the vectors have in their place, and asks for those that are `ahead` by so many elements.
+    #[inline(always)]
+    unsafe fn add_rows<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
+        &self,
+        outputs: &mut [&mut [T]; VECTORS],
+        begin: usize,
+        ahead: usize,
+    ) {
+        let mut factors = [[T::default(); COUNT]; VECTORS];
+        let mut rows = [self.matrix.pointer; COUNT];
+        for index in 0..COUNT {
+            for (vector, factors) in factors.iter_mut().enumerate() {
+                let place = vector * self.vector.lane + (begin + index) * self.vector.step;
+                // SAFETY: the caller keeps the steps below the depth.
+                factors[index] = unsafe { *self.vector.pointer.add(place) };
+            }
+            let start = (begin + index) * self.matrix.step + self.lanes.start;
+            rows[index] = self.matrix.pointer.wrapping_add(start);
+        }
+        let count = self.lanes.len();
+        let in_line = CACHE_LINE / size_of::<T>();
+        let lines = count / in_line;
+        for line in 0..lines {
+            let lanes = line * in_line..(line + 1) * in_line;
+            if ahead > 0 {
+                rows.iter().for_each(|row| prefetch_l2(row.wrapping_add(lanes.start + ahead)));
+            }
+            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
+            unsafe { Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lanes) };
+        }
+        // SAFETY: as above.
+        unsafe {
+            Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lines * in_line..count);
+        }
+    }
+
+    /// Adds some lanes of the rows, which can be read.
+    #[inline(always)]
+    unsafe fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
+        outputs: &mut [&mut [T]; VECTORS],
+        factors: &[[T; COUNT]; VECTORS],
+        rows: &[*const T; COUNT],
+        lanes: Range<usize>,
+    ) {
+        for (output, factors) in outputs.iter_mut().zip(factors) {
+            for (offset, output) in output[lanes.clone()].iter_mut().enumerate() {
+                let mut sum = *output;
+                for (factor, row) in factors.iter().zip(rows) {
+                    // SAFETY: the lanes are those of the outputs, of which each row has as many.
+                    let element = unsafe { row.add(lanes.start + offset).read_unaligned() };
+                    sum = sum.add_product::<FUSED>(*factor, element);
+                }
+                *output = sum;
+            }
+        }
+    }
+
+    /// Computes each output by itself, where the steps of the depth lie side by side.
+    unsafe fn dot_outputs<'a>(&self, dot: DotKernel<T>, vectors: usize, output: impl Fn(usize) -> &'a mut [T])
+    where
+        T: 'a,
+    {
+        let first = self.lanes.start;
+        let is_far = self.is_far();
+        let mut outputs: [&mut [T]; FEW_ROWS] = Default::default();
+        outputs.iter_mut().take(vectors).enumerate().for_each(|(vector, target)| *target = output(vector));
+        for lane in self.lanes.clone() {
+            let row = self.matrix.pointer.wrapping_add(lane * self.matrix.lane);
+            for (vector, output) in outputs.iter_mut().take(vectors).enumerate() {
+                let vector = self.vector.pointer.wrapping_add(vector * self.vector.lane);
+                // SAFETY: the vectors and the lanes have steps for the depth, which lie side by side, and tables are of
+                // instruction sets that the machine has.
+                output[lane - first] = unsafe { dot(vector, row, self.depth, is_far) };
+            }
+        }
+    }
+}
+
+/// Asks for the memory at an address, which need not be there, before it is needed: into the second cache, since the nearest
+/// is too small for rows that come so much later.
+#[inline(always)]
+pub(super) fn prefetch_l2<T>(address: *const T) {
+    #[cfg(x86_vectors)]
+    // SAFETY: it only is a hint, and every processor of the architecture has it.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
+    }
+    #[cfg(not(x86_vectors))]
+    let _ = address;
+}

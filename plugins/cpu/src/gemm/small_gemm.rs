@@ -1,0 +1,142 @@
+//! Small products of rows that lie in memory and panels that were packed, for kernels that multiply between other steps.
+
+#![expect(unsafe_code, reason = "rows and panels are handed to the micro-kernels as pointers")]
+
+use super::buffer::DisjointSlice;
+use super::gemv::{FEW_ROWS, GemvJob};
+use super::tile::GemmTile;
+use super::{GemmElement, LaneView, OperandPointer, StoredElement, as_computed};
+use crate::isa::Isa;
+
+/// Rows of the same length, so far apart.
+#[derive(Clone, Copy)]
+pub(crate) struct GemmRows<S> {
+    pub(crate) elements: S,
+    pub(crate) count: usize,
+    pub(crate) stride: usize,
+}
+
+impl<S> GemmRows<S> {
+    /// How many elements there must be for rows of a length.
+    fn required_length(&self, length: usize) -> usize {
+        if self.count == 0 || length == 0 { 0 } else { (self.count - 1) * self.stride + length }
+    }
+}
+
+/// The most rows that [`multiply_rows`] takes, and the columns of a panel.
+pub(crate) fn row_tile_size<T: GemmElement>(isa: Isa) -> (usize, usize) {
+    let kernels = T::micro_kernels(isa);
+    (kernels.max_rows(), kernels.max_columns())
+}
+
+/// As [`LaneView::pack_lanes`], with the instructions there are.
+pub(crate) fn pack_panel<E: StoredElement<ComputeType = f32>>(
+    isa: Isa,
+    view: LaneView<'_, E>,
+    (lanes, steps): (usize, usize),
+    width: usize,
+    panel: &mut [f32],
+) {
+    let fits = view.step == 1 && lanes == width;
+    if let (true, Some(numbers)) = (fits, as_computed(view.elements))
+        && transpose_panel(isa, (numbers, view.lane), (lanes, steps), (&mut *panel, width))
+    {
+        return;
+    }
+    view.pack_lanes(lanes, steps, width, panel);
+}
+
+#[cfg(x86_vectors)]
+use super::panel_transpose::transpose_panel;
+
+/// There are no instructions for it.
+#[cfg(not(x86_vectors))]
+fn transpose_panel(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32], usize)) -> bool {
+    false
+}
+
+/// Multiplies rows of a depth with panels, one for each group of columns, of which each has its steps in depth one after the
+/// other. The sums are added to what is there, or replace it.
+pub(crate) fn multiply_rows<T: GemmElement>(
+    isa: Isa,
+    left: GemmRows<&[T]>,
+    (panels, panel_size): (&[T], usize),
+    depth: usize,
+    output: GemmRows<&mut [T]>,
+    columns: usize,
+    add: bool,
+) {
+    let kernels = T::micro_kernels(isa);
+    let width = kernels.max_columns();
+    let rows = left.count;
+    assert!(
+        (1..=kernels.max_rows()).contains(&rows)
+            && output.count == rows
+            && left.required_length(depth) <= left.elements.len()
+            && output.required_length(columns) <= output.elements.len()
+            && depth * width <= panel_size
+            && columns.div_ceil(width) * panel_size <= panels.len(),
+        "rows, panels and an output that fit together"
+    );
+    let target = output.elements.as_mut_ptr();
+    for (column, panel) in (0..columns).step_by(width).zip(panels.chunks_exact(panel_size.max(1))) {
+        let columns = width.min(columns - column);
+        // SAFETY: the rows, the panel and the output have all that the tile says, which was checked.
+        unsafe {
+            kernels.micro_kernel(rows, columns)(&GemmTile {
+                depth,
+                left: left.elements.as_ptr(),
+                left_row: left.stride as isize,
+                left_depth: 1,
+                right: panel.as_ptr(),
+                right_depth: width as isize,
+                output: target.add(column),
+                output_row: output.stride,
+                columns,
+                add,
+                ahead: panel.as_ptr().cast(),
+                ahead_step: 0,
+            });
+        }
+    }
+}
+
+/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read where it lies: with its lanes as they follow each other and, where
+/// those lie side by side, adding to what is there.
+pub(crate) fn multiply_few_rows<T: GemmElement>(
+    isa: Isa,
+    left: GemmRows<&[T]>,
+    matrix: LaneView<'_, T>,
+    depth: usize,
+    output: GemmRows<&mut [T]>,
+    columns: usize,
+    add: bool,
+) {
+    if left.count == 0 || columns == 0 || depth == 0 {
+        assert!(add || depth > 0, "a sum of something");
+        return;
+    }
+    let last = (columns - 1) * matrix.lane + (depth - 1) * matrix.step;
+    assert!(
+        left.count <= FEW_ROWS
+            && output.count == left.count
+            && left.required_length(depth) <= left.elements.len()
+            && output.required_length(columns) <= output.elements.len()
+            && columns <= output.stride
+            && last < matrix.elements.len()
+            && (matrix.lane == 1 || matrix.step == 1 && !add),
+        "rows, a matrix and an output that fit together"
+    );
+    let job = GemvJob {
+        vector: OperandPointer { pointer: left.elements.as_ptr(), lane: left.stride, step: 1 },
+        matrix: OperandPointer { pointer: matrix.elements.as_ptr(), lane: matrix.lane, step: matrix.step },
+        depth,
+        lanes: 0..columns,
+        add,
+    };
+    let parts = DisjointSlice::new(output.elements);
+    // SAFETY: the operands have all that the job says, which was checked, and rows of the output do not overlap.
+    unsafe {
+        job.run(isa, left.count, |row| parts.range_mut(row * output.stride..row * output.stride + columns));
+    };
+}

@@ -1,0 +1,183 @@
+//! Convolutions of narrow floats whose channels are first: computed in `f32` with the channels last. Elements are converted and
+//! turned on the way there and back, which is little beside what a window that is not one element shares.
+
+#![expect(unsafe_code, reason = "threads write disjoint parts of scratch memory and of the output")]
+
+use std::borrow::Cow;
+use std::slice;
+use std::sync::Arc;
+
+use oarlock_sdk::{KernelCall, Result};
+
+use super::algorithm::{NhwcConv, PackedConvWeights};
+use super::epilogue::{ConvEpilogue, ResidualSource};
+use super::geometry::NhwcGeometry;
+use crate::constant_cache;
+use crate::device::Cpu;
+use crate::gemm::{DisjointSlice, ScratchBuffer};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::activation::FusedActivation;
+use crate::kernels::conv::window::WindowAttributes;
+use crate::kernels::movement::plane_transpose::transpose_planes;
+use crate::kernels::rows::GRAIN;
+use crate::kernels::rows::number::ComputeElement;
+
+/// Weights in the order in which they are read.
+pub(in crate::kernels) struct NarrowWeights(Arc<PackedConvWeights>);
+
+/// The sizes of a convolution of narrow floats.
+pub(in crate::kernels) struct NarrowConvolution {
+    convolution: NhwcConv,
+    images: usize,
+    /// Channels and pixels of an image of the input and of the output.
+    input: [usize; 2],
+    output: [usize; 2],
+    /// The dimensions of both as they are given.
+    dims: [Vec<i64>; 2],
+}
+
+impl NarrowConvolution {
+    /// None where the weights are not constant or there are others than one or two spatial dimensions.
+    pub(in crate::kernels) fn from_call(
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+        settings: &WindowAttributes,
+        groups: i64,
+    ) -> Result<Option<Self>> {
+        let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let with_channels_last = |dims: &[i64]| match dims {
+            [images, channels, rest @ ..] => [&[*images], rest, &[*channels]].concat(),
+            _ => Vec::new(),
+        };
+        let (x_dims, y_dims) = (with_channels_last(x.dims()), with_channels_last(y.dims()));
+        let geometry = NhwcGeometry::for_convolution(settings, groups, &x_dims, w.dims(), &y_dims);
+        let Some(geometry) = geometry.ok().filter(|_| w.is_constant()) else { return Ok(None) };
+        if x.element_count()? == 0 || y.element_count()? == 0 || w.element_count()? == 0 {
+            return Ok(None);
+        }
+        let (down, along) = (&geometry.down, &geometry.along);
+        Ok(Some(Self {
+            convolution: NhwcConv::new(cpu, &geometry),
+            images: geometry.images,
+            input: [geometry.channels, down.input * along.input],
+            output: [geometry.outputs, down.output * along.output],
+            dims: [x.dims().to_vec(), y.dims().to_vec()],
+        }))
+    }
+
+    /// How many bytes of scratch memory it takes.
+    pub(in crate::kernels) fn scratch_size(&self) -> usize {
+        // Scratch memory begins at the next line.
+        2 * self.buffer_elements() * size_of::<f32>() + self.convolution.scratch_size() + 64
+    }
+
+    /// The elements of the larger of the input and the output.
+    fn buffer_elements(&self) -> usize {
+        let count = |[channels, pixels]: [usize; 2]| self.images * channels * pixels;
+        count(self.input).max(count(self.output))
+    }
+
+    /// How many channels the output has.
+    pub(in crate::kernels) fn output_channels(&self) -> usize {
+        self.convolution.output_channels()
+    }
+
+    /// Whether a call has images of the sizes that this is for.
+    pub(in crate::kernels) fn matches_call(&self, call: &KernelCall<'_>) -> Result<bool> {
+        Ok(call.input(0)?.dims() == self.dims[0] && call.output(0)?.dims() == self.dims[1])
+    }
+
+    /// The weights in the order in which they are read.
+    pub(in crate::kernels) fn pack_weights<E: ComputeElement<Float = f32>>(
+        &self,
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+    ) -> Result<NarrowWeights> {
+        let w = call.input(1)?;
+        call.describe_kernel(&self.convolution.description(cpu));
+        // SAFETY: the device's memory is the host's, and the operand is constant.
+        let weights = unsafe { w.elements::<E>() }?;
+        let widened = || Ok(Cow::Owned(weights.iter().map(|weight| weight.to_float()).collect()));
+        self.convolution
+            .pack_shared_weights(cpu, constant_cache::constant_range(&w), w.dtype(), widened)
+            .map(NarrowWeights)
+    }
+
+    pub(in crate::kernels) fn compute<E: ComputeElement<Float = f32>>(
+        &self,
+        cpu: &Cpu,
+        (x, bias): (&[E], Option<&[E]>),
+        (packed, given): (&NarrowWeights, &[E]),
+        y: &mut [E],
+        scratch: &mut ScratchBuffer<'_>,
+    ) {
+        let rest = self.convolution.scratch_size().div_ceil(size_of::<f32>());
+        let scratch = scratch.allocate_elements::<f32>(2 * self.buffer_elements() + rest);
+        let (first, scratch) = scratch.split_at_mut(self.buffer_elements());
+        let (second, rest) = scratch.split_at_mut(self.buffer_elements());
+        // SAFETY: numbers are bytes of any kind, and the slice is borrowed with them.
+        let rest = unsafe { slice::from_raw_parts_mut(rest.as_mut_ptr().cast(), size_of_val(rest)) };
+        let bias: Option<Vec<f32>> = bias.map(|bias| bias.iter().map(|bias| bias.to_float()).collect());
+        let finish = ConvEpilogue {
+            bias: bias.as_deref(),
+            residual: ResidualSource::None,
+            activation: FusedActivation::NONE,
+        };
+        parallel_pieces(cpu, &mut first[..x.len()], |begin, to| {
+            cpu.isa().vectorize(MapElements { from: &x[begin..begin + to.len()], to, map: E::to_float });
+        });
+        let given = |first: usize, to: &mut [f32]| {
+            for (to, weight) in to.iter_mut().zip(&given[first..]) {
+                *to = weight.to_float();
+            }
+        };
+        let [channels, pixels] = self.input;
+        transpose_planes(cpu, &first[..x.len()], &mut second[..x.len()], pixels, channels);
+        let result = &mut first[..y.len()];
+        self.convolution.compute(
+            cpu,
+            (&second[..x.len()], &packed.0, &given),
+            &finish,
+            result,
+            &mut ScratchBuffer::new(rest),
+        );
+        let [channels, pixels] = self.output;
+        let result = &mut second[..y.len()];
+        transpose_planes(cpu, &first[..y.len()], result, channels, pixels);
+        parallel_pieces(cpu, y, |begin, to| {
+            cpu.isa().vectorize(MapElements {
+                from: &result[begin..begin + to.len()],
+                to,
+                map: E::from_float,
+            });
+        });
+    }
+}
+
+/// Calls a function for pieces of a slice with the place where each begins.
+fn parallel_pieces<T: Send>(cpu: &Cpu, to: &mut [T], body: impl Fn(usize, &mut [T]) + Sync) {
+    let count = to.len();
+    let to = DisjointSlice::new(to);
+    cpu.parallel_for(count, GRAIN, |begin, end| {
+        // SAFETY: the pieces do not overlap.
+        body(begin, unsafe { to.range_mut(begin..end) });
+    });
+}
+
+/// A function of each element.
+struct MapElements<'a, A, B, F> {
+    from: &'a [A],
+    to: &'a mut [B],
+    map: F,
+}
+
+impl<A: Copy, B, F: Fn(A) -> B> SimdTask for MapElements<'_, A, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        for (to, from) in self.to.iter_mut().zip(self.from) {
+            *to = (self.map)(*from);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Images put together of windows, as a transposed convolution and `Col2Im` do it: where windows overlap, what they hold is
+//! added up.
+
+use std::ops::Range;
+
+use super::window::{WindowAxis, unravel_index};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement};
+
+/// What windows hold, to be added to an image where it lies under them.
+pub(crate) struct Col2ImFold<'a, T: ComputeElement> {
+    /// How the windows lie over the image.
+    pub(crate) axes: &'a [WindowAxis],
+    /// Which elements of the windows there are.
+    pub(crate) steps: Range<usize>,
+    /// For each of them that of all windows, one after the other.
+    pub(crate) columns: &'a [T],
+    pub(crate) image: &'a mut [T::Accumulator],
+}
+
+impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<I: SimdTarget>(self) {
+        let Self { axes, steps, columns, image } = self;
+        let Some((last, outer)) = axes.split_last() else { return };
+        let windows: usize = axes.iter().map(|axis| axis.output).product();
+        if windows == 0 {
+            return;
+        }
+        let mut step = vec![0; axes.len()];
+        let mut inside = vec![0..0; outer.len()];
+        let mut place = vec![0; outer.len()];
+        let mut columns = columns.chunks_exact(windows);
+        let mut index = steps.start;
+        while let Some(column) = columns.next().filter(|_| index < steps.end) {
+            unravel_index(index, axes.iter().map(|axis| axis.kernel), &mut step);
+            index += 1;
+            let at = step[outer.len()];
+            let run = ColumnRun { axis: last, step: at, windows: last.windows_with_step(at) };
+            let mut pair = None;
+            if run.has_next_beside() && index < steps.end {
+                let next = ColumnRun { axis: last, step: at + 1, windows: last.windows_with_step(at + 1) };
+                let both = run.windows.start.max(next.windows.start)..run.windows.end.min(next.windows.end);
+                if !both.is_empty() {
+                    pair = columns.next().map(|column| (column, next, both));
+                    index += 1;
+                }
+            }
+            for ((inside, axis), step) in inside.iter_mut().zip(outer).zip(&step) {
+                *inside = axis.windows_with_step(*step);
+            }
+            if run.windows.is_empty() || inside.iter().any(Range::is_empty) {
+                continue;
+            }
+            for (place, inside) in place.iter_mut().zip(&inside) {
+                *place = inside.start;
+            }
+            loop {
+                let (mut source, mut target) = (0, 0);
+                for ((axis, place), step) in outer.iter().zip(&place).zip(&step) {
+                    source = source * axis.output + place;
+                    target = target * axis.input + axis.first_position(*step, *place);
+                }
+                let row = source * last.output..(source + 1) * last.output;
+                let (elements, image) =
+                    (&column[row.clone()], &mut image[target * last.input..][..last.input]);
+                if let Some((column, next, both)) = &pair {
+                    let others = &column[row];
+                    let image_of_both = &mut image[last.first_position(at, both.start)..];
+                    add_interleaved(image_of_both, [&elements[both.clone()], &others[both.clone()]]);
+                    for (run, elements) in [(&run, elements), (next, others)] {
+                        run.add_windows(image, elements, run.windows.start..both.start);
+                        run.add_windows(image, elements, both.end..run.windows.end);
+                    }
+                } else {
+                    run.add_windows(image, elements, run.windows.clone());
+                }
+                if !advance_position(&mut place, &inside) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The windows of a row that have a step along the last axis inside of the image.
+struct ColumnRun<'a> {
+    axis: &'a WindowAxis,
+    step: usize,
+    windows: Range<usize>,
+}
+
+impl ColumnRun<'_> {
+    /// Whether elements of the next step lie in all the gaps between those of this one.
+    #[inline(always)]
+    fn has_next_beside(&self) -> bool {
+        self.axis.stride == 2 && self.axis.dilation == 1 && self.step + 1 < self.axis.kernel
+    }
+
+    /// Adds what some of the windows have, of a row of elements of all windows.
+    #[inline(always)]
+    fn add_windows<T: ComputeElement>(
+        &self,
+        image: &mut [T::Accumulator],
+        elements: &[T],
+        windows: Range<usize>,
+    ) {
+        if !windows.is_empty() {
+            let place = self.axis.first_position(self.step, windows.start);
+            add_strided(&mut image[place..], &elements[windows], self.axis.stride);
+        }
+    }
+}
+
+/// Adds elements of two steps that lie side by side, which fill the image without gaps.
+#[inline(always)]
+fn add_interleaved<T: ComputeElement>(image: &mut [T::Accumulator], [first, second]: [&[T]; 2]) {
+    let (pairs, _) = image.as_chunks_mut::<2>();
+    for (pair, (first, second)) in pairs.iter_mut().zip(first.iter().zip(second)) {
+        *pair = [pair[0].plus(first.to_accumulator()), pair[1].plus(second.to_accumulator())];
+    }
+}
+
+/// Adds elements to some that are as far from each other as it is said.
+#[inline(always)]
+fn add_strided<T: ComputeElement>(image: &mut [T::Accumulator], elements: &[T], stride: usize) {
+    let add = |(sum, element): (&mut T::Accumulator, &T)| *sum = sum.plus(element.to_accumulator());
+    if stride == 1 {
+        image.iter_mut().zip(elements).for_each(add);
+    } else {
+        image.iter_mut().step_by(stride).zip(elements).for_each(add);
+    }
+}
+
+/// Goes on to the next place, and says whether there is one.
+#[inline(always)]
+fn advance_position(place: &mut [usize], inside: &[Range<usize>]) -> bool {
+    for (place, inside) in place.iter_mut().zip(inside).rev() {
+        *place += 1;
+        if *place < inside.end {
+            return true;
+        }
+        *place = inside.start;
+    }
+    false
+}

@@ -1,0 +1,183 @@
+//! The numbers that matrices are made of: real and complex ones, in 64 bits.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use oarlock_sdk::{Complex, Element};
+
+use super::product::GemmMultiply;
+use crate::isa::SimdTarget;
+
+/// A number as it is computed.
+pub(super) trait ScalarField:
+    Copy
+    + GemmMultiply
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    const ZERO: Self;
+    const ONE: Self;
+    /// Whether it has a second part.
+    const IS_COMPLEX: bool;
+
+    /// Its parts, of which a real number has one.
+    fn components(self) -> [f64; 2];
+    fn from_components(parts: [f64; 2]) -> Self;
+    fn scaled_by(self, by: f64) -> Self;
+
+    /// `self + left * right`, rounded as the instruction set does it quickest.
+    fn add_product<T: SimdTarget>(self, left: Self, right: Self) -> Self;
+
+    #[inline(always)]
+    fn real_part(self) -> f64 {
+        self.components()[0]
+    }
+
+    #[inline(always)]
+    fn from_real(real: f64) -> Self {
+        Self::from_components([real, 0.0])
+    }
+
+    #[inline(always)]
+    fn conjugate(self) -> Self {
+        let [real, imaginary] = self.components();
+        Self::from_components([real, -imaginary])
+    }
+
+    #[inline(always)]
+    fn magnitude(self) -> f64 {
+        let [real, imaginary] = self.components();
+        if Self::IS_COMPLEX { real.hypot(imaginary) } else { real.abs() }
+    }
+
+    /// The square of the magnitude.
+    #[inline(always)]
+    fn squared_magnitude(self) -> f64 {
+        let [real, imaginary] = self.components();
+        real * real + imaginary * imaginary
+    }
+
+    /// The larger of the magnitudes of its parts; an infinity where one is no number.
+    #[inline(always)]
+    fn max_component(self) -> f64 {
+        let [real, imaginary] = self.components().map(f64::abs);
+        if real.is_nan() || imaginary.is_nan() { f64::INFINITY } else { real.max(imaginary) }
+    }
+}
+
+#[inline(always)]
+fn add_product_f64<T: SimdTarget>(sum: f64, left: f64, right: f64) -> f64 {
+    if T::HAS_FMA { left.mul_add(right, sum) } else { sum + left * right }
+}
+
+impl ScalarField for f64 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const IS_COMPLEX: bool = false;
+
+    #[inline(always)]
+    fn components(self) -> [f64; 2] {
+        [self, 0.0]
+    }
+
+    #[inline(always)]
+    fn from_components([real, _]: [f64; 2]) -> Self {
+        real
+    }
+
+    #[inline(always)]
+    fn scaled_by(self, by: f64) -> Self {
+        self * by
+    }
+
+    #[inline(always)]
+    fn add_product<T: SimdTarget>(self, left: Self, right: Self) -> Self {
+        add_product_f64::<T>(self, left, right)
+    }
+}
+
+impl ScalarField for Complex<f64> {
+    const ZERO: Self = Self { re: 0.0, im: 0.0 };
+    const ONE: Self = Self { re: 1.0, im: 0.0 };
+    const IS_COMPLEX: bool = true;
+
+    #[inline(always)]
+    fn components(self) -> [f64; 2] {
+        [self.re, self.im]
+    }
+
+    #[inline(always)]
+    fn from_components([re, im]: [f64; 2]) -> Self {
+        Self { re, im }
+    }
+
+    #[inline(always)]
+    fn scaled_by(self, by: f64) -> Self {
+        self.scale(by)
+    }
+
+    #[inline(always)]
+    fn add_product<T: SimdTarget>(self, left: Self, right: Self) -> Self {
+        Self {
+            re: add_product_f64::<T>(add_product_f64::<T>(self.re, left.re, right.re), -left.im, right.im),
+            im: add_product_f64::<T>(add_product_f64::<T>(self.im, left.re, right.im), left.im, right.re),
+        }
+    }
+}
+
+/// A number as it lies in memory.
+pub(super) trait StoredScalar: Element {
+    type Field: ScalarField;
+    /// What magnitudes of it are.
+    type Component: Element;
+
+    fn widen(self) -> Self::Field;
+    fn from_field(value: Self::Field) -> Self;
+    fn component_from_f64(value: f64) -> Self::Component;
+}
+
+macro_rules! stored {
+    ($($float:ident)*) => {
+        $(
+            impl StoredScalar for $float {
+                type Field = f64;
+                type Component = Self;
+
+                fn widen(self) -> f64 {
+                    self.into()
+                }
+
+                fn from_field(value: f64) -> Self {
+                    value as Self
+                }
+
+                fn component_from_f64(value: f64) -> Self {
+                    value as Self
+                }
+            }
+
+            impl StoredScalar for Complex<$float> {
+                type Field = Complex<f64>;
+                type Component = $float;
+
+                fn widen(self) -> Complex<f64> {
+                    Complex { re: self.re.into(), im: self.im.into() }
+                }
+
+                fn from_field(value: Complex<f64>) -> Self {
+                    Complex { re: value.re as $float, im: value.im as $float }
+                }
+
+                fn component_from_f64(value: f64) -> $float {
+                    value as $float
+                }
+            }
+        )*
+    };
+}
+
+stored!(f32 f64);

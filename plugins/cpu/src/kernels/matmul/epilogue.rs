@@ -1,0 +1,102 @@
+//! What is done to products once their sums are complete: scaled, added to, and put through an activation.
+
+use crate::gemm::OutputBlock;
+use crate::isa::{Isa, SimdTarget, SimdTask};
+use crate::kernels::activation::FusedActivation;
+use crate::kernels::elementwise::math::MathFloat;
+
+/// A third operand, which is repeated along dimensions of 1.
+pub(super) struct MatmulAddend<'a> {
+    elements: &'a [f32],
+    row: usize,
+    column: usize,
+}
+
+impl<'a> MatmulAddend<'a> {
+    /// An operand of the elements, which are so far apart from row to row and from column to column.
+    pub(super) fn new(elements: &'a [f32], [row, column]: [usize; 2]) -> Self {
+        Self { elements, row, column }
+    }
+}
+
+/// What becomes of the sums.
+pub(super) struct MatmulEpilogue<'a> {
+    pub(super) isa: Isa,
+    /// Rows of each product, which may be those of several matrices of the output.
+    pub(super) rows_of_product: usize,
+    /// Rows and columns of each matrix of the output.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) alpha: f32,
+    pub(super) addend: Option<MatmulAddend<'a>>,
+    /// What has the shape of the output.
+    pub(super) residual: Option<&'a [f32]>,
+    pub(super) activation: FusedActivation,
+}
+
+impl MatmulEpilogue<'_> {
+    /// Whether the sums stay as they are.
+    pub(super) fn is_empty(&self) -> bool {
+        self.alpha == 1.0 && self.addend.is_none() && self.residual.is_none() && self.activation.is_none()
+    }
+
+    /// Makes results of the sums of a part of the output.
+    pub(super) fn finish_block(&self, mut part: OutputBlock<'_, f32>) {
+        let (item, columns) = (part.item, part.columns.clone());
+        for (row, numbers) in part.rows_mut() {
+            let addend = self.addend.as_ref().map(|addend| {
+                let row = &addend.elements[row % self.rows * addend.row..];
+                if addend.column == 0 { &row[..1] } else { &row[columns.clone()] }
+            });
+            let start = (item * self.rows_of_product + row) * self.columns;
+            let residual = self.residual.map(|residual| &residual[start..][columns.clone()]);
+            self.isa.vectorize(EpilogueRow { finishing: self, numbers, addend, residual });
+        }
+    }
+}
+
+/// Some results of one row, with what belongs to them.
+struct EpilogueRow<'a> {
+    finishing: &'a MatmulEpilogue<'a>,
+    numbers: &'a mut [f32],
+    /// One for all, or one for each.
+    addend: Option<&'a [f32]>,
+    residual: Option<&'a [f32]>,
+}
+
+impl SimdTask for EpilogueRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { finishing, numbers, addend, residual } = self;
+        let alpha = finishing.alpha;
+        match (addend, residual) {
+            (None, None) if alpha == 1.0 => {}
+            (None, None) => numbers.iter_mut().for_each(|number| *number *= alpha),
+            (Some(addend), None) if addend.len() == numbers.len() => {
+                for (number, addend) in numbers.iter_mut().zip(addend) {
+                    *number = number.multiply_add::<T>(alpha, *addend);
+                }
+            }
+            (None, Some(residual)) => {
+                for (number, residual) in numbers.iter_mut().zip(residual) {
+                    *number = number.multiply_add::<T>(alpha, *residual);
+                }
+            }
+            (Some(addend), Some(residual)) if addend.len() == numbers.len() => {
+                for ((number, addend), residual) in numbers.iter_mut().zip(addend).zip(residual) {
+                    *number = number.multiply_add::<T>(alpha, *addend) + *residual;
+                }
+            }
+            (Some(addend), residual) => {
+                let addend = addend[0];
+                numbers.iter_mut().for_each(|number| *number = number.multiply_add::<T>(alpha, addend));
+                for (number, residual) in numbers.iter_mut().zip(residual.into_iter().flatten()) {
+                    *number += *residual;
+                }
+            }
+        }
+        finishing.activation.apply_on_target::<T>(numbers);
+    }
+}

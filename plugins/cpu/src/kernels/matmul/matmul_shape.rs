@@ -1,0 +1,80 @@
+//! The products of `MatMul` as [`crate::gemm`] takes them: with lists of where their matrices start.
+
+pub(super) use oarlock_products::element_count;
+
+use oarlock_products::{GemmSize, MatMulProblem, MatrixBatch};
+use oarlock_sdk::{Result, ensure};
+
+use crate::gemm::GemmShape;
+
+/// The products of two operands.
+#[derive(Debug, PartialEq)]
+pub(super) struct BatchedMatmulShape {
+    pub(super) sizes: GemmShape,
+    /// Where the matrices of each product start; one place when all share it.
+    pub(super) left: Vec<usize>,
+    pub(super) right: Vec<usize>,
+    /// The shape of the output.
+    pub(super) output: Vec<i64>,
+}
+
+impl BatchedMatmulShape {
+    pub(super) fn new(a: &[i64], b: &[i64]) -> Result<Self> {
+        let MatMulProblem { extent, batch, output } = MatMulProblem::new(a, b, usize::MAX)?;
+        let (left, right) = matrix_starts(&batch)?;
+        Ok(Self { sizes: gemm_shape(extent, batch.count), left, right, output })
+    }
+}
+
+/// The most products of one call. Where each starts is listed, which small operands that repeat could make endless.
+const MAX_PRODUCTS: usize = 1 << 27;
+
+/// Where the matrices of each product start, on the left and on the right; one place on the right when all share it.
+pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usize>)> {
+    let found = batch.count;
+    ensure!(
+        found <= MAX_PRODUCTS,
+        resource_exhausted,
+        "expected at most {MAX_PRODUCTS} products of matrices in a call, found {found}"
+    );
+    // The matrices of an empty output need not be told apart, however many there are.
+    let starts = (0..batch.count.max(1)).map(|product| batch.matrix_starts(product));
+    let (left, mut right): (_, Vec<usize>) = starts.unzip();
+    if right.iter().all(|start| *start == 0) {
+        right.truncate(1);
+    }
+    Ok((left, right))
+}
+
+/// Some products of the same sizes.
+pub(super) fn gemm_shape(GemmSize { rows, columns, depth }: GemmSize, items: usize) -> GemmShape {
+    GemmShape { items, rows, columns, depth }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_are_listed_but_for_a_right_one_that_all_share() {
+        let shape = BatchedMatmulShape::new(&[2, 1, 3, 4], &[5, 4, 6]).unwrap();
+        assert_eq!(shape.sizes, GemmShape { items: 10, rows: 3, columns: 6, depth: 4 });
+        assert_eq!(shape.left, [0, 0, 0, 0, 0, 12, 12, 12, 12, 12]);
+        assert_eq!(shape.right[..6], [0, 24, 48, 72, 96, 0]);
+        let shape = BatchedMatmulShape::new(&[2, 3, 4], &[4, 5]).unwrap();
+        assert_eq!(shape.sizes, GemmShape { items: 1, rows: 6, columns: 5, depth: 4 });
+        assert_eq!((shape.left, shape.right), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn more_products_than_could_be_listed_are_refused() {
+        let error = BatchedMatmulShape::new(&[1 << 31, 3, 0], &[1 << 31, 0, 5]).unwrap_err();
+        assert!(error.message().contains("found 2147483648"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_output_has_no_products() {
+        let shape = BatchedMatmulShape::new(&[1 << 40, 0, 3], &[1 << 40, 3, 2]).unwrap();
+        assert_eq!((shape.sizes.items, shape.left, shape.right), (0, vec![0], vec![0]));
+    }
+}

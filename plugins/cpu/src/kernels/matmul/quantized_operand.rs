@@ -1,0 +1,60 @@
+//! Eight-bit operands with scales and zero points.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use oarlock_sdk::{Dtype, DtypeSet, Element, Result, TensorView, bf16, dtype_set, f16, unexpected_dtype};
+
+/// What quantised operands may be.
+pub(crate) const BYTE_DTYPES: DtypeSet = dtype_set(&[Dtype::I8, Dtype::U8]);
+
+/// The elements of an eight-bit operand, less the zero point of each.
+pub(crate) fn subtract_zero_points(tensor: &TensorView<'_>, zero: impl Fn(usize) -> i32) -> Result<Vec<i32>> {
+    let mut values = read_integers(tensor)?;
+    for (index, value) in values.iter_mut().enumerate() {
+        *value = value.wrapping_sub(zero(index));
+    }
+    Ok(values)
+}
+
+/// The elements of an operand of integers of at most 32 bits.
+pub(crate) fn read_integers(tensor: &TensorView<'_>) -> Result<Vec<i32>> {
+    match tensor.dtype() {
+        Dtype::I8 => read_converted::<i8, i32>(tensor),
+        Dtype::U8 => read_converted::<u8, i32>(tensor),
+        Dtype::I32 => read_converted::<i32, i32>(tensor),
+        other => Err(unexpected_dtype(&["i8", "u8", "i32"], other)),
+    }
+}
+
+/// The elements of an operand of scales.
+pub(crate) fn read_scales(tensor: &TensorView<'_>) -> Result<Vec<f32>> {
+    match tensor.dtype() {
+        Dtype::F16 => read_converted::<f16, f32>(tensor),
+        Dtype::BF16 => read_converted::<bf16, f32>(tensor),
+        Dtype::F32 => read_converted::<f32, f32>(tensor),
+        other => Err(unexpected_dtype(&["f16", "bf16", "f32"], other)),
+    }
+}
+
+fn read_converted<E: Element + Into<T>, T>(tensor: &TensorView<'_>) -> Result<Vec<T>> {
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    Ok(unsafe { tensor.elements::<E>() }?.iter().map(|value| (*value).into()).collect())
+}
+
+/// An integer that a sum becomes.
+pub(crate) trait RequantizedInteger: Element {
+    /// A sum times a scale, rounded to the nearest, to even ones from the middle, plus a zero point, as near as the type has.
+    fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self;
+}
+
+macro_rules! requantised {
+    ($($integer:ty)*) => {
+        $(impl RequantizedInteger for $integer {
+            fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self {
+                ((sum as f32 * scale).round_ties_even() + zero as f32) as Self
+            }
+        })*
+    };
+}
+
+requantised!(i8 u8 i16 i32 i64);

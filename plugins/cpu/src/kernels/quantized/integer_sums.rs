@@ -1,0 +1,253 @@
+//! Convolutions and products of eight-bit numbers whose zero points are known only when they are computed, and whose sums stay
+//! what they are.
+//!
+//! With x the inputs under a window, w the weights of an output, and z their zero points, a sum is
+//!
+//! ```text
+//! Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw Σ (x - zx)
+//! ```
+//!
+//! where the micro-kernels compute the first term, the second is where their sums begin, since Σ w is known from packing, and
+//! the third, which is nothing where weights have no zero point, is taken off while the sums are in the nearest cache.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use oarlock_sdk::{Dtype, Result, TensorView};
+
+use super::dense::{QuantizedDenseConv, QuantizedOutput};
+use super::layer::{QuantizedImages, tensor_bytes};
+use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
+use super::simd::SIGN_BIT;
+use super::tile::QuantizedMicroKernels;
+use super::window_sums::sum_windows;
+use crate::constant_cache::{self, ConstantCache};
+use crate::gemm::{self, OutputBlock, ScratchBuffer, ThreadTeam};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+
+/// A convolution or product of known sizes.
+pub(crate) struct IntegerSums {
+    geometry: NhwcGeometry,
+    dense: QuantizedDenseConv,
+    order: WeightOrder,
+    /// Whether images are signed, and weights.
+    signed: [bool; 2],
+}
+
+/// What is multiplied, with the zero points as the numbers they are.
+pub(crate) struct IntegerSumOperands<'a> {
+    pub(crate) images: &'a [u8],
+    /// One, or for a product one for each row.
+    pub(crate) image_zeros: &'a [i32],
+    pub(crate) weights: &'a QuantizedPanels,
+    /// One, or one for each output.
+    pub(crate) weight_zeros: &'a [i32],
+    /// What is added to the sums of each output.
+    pub(crate) bias: Option<&'a [i32]>,
+}
+
+/// What packed weights depend on beside the weights: the vectors of the kernels, the order they were given in, whether they
+/// are signed, and the groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as
+/// they are read.
+type IntegerWeightsKey = (usize, WeightOrder, bool, [usize; 7]);
+
+static PACKED_PANELS: ConstantCache<IntegerWeightsKey, QuantizedPanels> = ConstantCache::new();
+
+/// What is added to a number when its first bit is turned.
+fn sign_flip_offset(is_turned: bool) -> i32 {
+    if is_turned { SIGN_BIT.into() } else { 0 }
+}
+
+impl IntegerSums {
+    fn new(team: &dyn ThreadTeam, geometry: NhwcGeometry, order: WeightOrder, dtypes: [Dtype; 2]) -> Self {
+        let dense = QuantizedDenseConv::new(team, &geometry);
+        Self { geometry, dense, order, signed: dtypes.map(|dtype| dtype == Dtype::I8) }
+    }
+
+    /// Of images whose channels are last, with weights; both of these dtypes.
+    pub(crate) fn for_images(team: &dyn ThreadTeam, geometry: NhwcGeometry, dtypes: [Dtype; 2]) -> Self {
+        Self::new(team, geometry, WeightOrder::OutputsFirst, dtypes)
+    }
+
+    /// Of rows with a matrix whose columns are the outputs.
+    pub(crate) fn for_matmul(
+        team: &dyn ThreadTeam,
+        [rows, depth, columns]: [usize; 3],
+        dtypes: [Dtype; 2],
+    ) -> Self {
+        Self::new(team, NhwcGeometry::for_matmul(rows, depth, columns), WeightOrder::OutputsLast, dtypes)
+    }
+
+    pub(super) fn geometry(&self) -> &NhwcGeometry {
+        &self.geometry
+    }
+
+    /// How many bytes of scratch memory it takes.
+    pub(crate) fn scratch_size(&self) -> usize {
+        if self.is_empty() { 0 } else { self.dense.scratch_size() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.geometry.output_pixels() * self.geometry.outputs == 0
+    }
+
+    /// The weights in the order in which they are read.
+    pub(crate) fn pack_weights(&self, team: &dyn ThreadTeam, bytes: &[u8]) -> QuantizedPanels {
+        // Weights are signed to the instructions, and images are not.
+        let turned = if self.signed[1] { 0 } else { SIGN_BIT };
+        self.dense.pack_weights(team, WeightSource { bytes, order: self.order, turned })
+    }
+
+    /// The same of a constant, once for all who read it so.
+    pub(crate) fn pack_constant(
+        &self,
+        team: &dyn ThreadTeam,
+        weights: &TensorView<'_>,
+    ) -> Result<Arc<QuantizedPanels>> {
+        self.pack_part(team, weights, 0..1)
+    }
+
+    /// The same of one of as many equal parts of an operand as the end of a range says, whose beginning says which. Where it
+    /// is no constant it is packed for this once.
+    pub(crate) fn pack_part(
+        &self,
+        team: &dyn ThreadTeam,
+        weights: &TensorView<'_>,
+        Range { start: part, end: parts }: Range<usize>,
+    ) -> Result<Arc<QuantizedPanels>> {
+        let NhwcGeometry { outputs, groups, along, .. } = self.geometry;
+        let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
+        let sizes = [groups, depth, outputs, along.kernel, self.geometry.tap_count(), taps, steps];
+        let key = (QuantizedMicroKernels::for_isa(team.isa()).lanes, self.order, self.signed[1], sizes);
+        let (address, size) = constant_cache::constant_range(weights);
+        let size = size / parts;
+        let pack = || {
+            // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+            let bytes = unsafe { tensor_bytes(weights) }?;
+            Ok(self.pack_weights(team, &bytes[part * size..][..size]))
+        };
+        if !weights.is_constant() {
+            return pack().map(Arc::new);
+        }
+        PACKED_PANELS.get_or_make_at((address + part * size, size), key, pack)
+    }
+
+    /// Computes the sums. What `finish` makes of them where they lie, for each part once they are complete, is what stays.
+    pub(crate) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        operands: &IntegerSumOperands<'_>,
+        y: &mut [i32],
+        finish: Option<&gemm::GemmEpilogue<'_, i32>>,
+        scratch: &mut ScratchBuffer<'_>,
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        let NhwcGeometry { groups, outputs, down, along, channels, .. } = self.geometry;
+        let [is_signed, has_signed_weights] = self.signed;
+        let &IntegerSumOperands { images, image_zeros, weights, weight_zeros, bias } = operands;
+        assert!(
+            y.len() == self.geometry.output_pixels() * outputs
+                && images.len() == self.geometry.images * down.input * along.input * channels
+                && weights.sums.len() == outputs
+                && [1, self.geometry.output_pixels()].contains(&image_zeros.len())
+                && [1, outputs].contains(&weight_zeros.len()),
+            "operands of the sizes of the sums"
+        );
+        let read = |zeros: &[i32], added: i32| -> Vec<i32> {
+            zeros.iter().map(|zero| zero.wrapping_add(added)).collect()
+        };
+        let zeros = read(image_zeros, sign_flip_offset(is_signed));
+        let weight_zeros = read(weight_zeros, -sign_flip_offset(!has_signed_weights));
+        let own = self.geometry.outputs_per_group();
+        let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).lanes);
+        let mut starts = vec![0; groups * padded];
+        let zero = if let [zero] = zeros[..] { zero } else { 0 };
+        for (group, starts) in starts.chunks_exact_mut(padded).enumerate() {
+            for (start, sum) in starts.iter_mut().zip(&weights.sums[group * own..][..own]) {
+                *start = sum.wrapping_mul(zero).wrapping_neg();
+            }
+            for (start, bias) in
+                starts.iter_mut().zip(bias.iter().flat_map(|bias| &bias[group * own..][..own]))
+            {
+                *start = start.wrapping_add(*bias);
+            }
+        }
+        let windows = if weight_zeros.iter().all(|zero| *zero == 0) {
+            Vec::new()
+        } else {
+            sum_windows(team, &self.geometry, images, is_signed, &zeros)
+        };
+        let rest = ZeroPointCorrection {
+            windows: &windows,
+            weight_zeros: &weight_zeros,
+            zeros: if zeros.len() == 1 { &[] } else { &zeros },
+            sums: &weights.sums,
+            groups,
+            outputs: own,
+        };
+        let isa = team.isa();
+        let finish_rest = |mut part: OutputBlock<'_, i32>| {
+            isa.vectorize(CorrectedBlock { rest: &rest, part: part.reborrow() });
+            if let Some(finish) = finish {
+                finish(part);
+            }
+        };
+        let has_rest = !rest.windows.is_empty() || !rest.zeros.is_empty();
+        let finish = if has_rest { Some(&finish_rest as &gemm::GemmEpilogue<'_, i32>) } else { finish };
+        let images = QuantizedImages { x: images, is_signed, zero: image_zeros[0] as u8 };
+        self.dense.compute(team, &images, (weights, &starts), QuantizedOutput::Sums(finish, y), scratch);
+    }
+}
+
+/// What is taken off the sums that the micro-kernels compute.
+struct ZeroPointCorrection<'a> {
+    /// For each pixel and group, the sum of the inputs less their zero point; nothing where weights have no zero point.
+    windows: &'a [i32],
+    weight_zeros: &'a [i32],
+    /// The zero points of rows, where each has its own, and the sums of the weights of each output.
+    zeros: &'a [i32],
+    sums: &'a [i32],
+    groups: usize,
+    outputs: usize,
+}
+
+/// The rest is taken off some sums.
+struct CorrectedBlock<'a> {
+    rest: &'a ZeroPointCorrection<'a>,
+    part: OutputBlock<'a, i32>,
+}
+
+impl SimdTask for CorrectedBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { rest, mut part } = self;
+        let columns = part.columns.clone();
+        let group = columns.start / rest.outputs;
+        for (row, sums) in part.rows_mut() {
+            if let Some(zero) = rest.zeros.get(row) {
+                for (sum, of_weights) in sums.iter_mut().zip(&rest.sums[columns.clone()]) {
+                    *sum = sum.wrapping_sub(of_weights.wrapping_mul(*zero));
+                }
+            }
+            let Some(window) = rest.windows.get(row * rest.groups + group) else { continue };
+            if let [zero] = rest.weight_zeros {
+                let taken = zero.wrapping_mul(*window);
+                sums.iter_mut().for_each(|sum| *sum = sum.wrapping_sub(taken));
+            } else {
+                for (sum, zero) in sums.iter_mut().zip(&rest.weight_zeros[columns.clone()]) {
+                    *sum = sum.wrapping_sub(zero.wrapping_mul(*window));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! For each window over images, the sum of what is under it in all channels of a group.
+//!
+//! Channels are summed first, then pixels beside each other, then those below each other, so that a number is read once and
+//! not once for each window that it is in.
+
+#![expect(unsafe_code, reason = "threads write parts of one vector")]
+
+use super::simd::SIGN_BIT;
+use crate::gemm::{DisjointSlice, ThreadTeam};
+use crate::isa::{SimdTarget, SimdTask};
+use crate::kernels::channels_last::geometry::NhwcGeometry;
+use crate::kernels::conv::window::WindowAxis;
+
+/// Bytes that are worth a task of their own.
+const BYTES_PER_TASK: usize = 1 << 16;
+
+/// The sum of what is under each window, less the zero points, of which there is one or, for a product, one for each row: for
+/// each pixel of the output that of each group. Signed numbers count as what they are when their first bit is turned.
+pub(super) fn sum_windows(
+    team: &dyn ThreadTeam,
+    geometry: &NhwcGeometry,
+    images: &[u8],
+    is_signed: bool,
+    zeros: &[i32],
+) -> Vec<i32> {
+    let NhwcGeometry { groups, down, along, .. } = *geometry;
+    let depth = geometry.channels_per_group();
+    let pixels = geometry.images * down.input * along.input;
+    let mut sums = vec![0; pixels * groups];
+    let share = (BYTES_PER_TASK / depth.max(1)).max(1);
+    let (written, turned) = (DisjointSlice::new(&mut sums), if is_signed { SIGN_BIT } else { 0 });
+    team.parallel_for_each((pixels * groups).div_ceil(share), &|task| {
+        let part = task * share..(pixels * groups).min((task + 1) * share);
+        // SAFETY: no two tasks have elements in common.
+        let sums = unsafe { written.range_mut(part.clone()) };
+        let images = &images[part.start * depth..part.end * depth];
+        team.isa().vectorize(ChannelSums { images, depth, turned, zeros, first: part.start, sums });
+    });
+    if geometry.is_pointwise() {
+        return sums;
+    }
+    let mut beside = vec![0; geometry.images * down.input * along.output * groups];
+    let lines = beside.chunks_exact_mut((along.output * groups).max(1));
+    for (line, from) in lines.zip(sums.chunks_exact((along.input * groups).max(1))) {
+        add_window_steps(&along, groups, from, line);
+    }
+    let row = along.output * groups;
+    let mut made = vec![0; geometry.output_pixels() * groups];
+    let (images, from) = (made.chunks_exact_mut((down.output * row).max(1)), (down.input * row).max(1));
+    for (image, from) in images.zip(beside.chunks_exact(from)) {
+        add_window_steps(&down, row, from, image);
+    }
+    made
+}
+
+/// Adds to each window along an axis, of so many elements, what is under each of its steps.
+fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut [i32]) {
+    for step in 0..axis.kernel {
+        for (window, sums) in windows.chunks_exact_mut(size).enumerate() {
+            let Some(place) = axis.input_position(window, step) else { continue };
+            for (sum, addend) in sums.iter_mut().zip(&from[place * size..][..size]) {
+                *sum = sum.wrapping_add(*addend);
+            }
+        }
+    }
+}
+
+/// Sums the channels of some pixels.
+struct ChannelSums<'a> {
+    images: &'a [u8],
+    depth: usize,
+    turned: u8,
+    zeros: &'a [i32],
+    /// Of which pixel the first sum is.
+    first: usize,
+    sums: &'a mut [i32],
+}
+
+impl SimdTask for ChannelSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { images, depth, turned, zeros, first, sums } = self;
+        for (pixel, sum) in sums.iter_mut().enumerate() {
+            let channels = &images[pixel * depth..][..depth];
+            let all: u32 = channels.iter().map(|byte| u32::from(byte ^ turned)).fold(0, u32::wrapping_add);
+            let zero = zeros[if zeros.len() == 1 { 0 } else { first + pixel }];
+            *sum = (all as i32).wrapping_sub(zero.wrapping_mul(depth as i32));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What becomes of partial results: the last step of a reduction, done for many outputs at a time.
+
+use super::reduction::Reducer;
+use crate::isa::Isa;
+use crate::kernels::rows::isa_dispatch::with_isa;
+use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
+
+/// Makes outputs of as many results, each of `count` elements.
+pub(super) type FinalizeFunction<P, T> = fn(isa: Isa, partials: &[P], count: usize, outputs: &mut [T]);
+
+/// The results themselves.
+pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
+    isa: Isa,
+    partials: &[R::Partial],
+    _: usize,
+    outputs: &mut [T],
+) {
+    with_isa!(isa, || {
+        for (output, partial) in outputs.iter_mut().zip(partials) {
+            *output = R::to_element(*partial);
+        }
+    });
+}
+
+/// Means of sums. The mean of no elements is NaN.
+pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], count: usize, outputs: &mut [T]) {
+    let count = T::Float::from_f64(count as f64);
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(*sum / count);
+        }
+    });
+}
+
+/// Square roots of sums.
+pub(super) fn finalize_root<T: ComputeElement>(isa: Isa, sums: &[T::Float], _: usize, outputs: &mut [T]) {
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(sum.square_root());
+        }
+    });
+}
+
+/// Logarithms of sums.
+pub(super) fn finalize_logarithm<T: ComputeElement>(
+    isa: Isa,
+    sums: &[T::Float],
+    _: usize,
+    outputs: &mut [T],
+) {
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(sum.logarithm());
+        }
+    });
+}

@@ -1,0 +1,69 @@
+//! Sums of finite numbers that leave the range of their type on the way, and would be within it in the end: where one lane has
+//! become infinite and another its opposite, together they are no number. Those sums, which are few, are made again in a wider
+//! range. How lanes meet then decides nothing, so that any number of threads gives the same bits.
+
+use oarlock_sdk::{Dtype, Element};
+
+use super::shape::ReduceShape;
+use crate::device::Cpu;
+use crate::kernels::rows::GRAIN;
+use crate::kernels::rows::fold::fold_slice;
+use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
+use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
+
+/// What elements are multiplied by to be summed in `f64`, so that no sum of them leaves its range; none for types whose sums
+/// do not leave theirs.
+const fn overflow_scale<T: Element>() -> Option<f64> {
+    match T::DTYPE {
+        Dtype::F32 | Dtype::BF16 => Some(1.0),
+        // 2 to the power of -64: there are fewer elements than that would take.
+        Dtype::F64 => Some(1.0 / 18_446_744_073_709_551_616.0),
+        _ => None,
+    }
+}
+
+/// Makes again what is not finite among the results of a reduction of sums, in which large elements may cancel each other.
+/// `finish` says what becomes of the sum of so many elements.
+pub(super) fn repair_overflow<T: ComputeElement>(
+    cpu: &Cpu,
+    shape: &ReduceShape,
+    input: &[T],
+    output: &mut [T],
+    finish: fn(f64, usize) -> f64,
+) {
+    let Some(factor) = (const { overflow_scale::<T>() }) else { return };
+    if shape.share < 2 {
+        return;
+    }
+    parallel_for_parts(cpu, output.len(), GRAIN, OutputRows::new(output, 1), |begin, part| {
+        for (index, result) in part.iter_mut().enumerate() {
+            if result.to_float().magnitude() < T::Float::GREATEST {
+                continue;
+            }
+            let sum = sum_scaled(shape, input, begin + index, factor);
+            *result = T::from_float(T::Float::from_f64(finish(sum, shape.share) / factor));
+        }
+    });
+}
+
+/// The sum of the elements that become one output, each multiplied by a factor.
+fn sum_scaled<T: ComputeElement>(shape: &ReduceShape, input: &[T], item: usize, factor: f64) -> f64 {
+    let length = if shape.last_is_reduced { shape.last } else { 1 };
+    let mut all = 0.0;
+    for index in (0..shape.share).step_by(length) {
+        let line = &input[shape.element_offset(item, index)..][..length];
+        for piece in line.chunks(GRAIN) {
+            all += fold_slice(
+                piece,
+                0.0,
+                |sum, element| sum + element.to_float().to_f64() * factor,
+                |a, b| a + b,
+            );
+            // It stays so, whatever comes.
+            if all.is_nan() {
+                return all;
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,110 @@
+//! What scores become in the end: the attribute `post_transform`.
+
+use oarlock_sdk::{PluginError, Result};
+
+/// A function of the scores of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PostTransform {
+    None,
+    Softmax,
+    Logistic,
+    /// As `Softmax`, where scores of 0 stay so and count nothing.
+    SoftmaxOfOthers,
+    Probit,
+}
+
+impl PostTransform {
+    pub(super) fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "NONE" => Ok(Self::None),
+            "SOFTMAX" => Ok(Self::Softmax),
+            "LOGISTIC" => Ok(Self::Logistic),
+            "SOFTMAX_ZERO" => Ok(Self::SoftmaxOfOthers),
+            "PROBIT" => Ok(Self::Probit),
+            other => Err(PluginError::invalid_argument(format!(
+                "expected `post_transform` to be `NONE`, `SOFTMAX`, `LOGISTIC`, `SOFTMAX_ZERO` or `PROBIT`, found `{other}`"
+            ))),
+        }
+    }
+
+    pub(super) fn from_number(number: i64) -> Result<Self> {
+        let all = [Self::None, Self::Softmax, Self::Logistic, Self::SoftmaxOfOthers, Self::Probit];
+        let found = usize::try_from(number).ok().and_then(|number| all.get(number));
+        found.copied().ok_or_else(|| {
+            PluginError::invalid_argument(format!("expected `post_transform` from 0 to 4, found {number}"))
+        })
+    }
+
+    /// Applies the function to the scores of a row.
+    pub(super) fn apply_to_scores(self, scores: &mut [f64]) {
+        match self {
+            Self::None => {}
+            Self::Logistic => scores.iter_mut().for_each(|score| *score = logistic(*score)),
+            Self::Probit => scores.iter_mut().for_each(|score| *score = probit(*score)),
+            Self::Softmax => softmax_scores(scores, |_| true),
+            Self::SoftmaxOfOthers => softmax_scores(scores, |score| score.abs() > 1e-7),
+        }
+    }
+}
+
+/// The scores of two classes, of which one score tells. `is_share` is one that lies between 0 and 1.
+pub(super) fn binary_scores(score: f64, finish: PostTransform, is_share: bool) -> [f64; 2] {
+    match finish {
+        PostTransform::Logistic => [logistic(-score), logistic(score)],
+        _ if is_share => [1.0 - score, score],
+        _ => [-score, score],
+    }
+}
+
+fn logistic(score: f64) -> f64 {
+    1.0 / (1.0 + (-score).exp())
+}
+
+/// The inverse of the normal distribution, by an approximation of the inverse of the error function.
+fn probit(score: f64) -> f64 {
+    let x = 2.0 * score - 1.0;
+    let logarithm = ((1.0 - x) * (1.0 + x)).ln();
+    let half = 2.0 / (std::f64::consts::PI * 0.147) + 0.5 * logarithm;
+    let root = (-half + (half * half - logarithm / 0.147).sqrt()).sqrt();
+    std::f64::consts::SQRT_2 * root.copysign(x)
+}
+
+fn softmax_scores(scores: &mut [f64], counts: impl Fn(f64) -> bool) {
+    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut sum = 0.0;
+    for score in scores.iter_mut() {
+        if counts(*score) {
+            *score = (*score - largest).exp();
+            sum += *score;
+        } else {
+            *score = 0.0;
+        }
+    }
+    if sum > 0.0 {
+        scores.iter_mut().for_each(|score| *score /= sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_of_a_row_become_shares() {
+        let mut scores = [0.0, 1.0, 1.0];
+        PostTransform::SoftmaxOfOthers.apply_to_scores(&mut scores);
+        assert_eq!(scores, [0.0, 0.5, 0.5]);
+        let mut scores = [1000.0, 1000.0];
+        PostTransform::Softmax.apply_to_scores(&mut scores);
+        assert_eq!(scores, [0.5, 0.5]);
+        let mut scores = [0.0, 0.5];
+        PostTransform::Logistic.apply_to_scores(&mut scores[..1]);
+        PostTransform::Probit.apply_to_scores(&mut scores[1..]);
+        assert_eq!(scores, [0.5, 0.0]);
+        assert!(
+            PostTransform::from_name("MAX").is_err()
+                && PostTransform::from_number(5).is_err()
+                && PostTransform::from_number(-1).is_err()
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Ways through trees. What a step takes is mostly waiting for the one before it, so some ways are gone side by side: of
+//! several rows through one tree, or of one row through several trees.
+
+use super::forest::{SplitCondition, TreeBranch, TreeNode};
+
+/// How many ways are gone side by side.
+pub(super) const INTERLEAVED_WALKS: usize = 8;
+
+/// Says of a place that it is a leaf, and no question.
+const LEAF_BIT: u32 = 1 << 31;
+/// Says beside a feature that one that is no number answers with yes.
+const MISSING_BIT: u32 = 1 << 31;
+
+/// The question whether a feature is at most a value, and the places that its answers lead to: no, and yes.
+struct PackedTreeNode {
+    value: f64,
+    feature: u32,
+    next: [u32; 2],
+}
+
+/// Trees all of whose questions compare sizes.
+pub(super) struct PackedForest {
+    nodes: Vec<PackedTreeNode>,
+    roots: Vec<u32>,
+}
+
+impl PackedForest {
+    /// The ways through trees that are known to lead somewhere; none if they ask for anything else.
+    pub(super) fn try_pack(questions: &[TreeNode], roots: &[TreeBranch]) -> Option<Self> {
+        let nodes = questions.iter().map(PackedTreeNode::pack_node).collect::<Option<_>>()?;
+        let roots = roots.iter().map(|root| pack_branch(*root)).collect::<Option<_>>()?;
+        Some(Self { nodes, roots })
+    }
+
+    /// The leaves that these rows come to in a tree.
+    pub(super) fn leaves_of_rows(
+        &self,
+        tree: usize,
+        rows: [&[f64]; INTERLEAVED_WALKS],
+    ) -> [usize; INTERLEAVED_WALKS] {
+        self.walk_to_leaves([self.roots[tree]; INTERLEAVED_WALKS], rows)
+    }
+
+    /// The leaves that a row comes to in some trees, so many that ways through them are gone side by side, or fewer.
+    pub(super) fn leaves_of_row(
+        &self,
+        row: &[f64],
+        trees: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let roots = &self.roots[trees];
+        let mut at = [LEAF_BIT; INTERLEAVED_WALKS];
+        at[..roots.len()].copy_from_slice(roots);
+        self.walk_to_leaves(at, [row; INTERLEAVED_WALKS]).into_iter().take(roots.len())
+    }
+
+    #[inline(always)]
+    fn walk_to_leaves(
+        &self,
+        mut at: [u32; INTERLEAVED_WALKS],
+        rows: [&[f64]; INTERLEAVED_WALKS],
+    ) -> [usize; INTERLEAVED_WALKS] {
+        while at.iter().any(|at| at & LEAF_BIT == 0) {
+            for (at, row) in at.iter_mut().zip(rows) {
+                let is_leaf = *at & LEAF_BIT != 0;
+                // Who is there already looks at any question, since to look takes less than to choose.
+                let node = &self.nodes[if is_leaf { 0 } else { *at as usize }];
+                let feature = row[(node.feature & !MISSING_BIT) as usize];
+                let answer = (feature <= node.value) | ((node.feature & MISSING_BIT != 0) & feature.is_nan());
+                let next = node.next[usize::from(answer)];
+                *at = if is_leaf { *at } else { next };
+            }
+        }
+        at.map(|at| (at & !LEAF_BIT) as usize)
+    }
+}
+
+impl PackedTreeNode {
+    fn pack_node(question: &TreeNode) -> Option<Self> {
+        let TreeNode { comparison, value, takes_missing, yes, no, .. } = *question;
+        // To be below a number is to be at most the one before it, and the others are the opposites of these.
+        let before = || (value > f64::NEG_INFINITY).then(|| value.next_down());
+        let (value, is_opposite) = match comparison {
+            SplitCondition::AtMost => (value, false),
+            SplitCondition::Below => (before()?, false),
+            SplitCondition::Above => (value, true),
+            SplitCondition::AtLeast => (before()?, true),
+            SplitCondition::Equal | SplitCondition::Unequal | SplitCondition::Member(_) => return None,
+        };
+        let answers = [pack_branch(no)?, pack_branch(yes)?];
+        let feature = u32::try_from(question.feature).ok().filter(|feature| feature & MISSING_BIT == 0)?;
+        // With a value that is no number no comparison is true, and neither is its opposite.
+        if value.is_nan() {
+            return None;
+        }
+        Some(match is_opposite {
+            false => {
+                Self { value, feature: feature | if takes_missing { MISSING_BIT } else { 0 }, next: answers }
+            }
+            true => Self {
+                value,
+                feature: feature | if takes_missing { 0 } else { MISSING_BIT },
+                next: [answers[1], answers[0]],
+            },
+        })
+    }
+}
+
+fn pack_branch(way: TreeBranch) -> Option<u32> {
+    let (index, mark) = match way {
+        TreeBranch::Question(index) => (index, 0),
+        TreeBranch::Leaf(index) => (index, LEAF_BIT),
+    };
+    u32::try_from(index).ok().filter(|index| index & LEAF_BIT == 0).map(|index| index | mark)
+}

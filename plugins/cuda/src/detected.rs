@@ -1,0 +1,59 @@
+//! A device that was found, and what is known of it.
+
+#![expect(unsafe_code, reason = "devices are asked by C functions")]
+
+use std::ffi::c_char;
+
+use cudarc::driver::result::device as driver;
+use cudarc::driver::sys::{CUdevice, CUdevice_attribute, cuDeviceGetPCIBusId};
+use oarlock_portable::{DeviceProperties, GpuDevice};
+use oarlock_sdk::{Result, Version};
+
+use crate::error::driver_error;
+use crate::gpu::CudaGpu;
+
+/// The alignment of every block the driver hands out, in bytes.
+const BLOCK_ALIGNMENT: u32 = 256;
+
+/// A device that is not in use.
+pub(crate) struct DetectedCudaDevice {
+    pub(crate) raw: CUdevice,
+    /// What NVRTC is told to compile for, such as `sm_90`.
+    pub(crate) architecture: String,
+}
+
+/// What there is to know of a device.
+pub(crate) fn read_device(raw: CUdevice) -> Result<GpuDevice<CudaGpu>> {
+    let attribute = |attribute| {
+        // SAFETY: the device is one the driver listed.
+        let value = unsafe { driver::get_attribute(raw, attribute) };
+        let value = value.map_err(|error| driver_error("cuDeviceGetAttribute", error))?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    };
+    let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    // SAFETY: as above.
+    let memory = unsafe { driver::total_mem(raw) };
+    let memory = memory.map_err(|error| driver_error("cuDeviceTotalMem", error))? as u64;
+    let facts = DeviceProperties {
+        name: driver::get_name(raw).map_err(|error| driver_error("cuDeviceGetName", error))?,
+        vendor: "NVIDIA".to_owned(),
+        bus_id: bus_id(raw)?,
+        compute_units: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        alignment: BLOCK_ALIGNMENT,
+        memory,
+        largest_block: memory,
+        capability: Version { major, minor, ..Version::EMPTY },
+        has_f64: true,
+    };
+    Ok(GpuDevice::new(facts, DetectedCudaDevice { raw, architecture: format!("sm_{major}{minor}") }))
+}
+
+fn bus_id(device: CUdevice) -> Result<String> {
+    let mut text = [0 as c_char; 32];
+    // SAFETY: there is room for as many letters as are said, the last of which is the end.
+    let code = unsafe { cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) };
+    code.result().map_err(|error| driver_error("cuDeviceGetPCIBusId", error))?;
+    let letters = text.iter().take_while(|letter| **letter != 0);
+    Ok(letters.map(|letter| char::from(letter.cast_unsigned())).collect())
+}

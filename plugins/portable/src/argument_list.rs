@@ -1,0 +1,98 @@
+//! The arguments of one launch, in the order of a source's parameters.
+
+use oarlock_sdk::{Dtype, Memory, Result};
+
+use crate::device::DeviceSession;
+use crate::gpu::{Gpu, LaunchArgument};
+use crate::operand_view::OperandView;
+use crate::operand_walk::OperandWalk;
+use crate::source::{ArithmeticKind, arithmetic_kind};
+
+/// A number that a formula takes as a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FormulaNumber {
+    Int(i64),
+    Float(f64),
+}
+
+impl FormulaNumber {
+    /// The number as a source that computes in a dtype takes it: 64-bit integers beside integers, else `F`.
+    fn to_kernel_bytes(self, compute: Dtype) -> Vec<u8> {
+        let float = match self {
+            Self::Int(number) => number as f64,
+            Self::Float(number) => number,
+        };
+        match (self, arithmetic_kind(compute)) {
+            (_, ArithmeticKind::Float) if compute == Dtype::F64 => float.to_ne_bytes().to_vec(),
+            (_, ArithmeticKind::Float) => (float as f32).to_ne_bytes().to_vec(),
+            (Self::Int(number), _) => number.to_ne_bytes().to_vec(),
+            (Self::Float(number), _) => (number as i64).to_ne_bytes().to_vec(),
+        }
+    }
+}
+
+/// The bytes of a block that are touched: from `begin` to before `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TouchedBytes {
+    pub(crate) block: Memory,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+enum ArgumentItem {
+    Memory(TouchedBytes),
+    Value(Vec<u8>),
+}
+
+/// Arguments as they are gathered.
+#[derive(Default)]
+pub(crate) struct ArgumentList(Vec<ArgumentItem>);
+
+impl ArgumentList {
+    /// An operand: its block and where in it the operand starts.
+    pub(crate) fn with_operand(mut self, view: &OperandView) -> Self {
+        self.0.push(ArgumentItem::Memory(view.touched_bytes()));
+        self.with_value(view.byte_offset().to_ne_bytes().to_vec())
+    }
+
+    pub(crate) fn with_operands<'a>(self, views: impl IntoIterator<Item = &'a OperandView>) -> Self {
+        views.into_iter().fold(self, Self::with_operand)
+    }
+
+    /// A walk, which is no argument at all where the kernel needs no dimensions.
+    pub(crate) fn with_walk(self, walk: &OperandWalk) -> Self {
+        let bytes = walk.to_bytes();
+        if bytes.is_empty() { self } else { self.with_value(bytes) }
+    }
+
+    /// One 64-bit integer, or a struct of several.
+    pub(crate) fn with_integers(self, numbers: &[i64]) -> Self {
+        self.with_value(numbers.iter().flat_map(|number| number.to_ne_bytes()).collect())
+    }
+
+    pub(crate) fn with_numbers(self, compute: Dtype, numbers: &[FormulaNumber]) -> Self {
+        numbers.iter().fold(self, |arguments, number| arguments.with_value(number.to_kernel_bytes(compute)))
+    }
+
+    fn with_value(mut self, bytes: Vec<u8>) -> Self {
+        self.0.push(ArgumentItem::Value(bytes));
+        self
+    }
+
+    /// The arguments as a driver takes them. Nothing outside of a block is touched, and nothing at all of an empty operand.
+    pub(crate) fn resolve_arguments<G: Gpu>(
+        &self,
+        session: &DeviceSession<G>,
+    ) -> Result<Vec<LaunchArgument<'_, G::Block>>> {
+        let argument = |item| match item {
+            &ArgumentItem::Memory(TouchedBytes { begin, end, .. }) if begin == end => {
+                Ok(LaunchArgument::Memory(None))
+            }
+            &ArgumentItem::Memory(TouchedBytes { block, begin, end }) => {
+                Ok(LaunchArgument::Memory(Some(session.block_range(block, begin, end)?)))
+            }
+            ArgumentItem::Value(bytes) => Ok(LaunchArgument::Value(bytes)),
+        };
+        self.0.iter().map(argument).collect()
+    }
+}

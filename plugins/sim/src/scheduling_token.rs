@@ -1,0 +1,234 @@
+//! The token: the one right to take work from a stream, and the life of the threads that take it.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::device::SimDevice;
+use crate::error::{SimError, SimErrorKind};
+use crate::stream::{
+    ExecutionStep, GoalBlocker, HostCallback, QueuedWork, RecordingOutcome, SchedulerState, SchedulingMode,
+    SimStream, StreamId, StreamWork,
+};
+
+/// How long nothing must happen before a stream goes on by itself to a callback that it owes.
+const CALLBACK_PATIENCE: Duration = Duration::from_millis(100);
+
+/// What the threads of an engine share.
+pub(crate) struct SchedulerCore {
+    pub(crate) state: Mutex<SchedulerState>,
+    pub(crate) changed: Condvar,
+}
+
+/// What this thread is in the middle of, if it is the thread of a stream.
+#[derive(Clone, Copy)]
+struct CurrentWork {
+    /// Tells the engines of a process apart.
+    core: usize,
+    stream: StreamId,
+    is_callback: bool,
+}
+
+thread_local! {
+    static CURRENT_WORK: Cell<Option<CurrentWork>> = const { Cell::new(None) };
+}
+
+pub(crate) fn shut_down_error() -> SimError {
+    SimError::new(SimErrorKind::Unavailable, "the simulated device was shut down")
+}
+
+impl SchedulerCore {
+    pub(crate) fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
+        // Nothing under this lock panics half-way through a change; what can panic runs outside it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_open_state(&self) -> Result<MutexGuard<'_, SchedulerState>, SimError> {
+        let state = self.lock_state();
+        if state.closed { Err(shut_down_error()) } else { Ok(state) }
+    }
+
+    pub(crate) fn wait_for_change<'a>(
+        &self,
+        state: MutexGuard<'a, SchedulerState>,
+    ) -> MutexGuard<'a, SchedulerState> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current_work(&self) -> Option<CurrentWork> {
+        CURRENT_WORK.get().filter(|inside| inside.core == std::ptr::from_ref(self).addr())
+    }
+
+    pub(crate) fn callback_of_this_thread(&self) -> Option<StreamId> {
+        self.current_work().filter(|inside| inside.is_callback).map(|inside| inside.stream)
+    }
+
+    /// A kernel holds the token, so a call that hands it out would never return.
+    pub(crate) fn refuse_kernels(&self) -> Result<(), SimError> {
+        match self.current_work() {
+            Some(inside) if !inside.is_callback => {
+                Err(SimError::invalid_argument("a kernel may not enqueue work, ask after it or wait for it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What happens to waiting work when more was enqueued.
+    pub(crate) fn schedule_new_work(&self, mut state: MutexGuard<'_, SchedulerState>) {
+        while !state.closed {
+            if state.token.is_some() {
+                state = self.wait_for_change(state);
+                continue;
+            }
+            let go_on = match state.mode {
+                SchedulingMode::Eager => true,
+                SchedulingMode::Lazy => false,
+                SchedulingMode::Random => state.random.flip_coin(),
+            };
+            match go_on.then(|| state.pick_runnable()).flatten() {
+                Some(stream) => state = self.run_one(state, stream, false),
+                None => return,
+            }
+        }
+    }
+
+    /// Hands the token, which must be free, to a stream that can run, and waits until it has run one item. The end of
+    /// a callback is only waited for when `callbacks_too` says so.
+    pub(crate) fn run_one<'a>(
+        &self,
+        mut state: MutexGuard<'a, SchedulerState>,
+        id: StreamId,
+        callbacks_too: bool,
+    ) -> MutexGuard<'a, SchedulerState> {
+        let Some(target) = state.streams.get(&id).map(|stream| stream.finished + 1) else { return state };
+        state.token = Some(id);
+        self.changed.notify_all();
+        loop {
+            let unfinished = state.streams.get(&id).is_some_and(|stream| stream.finished < target);
+            let handed_back = state.token != Some(id);
+            if state.closed || !unfinished || (handed_back && !callbacks_too) {
+                return state;
+            }
+            state = self.wait_for_change(state);
+        }
+    }
+
+    /// The life of a stream's thread.
+    pub(crate) fn run_stream_thread(&self, id: StreamId) {
+        let mut state = self.lock_state();
+        while !state.closed && state.streams.contains_key(&id) {
+            if state.token == Some(id) {
+                state = self.serve_one(state, id);
+            } else if state.streams.get(&id).is_some_and(SimStream::has_queued_callback) {
+                state = self.wait_with_patience(state, id);
+            } else {
+                state = self.wait_for_change(state);
+            }
+        }
+    }
+
+    /// Waits for a change, and takes the token towards a callback that the stream owes when there is none for long.
+    fn wait_with_patience<'a>(
+        &self,
+        state: MutexGuard<'a, SchedulerState>,
+        id: StreamId,
+    ) -> MutexGuard<'a, SchedulerState> {
+        let (mut state, wait) =
+            self.changed.wait_timeout(state, CALLBACK_PATIENCE).unwrap_or_else(PoisonError::into_inner);
+        if wait.timed_out()
+            && state.token.is_none()
+            && let GoalBlocker::Run(next) = state.find_blocker(id)
+        {
+            state.token = Some(next);
+            self.changed.notify_all();
+        }
+        state
+    }
+
+    fn serve_one<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, SchedulerState>,
+        id: StreamId,
+    ) -> MutexGuard<'a, SchedulerState> {
+        let Some(stream) = state.streams.get_mut(&id) else { return state };
+        let Some(QueuedWork { call, work }) = stream.queue.pop_front() else {
+            state.token = None;
+            self.changed.notify_all();
+            return state;
+        };
+        stream.busy = true;
+        let (position, device, before) = (stream.finished, Arc::clone(&stream.device), stream.error.clone());
+        if let Some(log) = &mut state.log {
+            log.push(ExecutionStep { stream: id, position, call });
+        }
+        let is_callback = matches!(work, StreamWork::Callback(_));
+        if is_callback {
+            state.token = None;
+            self.changed.notify_all();
+        }
+        drop(state);
+        CURRENT_WORK.set(Some(CurrentWork {
+            core: std::ptr::from_ref(self).addr(),
+            stream: id,
+            is_callback,
+        }));
+        let error = run_work(call, work, &device, before);
+        CURRENT_WORK.set(None);
+        let mut state = self.lock_state();
+        if !is_callback {
+            state.token = None;
+        }
+        if let Some(stream) = state.streams.get_mut(&id) {
+            stream.busy = false;
+            stream.finished += 1;
+            if stream.error.is_none() {
+                stream.error = error;
+            }
+        }
+        self.changed.notify_all();
+        state
+    }
+}
+
+/// Runs one item after work that ended with `before`; what is wrong with the stream now. Work behind a failure would
+/// only compute on rubbish, so it is skipped; recordings and callbacks carry the failure on.
+fn run_work(call: &str, work: StreamWork, device: &SimDevice, before: Option<SimError>) -> Option<SimError> {
+    match work {
+        StreamWork::Record(ticket) => {
+            // A ticket is recorded by the one item made for it, so the outcome is still unset.
+            let _ = ticket.outcome.set(RecordingOutcome { time: device.now(), error: before.clone() });
+            before
+        }
+        StreamWork::Wait(ticket) => {
+            before.or_else(|| ticket.outcome.get().and_then(|outcome| outcome.error.clone()))
+        }
+        StreamWork::Task(_) if before.is_some() => before,
+        StreamWork::Task(task) => {
+            catch_panic(call, || device.check_alive().and_then(|()| task(device))).err()
+        }
+        StreamWork::Callback(callback) => {
+            let status = before.clone().map_or(Ok(()), Err);
+            catch_panic(call, || run_callback(callback, status)).err().or(before)
+        }
+    }
+}
+
+fn run_callback(callback: HostCallback, status: Result<(), SimError>) -> Result<(), SimError> {
+    callback(status);
+    Ok(())
+}
+
+/// Turns a panic into an error: a stream's thread must outlive what runs on it.
+fn catch_panic(call: &str, work: impl FnOnce() -> Result<(), SimError>) -> Result<(), SimError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let reason = panic_message(panic.as_ref());
+        Err(SimError::new(SimErrorKind::Internal, format!("the work of `{call}` panicked: {reason}")))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
+}

@@ -1,0 +1,123 @@
+//! What it all comes to.
+
+use std::fmt;
+
+use super::concurrent_trial::ConcurrentTrial;
+use super::examination::DeviceExamination;
+use crate::render::format_count;
+
+/// So many devices of a type work, alone or at the same time.
+pub(super) struct WorkingDevices<'a> {
+    pub(super) device_type: &'a str,
+    pub(super) count: usize,
+}
+
+impl<'a> WorkingDevices<'a> {
+    /// For each type of devices in turn: that one works, and then that several work at the same time.
+    pub(super) fn from_trials(
+        devices: &'a [DeviceExamination],
+        together: &'a [ConcurrentTrial],
+    ) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for device in devices.iter().filter(|device| device.is_working()) {
+            let device_type = device.device_type.as_str();
+            if all.iter().all(|known| known.device_type != device_type) {
+                all.push(Self { device_type, count: 1 });
+                let several =
+                    together.iter().filter(|kind| kind.is_working() && kind.device_type == device_type);
+                all.extend(several.map(|kind| Self { device_type, count: kind.device_count() }));
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for WorkingDevices<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Oarlock works well on {}", count_devices(self.count, self.device_type))
+    }
+}
+
+/// `1 npu device`, `4 npu devices`.
+pub(super) fn count_devices(number: usize, device_type: &str) -> String {
+    let name = oarlock_host::sanitize_text(device_type);
+    format_count(number, &format!("{name} device"), &format!("{name} devices"))
+}
+
+/// How much there is, and how much of it is wrong.
+pub(super) struct DoctorSummary {
+    pub(super) devices: usize,
+    pub(super) failing: usize,
+    /// Devices that work alone and not at the same time, such as `2 npu devices`.
+    pub(super) failing_together: Vec<String>,
+    pub(super) unused: usize,
+    pub(super) notes: usize,
+}
+
+impl DoctorSummary {
+    pub(super) fn is_healthy(&self) -> bool {
+        let wrong = [self.failing, self.failing_together.len(), self.unused, self.notes];
+        self.devices > 0 && wrong.iter().all(|count| *count == 0)
+    }
+}
+
+impl fmt::Display for DoctorSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices = format_count(self.devices, "device", "devices");
+        if self.is_healthy() {
+            let work = if self.devices == 1 { "works" } else { "work" };
+            return write!(f, "All is well: Oarlock is installed, and {devices} {work}");
+        }
+        let mut wrong = Vec::new();
+        if self.devices == 0 {
+            wrong.push("there are no devices".to_owned());
+        }
+        if self.failing > 0 {
+            let fail = if self.failing == 1 { "fails" } else { "fail" };
+            wrong.push(format!("{} of {devices} {fail}", self.failing));
+        }
+        wrong.extend(self.failing_together.iter().map(|devices| format!("{devices} fail at the same time")));
+        if self.unused > 0 {
+            wrong.push(format!("{} not used", format_count(self.unused, "plugin is", "plugins are")));
+        }
+        if self.notes > 0 {
+            wrong.push(format_count(self.notes, "note above wants a look", "notes above want a look"));
+        }
+        write!(f, "Something is wrong: {}", wrong.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_counted_and_nothing_wrong_is_well() {
+        let well =
+            DoctorSummary { devices: 2, failing: 0, failing_together: Vec::new(), unused: 0, notes: 0 };
+        assert_eq!(well.to_string(), "All is well: Oarlock is installed, and 2 devices work");
+        let wrong = DoctorSummary {
+            failing: 1,
+            failing_together: vec!["2 npu devices".to_owned()],
+            unused: 2,
+            notes: 1,
+            ..well
+        };
+        assert!(!wrong.is_healthy());
+        assert_eq!(
+            wrong.to_string(),
+            "Something is wrong: 1 of 2 devices fails, 2 npu devices fail at the same time, 2 plugins are not used, \
+             1 note above wants a look"
+        );
+        let none =
+            DoctorSummary { devices: 0, failing: 0, failing_together: Vec::new(), unused: 0, notes: 0 };
+        assert_eq!(none.to_string(), "Something is wrong: there are no devices");
+    }
+
+    #[test]
+    fn a_type_of_devices_is_named_once_alone_and_once_for_all() {
+        let shown = |device_type, count| WorkingDevices { device_type, count }.to_string();
+        assert_eq!(shown("npu", 1), "Oarlock works well on 1 npu device");
+        assert_eq!(shown("npu", 4), "Oarlock works well on 4 npu devices");
+    }
+}

@@ -1,0 +1,277 @@
+//! Another runtime, in a process of its own, which takes turns with this one on the same inputs.
+
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use oarlock_engine::{RuntimeValue, Session};
+use serde::{Deserialize, Serialize};
+
+use crate::commands::model::difference::largest_difference;
+use crate::commands::model::outputs::archive_arrays;
+use crate::commands::model::statistics::TimeStatistics;
+use crate::commands::model::{format_figures, format_milliseconds};
+use crate::npz;
+use crate::output::{CommandOutput, NAME_STYLE};
+use crate::problem::CommandError;
+use crate::render::{TableCell, TextTable, format_bytes};
+
+const PEER_SCRIPT: &str = include_str!("peer.py");
+const PEER_NAME: &str = "onnxruntime";
+
+/// A Python that has the other runtime.
+pub(super) struct PeerPython {
+    python: PathBuf,
+}
+
+/// The other runtime, with the model loaded.
+pub(super) struct PeerProcess {
+    child: Child,
+    ask: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    complaints: std::fs::File,
+    /// With the inputs and what it made of them.
+    files: tempfile::TempDir,
+    first: FirstRunReply,
+    times: Vec<f64>,
+}
+
+/// What it says when it has run for the first time.
+#[derive(Deserialize)]
+struct FirstRunReply {
+    version: String,
+    load_ms: f64,
+    first_run_ms: f64,
+    peak_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct TurnReply {
+    times: Vec<f64>,
+}
+
+/// What came out of a comparison.
+#[derive(Serialize)]
+pub(super) struct PeerComparison {
+    name: &'static str,
+    version: String,
+    load_ms: f64,
+    first_run_ms: f64,
+    peak_bytes: u64,
+    pub(super) latency_ms: TimeStatistics,
+    /// How many times as long the other one takes, by the medians.
+    pub(super) ratio: f64,
+    /// The largest difference between outputs, over the largest element of each; nothing where they cannot be compared.
+    largest_difference: Option<f64>,
+    #[serde(skip)]
+    pub(super) times: Vec<f64>,
+}
+
+impl PeerPython {
+    /// Looks for a Python that can import it.
+    pub(super) fn find_python(python: Option<&Path>) -> Result<Self, CommandError> {
+        let python = python.unwrap_or(Path::new("python3"));
+        let shown = python.display();
+        let hint = format!(
+            "install it with `{shown} -m pip install {PEER_NAME} numpy`, or name another Python with `--python`"
+        );
+        let tried = Command::new(python)
+            .args(["-c", "import numpy, onnxruntime"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .output();
+        let found = match tried {
+            Ok(tried) if tried.status.success() => return Ok(Self { python: python.to_owned() }),
+            Ok(tried) => {
+                let said = String::from_utf8_lossy(&tried.stderr);
+                said.lines().last().unwrap_or("one that ends with an error").to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        let message = format!("`{shown}`: expected a Python that has {PEER_NAME}, found: {found}");
+        Err(CommandError::new(message).with_hint(hint))
+    }
+
+    /// Has it load the model and run it once.
+    pub(super) fn start_process(
+        self,
+        model: &Path,
+        session: &Session,
+        inputs: &[RuntimeValue],
+        threads: u64,
+    ) -> Result<PeerProcess, CommandError> {
+        let failed = |error: std::io::Error| {
+            CommandError::new(format!("`{}`: expected it to start, found: {error}", self.python.display()))
+        };
+        let files = tempfile::tempdir().map_err(failed)?;
+        let (given, made) = (files.path().join("inputs.npz"), files.path().join("outputs.npz"));
+        npz::write_npz(&given, &archive_arrays(session.inputs(), inputs)?)?;
+        let complaints = tempfile::tempfile().map_err(failed)?;
+        let mut child = Command::new(&self.python)
+            .args(["-c", PEER_SCRIPT])
+            .args([model, &given, &made])
+            .arg(threads.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(complaints.try_clone().map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        let (Some(ask), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(CommandError::new("expected pipes to the other runtime, found none"));
+        };
+        let first = FirstRunReply { version: String::new(), load_ms: 0.0, first_run_ms: 0.0, peak_bytes: 0 };
+        let answers = BufReader::new(answers);
+        let mut running =
+            PeerProcess { child, ask: Some(ask), answers, complaints, files, first, times: Vec::new() };
+        running.first = running.read_reply()?;
+        Ok(running)
+    }
+}
+
+impl PeerProcess {
+    pub(super) fn warm_up(&mut self, runs: u32) -> Result<(), CommandError> {
+        self.request_runs(runs as usize).map(drop)
+    }
+
+    /// Measures so many runs, behind one that is not measured.
+    pub(super) fn run_turn(&mut self, runs: usize) -> Result<(), CommandError> {
+        self.request_runs(1)?;
+        let times = self.request_runs(runs)?;
+        self.times.extend(times);
+        Ok(())
+    }
+
+    fn request_runs(&mut self, runs: usize) -> Result<Vec<f64>, CommandError> {
+        if let Some(ask) = &mut self.ask {
+            // One that has ended is asked in vain, and then does not answer.
+            _ = writeln!(ask, "{runs}").and_then(|()| ask.flush());
+        }
+        Ok(self.read_reply::<TurnReply>()?.times)
+    }
+
+    fn read_reply<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, CommandError> {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line);
+        if let (Ok(1..), Ok(answer)) = (read, serde_json::from_str(&line)) {
+            return Ok(answer);
+        }
+        let mut said = String::new();
+        let rewound = self.complaints.rewind();
+        _ = rewound.and_then(|()| self.complaints.read_to_string(&mut said));
+        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let message = format!("expected {PEER_NAME} to run the model, found: {last}");
+        Err(CommandError::new(message).with_hint("leave `--compare` out, or give inputs that both take"))
+    }
+
+    /// Ends it, and compares what both made and how long both took.
+    pub(super) fn finish_comparison(
+        mut self,
+        session: &Session,
+        made: &[RuntimeValue],
+        times: &[f64],
+    ) -> Result<PeerComparison, CommandError> {
+        // The end of its input is the end of its work.
+        self.ask = None;
+        let theirs = npz::read_npz(&self.files.path().join("outputs.npz"), &|_, _, _| Ok(()))?;
+        let cpu =
+            session.devices().last().ok_or_else(|| CommandError::new("expected a device, found none"))?;
+        let mut largest: Option<f64> = None;
+        for (index, datum) in made.iter().enumerate() {
+            let other = theirs.iter().find(|(name, _)| *name == index.to_string());
+            let (RuntimeValue::Tensor(ours), Some((_, array))) = (datum, other) else { continue };
+            let difference = largest_difference(ours, &array.to_tensor(cpu)?)?;
+            largest = largest.into_iter().chain(difference).reduce(f64::max);
+        }
+        let missing = || CommandError::new("expected runs, found none");
+        let latency_ms = TimeStatistics::from_times(&self.times).ok_or_else(missing)?;
+        let own = TimeStatistics::from_times(times).ok_or_else(missing)?;
+        let FirstRunReply { version, load_ms, first_run_ms, peak_bytes } = &self.first;
+        Ok(PeerComparison {
+            name: PEER_NAME,
+            version: version.clone(),
+            load_ms: *load_ms,
+            first_run_ms: *first_run_ms,
+            peak_bytes: *peak_bytes,
+            ratio: latency_ms.median / own.median,
+            latency_ms,
+            largest_difference: largest,
+            times: std::mem::take(&mut self.times),
+        })
+    }
+}
+
+impl Drop for PeerProcess {
+    fn drop(&mut self) {
+        self.ask = None;
+        // It may have ended by itself; either way nothing of it stays.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl PeerComparison {
+    /// As in `onnxruntime 1.20`.
+    pub(super) fn peer_name(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+
+    /// Who is faster, in words.
+    pub(super) fn verdict_text(&self) -> String {
+        if self.ratio >= 1.0 {
+            format!("Oarlock is {} times as fast as {}", format_figures(self.ratio), self.name)
+        } else {
+            format!("{} is {} times as fast as Oarlock", self.name, format_figures(1.0 / self.ratio))
+        }
+    }
+
+    pub(super) fn summary_lines(&self) -> Vec<(&'static str, String)> {
+        let Self { latency_ms: latency, .. } = self;
+        let difference = match self.largest_difference {
+            Some(0.0) => "none, outputs are the same".to_owned(),
+            Some(difference) => format!("{difference:.1e} of the largest element at most"),
+            None => "not known, as the outputs are of different shapes or kinds".to_owned(),
+        };
+        vec![
+            ("compared", self.peer_name()),
+            ("load", format_milliseconds(self.load_ms)),
+            ("first run", format_milliseconds(self.first_run_ms)),
+            (
+                "latency",
+                format!(
+                    "median {}, from {} to {}",
+                    format_milliseconds(latency.median),
+                    format_milliseconds(latency.min),
+                    format_milliseconds(latency.max)
+                ),
+            ),
+            ("memory", format!("{} at most, with Python", format_bytes(self.peak_bytes))),
+            ("difference", difference),
+        ]
+    }
+
+    /// Both beside each other, `starting` being what this runtime takes from the file to the first outputs.
+    pub(super) fn print_comparison(&self, own: &TimeStatistics, starting: f64, output: &mut CommandOutput) {
+        let mut table = TextTable::new(1);
+        self.summary_lines().iter().for_each(|(name, value)| {
+            table.add_row([TableCell::with_style(name, NAME_STYLE), TableCell::new(value)]);
+        });
+        let verdict = format!(
+            "{} ({} against {})",
+            self.verdict_text(),
+            format_milliseconds(own.median),
+            format_milliseconds(self.latency_ms.median)
+        );
+        let others = self.load_ms + self.first_run_ms;
+        let start = format!(
+            "{} against {} from the file to the first outputs",
+            format_milliseconds(starting),
+            format_milliseconds(others)
+        );
+        table.add_row([TableCell::with_style("start", NAME_STYLE), TableCell::new(start)]);
+        table.add_row([
+            TableCell::with_style("verdict", NAME_STYLE),
+            TableCell::with_style(verdict, NAME_STYLE),
+        ]);
+        table.print_table(output);
+    }
+}

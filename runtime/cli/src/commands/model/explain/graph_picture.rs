@@ -1,0 +1,259 @@
+//! A picture of a graph: what is read stands above what reads it.
+//!
+//! Each node stands in the layer below the lowest that it reads from. Within a layer nodes are sorted by where those stand
+//! that they read from and that read from them, a few times down and up, which leaves few lines that cross.
+
+use std::collections::HashMap;
+
+use oarlock_engine::graph::{Graph, ValueId};
+
+use super::node_report::NodeReport;
+use crate::commands::model::describe_value;
+use crate::commands::model::html_page::{escape_html, push_formatted};
+use crate::problem::CommandError;
+
+const ROW_HEIGHT: f64 = 52.0;
+const BOX_HEIGHT: f64 = 26.0;
+const BOX_GAP: f64 = 18.0;
+const MARGIN: f64 = 20.0;
+/// How many pixels a letter takes.
+const LETTER_WIDTH: f64 = 7.2;
+/// How often layers are sorted, down and up.
+const SORT_ROUNDS: usize = 4;
+/// A line over more layers is drawn faintly.
+const LONG_EDGE_LAYERS: usize = 12;
+/// A picture of a graph of more nodes helps nobody, and takes a browser long.
+pub(super) const MAX_DRAWN_NODES: usize = 3000;
+/// A label is cut behind so many letters.
+const MAX_LABEL_LENGTH: usize = 34;
+
+/// A box in the picture: an input, a node or an output.
+struct PictureBox {
+    label: String,
+    details: String,
+    hue: Option<u64>,
+    layer: usize,
+    x: f64,
+}
+
+impl PictureBox {
+    fn width(&self) -> f64 {
+        self.label.chars().count() as f64 * LETTER_WIDTH + 20.0
+    }
+
+    fn y(&self) -> f64 {
+        MARGIN + self.layer as f64 * ROW_HEIGHT
+    }
+}
+
+/// Boxes, and lines from one to another.
+struct GraphPicture {
+    items: Vec<PictureBox>,
+    lines: Vec<(usize, usize)>,
+}
+
+/// Whether so many nodes can be drawn.
+pub(super) fn check_node_count(nodes: usize) -> Result<(), CommandError> {
+    if nodes <= MAX_DRAWN_NODES {
+        return Ok(());
+    }
+    let message = format!("expected a graph of at most {MAX_DRAWN_NODES} nodes for a picture, found {nodes}");
+    Err(CommandError::new(message)
+        .with_hint("leave out `--svg`; the page of `--html` has all nodes in a table"))
+}
+
+/// The picture as a file of its own.
+pub(super) fn render_standalone(graph: &Graph, nodes: &[NodeReport]) -> String {
+    render_svg(graph, nodes, true)
+}
+
+/// The picture as a part of a page.
+pub(super) fn render_inline(graph: &Graph, nodes: &[NodeReport]) -> String {
+    render_svg(graph, nodes, false)
+}
+
+fn render_svg(graph: &Graph, nodes: &[NodeReport], is_alone: bool) -> String {
+    let mut picture = GraphPicture::from_graph(graph, nodes);
+    picture.arrange_boxes();
+    let width = picture.items.iter().map(|item| item.x + item.width()).fold(0.0, f64::max) + MARGIN + 90.0;
+    let height = picture.items.iter().map(|item| item.y() + BOX_HEIGHT).fold(0.0, f64::max) + MARGIN;
+    let mut svg = String::new();
+    push_formatted(
+        &mut svg,
+        format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n"
+        ),
+    );
+    if is_alone {
+        svg.push_str("<style>text{font:12px system-ui,sans-serif;fill:#1c2430}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    }
+    picture
+        .lines
+        .iter()
+        .for_each(|(from, to)| draw_edge(&mut svg, &picture.items[*from], &picture.items[*to]));
+    picture.items.iter().for_each(|item| draw_box(&mut svg, item));
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn draw_edge(svg: &mut String, from: &PictureBox, to: &PictureBox) {
+    let (x1, y1) = (from.x + from.width() / 2.0, from.y() + BOX_HEIGHT);
+    let (x2, y2) = (to.x + to.width() / 2.0, to.y());
+    let far = to.layer.saturating_sub(from.layer);
+    // A line that passes other layers takes a way beside the boxes that may stand between.
+    let aside = if far > 1 { 50.0 + 4.0 * (far.min(10) as f64) + from.width() / 2.0 } else { 0.0 };
+    let bend = (y2 - y1) / 2.0;
+    // What is read all over the graph, as a mask is, would cover everything else.
+    let opacity = if far > LONG_EDGE_LAYERS { 0.3 } else { 1.0 };
+    push_formatted(
+        svg,
+        format_args!(
+            "<path d=\"M{x1:.1} {y1:.1}C{:.1} {:.1} {:.1} {:.1} {x2:.1} {y2:.1}\" fill=\"none\" stroke=\"#8a94a0\" \
+             opacity=\"{opacity}\"/>\n",
+            x1 + aside,
+            y1 + bend,
+            x2 + aside,
+            y2 - bend
+        ),
+    );
+}
+
+fn draw_box(svg: &mut String, item: &PictureBox) {
+    let (x, y, width) = (item.x, item.y(), item.width());
+    let fill = item.hue.map_or_else(|| "#d8dde3".to_owned(), |hue| format!("hsl({hue} 60% 82%)"));
+    push_formatted(
+        svg,
+        format_args!(
+            "<g><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BOX_HEIGHT}\" rx=\"5\" fill=\"{fill}\" \
+         stroke=\"#66707d\"/><text style=\"fill:#1c2430\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text></g>\n",
+            escape_html(&item.details),
+            x + width / 2.0,
+            y + BOX_HEIGHT / 2.0 + 4.0,
+            escape_html(&item.label)
+        ),
+    );
+}
+
+impl GraphPicture {
+    fn from_graph(graph: &Graph, nodes: &[NodeReport]) -> Self {
+        let mut picture = Self { items: Vec::new(), lines: Vec::new() };
+        let mut makers: HashMap<ValueId, usize> = HashMap::new();
+        for input in &graph.inputs {
+            makers.insert(*input, picture.items.len());
+            let kind = describe_value(graph, *input);
+            picture.items.push(PictureBox {
+                label: truncate_label(&kind),
+                details: format!("input {kind}"),
+                hue: None,
+                layer: 0,
+                x: 0.0,
+            });
+        }
+        let several = nodes.iter().any(|node| nodes.first().is_some_and(|first| first.device != node.device));
+        for (node, report) in graph.nodes.iter().zip(nodes) {
+            let at = picture.items.len();
+            let read: Vec<usize> =
+                node.read_values().filter_map(|value| makers.get(&value).copied()).collect();
+            let layer = read.iter().map(|from| picture.items[*from].layer + 1).max().unwrap_or(0);
+            picture.lines.extend(read.into_iter().map(|from| (from, at)));
+            makers.extend(node.written_values().map(|value| (value, at)));
+            let on = if several { format!(" on {}", report.device) } else { String::new() };
+            let NodeReport { node: name, op, inputs, outputs, kernel, how, why, .. } = report;
+            let kernel = how.as_ref().unwrap_or(kernel);
+            let details = format!(
+                "{op} {name}; reads {}; makes {}; {kernel}; {why}",
+                inputs.join(", "),
+                outputs.join(", ")
+            );
+            let hue =
+                op.bytes().fold(7, |hue: u64, byte| hue.wrapping_mul(31).wrapping_add(byte.into())) % 360;
+            picture.items.push(PictureBox {
+                label: truncate_label(&format!("{op}{on}")),
+                details,
+                hue: Some(hue),
+                layer,
+                x: 0.0,
+            });
+        }
+        for output in &graph.outputs {
+            let Some(from) = makers.get(output) else { continue };
+            let (layer, kind) = (picture.items[*from].layer + 1, describe_value(graph, *output));
+            picture.lines.push((*from, picture.items.len()));
+            picture.items.push(PictureBox {
+                label: truncate_label(&kind),
+                details: format!("output {kind}"),
+                hue: None,
+                layer,
+                x: 0.0,
+            });
+        }
+        picture.lines.sort_unstable();
+        picture.lines.dedup();
+        picture
+    }
+
+    /// Finds a place for every box.
+    fn arrange_boxes(&mut self) {
+        let count = self.items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
+        let mut layers: Vec<Vec<usize>> = vec![Vec::new(); count];
+        self.items.iter().enumerate().for_each(|(at, item)| layers[item.layer].push(at));
+        let (mut above, mut below) = (vec![Vec::new(); self.items.len()], vec![Vec::new(); self.items.len()]);
+        for (from, to) in &self.lines {
+            above[*to].push(*from);
+            below[*from].push(*to);
+        }
+        self.place_layers(&layers);
+        for _ in 0..SORT_ROUNDS {
+            for layer in &mut layers {
+                self.sort_layer(layer, &above);
+            }
+            for layer in layers.iter_mut().rev() {
+                self.sort_layer(layer, &below);
+            }
+        }
+        // A layer stands in the middle of the widest, and one of a single box where it leads.
+        let left = self.items.iter().map(|item| item.x).fold(0.0, f64::min);
+        self.items.iter_mut().for_each(|item| item.x += MARGIN - left);
+    }
+
+    fn place_layers(&mut self, layers: &[Vec<usize>]) {
+        layers.iter().for_each(|layer| self.spread_layer(layer));
+    }
+
+    /// Sorts a layer by the middle of what its boxes are connected to.
+    fn sort_layer(&mut self, layer: &mut Vec<usize>, connected: &[Vec<usize>]) {
+        let middle = |item: &PictureBox| item.x + item.width() / 2.0;
+        let mut wanted: Vec<(f64, usize)> = layer
+            .iter()
+            .map(|at| {
+                let others = &connected[*at];
+                let sum: f64 = others.iter().map(|other| middle(&self.items[*other])).sum();
+                (if others.is_empty() { middle(&self.items[*at]) } else { sum / others.len() as f64 }, *at)
+            })
+            .collect();
+        wanted.sort_by(|one, other| one.0.total_cmp(&other.0));
+        *layer = wanted.iter().map(|(_, at)| *at).collect();
+        let mean = wanted.iter().map(|(place, _)| place).sum::<f64>() / wanted.len().max(1) as f64;
+        self.spread_layer(layer);
+        for at in layer.iter() {
+            self.items[*at].x += mean;
+        }
+    }
+
+    /// Puts the boxes of a layer side by side around 0.
+    fn spread_layer(&mut self, layer: &[usize]) {
+        let whole: f64 = layer.iter().map(|at| self.items[*at].width() + BOX_GAP).sum::<f64>() - BOX_GAP;
+        let mut x = -whole / 2.0;
+        for at in layer {
+            self.items[*at].x = x;
+            x += self.items[*at].width() + BOX_GAP;
+        }
+    }
+}
+
+fn truncate_label(text: &str) -> String {
+    if text.chars().count() <= MAX_LABEL_LENGTH {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_LABEL_LENGTH - 1).chain(['…']).collect()
+}

@@ -1,0 +1,313 @@
+//! A call site: everything that is known before a call with a certain signature is made.
+
+#![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
+
+use std::sync::Arc;
+
+use oarlock_abi as abi;
+use oarlock_host::{HostCall, PreparedKernel};
+use smallvec::SmallVec;
+
+use super::allocating_outputs::AllocatingOutputs;
+use super::descriptors::{self, AbiAttributes, OperandDescriptors};
+use super::op::OpOutputs;
+use super::signature::{CallSignature, InputValues};
+use crate::runtime::Runtime;
+use crate::stream::Stream;
+use crate::tensor::{StringBuffers, TensorLayout, TensorStorage};
+use crate::{Device, Dtype, Error, Result, Tensor};
+
+/// How calls with one signature are run.
+pub(crate) struct ResolvedCall {
+    pub(crate) signature: CallSignature,
+    pub(crate) way: CallExecutor,
+}
+
+/// What runs them.
+pub(crate) enum CallExecutor {
+    /// A kernel of the device.
+    Kernel(Arc<ResolvedKernel>),
+    /// No kernel of the device: the CPU does it, as the user wishes.
+    Fallback,
+}
+
+/// A kernel that is ready, with the descriptions of its operands.
+pub(crate) struct ResolvedKernel {
+    pub(crate) op: &'static str,
+    pub(crate) device: Device,
+    pub(crate) kernel: PreparedKernel,
+    /// How the kernel does such calls, in its own words; empty where it says nothing.
+    pub(crate) description: String,
+    pub(crate) inputs: Vec<ResolvedInput>,
+    pub(crate) outputs: Vec<ResolvedOutput>,
+    /// The descriptions of all inputs and outputs in a row, with which a call begins.
+    pub(crate) descriptions: Box<[abi::Tensor]>,
+    pub(crate) attributes: Arc<AbiAttributes>,
+    pub(crate) workspace: u64,
+    /// Whether some input must be copied first, as the kernel takes it only contiguous.
+    pub(crate) copies: bool,
+    /// Whether the kernel takes memory for some output itself.
+    pub(crate) allocates: bool,
+    /// How many numbers a call may draw from the random generator.
+    pub(crate) draws: u64,
+    /// Whether some operand holds strings.
+    pub(crate) has_texts: bool,
+    /// Keeps the values that descriptions point to.
+    pub(crate) _values: InputValues,
+    /// Keeps the constants that the kernel was readied with.
+    pub(crate) _constants: Vec<Tensor>,
+}
+
+/// One input of a site.
+pub(crate) struct ResolvedInput {
+    /// The description; it points into the form beside it.
+    pub(crate) raw: abi::Tensor,
+    pub(crate) way: InputBinding,
+    pub(crate) _form: Option<Arc<TensorLayout>>,
+}
+
+/// How an input gets to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputBinding {
+    /// It is left out.
+    Absent,
+    /// Its value is part of the signature and the description.
+    Value,
+    /// As it is.
+    Direct,
+    /// The kernel takes no strides, so its elements are put one after the other.
+    Contiguous,
+}
+
+/// One output of a site.
+pub(crate) struct ResolvedOutput {
+    /// The description; it points into the form.
+    pub(crate) raw: abi::Tensor,
+    /// `None` where the kernel says it while it runs.
+    pub(crate) form: Option<Arc<TensorLayout>>,
+}
+
+impl ResolvedOutput {
+    /// Whether nobody wants it.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.raw.bits.contains(abi::TensorFlags::ABSENT)
+    }
+
+    /// Memory for it, if it is known how much.
+    #[inline]
+    pub(crate) fn allocate_tensor(&self, stream: &Stream, op: &'static str) -> Result<Option<Tensor>> {
+        match &self.form {
+            Some(form) => match Tensor::uninitialized_with_layout(stream, form, op) {
+                Ok(tensor) => Ok(Some(tensor)),
+                Err(error) => Err(error.with_op(op)),
+            },
+            None => Ok(None),
+        }
+    }
+}
+
+// SAFETY: the descriptions point to shapes, values and attributes that the site owns and never changes.
+unsafe impl Send for ResolvedKernel {}
+// SAFETY: as above.
+unsafe impl Sync for ResolvedKernel {}
+
+impl ResolvedKernel {
+    /// Makes one call.
+    pub(crate) fn run_call(
+        &self,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &[Option<&Tensor>],
+        outputs: &mut OpOutputs,
+    ) -> Result<()> {
+        let copies;
+        let mut contiguous = if self.copies {
+            copies = self.make_contiguous(runtime, stream, inputs)?;
+            copies.iter()
+        } else {
+            [].iter()
+        };
+        // A description is changed where it will be read: reading a whole that was just written in parts would wait.
+        let mut descriptions = OperandDescriptors::new();
+        descriptions.extend_from_slice(&self.descriptions);
+        let (given, wanted) = descriptions.split_at_mut(self.inputs.len());
+        for ((raw, input), given) in given.iter_mut().zip(&self.inputs).zip(inputs) {
+            let tensor = match input.way {
+                InputBinding::Absent | InputBinding::Value => None,
+                InputBinding::Direct => *given,
+                InputBinding::Contiguous => contiguous.next(),
+            };
+            if let Some(tensor) = tensor {
+                self.wait_for_tensor(stream, tensor)?;
+                descriptors::bind_memory(raw, tensor);
+            }
+        }
+        for (raw, output) in wanted.iter_mut().zip(&self.outputs) {
+            let tensor = output.allocate_tensor(stream, self.op)?;
+            if let Some(tensor) = &tensor {
+                descriptors::bind_memory(raw, tensor);
+            }
+            outputs.push(tensor);
+        }
+        if self.allocates {
+            self.run_allocating(runtime, stream, given, wanted, outputs)?;
+        } else {
+            let mut pointers: SmallVec<[*const abi::Tensor; 8]> = SmallVec::new();
+            pointers.extend(descriptions.iter().map(std::ptr::from_ref));
+            let (given, wanted) = pointers.split_at(self.inputs.len());
+            self.launch_kernel(runtime, stream, given, wanted, None)?;
+        }
+        if self.has_texts {
+            keep_strings(outputs, inputs);
+        }
+        runtime.post_kernel_checks().check_outputs(self.op, stream, outputs)
+    }
+
+    /// Runs a kernel that takes memory for outputs itself.
+    fn run_allocating(
+        &self,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &[abi::Tensor],
+        wanted: &[abi::Tensor],
+        outputs: &mut OpOutputs,
+    ) -> Result<()> {
+        let tensors = outputs.drain(..).collect();
+        let allocating =
+            AllocatingOutputs::new(&self.device, stream, self.op, wanted.iter().copied(), tensors);
+        let given: Vec<*const abi::Tensor> = inputs.iter().map(std::ptr::from_ref).collect();
+        let host_call = HostCall::new(&allocating);
+        let ran =
+            self.launch_kernel(runtime, stream, &given, &allocating.descriptor_pointers(), Some(&host_call));
+        let (tensors, error) = allocating.into_tensors();
+        // What was refused here tells more than what the kernel makes of it, and counts even where it makes nothing of it.
+        if let Some(error) = error {
+            return Err(error.with_op(self.op).with_device(&self.device));
+        }
+        ran?;
+        for (index, (tensor, output)) in tensors.iter().zip(&self.outputs).enumerate() {
+            if tensor.is_none() && !output.is_absent() {
+                let message =
+                    format!("expected memory for output {index}, found that the kernel asked for none");
+                return Err(Error::fatal(message).with_op(self.op).with_device(&self.device));
+            }
+        }
+        outputs.extend(tensors);
+        Ok(())
+    }
+
+    /// Calls the kernel.
+    #[inline]
+    fn launch_kernel(
+        &self,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &[*const abi::Tensor],
+        outputs: &[*const abi::Tensor],
+        host_call: Option<&HostCall<'_>>,
+    ) -> Result<()> {
+        let mut call = self.abi_call(stream, inputs, outputs);
+        // Scratch memory is given back when the call returns, and reused in the order of the stream.
+        let workspace;
+        if self.workspace > 0 {
+            workspace = self.device.memory_pool()?.allocate(self.workspace, stream.id(), self.op)?;
+            (call.workspace, call.workspace_offset) = (workspace.block_handle(), workspace.offset());
+            call.workspace_size = self.workspace;
+        }
+        if self.draws > 0 {
+            (call.random_seed, call.random_offset) = runtime.random_generator().draw_numbers(self.draws);
+        }
+        if let Some(host_call) = host_call {
+            call.host_call = host_call.as_ptr();
+        }
+        // SAFETY: the descriptions are those the kernel was readied with, and the memory in them belongs to tensors that
+        // live until the call returns; what a stream still uses of them afterwards the pool keeps in its order.
+        let run = || unsafe { self.kernel.run(&call) };
+        if stream.is_immediate() {
+            return run().map_err(|failure| self.failure_error(failure));
+        }
+        stream.launch(self.op, run).map_err(|error| error.with_op(self.op).with_device(&self.device))
+    }
+
+    #[cold]
+    pub(crate) fn failure_error(&self, failure: oarlock_host::PluginFailure) -> Error {
+        Error::from(failure).with_op(self.op).with_device(&self.device)
+    }
+
+    /// A call with these operands.
+    #[inline]
+    pub(crate) fn abi_call(
+        &self,
+        stream: &Stream,
+        inputs: &[*const abi::Tensor],
+        outputs: &[*const abi::Tensor],
+    ) -> abi::Call {
+        let attributes = self.attributes.attribute_pointers();
+        abi::Call {
+            device: self.device.id(),
+            queue: stream.handle(),
+            inputs: inputs.as_ptr(),
+            inputs_count: inputs.len() as u64,
+            outputs: outputs.as_ptr(),
+            outputs_count: outputs.len() as u64,
+            attributes: attributes.as_ptr(),
+            attributes_count: attributes.len() as u64,
+            ..abi::Call::EMPTY
+        }
+    }
+
+    /// Has the stream wait for a tensor that another one wrote.
+    #[inline]
+    pub(crate) fn wait_for_tensor(&self, stream: &Stream, tensor: &Tensor) -> Result<()> {
+        let storage = tensor.storage();
+        if storage.allocation.stream() == stream.id() {
+            return Ok(());
+        }
+        wait_for_storage(stream, storage).map_err(|error| error.with_op(self.op).with_device(&self.device))
+    }
+
+    /// The inputs that the kernel takes only contiguous, made so.
+    #[cold]
+    fn make_contiguous(
+        &self,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &[Option<&Tensor>],
+    ) -> Result<Vec<Tensor>> {
+        let mut made = Vec::new();
+        for (input, given) in self.inputs.iter().zip(inputs) {
+            if let (InputBinding::Contiguous, Some(tensor)) = (input.way, given) {
+                // What copies for others cannot have its own input copied by itself.
+                let is_the_copy = self.op == "Identity";
+                made.push(if is_the_copy {
+                    tensor.gather_through_host()?
+                } else {
+                    let copy = runtime.make_contiguous(tensor, stream);
+                    copy.map_err(|error| error.with_operand(format!("a contiguous copy for `{}`", self.op)))?
+                });
+            }
+        }
+        Ok(made)
+    }
+}
+
+#[cold]
+fn wait_for_storage(stream: &Stream, storage: &TensorStorage) -> Result<()> {
+    stream.wait_for_stream(storage.written_on())?;
+    storage.allocation.mark_used_on(stream);
+    Ok(())
+}
+
+/// Strings that a kernel copied point to text of its inputs, so the outputs keep that.
+#[cold]
+fn keep_strings(outputs: &mut OpOutputs, inputs: &[Option<&Tensor>]) {
+    let mut texts = StringBuffers::default();
+    for input in inputs.iter().flatten() {
+        if let Some(own) = &input.storage().texts {
+            texts.extend_from(own);
+        }
+    }
+    for output in outputs.iter_mut().flatten().filter(|output| output.dtype() == Dtype::String) {
+        output.keep_strings(texts.clone());
+    }
+}

@@ -1,0 +1,108 @@
+//! A call that was packed once and is run many times.
+
+#![expect(unsafe_code, reason = "a call is run on operands that only its maker can vouch for")]
+
+use std::sync::Arc;
+
+use super::op::OpOutputs;
+use super::post_kernel::PostKernelChecks;
+use super::prepare::{BoundCall, MemoryLocation};
+use super::resolved_call::{CallExecutor, InputBinding, ResolvedCall, ResolvedKernel};
+use crate::memory::DeviceAllocation;
+use crate::runtime::Runtime;
+use crate::stream::Stream;
+use crate::{Error, Result, Tensor};
+
+/// A call with its operands, scratch memory and stream in place: running it is one call of the kernel.
+///
+/// Every run writes the same outputs, so they are read through here and not handed out.
+pub struct ReusableCall {
+    packed: BoundCall,
+    outputs: OpOutputs,
+    watch: Arc<PostKernelChecks>,
+    /// What the call points to.
+    _inputs: Vec<Option<Tensor>>,
+    _workspace: Option<DeviceAllocation>,
+}
+
+impl ReusableCall {
+    pub(crate) fn new(
+        site: &ResolvedCall,
+        runtime: &Runtime,
+        stream: &Stream,
+        inputs: &[Option<&Tensor>],
+    ) -> Result<Self> {
+        let kernel = expect_kernel(site)?;
+        let mut packed = BoundCall::new(kernel.clone(), runtime, stream);
+        for (index, (input, given)) in kernel.inputs.iter().zip(inputs).enumerate() {
+            if input.way == InputBinding::Contiguous {
+                return Err(reuse_error(kernel, "contiguous inputs", "one with strides"));
+            }
+            if let Some(tensor) = given.filter(|_| input.way == InputBinding::Direct) {
+                kernel.wait_for_tensor(stream, tensor)?;
+                packed.bind_input(index, MemoryLocation::from_tensor(tensor));
+            }
+        }
+        let mut outputs = OpOutputs::new();
+        for (index, output) in kernel.outputs.iter().enumerate() {
+            let tensor = output.allocate_tensor(stream, kernel.op)?;
+            if let Some(tensor) = &tensor {
+                packed.bind_output(index, MemoryLocation::from_tensor(tensor));
+            } else if !output.is_absent() {
+                return Err(reuse_error(
+                    kernel,
+                    "outputs of known shapes",
+                    "one whose shape depends on data",
+                ));
+            }
+            outputs.push(tensor);
+        }
+        let workspace = match kernel.workspace {
+            0 => None,
+            size => Some(kernel.device.memory_pool()?.allocate(size, stream.id(), kernel.op)?),
+        };
+        if let Some(workspace) = &workspace {
+            packed.bind_workspace(MemoryLocation::from_allocation(workspace, 0));
+        }
+        Ok(Self {
+            packed,
+            outputs,
+            watch: runtime.post_kernel_checks().clone(),
+            _inputs: inputs.iter().map(|input| input.cloned()).collect(),
+            _workspace: workspace,
+        })
+    }
+
+    /// Runs the call. It returns when the kernel does, which may be before its work in the stream is done.
+    #[inline]
+    pub fn run(&mut self) -> Result<()> {
+        // SAFETY: the operands are tensors of this launch, the scratch memory is its own, and nobody else gets its outputs.
+        unsafe { self.packed.run()? };
+        self.watch.check_outputs(self.packed.resolved_kernel().op, self.packed.stream(), &self.outputs)
+    }
+
+    /// Waits for the work, and reads an output.
+    pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
+        self.packed.stream().synchronize()?;
+        let output = self.outputs.get(index).and_then(Option::as_ref);
+        let missing =
+            || Error::out_of_range(format!("expected one of {} outputs, found {index}", self.outputs.len()));
+        output.ok_or_else(missing)?.to_bytes()
+    }
+}
+
+fn expect_kernel(site: &ResolvedCall) -> Result<&Arc<ResolvedKernel>> {
+    match &site.way {
+        CallExecutor::Kernel(kernel) => Ok(kernel),
+        CallExecutor::Fallback => {
+            Err(Error::unimplemented("expected a kernel of the device, found that the CPU does this call"))
+        }
+    }
+}
+
+#[cold]
+fn reuse_error(kernel: &ResolvedKernel, expected: &str, found: &str) -> Error {
+    Error::unimplemented(format!("expected {expected}, found {found}, which cannot be packed"))
+        .with_op(kernel.op)
+        .with_device(&kernel.device)
+}

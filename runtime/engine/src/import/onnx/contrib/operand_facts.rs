@@ -1,0 +1,119 @@
+//! What is known about operands when a model is read.
+
+use oarlock_core::{Constant, Dtype, Error, Result};
+
+use super::lowering::ContribLowering;
+use crate::graph::{Node, ValueId, ValueType};
+
+/// How far back the makers of a value are asked for its dtype and its number of dimensions.
+const MOST_PRODUCER_STEPS: usize = 16;
+
+/// Ops whose operands all have the dtype of what they make.
+const SAME_DTYPE_OPS: [&str; 12] = [
+    "Add",
+    "Concat",
+    "Conv",
+    "Div",
+    "Gemm",
+    "LayerNormalization",
+    "MatMul",
+    "Mul",
+    "PRelu",
+    "RMSNormalization",
+    "Sub",
+    "Sum",
+];
+
+/// Ops whose first operand has the dtype of what they make.
+const FIRST_DTYPE_OPS: [&str; 19] = [
+    "Attention",
+    "Clip",
+    "Erf",
+    "Expand",
+    "Gather",
+    "Gelu",
+    "Identity",
+    "Pad",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Slice",
+    "Softmax",
+    "Split",
+    "Sqrt",
+    "Squeeze",
+    "Tanh",
+    "Transpose",
+    "Unsqueeze",
+];
+
+impl ContribLowering<'_> {
+    /// Whether a value has one element, where the model says it.
+    pub(super) fn has_one_element(&self, value: ValueId) -> Option<bool> {
+        match self.known_constant(value) {
+            Some(known) => Some(known.dims().iter().all(|dim| *dim == 1)),
+            None => (self.rank(value) == Some(0)).then_some(true),
+        }
+    }
+
+    /// The elements of a constant.
+    pub(super) fn known_constant(&self, id: ValueId) -> Option<&Constant> {
+        self.graph.value(id).weight.as_ref()?.as_numbers()
+    }
+
+    /// The elements of an input that has to be a constant.
+    pub(super) fn known_input(&self, index: usize, name: &str) -> Result<Constant> {
+        self.known_constant(self.input(index)?).cloned().ok_or_else(|| {
+            Error::unimplemented(format!("expected a constant for `{name}`, found that it is computed"))
+        })
+    }
+
+    /// The type of the elements of a value, where the model says it, or it follows from what the model says of another.
+    pub(super) fn dtype(&self, mut id: ValueId) -> Option<Dtype> {
+        for _ in 0..MOST_PRODUCER_STEPS {
+            if let Some(dtype) = self.stated_dtype(id) {
+                return Some(dtype);
+            }
+            let maker = self.producer(id)?;
+            if maker.is_op("Cast") {
+                return Dtype::from_onnx(maker.attributes.get_int("to").ok()??);
+            }
+            let mixes = SAME_DTYPE_OPS.iter().any(|op| maker.is_op(op));
+            if mixes && let Some(dtype) = maker.inputs.iter().flatten().find_map(|id| self.stated_dtype(*id))
+            {
+                return Some(dtype);
+            }
+            id = maker.input(0).filter(|_| mixes || FIRST_DTYPE_OPS.iter().any(|op| maker.is_op(op)))?;
+        }
+        None
+    }
+
+    fn stated_dtype(&self, id: ValueId) -> Option<Dtype> {
+        let value = self.graph.value(id);
+        match (&value.weight, &value.declared) {
+            (Some(weight), _) => Some(weight.dtype()),
+            (None, ValueType::Tensor { dtype, .. }) => *dtype,
+            _ => None,
+        }
+    }
+
+    fn producer(&self, id: ValueId) -> Option<&Node> {
+        self.graph.nodes.iter().rev().find(|node| node.written_values().any(|made| made == id))
+    }
+
+    /// How many dimensions a value has, where the model says it, or it follows from what the model says of another.
+    pub(super) fn rank(&self, mut id: ValueId) -> Option<usize> {
+        for _ in 0..MOST_PRODUCER_STEPS {
+            let value = self.graph.value(id);
+            match (&value.weight, &value.declared) {
+                (Some(weight), _) => return Some(weight.dims().len()),
+                (None, ValueType::Tensor { dims: Some(dims), .. }) => return Some(dims.len()),
+                _ => {}
+            }
+            let maker = self.producer(id)?;
+            let same = ["Cast", "CastLike", "Identity", "Transpose", "Clip", "Neg", "Not", "Relu"];
+            id = maker.input(0).filter(|_| same.iter().any(|op| maker.is_op(op)))?;
+        }
+        None
+    }
+}

@@ -1,0 +1,94 @@
+//! Weights in files beside the model.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use oarlock_core::{Error, ErrorKind, Result};
+
+use super::messages::StringStringEntryProto;
+use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use crate::import::mapped_file;
+
+/// The files that a model names, each mapped once. None may lie outside of the model's own directory.
+pub(super) struct ExternalFiles {
+    directories: Vec<PathBuf>,
+    mapped: HashMap<PathBuf, Bytes>,
+}
+
+impl ExternalFiles {
+    /// Files in directories, of which the first has them by name and the others may be led to by links.
+    pub(super) fn new(directories: Vec<PathBuf>) -> Self {
+        Self { directories, mapped: HashMap::new() }
+    }
+
+    /// The bytes of a tensor, of which its entries say where they lie.
+    pub(super) fn tensor_bytes(&mut self, entries: &[StringStringEntryProto], size: u64) -> Result<Bytes> {
+        let entry = |key| entries.iter().find(|entry| entry.key() == key).map(StringStringEntryProto::value);
+        let number = |key| match entry(key) {
+            Some(text) => match text.parse::<u64>() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(invalid_model(format!("a number of bytes as `{key}`"), quote_name(text))),
+            },
+            None => Ok(None),
+        };
+        let location = entry("location").ok_or_else(|| invalid_model("the `location` of a file", "none"))?;
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?.unwrap_or(size));
+        if length != size {
+            return Err(invalid_model(format!("`length` to be {size}, as dtype and shape want"), length));
+        }
+        self.file_slice(location, offset, size)
+            .with_location(|| format!("external data {}", quote_name(location)))
+    }
+
+    fn file_slice(&mut self, location: &str, offset: u64, size: u64) -> Result<Bytes> {
+        let path = self.resolve_path(location)?;
+        if !self.mapped.contains_key(&path) {
+            self.mapped.insert(path.clone(), mapped_file::map_file(&path)?);
+        }
+        let file = &self.mapped[&path];
+        let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
+        match end.filter(|end| *end <= file.len()) {
+            Some(end) => Ok(file.slice(end - size as usize..end)),
+            None => Err(invalid_model(
+                format!("{size} bytes from byte {offset} on"),
+                format!("a file of {}", file.len()),
+            )),
+        }
+    }
+
+    /// The path of a file, all links followed. A model may only name what lies beside it.
+    fn resolve_path(&self, location: &str) -> Result<PathBuf> {
+        let Some(directory) = self.directories.first() else {
+            return Err(invalid_model(
+                "all weights in the model",
+                "one in a file, and no directory to look for it",
+            ));
+        };
+        let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if location.is_empty() || !Path::new(location).components().all(stays) {
+            let found = "a path that leads elsewhere";
+            return Err(refuse_file(invalid_model("a path below the directory of the model", found)));
+        }
+        let path = directory.join(location);
+        let Ok(found) = path.canonicalize() else {
+            return Err(Error::not_found(format!(
+                "expected the file {}, found none",
+                quote_name(&path.display().to_string())
+            )));
+        };
+        let is_below = |directory: &PathBuf| {
+            directory.canonicalize().is_ok_and(|directory| found.starts_with(directory))
+        };
+        if !self.directories.iter().any(is_below) {
+            let error =
+                invalid_model("a file below the directory of the model", "a link that leads elsewhere");
+            return Err(refuse_file(error).with_advice("put the file itself beside the model"));
+        }
+        Ok(found)
+    }
+}
+
+fn refuse_file(error: Error) -> Error {
+    Error::new(ErrorKind::PermissionDenied, error.message())
+}

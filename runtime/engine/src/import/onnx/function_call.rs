@@ -1,0 +1,192 @@
+//! Functions of the model, whose nodes take the place of their calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use oarlock_core::{Error, Result, schema};
+
+use super::attribute::attribute_kind;
+use super::importer::OnnxImporter;
+use super::messages::attribute_proto::AttributeType;
+use super::messages::{AttributeProto, FunctionProto, NodeProto};
+use super::opsets::{self, OpsetImports};
+use super::{displayed_domain, normalize_domain};
+use crate::graph::{Node, ValueId};
+use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
+
+/// The longest name that is put before the names of a function. Calls within calls would make names ever longer.
+const LONGEST_CALL_TITLE: usize = 100;
+
+/// The functions of a model, by domain, name and overload.
+pub(super) struct FunctionTable<'m>(HashMap<(&'m str, &'m str, &'m str), OnnxFunction<'m>>);
+
+/// A function, and the opsets that its nodes mean.
+#[derive(Clone)]
+pub(super) struct OnnxFunction<'m> {
+    proto: &'m FunctionProto,
+    opsets: Arc<OpsetImports<'m>>,
+}
+
+/// A call of a function, while its nodes are added.
+pub(super) struct FunctionCall<'m> {
+    /// What stands before the names of the function.
+    pub(super) title: String,
+    /// What the attributes of the function are.
+    pub(super) attributes: HashMap<&'m str, &'m AttributeProto>,
+    /// The opsets that its nodes mean.
+    pub(super) opsets: Arc<OpsetImports<'m>>,
+    function: &'m FunctionProto,
+}
+
+impl<'m> FunctionTable<'m> {
+    /// The functions of a model.
+    pub(super) fn from_protos(protos: &'m [FunctionProto]) -> Result<Self> {
+        let mut functions = HashMap::with_capacity(protos.len());
+        for proto in protos {
+            let opsets = opsets::read_opset_imports(&proto.opset_import)
+                .with_location(|| function_title(proto))?
+                .into();
+            let key = (normalize_domain(proto.domain()), proto.name(), proto.overload());
+            if functions.insert(key, OnnxFunction { proto, opsets }).is_some() {
+                return Err(invalid_model("every function once", format!("{} twice", function_title(proto))));
+            }
+        }
+        Ok(Self(functions))
+    }
+
+    /// The function that a node calls, if it calls one.
+    pub(super) fn find_function(&self, node: &NodeProto) -> Option<OnnxFunction<'m>> {
+        let key = (normalize_domain(node.domain()), node.op_type(), node.overload());
+        self.0.get(&key).cloned()
+    }
+}
+
+impl<'m> OnnxImporter<'m> {
+    /// Adds the nodes of a function to the graph, with the operands of the call in the place of its own.
+    pub(super) fn inline_call(
+        &mut self,
+        function: OnnxFunction<'m>,
+        node: &'m NodeProto,
+        inputs: &[Option<ValueId>],
+        outputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        let OnnxFunction { proto, opsets } = function;
+        let place = || function_title(proto);
+        if self.scopes.enclosing_calls().any(|call| std::ptr::eq(call.function, proto)) {
+            return Err(invalid_model(
+                "functions that do not call themselves",
+                format!("{}, which does", place()),
+            ));
+        }
+        for (kind, most, found) in
+            [("inputs", proto.input.len(), inputs.len()), ("outputs", proto.output.len(), outputs.len())]
+        {
+            if found > most {
+                return Err(invalid_model(format!("at most {most} {kind}"), found)).with_location(place);
+            }
+        }
+        let attributes = self.call_attributes(proto, node)?;
+        let called = if node.name().is_empty() { proto.name() } else { node.name() };
+        let title = shorten_name(&self.scopes.qualified_title(called)).to_owned();
+        self.scopes.open_call(FunctionCall { title, attributes, opsets, function: proto })?;
+        let before = self.scopes.current_graph().nodes.len();
+        self.inline_nodes(proto, inputs, outputs).with_location(place)?;
+        self.scopes.close_call();
+        let name = self.scopes.qualified_title(node.name());
+        // A function of one node, as they are written for another opset, stands for this node.
+        if let Some([only]) = self.scopes.current_graph().nodes.get_mut(before..)
+            && only.name.is_empty()
+            && !node.name().is_empty()
+        {
+            only.name = name;
+        }
+        Ok(())
+    }
+
+    /// What the attributes of a function are in a call.
+    fn call_attributes(
+        &self,
+        function: &'m FunctionProto,
+        node: &'m NodeProto,
+    ) -> Result<HashMap<&'m str, &'m AttributeProto>> {
+        let defaults = function.attribute_proto.iter().map(|attribute| (attribute.name(), attribute));
+        let mut attributes: HashMap<_, _> = defaults.collect();
+        for attribute in &node.attribute {
+            let place = || format!("the attribute {}", quote_name(attribute.name()));
+            let Some(meant) = self.resolve_attribute(attribute).with_location(place)? else { continue };
+            if matches!(
+                attribute_kind(meant).with_location(place)?,
+                AttributeType::Graph | AttributeType::Graphs
+            ) {
+                let message = "expected a call of a function without graphs among its attributes, found one";
+                return Err(Error::unimplemented(message)).with_location(place);
+            }
+            attributes.insert(attribute.name(), meant);
+        }
+        Ok(attributes)
+    }
+
+    fn inline_nodes(
+        &mut self,
+        function: &'m FunctionProto,
+        inputs: &[Option<ValueId>],
+        outputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        for (at, name) in function.input.iter().enumerate() {
+            self.scopes.bind_name(name, inputs.get(at).copied().flatten())?;
+        }
+        let mut made = HashMap::new();
+        let mut passed = Vec::new();
+        for (name, output) in function.output.iter().zip(outputs) {
+            let Some(output) = output else { continue };
+            if self.scopes.find_own(name).is_some() || made.contains_key(name.as_str()) {
+                passed.push((name, *output));
+            } else {
+                made.insert(name.as_str(), *output);
+            }
+        }
+        self.declare_outputs(&function.node, &mut made)?;
+        if let Some(name) = made.keys().next() {
+            return Err(invalid_model(
+                "outputs that are made",
+                format!("{}, which nothing makes", quote_name(name)),
+            ));
+        }
+        self.declare_types(&function.value_info)?;
+        for node in &function.node {
+            self.import_node(node)?;
+        }
+        for (name, output) in passed {
+            let Some(Some(value)) = self.scopes.find_own(name) else {
+                return Err(invalid_model(
+                    "outputs that are made",
+                    format!("{}, which the call leaves out", quote_name(name)),
+                ));
+            };
+            let opset = self.domain_opset("").or_else(|_| schema::latest_opset(schema::ONNX_DOMAIN))?;
+            self.scopes.current_graph().nodes.push(Node::new(
+                "",
+                "Identity",
+                opset,
+                [Some(value)],
+                [Some(output)],
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What messages call a function.
+fn function_title(function: &FunctionProto) -> String {
+    format!(
+        "the function {}",
+        quote_name(&format!("{}.{}", displayed_domain(normalize_domain(function.domain())), function.name()))
+    )
+}
+
+/// The end of a name, as far as it is not too long.
+fn shorten_name(name: &str) -> &str {
+    let fits = |at: &usize| name.len() - at <= LONGEST_CALL_TITLE;
+    let start = name.char_indices().map(|(at, _)| at).find(fits).unwrap_or(name.len());
+    &name[start..]
+}

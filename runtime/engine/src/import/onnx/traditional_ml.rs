@@ -1,0 +1,103 @@
+//! Nodes of the domain `ai.onnx.ml` whose results are no numbers, written with those whose are.
+//!
+//! Classifiers of texts become classifiers of numbers with a `LabelEncoder` behind. `ZipMap`, which puts the name of its
+//! class beside each score, becomes the scores themselves: there are no maps here, and who wants to know the names finds
+//! them in the order of the columns. `CategoryMapper` is a `LabelEncoder` that says in one list of keys which way it goes.
+
+use oarlock_core::{Attribute, Attributes, Dtype, Result};
+
+use super::contrib;
+use crate::graph::{Graph, GraphValue, Node, ValueType};
+use crate::import::error_location::invalid_model;
+
+/// Versions of ops that are as they are used here.
+const IDENTITY_OPSET: u32 = 14;
+const LABEL_ENCODER_OPSET: u32 = 2;
+
+const ML_DOMAIN: &str = "ai.onnx.ml";
+
+/// Classifiers, and what their labels are called where they are numbers.
+const CLASSIFIERS: [(&str, &str); 3] = [
+    ("LinearClassifier", "classlabels_ints"),
+    ("SVMClassifier", "classlabels_ints"),
+    ("TreeEnsembleClassifier", "classlabels_int64s"),
+];
+
+/// What a node of the domain stands for: adds all but the last to the graph, and gives back that one. Any other node stands
+/// for itself.
+pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
+    if &*node.domain != ML_DOMAIN {
+        return Ok(node);
+    }
+    if &*node.op == "CategoryMapper" {
+        return lower_category_mapper(node, graph);
+    }
+    if &*node.op == "ZipMap" {
+        if let Some(output) = node.output(0) {
+            graph.value_mut(output).declared = ValueType::Unknown;
+        }
+        let name = node.name.clone();
+        let mut scores = Node::new("", "Identity", IDENTITY_OPSET, node.inputs, node.outputs);
+        scores.name = name;
+        return Ok(scores);
+    }
+    let classifier = CLASSIFIERS.into_iter().find(|(op, _)| *op == &*node.op);
+    let (Some((_, numbers)), Some(Attribute::Strings(texts))) =
+        (classifier, node.attributes.get("classlabels_strings"))
+    else {
+        return Ok(node);
+    };
+    let texts = texts.clone();
+    let labels: Vec<i64> = (0..).take(texts.len()).collect();
+    let kept = node.attributes.iter().filter(|(name, _)| *name != "classlabels_strings");
+    node.attributes = kept.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    node.attributes.set(numbers, Attribute::Ints(labels.clone()));
+    let Some(named) = node.output(0) else { return Ok(node) };
+    let numbered = graph.add_value(GraphValue::with_name(format!("{} as numbers", graph.value(named).name)));
+    node.outputs[0] = Some(numbered);
+    let opset = node.opset.max(LABEL_ENCODER_OPSET);
+    graph.nodes.push(node);
+    let mut names = Node::new(ML_DOMAIN, "LabelEncoder", opset, [Some(numbered)], [Some(named)]);
+    names.attributes = Attributes::new()
+        .with_attribute("keys_int64s", Attribute::Ints(labels))
+        .with_attribute("values_strings", Attribute::Strings(texts));
+    Ok(names)
+}
+
+/// Texts for numbers, or numbers for texts, as the input is.
+fn lower_category_mapper(mut node: Node, graph: &mut Graph) -> Result<Node> {
+    let (Some(Attribute::Strings(texts)), Some(Attribute::Ints(numbers))) =
+        (node.attributes.get("cats_strings"), node.attributes.get("cats_int64s"))
+    else {
+        return Err(invalid_model(
+            "the categories in `cats_strings` and `cats_int64s`",
+            "none in one of them",
+        ));
+    };
+    let (mut texts, mut numbers) = (texts.clone(), numbers.clone());
+    // Of equal ones the last counts here, and the first in a `LabelEncoder`.
+    texts.reverse();
+    numbers.reverse();
+    let (text, number) =
+        (node.attributes.get_string("default_string")?, node.attributes.get_int("default_int64")?);
+    let dtype = node.input(0).and_then(|input| contrib::operand_dtype(&node, input, graph));
+    let is_of_texts = match dtype {
+        Some(dtype) => dtype == Dtype::String,
+        // An op is to have the default of what it makes, and no other.
+        None => text.is_none(),
+    };
+    let (texts, numbers) = (Attribute::Strings(texts), Attribute::Ints(numbers));
+    node.attributes = if is_of_texts {
+        let default = Attribute::Int(number.unwrap_or(-1));
+        let pairs =
+            Attributes::new().with_attribute("keys_strings", texts).with_attribute("values_int64s", numbers);
+        pairs.with_attribute("default_int64", default)
+    } else {
+        let default = Attribute::String(text.unwrap_or("_Unused").to_owned());
+        let pairs =
+            Attributes::new().with_attribute("keys_int64s", numbers).with_attribute("values_strings", texts);
+        pairs.with_attribute("default_string", default)
+    };
+    (node.op, node.opset) = ("LabelEncoder".into(), node.opset.max(LABEL_ENCODER_OPSET));
+    Ok(node)
+}

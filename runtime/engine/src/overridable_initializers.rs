@@ -1,0 +1,107 @@
+//! Constants that a run may be given others for.
+//!
+//! A model may say of a constant that it is what an input is unless a run is given another value. Hardly anybody gives one, so
+//! a session takes them for what they are: they are folded, packed and joined as all constants. The first run that is given
+//! another value makes a second program, in which those that were ever given are inputs; the first one stays as it is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oarlock_core::Result;
+
+use crate::environment::SessionEnvironment;
+use crate::graph::{Graph, GraphValue, ValueId, Weight};
+use crate::passes::weight_to_tensor;
+use crate::planned_graph::PlannedGraph;
+use crate::runtime_value::RuntimeValue;
+
+/// The constants of a model that a run may be given others for.
+pub(crate) struct OverridableInitializers {
+    /// The model as it was read.
+    graph: Graph,
+    opened: Mutex<Option<Arc<OverriddenGraph>>>,
+}
+
+/// A program in which some of them are inputs, behind those that always are.
+pub(crate) struct OverriddenGraph {
+    pub(crate) environment: SessionEnvironment,
+    pub(crate) program: PlannedGraph,
+    /// Which of them are.
+    places: Vec<usize>,
+    /// What they are unless a run is given another value.
+    usual: Vec<RuntimeValue>,
+}
+
+impl OverridableInitializers {
+    /// Those of a model, if it has some.
+    pub(crate) fn from_graph(graph: &Graph) -> Option<Self> {
+        (!graph.defaults.is_empty()).then(|| Self { graph: graph.clone(), opened: Mutex::default() })
+    }
+
+    /// A program in which those at some places are inputs.
+    pub(crate) fn override_at(
+        &self,
+        places: &[usize],
+        environment: impl FnOnce() -> Result<SessionEnvironment>,
+    ) -> Result<Arc<OverriddenGraph>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<usize> = places.to_vec();
+        if let Some(opened) = &*opened {
+            if places.iter().all(|place| opened.places.contains(place)) {
+                return Ok(opened.clone());
+            }
+            all.extend(&opened.places);
+        }
+        all.sort_unstable();
+        all.dedup();
+        let made = Arc::new(OverriddenGraph::new(self.graph.clone(), all, environment()?)?);
+        *opened = Some(made.clone());
+        Ok(made)
+    }
+}
+
+impl OverriddenGraph {
+    fn new(mut graph: Graph, places: Vec<usize>, mut environment: SessionEnvironment) -> Result<Self> {
+        let ids: Vec<ValueId> =
+            places.iter().filter_map(|place| graph.defaults.get(*place).copied()).collect();
+        let usual = |value: &GraphValue| {
+            let weight = value.weight.as_ref()?;
+            // Texts are nowhere but on the host.
+            let is_text = matches!(weight, Weight::Texts { .. });
+            let device = if is_text { &environment.host } else { environment.main_device() };
+            Some(weight_to_tensor(weight, device).map(RuntimeValue::Tensor))
+        };
+        let usual = ids.iter().filter_map(|id| usual(graph.value(*id))).collect::<Result<_>>()?;
+        convert_to_inputs(&mut graph, &ids);
+        let program = PlannedGraph::new(graph, &environment)?;
+        environment.keep_constants(program.graph());
+        Ok(Self { environment, program, places, usual })
+    }
+
+    /// The inputs of the program, of those that always are and of a value for each constant, or none.
+    pub(crate) fn merge_inputs(&self, always: &[RuntimeValue], given: &[RuntimeValue]) -> Vec<RuntimeValue> {
+        let given = self.places.iter().zip(&self.usual).map(|(place, usual)| match given.get(*place) {
+            None | Some(RuntimeValue::Nothing) => usual,
+            Some(given) => given,
+        });
+        always.iter().chain(given).cloned().collect()
+    }
+}
+
+/// Makes inputs of constants, and of what graphs within the graph have of them.
+fn convert_to_inputs(graph: &mut Graph, ids: &[ValueId]) {
+    let mut names: HashMap<Arc<str>, ValueId> = HashMap::new();
+    for id in ids {
+        let value = graph.value_mut(*id);
+        value.weight = None;
+        names.insert(value.name.clone(), *id);
+        graph.inputs.push(*id);
+    }
+    for subgraph in graph.nodes.iter_mut().flat_map(|node| &mut node.subgraphs) {
+        let inner = &subgraph.graph;
+        let own = inner.defaults.iter().filter_map(|id| Some((*id, *names.get(&inner.value(*id).name)?)));
+        let (own, outer): (Vec<ValueId>, Vec<ValueId>) = own.unzip();
+        convert_to_inputs(&mut subgraph.graph, &own);
+        subgraph.captures.extend(outer);
+    }
+}

@@ -1,0 +1,176 @@
+//! What follows a convolution or a product becomes part of it.
+
+use std::collections::HashMap;
+
+use oarlock_core::{Attribute, Result};
+
+use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass};
+use super::{GraphPass, PassContext};
+use crate::graph::{Graph, Node, ValueId};
+
+pub(super) const FUSE_EPILOGUES: GraphPass = define_pass(
+    "finishing",
+    "has convolutions and products add bias and residual and apply activations while their results are in the cache",
+    fuse_epilogues,
+);
+
+/// The places of bias and residual among the inputs of an op.
+fn epilogue_inputs(op: &Node) -> (usize, usize) {
+    if makes_dequantized(op) { (7, 8) } else { (2, 3) }
+}
+
+/// Whether an op makes floats of integers.
+fn makes_dequantized(op: &Node) -> bool {
+    matches!(&*op.op, "DequantizedConv" | "DequantizedMatMul")
+}
+
+fn fuse_epilogues(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    let mut count = 0;
+    // Joining changes who makes and reads what, so each round looks anew; a chain grows by one op a round.
+    loop {
+        let joined = fuse_once(graph, scene);
+        if joined == 0 {
+            return Ok(count);
+        }
+        count += joined;
+    }
+}
+
+fn fuse_once(graph: &mut Graph, scene: &PassContext<'_>) -> usize {
+    let look = GraphView::of_graph(graph, scene);
+    let mut replaced: HashMap<usize, Node> = HashMap::new();
+    let mut removed = Vec::new();
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let inputs = node.input(0).into_iter().chain(node.input(1));
+        for input in inputs {
+            let Some(base) =
+                look.producer(input).filter(|base| accepts_epilogue(base) && look.is_read_once(input))
+            else {
+                continue;
+            };
+            let is_taken = removed.contains(&base.output(0));
+            if let Some(grown) = with_epilogue(&look, base, input, node).filter(|_| !is_taken)
+                && scene.supports_node(graph, &grown)
+            {
+                removed.push(base.output(0));
+                replaced.insert(at, grown);
+                break;
+            }
+        }
+    }
+    let count = replaced.len();
+    for (at, node) in replaced {
+        graph.nodes[at] = node;
+    }
+    graph.nodes.retain(|node| !(accepts_epilogue(node) && removed.contains(&node.output(0))));
+    count
+}
+
+fn accepts_epilogue(node: &Node) -> bool {
+    &*node.domain == OARLOCK_DOMAIN
+        && (matches!(&*node.op, "Conv" | "ConvTranspose" | "MatMul") || makes_dequantized(node))
+        && !has_activation(node)
+}
+
+fn has_activation(node: &Node) -> bool {
+    node.attributes.get_string("activation").ok().flatten().is_some_and(|name| !name.is_empty())
+}
+
+/// A convolution or product with the node that reads it in it.
+fn with_epilogue(look: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Node> {
+    if !next.domain.is_empty() || next.outputs.iter().skip(1).any(Option::is_some) {
+        return None;
+    }
+    let mut grown = base.clone();
+    grown.outputs.clone_from(&next.outputs);
+    if let Some((name, parameters)) = match_activation(look, next, made) {
+        grown.attributes.set("activation", Attribute::String(name.to_owned()));
+        if !parameters.is_empty() {
+            grown.attributes.set("activation_parameters", Attribute::Floats(parameters));
+        }
+        return Some(grown);
+    }
+    let (bias, residual) = epilogue_inputs(base);
+    let is_product = matches!(&*base.op, "MatMul" | "DequantizedMatMul");
+    match &*next.op {
+        "Add" => {
+            let other = look.operand_orders(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
+            let place = if base.input(bias).is_none() && is_bias(look, other, made, is_product) {
+                bias
+            } else if base.input(residual).is_none() && other != made && look.has_same_shape(other, made) {
+                residual
+            } else {
+                return None;
+            };
+            while grown.inputs.len() <= place {
+                grown.inputs.push(None);
+            }
+            grown.inputs[place] = Some(other);
+            Some(grown)
+        }
+        "Mul" | "Div"
+            if &*base.op == "MatMul" && base.input(bias).is_none() && base.input(residual).is_none() =>
+        {
+            let (a, b) = next.input(0).zip(next.input(1))?;
+            let factor = match (&*next.op, a == made) {
+                ("Div", true) => 1.0 / look.scalar_constant(b)?,
+                ("Mul", true) => look.scalar_constant(b)?,
+                ("Mul", false) => look.scalar_constant(a)?,
+                _ => return None,
+            };
+            let is_same_shape = look.has_same_shape(next.output(0)?, made);
+            let alpha = base.attributes.get_float("alpha").ok()?.unwrap_or(1.0) * factor;
+            grown.attributes.set("alpha", Attribute::Float(alpha));
+            is_same_shape.then_some(grown)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value can be the bias: one constant for each channel or column.
+fn is_bias(look: &GraphView<'_>, bias: ValueId, made: ValueId, is_product: bool) -> bool {
+    let fits = move |graph: &Graph| {
+        let (bias, made) = (graph.value(bias).dims()?, graph.value(made).dims()?);
+        let columns = *made.last()?;
+        Some(
+            bias.last() == Some(&columns)
+                && bias.iter().rev().skip(1).all(|dim| *dim == 1)
+                && bias.len() <= 2,
+        )
+    };
+    let may_be = look.graph.value(bias).weight.is_some() && (is_product || look.rank(bias) == Some(1));
+    may_be && look.check_shapes(fits)
+}
+
+/// The activation that a node is, with its parameters.
+fn match_activation(look: &GraphView<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
+    let float =
+        |name: &str, default: f64| node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default));
+    if node.input(0) != Some(made) {
+        return None;
+    }
+    Some(match &*node.op {
+        "Relu" => ("Relu", vec![]),
+        "Clip" => ("Clip", clip_bounds(look, node)?),
+        "LeakyRelu" => ("LeakyRelu", vec![float("alpha", 0.01)?]),
+        "HardSigmoid" => ("HardSigmoid", vec![float("alpha", 0.2)?, float("beta", 0.5)?]),
+        "HardSwish" => ("HardSwish", vec![]),
+        "Sigmoid" => ("Sigmoid", vec![]),
+        "Tanh" => ("Tanh", vec![]),
+        "Swish" if float("alpha", 1.0)? == 1.0 => ("Silu", vec![]),
+        "Gelu" => match node.attributes.get_string("approximate").ok()? {
+            Some("tanh") => ("GeluTanh", vec![]),
+            _ => ("Gelu", vec![]),
+        },
+        _ => return None,
+    })
+}
+
+/// The bounds of a `Clip`: inputs, or attributes in old versions.
+fn clip_bounds(look: &GraphView<'_>, node: &Node) -> Option<Vec<f64>> {
+    let bound = |index: usize, name: &str, default: f64| match node.input(index) {
+        Some(value) => look.scalar_constant(value),
+        None => node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default)),
+    };
+    Some(vec![bound(1, "min", f64::NEG_INFINITY)?, bound(2, "max", f64::INFINITY)?])
+}

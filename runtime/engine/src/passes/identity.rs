@@ -1,0 +1,55 @@
+//! Nodes that do nothing.
+
+use oarlock_core::Result;
+
+use super::graph_view::{bypass_nodes, define_pass};
+use super::{GraphPass, PassContext};
+use crate::graph::{Graph, Node, ValueId};
+
+pub(super) const ELIMINATE_IDENTITIES: GraphPass = define_pass(
+    "no-ops",
+    "removes nodes that hand on their input as it is: Identity, Dropout outside of training, casts to the \
+              same dtype, transposes that move nothing",
+    eliminate_identities,
+);
+
+fn eliminate_identities(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+    Ok(bypass_nodes(graph, |graph, node| passed_through(graph, node, scene)))
+}
+
+/// The input that a node hands on as it is.
+fn passed_through(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option<ValueId> {
+    let input = node.input(0)?;
+    if !node.domain.is_empty() || node.outputs.iter().skip(1).any(Option::is_some) {
+        return None;
+    }
+    let does_nothing = match &*node.op {
+        "Identity" => true,
+        "Dropout" => match node.input(2) {
+            None => node.opset >= 7,
+            Some(mode) => {
+                let known = graph.value(mode).known_numbers()?;
+                scene.record_read(graph, mode);
+                known.bytes() == [0]
+            }
+        },
+        "Cast" => {
+            let to = node.attributes.get_int("to").ok().flatten().and_then(oarlock_core::Dtype::from_onnx);
+            to.is_some() && to == graph.value(input).dtype()
+        }
+        "Transpose" => {
+            let order = node.attributes.get_ints("perm").ok().flatten();
+            order.is_some_and(|order| {
+                order.iter().enumerate().all(|(at, axis)| usize::try_from(*axis) == Ok(at))
+            })
+        }
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" => {
+            let made = node.output(0)?;
+            scene.check_shapes(graph, move |graph| {
+                Some(graph.value(made).dims()? == graph.value(input).dims()?)
+            })
+        }
+        _ => false,
+    };
+    does_nothing.then_some(input)
+}

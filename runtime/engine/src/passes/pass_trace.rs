@@ -1,0 +1,429 @@
+//! Notes: what passes are told about sizes, so that it can be asked again for other sizes.
+//!
+//! What passes do to a graph follows from the graph and from what they are told: what is inferred, which nodes are
+//! constant, which the device takes, whether two shapes are the same. So all of that is noted, in its order. For inputs of
+//! other sizes the notes are gone through again; where each says the same as before, passes would do the same again, and
+//! the graph that they left is right, with other sizes in it. Of what they may read without asking, namely how many
+//! dimensions there are and which are known, none may differ either.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use oarlock_core::infer::{PartialDim, TensorFact};
+use oarlock_core::{Constant, Dims, Op};
+use smallvec::SmallVec;
+
+use super::graph_view::{is_node_supported, is_same_op, is_same_value};
+use super::infer::{declared_fact, infer_outputs};
+use super::{PassContext, PassEffect, fold};
+use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
+
+/// What is noted while passes run.
+#[derive(Default)]
+pub struct PassTrace {
+    list: RefCell<Vec<PassTraceEntry>>,
+    /// The values that were read as they are, with what was known of them then.
+    read: RefCell<HashMap<ValueId, Arc<GraphValue>>>,
+    /// What was inferred last, by the first value that it is about.
+    inferred: RefCell<Vec<Option<InferenceRecord>>>,
+    /// How many bytes of constants may still be made; `None` before any are.
+    left: Cell<Option<u64>>,
+}
+
+/// One thing that passes are told.
+pub(super) enum PassTraceEntry {
+    /// What follows for the outputs of a node.
+    Inferred(DerivedOutputs),
+    /// The outputs of a node became constants.
+    Folded(DerivedOutputs),
+    /// A node of constants did not.
+    Kept { node: Node, op: Arc<Op> },
+    /// A value is another one with its dimensions in another order.
+    Turned { from: ValueId, to: ValueId, order: Vec<i64> },
+    /// A constant is the shape of a value.
+    Shape { of: ValueId, to: ValueId },
+    /// The shape of a value follows from those of others.
+    Sized { to: ValueId, dims: Box<DimsFunction> },
+    /// The device takes a node, or does not.
+    Taken { node: Node, op: Arc<Op>, is_taken: bool },
+    /// The answer to a question about shapes.
+    Asked { question: Box<ShapePredicate>, answer: bool },
+    /// A value was read as it is.
+    Read(ValueId),
+}
+
+pub(super) type DimsFunction = dyn Fn(&Graph) -> Option<Dims> + Send + Sync;
+pub(super) type ShapePredicate = dyn Fn(&Graph) -> Option<bool> + Send + Sync;
+
+/// What became of the outputs of a node.
+pub(super) struct DerivedOutputs {
+    pub(super) node: Node,
+    pub(super) op: Arc<Op>,
+    pub(super) made: Vec<(ValueId, Arc<GraphValue>)>,
+}
+
+/// What the outputs of a node were inferred from.
+struct InferenceRecord {
+    node: Node,
+    op: Arc<Op>,
+    inputs: Vec<Option<Arc<GraphValue>>>,
+}
+
+impl PassTrace {
+    pub(super) fn record(&self, note: impl FnOnce() -> PassTraceEntry) {
+        self.list.borrow_mut().push(note());
+    }
+
+    /// The nodes that became constants, in their order.
+    pub(crate) fn folded_nodes(&self) -> Vec<Node> {
+        let list = self.list.borrow();
+        let folded = list.iter().filter_map(|note| {
+            if let PassTraceEntry::Folded(DerivedOutputs { node, .. }) = note { Some(node) } else { None }
+        });
+        folded.cloned().collect()
+    }
+
+    /// The op of a node whose outputs were inferred before, and whether anything is known now that was not known then.
+    pub(super) fn inferred_op(&self, graph: &Graph, node: &Node) -> Option<(Arc<Op>, bool)> {
+        let inferred = self.inferred.borrow();
+        let known = inferred.get(node.written_values().next()?.index())?.as_ref()?;
+        let is_same = (&known.node.op, known.node.opset, &known.node.domain, &known.node.attributes)
+            == (&node.op, node.opset, &node.domain, &node.attributes)
+            && (&known.node.inputs, &known.node.outputs) == (&node.inputs, &node.outputs);
+        let is_as_before =
+            |(input, before): (&Option<ValueId>, &Option<Arc<GraphValue>>)| match (input, before) {
+                (Some(input), Some(before)) => Arc::ptr_eq(graph.shared_value(*input), before),
+                _ => true,
+            };
+        is_same.then(|| (known.op.clone(), !node.inputs.iter().zip(&known.inputs).all(is_as_before)))
+    }
+
+    /// Notes what was inferred for the outputs of a node.
+    pub(super) fn record_inference(&self, graph: &Graph, node: &Node, op: Arc<Op>) {
+        let Some(first) = node.written_values().next() else { return };
+        let inputs = node.inputs.iter().map(|input| input.map(|input| graph.shared_value(input).clone()));
+        let inputs = inputs.collect();
+        let mut inferred = self.inferred.borrow_mut();
+        if inferred.len() <= first.index() {
+            inferred.resize_with(graph.value_count(), || None);
+        }
+        inferred[first.index()] = Some(InferenceRecord { node: node.clone(), op: op.clone(), inputs });
+        drop(inferred);
+        self.record(|| PassTraceEntry::Inferred(DerivedOutputs::from_node(graph, node, op)));
+    }
+}
+
+impl DerivedOutputs {
+    pub(super) fn from_node(graph: &Graph, node: &Node, op: Arc<Op>) -> Self {
+        let made = node.written_values().map(|value| (value, graph.shared_value(value).clone())).collect();
+        Self { node: node.clone(), op, made }
+    }
+}
+
+/// How many bytes of constants passes make at most, beside as many as the model has, times [`CONSTANT_BYTES_FACTOR`].
+const BASE_CONSTANT_BYTES: u64 = 16 << 20;
+/// How many bytes of constants passes make at most for each byte of constants that the model has.
+const CONSTANT_BYTES_FACTOR: u64 = 4;
+
+impl PassContext<'_> {
+    /// Whether passes may make constants of so many bytes; if so, they do. A small file may describe ever larger ones, each
+    /// made of the one before, so all that is made counts.
+    pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: u64) -> bool {
+        let at_first =
+            || graph.weight_bytes().saturating_mul(CONSTANT_BYTES_FACTOR).saturating_add(BASE_CONSTANT_BYTES);
+        let left = self.notes.left.get().unwrap_or_else(at_first);
+        let after = left.checked_sub(bytes);
+        self.notes.left.set(Some(after.unwrap_or(left)));
+        after.is_some()
+    }
+
+    /// Notes that a value is read as it is, so that what is done holds for this alone.
+    pub(super) fn record_read(&self, graph: &Graph, value: ValueId) {
+        let known = graph.shared_value(value);
+        let before = self.notes.read.borrow_mut().insert(value, known.clone());
+        if before.is_none_or(|before| !Arc::ptr_eq(&before, known)) {
+            self.notes.record(|| PassTraceEntry::Read(value));
+        }
+    }
+
+    /// The answer to a question about shapes, which is asked again for others; no where something is not known.
+    pub(super) fn check_shapes(
+        &self,
+        graph: &Graph,
+        question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static,
+    ) -> bool {
+        let answer = question(graph).unwrap_or(false);
+        self.notes.record(|| PassTraceEntry::Asked { question: Box::new(question), answer });
+        answer
+    }
+
+    /// Adds a value that is another one with its dimensions in another order.
+    pub(super) fn add_transposed_value(
+        &self,
+        graph: &mut Graph,
+        value: ValueId,
+        order: &[i64],
+    ) -> Option<ValueId> {
+        let fact = transposed_fact(graph.value(value), order)?;
+        // It may be turned again and again.
+        let name = graph.value(value).name.trim_end_matches(" in another order");
+        let to = graph.add_value(GraphValue::with_fact(format!("{name} in another order"), fact));
+        self.notes.record(|| PassTraceEntry::Turned { from: value, to, order: order.to_vec() });
+        Some(to)
+    }
+
+    /// Adds a value of the dtype of another one, whose shape follows from those of others.
+    pub(super) fn add_value_with_dims(
+        &self,
+        graph: &mut Graph,
+        name: &str,
+        like: ValueId,
+        dims: impl Fn(&Graph) -> Option<Dims> + Send + Sync + 'static,
+    ) -> Option<ValueId> {
+        let fact = TensorFact::from_shape(graph.value(like).dtype()?, &dims(graph)?);
+        let to = graph.add_value(GraphValue::with_fact(name, fact));
+        self.notes.record(|| PassTraceEntry::Sized { to, dims: Box::new(dims) });
+        Some(to)
+    }
+
+    /// Adds a constant that is the shape of a value.
+    pub(super) fn add_shape_constant(&self, graph: &mut Graph, value: ValueId) -> Option<ValueId> {
+        let shape = graph.value(value).dims()?;
+        let constant = Weight::Numbers(Constant::from_ints(&shape));
+        let to = graph.add_value(GraphValue::with_weight("a shape", constant));
+        self.notes.record(|| PassTraceEntry::Shape { of: value, to });
+        Some(to)
+    }
+}
+
+/// What is known of a value with its dimensions in another order.
+fn transposed_fact(value: &GraphValue, order: &[i64]) -> Option<TensorFact> {
+    let (dtype, dims) = (value.dtype()?, value.dims()?);
+    let dim = |axis: &i64| usize::try_from(*axis).ok().and_then(|axis| dims.get(axis)).copied();
+    let turned: Dims = order.iter().map(dim).collect::<Option<_>>()?;
+    Some(TensorFact::from_shape(dtype, &turned))
+}
+
+/// A graph that passes have done with, and what they were told on the way.
+pub(crate) struct ReplayPlan {
+    /// The nodes that passes left, with what was known of the values at first.
+    graph: Graph,
+    /// What was known of the inputs.
+    inputs: Vec<Arc<GraphValue>>,
+    notes: Vec<PassTraceEntry>,
+    /// The ops of the nodes, as far as they are known.
+    ops: Vec<Option<Arc<Op>>>,
+    effects: Vec<PassEffect>,
+}
+
+/// A graph for other sizes.
+pub(crate) struct ReplayedGraph {
+    pub(crate) graph: Graph,
+    /// Whether something else is known of a value than in the graph that the recipe is of, by the index of the value.
+    pub(crate) differs: Vec<bool>,
+}
+
+impl ReplayPlan {
+    /// Of a graph before and after passes, of which the former is a part, and what was noted in between.
+    pub(crate) fn new(before: &Graph, after: &Graph, notes: PassTrace, effects: Vec<PassEffect>) -> Self {
+        let mut graph = after.clone();
+        before.values().for_each(|(id, _)| graph.set_shared_value(id, before.shared_value(id)));
+        let inputs = after.inputs.iter().map(|input| after.shared_value(*input).clone()).collect();
+        let op = |node: &Node| notes.inferred_op(after, node).map(|(op, _)| op);
+        let ops = after.nodes.iter().map(op).collect();
+        Self { graph, inputs, ops, notes: notes.list.into_inner(), effects }
+    }
+
+    /// The op of a node that passes left.
+    pub(crate) fn node_op(&self, at: usize) -> Option<&Arc<Op>> {
+        self.ops.get(at)?.as_ref()
+    }
+
+    /// What passes did.
+    pub(crate) fn effects(&self) -> &[PassEffect] {
+        &self.effects
+    }
+
+    /// The graph for inputs of which something else is known; nothing where passes would make another one.
+    pub(crate) fn replay(
+        &self,
+        inputs: &[Option<TensorFact>],
+        scene: &PassContext<'_>,
+    ) -> Option<ReplayedGraph> {
+        let mut again =
+            ReplayedGraph { graph: self.graph.clone(), differs: vec![false; self.graph.value_count()] };
+        let mut asked = Vec::new();
+        for ((id, known), fact) in self.graph.inputs.iter().zip(&self.inputs).zip(inputs) {
+            let fact = fact.clone().or_else(|| declared_fact(&known.declared));
+            again.update_fact(*id, known, fact)?;
+        }
+        for note in &self.notes {
+            again.replay_entry(note, &mut asked, scene)?;
+        }
+        Some(again)
+    }
+}
+
+/// A node, what was known of its inputs, and whether the device takes it.
+struct SupportAnswer<'r> {
+    node: &'r Node,
+    inputs: SmallVec<[Option<Arc<GraphValue>>; 4]>,
+    is_taken: bool,
+}
+
+/// Further answers are not remembered: with how many a question is compared.
+const MOST_REMEMBERED_ANSWERS: usize = 16;
+
+impl ReplayedGraph {
+    /// Goes through a note; nothing where it says something else.
+    fn replay_entry<'r>(
+        &mut self,
+        note: &'r PassTraceEntry,
+        asked: &mut Vec<SupportAnswer<'r>>,
+        scene: &PassContext<'_>,
+    ) -> Option<()> {
+        match note {
+            PassTraceEntry::Inferred(DerivedOutputs { node, op, made }) => {
+                if !self.reads_changed_value(node) {
+                    made.iter().for_each(|(id, value)| self.keep_value(*id, value));
+                    return Some(());
+                }
+                let facts = infer_outputs(&self.graph, node, op).ok()?;
+                let Some(facts) = facts else {
+                    let is_same =
+                        |(id, before): &(ValueId, Arc<GraphValue>)| self.graph.value(*id).fact == before.fact;
+                    return made.iter().all(is_same).then_some(());
+                };
+                let mut made = made.iter();
+                for (_, fact) in node.outputs.iter().zip(facts).filter(|(output, _)| output.is_some()) {
+                    let (id, before) = made.next()?;
+                    self.update_fact(*id, before, Some(fact))?;
+                }
+            }
+            PassTraceEntry::Folded(DerivedOutputs { node, op, made }) => {
+                if !self.reads_changed_value(node)
+                    && !node.written_values().any(|value| self.differs[value.index()])
+                {
+                    made.iter().for_each(|(id, value)| self.keep_value(*id, value));
+                    return Some(());
+                }
+                let weights = fold::evaluate_constants(&self.graph, node, op, scene)?;
+                let mut made = made.iter();
+                for (_, weight) in node.outputs.iter().zip(weights).filter(|(output, _)| output.is_some()) {
+                    let (id, before) = made.next()?;
+                    let is_alike = before.weight.as_ref().is_some_and(|before| {
+                        before.dtype() == weight.dtype() && before.dims().len() == weight.dims().len()
+                    });
+                    is_alike.then_some(())?;
+                    if before.weight.as_ref() == Some(&weight) {
+                        self.keep_value(*id, before);
+                    } else {
+                        self.graph.value_mut(*id).weight = Some(weight);
+                        self.differs[id.index()] = true;
+                    }
+                }
+            }
+            PassTraceEntry::Kept { node, op } => {
+                let is_kept = !self.reads_changed_value(node)
+                    || fold::evaluate_constants(&self.graph, node, op, scene).is_none();
+                is_kept.then_some(())?;
+            }
+            PassTraceEntry::Turned { from, to, order } => {
+                if self.differs[from.index()] {
+                    self.graph.value_mut(*to).fact = Some(transposed_fact(self.graph.value(*from), order)?);
+                    self.differs[to.index()] = true;
+                }
+            }
+            PassTraceEntry::Shape { of, to } => {
+                if self.differs[of.index()] {
+                    let shape = Constant::from_ints(&self.graph.value(*of).dims()?);
+                    self.graph.value_mut(*to).weight = Some(Weight::Numbers(shape));
+                    self.differs[to.index()] = true;
+                }
+            }
+            PassTraceEntry::Sized { to, dims } => {
+                let before = self.graph.shared_value(*to).clone();
+                let fact = TensorFact::from_shape(before.dtype()?, &dims(&self.graph)?);
+                self.update_fact(*to, &before, Some(fact))?;
+            }
+            PassTraceEntry::Taken { node, op, is_taken: before } => {
+                let is_same = !self.reads_changed_value(node)
+                    || self.is_node_supported(node, op, asked, scene) == *before;
+                is_same.then_some(())?;
+            }
+            PassTraceEntry::Asked { question, answer } => {
+                (question(&self.graph).unwrap_or(false) == *answer).then_some(())?;
+            }
+            PassTraceEntry::Read(value) => (!self.differs[value.index()]).then_some(())?,
+        }
+        Some(())
+    }
+
+    /// Whether the device takes a node. Models repeat themselves, so the answer may be known from another one.
+    fn is_node_supported<'r>(
+        &self,
+        node: &'r Node,
+        op: &Op,
+        asked: &mut Vec<SupportAnswer<'r>>,
+        scene: &PassContext<'_>,
+    ) -> bool {
+        let inputs = || node.inputs.iter().map(|input| input.map(|input| self.graph.shared_value(input)));
+        let is_same_call = |other: &&SupportAnswer<'_>| {
+            let is_same =
+                |(own, other): (Option<&Arc<GraphValue>>, &Option<Arc<GraphValue>>)| match (own, other) {
+                    (Some(own), Some(other)) => is_same_value(own, other),
+                    (own, other) => own.is_none() && other.is_none(),
+                };
+            is_same_op(node, other.node) && inputs().zip(&other.inputs).all(is_same)
+        };
+        if let Some(known) = asked.iter().find(is_same_call) {
+            return known.is_taken;
+        }
+        let is_taken = is_node_supported(&self.graph, node, op, scene);
+        if asked.len() < MOST_REMEMBERED_ANSWERS {
+            asked.push(SupportAnswer {
+                node,
+                inputs: inputs().map(|input| input.cloned()).collect(),
+                is_taken,
+            });
+        }
+        is_taken
+    }
+
+    /// Whether a node reads anything of which something else is known.
+    fn reads_changed_value(&self, node: &Node) -> bool {
+        node.inputs.iter().flatten().any(|input| self.differs[input.index()])
+    }
+
+    /// Of a value the same is known as before.
+    fn keep_value(&mut self, id: ValueId, before: &Arc<GraphValue>) {
+        self.graph.set_shared_value(id, before);
+        self.differs[id.index()] = false;
+    }
+
+    /// Something is known of a value, which may differ from what was known before, but not in kind.
+    fn update_fact(&mut self, id: ValueId, before: &Arc<GraphValue>, fact: Option<TensorFact>) -> Option<()> {
+        if before.fact == fact {
+            self.keep_value(id, before);
+            return Some(());
+        }
+        let (known, fact) = before.fact.as_ref().zip(fact)?;
+        has_same_knowledge(known, &fact).then_some(())?;
+        let weight = before.weight.clone();
+        let (name, declared) = (before.name.clone(), before.declared.clone());
+        self.graph.set_shared_value(id, &Arc::new(GraphValue { name, declared, weight, fact: Some(fact) }));
+        self.differs[id.index()] = true;
+        Some(())
+    }
+}
+
+/// Whether as much is known of one value as of another.
+fn has_same_knowledge(one: &TensorFact, other: &TensorFact) -> bool {
+    let is_known = |dim: &PartialDim| dim.known_size().is_some();
+    let has_same_dims = match (&one.dims, &other.dims) {
+        (Some(one), Some(other)) => one.iter().map(is_known).eq(other.iter().map(is_known)),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    one.dtype == other.dtype && has_same_dims && one.value.is_some() == other.value.is_some()
+}

@@ -1,0 +1,115 @@
+//! The memory for what lives only within a run.
+//!
+//! All plans of a program use the same memory in turns, so that many plans take no more than the largest of them, and what
+//! one run wrote is still in the cache for the next. Runs at the same time each have their own.
+
+use crossbeam_queue::ArrayQueue;
+use oarlock_core::memory::DeviceAllocation;
+use oarlock_core::{Device, Error, ErrorKind, Result};
+
+use crate::plan::{ArenaSlot, ExecutionPlan};
+
+/// How many runs at the same time may leave their memory to later ones. That of more is given back.
+const MOST_POOLED_RUNS: usize = 64;
+/// Memory is given back when a new plan needs less than such a part of it, and it is more than so many bytes.
+const OVERSIZE_FACTOR: u64 = 4;
+const SMALL_ARENA_BYTES: u64 = 1 << 20;
+
+/// The memory that runs of a program left for the next ones.
+pub(crate) struct ArenaPool(ArrayQueue<Vec<RunArena>>);
+
+/// Memory of a device.
+pub(super) struct RunArena {
+    device: Device,
+    pub(super) memory: DeviceAllocation,
+}
+
+impl Default for ArenaPool {
+    fn default() -> Self {
+        Self(ArrayQueue::new(MOST_POOLED_RUNS))
+    }
+}
+
+impl ArenaPool {
+    /// Memory for a run of a plan: its arenas come first, in their order.
+    #[inline]
+    pub(super) fn take_arenas(&self, plan: &ExecutionPlan) -> Result<Vec<RunArena>> {
+        let left = self.0.pop().unwrap_or_default();
+        let fits = left.len() >= plan.arenas.len() && plan.arenas.iter().zip(&left).all(is_large_enough);
+        if fits { Ok(left) } else { allocate_arenas(plan, left) }
+    }
+
+    /// Leaves it to the next run.
+    #[inline]
+    pub(super) fn return_arenas(&self, arenas: Vec<RunArena>) {
+        _ = self.0.push(arenas);
+    }
+
+    /// Gives back what is much more than a new plan needs, which is more likely to run next than an old one.
+    pub(crate) fn shrink_to_plan(&self, plan: &ExecutionPlan) {
+        let needed = plan.arenas.iter().map(|(_, size)| *size).fold(SMALL_ARENA_BYTES, u64::saturating_add);
+        for _ in 0..self.0.len() {
+            let Some(left) = self.0.pop() else { return };
+            let size: u64 = left.iter().map(|arena| arena.memory.requested_size()).sum();
+            if size / OVERSIZE_FACTOR <= needed {
+                self.return_arenas(left);
+            }
+        }
+    }
+}
+
+fn is_large_enough(((device, size), arena): (&(Device, u64), &RunArena)) -> bool {
+    arena.memory.requested_size() >= *size && arena.device.is_same_device(device)
+}
+
+/// The arenas of a plan, of what is left where it is enough, and else of the pools. What is too small goes back there
+/// first.
+#[cold]
+fn allocate_arenas(plan: &ExecutionPlan, mut left: Vec<RunArena>) -> Result<Vec<RunArena>> {
+    let mut arenas = Vec::with_capacity(plan.arenas.len());
+    for (index, arena) in plan.arenas.iter().enumerate() {
+        if let Some(at) = left.iter().position(|left| is_large_enough((arena, left))) {
+            arenas.push(left.swap_remove(at));
+            continue;
+        }
+        let (device, size) = arena;
+        left.retain(|left| !left.device.is_same_device(device));
+        let taken = device.memory_pool()?.allocate(*size, device.default_stream()?.id(), "model");
+        let memory = taken.map_err(|error| match error.kind() {
+            ErrorKind::ResourceExhausted => out_of_memory(plan, index, &error),
+            _ => error,
+        })?;
+        arenas.push(RunArena { device: device.clone(), memory });
+    }
+    arenas.append(&mut left);
+    Ok(arenas)
+}
+
+/// The error of an arena that there is no memory for: it says which value takes the most of it.
+#[cold]
+fn out_of_memory(plan: &ExecutionPlan, arena: usize, error: &Error) -> Error {
+    let lodgings = plan.arena_slots().into_iter().filter(|lodging| lodging.arena == arena);
+    let largest = lodgings.max_by_key(|lodging| lodging.size);
+    let (value, node) = match &largest {
+        Some(ArenaSlot { value, size, steps, .. }) => {
+            let value = if value.is_empty() { "scratch memory".to_owned() } else { format!("`{value}`") };
+            let node = plan.steps.get(steps.0).map(|step| &plan.graph.nodes[step.node]);
+            (format!("the largest of which is {value} of {size} bytes"), node)
+        }
+        None => ("none of which is large".to_owned(), None),
+    };
+    let mut told = Error::new(
+        error.kind(),
+        format!("expected memory for the values of a run, {value}: {}", error.message()),
+    );
+    if let Some(node) = node {
+        told = told.with_op(&node.op).with_node(&node.name);
+    }
+    if let Some(device) = error.device() {
+        told = told.with_device(device);
+    }
+    match error.advice() {
+        Some(advice) => told.with_advice(advice),
+        None => told,
+    }
+}

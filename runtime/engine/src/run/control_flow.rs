@@ -1,0 +1,343 @@
+//! Branches and loops: nodes that run graphs of their own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use oarlock_core::infer::TensorFact;
+use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
+
+use super::scan::ScanLoop;
+use super::sequence::SequenceOp;
+use super::text::TextOp;
+use super::{RunScope, read_source};
+use crate::environment::SessionEnvironment;
+use crate::graph::{DeclaredDimension, Node, ValueType};
+use crate::passes::value_fact;
+use crate::plan::ValueSource;
+use crate::planned_graph::PlannedGraph;
+use crate::runtime_value::RuntimeValue;
+
+/// A node that the engine runs itself. Clones share the graphs that it runs, with their plans.
+#[derive(Clone)]
+pub(crate) struct ControlFlowNode {
+    kind: Arc<ControlFlowOp>,
+    /// How many of the inputs are the node's own; what its subgraphs capture follows.
+    own_inputs: usize,
+    inputs: Vec<Option<ValueSource>>,
+    outputs: Vec<Option<usize>>,
+}
+
+enum ControlFlowOp {
+    /// The branch where the condition does not hold, and the one where it does.
+    If(Box<[PlannedSubgraph; 2]>),
+    Loop(PlannedSubgraph),
+    Scan(ScanLoop),
+    SequenceMap(PlannedSubgraph),
+    Sequence(SequenceOp),
+    Text(TextOp),
+}
+
+/// A subgraph of a node, ready to run.
+pub(super) struct PlannedSubgraph {
+    program: PlannedGraph,
+    /// The place of what it captures among everything that the node's subgraphs do.
+    captures: Range<usize>,
+}
+
+impl PlannedSubgraph {
+    fn from_attribute(node: &Node, attribute: &str, environment: &SessionEnvironment) -> Result<Self> {
+        let mut first = 0;
+        for subgraph in &node.subgraphs {
+            let captures = first..first + subgraph.captures.len();
+            if &*subgraph.attribute == attribute {
+                let mut graph = subgraph.graph.clone();
+                // What a model says about the inputs of a body is checked by nobody, and differs from run to run.
+                for input in graph.inputs.clone() {
+                    graph.value_mut(input).declared = ValueType::Unknown;
+                }
+                return Ok(Self { program: PlannedGraph::new(graph, environment)?, captures });
+            }
+            first = captures.end;
+        }
+        Err(Error::invalid_argument(format!("expected the graph `{attribute}`, found none"))
+            .with_op(&node.op))
+    }
+
+    /// Runs it on its formal inputs and what it captures.
+    pub(super) fn run(
+        &self,
+        run: RunScope<'_>,
+        mut inputs: Vec<RuntimeValue>,
+        captured: &[RuntimeValue],
+    ) -> Result<Vec<RuntimeValue>> {
+        let own = self.program.graph().inputs.len().saturating_sub(self.captures.len());
+        if inputs.len() != own {
+            let given = inputs.len();
+            return Err(Error::invalid_argument(format!(
+                "expected a body with {given} inputs, as many as it is given, found one with {own}"
+            )));
+        }
+        inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
+        self.program.run_within(run, &inputs)
+    }
+
+    /// How many outputs it has.
+    pub(super) fn output_count(&self) -> usize {
+        self.program.graph().outputs.len()
+    }
+
+    /// The dtype and shape that an output would have for inputs of these shapes, for a body that never ran.
+    fn infer_empty_output(
+        &self,
+        run: RunScope<'_>,
+        mut inputs: Vec<RuntimeValue>,
+        captured: &[RuntimeValue],
+        index: usize,
+    ) -> (Dtype, Vec<i64>) {
+        inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
+        let plan = self.program.plan_for(run.environment, &inputs).ok();
+        let fact = plan.and_then(|plan| value_fact(plan.graph.value(*plan.graph.outputs.get(index)?)));
+        match fact {
+            Some(TensorFact { dtype, dims: Some(dims), .. }) => {
+                (dtype, dims.iter().map(|dim| dim.known_size().unwrap_or(0)).collect())
+            }
+            _ => self.declared_output(index),
+        }
+    }
+
+    /// The dtype and shape of an output when it never ran: what follows from the body, or else what the model says.
+    pub(super) fn declared_output(&self, index: usize) -> (Dtype, Vec<i64>) {
+        let graph = self.program.graph();
+        let Some(value) = graph.outputs.get(index).map(|output| graph.value(*output)) else {
+            return (Dtype::F32, Vec::new());
+        };
+        match (&value.fact, &value.declared) {
+            (Some(TensorFact { dtype, dims: Some(dims), .. }), _) => {
+                (*dtype, dims.iter().map(|dim| dim.known_size().unwrap_or(0)).collect())
+            }
+            (fact, ValueType::Tensor { dtype, dims }) => {
+                let size = |dim: &DeclaredDimension| {
+                    if let DeclaredDimension::Known(size) = dim { *size } else { 0 }
+                };
+                let dtype = fact.as_ref().map(|fact| fact.dtype).or(*dtype).unwrap_or(Dtype::F32);
+                (dtype, dims.iter().flatten().map(size).collect())
+            }
+            (fact, _) => (fact.as_ref().map_or(Dtype::F32, |fact| fact.dtype), Vec::new()),
+        }
+    }
+}
+
+impl ControlFlowNode {
+    /// What the engine does for a node; nothing for a node that kernels run.
+    pub(crate) fn from_node(node: &Node, environment: &SessionEnvironment) -> Result<Option<Self>> {
+        if !node.domain.is_empty() {
+            let text = TextOp::from_node(node)?.map(ControlFlowOp::Text);
+            return Ok(text.map(|kind| Self::new(kind, node)));
+        }
+        let body = |attribute: &str| PlannedSubgraph::from_attribute(node, attribute, environment);
+        let kind = match &*node.op {
+            "If" => ControlFlowOp::If(Box::new([body("else_branch")?, body("then_branch")?])),
+            "Loop" => ControlFlowOp::Loop(body("body")?),
+            "Scan" => ControlFlowOp::Scan(ScanLoop::new(node, body("body")?)?),
+            "SequenceMap" => ControlFlowOp::SequenceMap(body("body")?),
+            _ => match (SequenceOp::from_node(node)?, TextOp::from_node(node)?) {
+                (Some(op), _) => ControlFlowOp::Sequence(op),
+                (_, Some(op)) => ControlFlowOp::Text(op),
+                (None, None) => return Ok(None),
+            },
+        };
+        Ok(Some(Self::new(kind, node)))
+    }
+
+    fn new(kind: ControlFlowOp, node: &Node) -> Self {
+        Self { kind: Arc::new(kind), own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// Whether the engine runs a node itself.
+    pub(crate) fn is_control_flow(node: &Node) -> bool {
+        let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
+        let makes_text = || matches!(TextOp::from_node(node), Ok(Some(_)));
+        let runs_itself = || runs_graphs || matches!(SequenceOp::from_node(node), Ok(Some(_)));
+        node.domain.is_empty() && runs_itself() || makes_text()
+    }
+
+    /// The programs that it runs: those of branches and bodies.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &PlannedGraph> {
+        let bodies: &[PlannedSubgraph] = match &*self.kind {
+            ControlFlowOp::If(branches) => &branches[..],
+            ControlFlowOp::Loop(body) | ControlFlowOp::SequenceMap(body) => std::slice::from_ref(body),
+            ControlFlowOp::Scan(scan) => std::slice::from_ref(scan.body()),
+            ControlFlowOp::Sequence(_) | ControlFlowOp::Text(_) => &[],
+        };
+        bodies.iter().map(|body| &body.program)
+    }
+
+    /// Says where the inputs come from and the outputs go.
+    pub(crate) fn connect_operands(&mut self, inputs: Vec<Option<ValueSource>>, outputs: Vec<Option<usize>>) {
+        (self.inputs, self.outputs) = (inputs, outputs);
+    }
+
+    pub(crate) fn run(&self, run: RunScope<'_>, slots: &mut [Option<RuntimeValue>]) -> Result<()> {
+        let read = |source: &Option<ValueSource>| {
+            source.as_ref().map(|source| read_source(slots, source)).transpose()
+        };
+        let inputs: Vec<Option<RuntimeValue>> = self.inputs.iter().map(read).collect::<Result<_>>()?;
+        let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
+        let captured: Vec<RuntimeValue> = captured.iter().flatten().cloned().collect();
+        let outputs = self.outputs.len();
+        let made = match &*self.kind {
+            ControlFlowOp::If(branches) => {
+                let branch = &branches[usize::from(condition_holds(required_input(own, 0)?)?)];
+                branch.run(run, Vec::new(), &captured)?
+            }
+            ControlFlowOp::Loop(body) => run_loop(body, run, own, &captured, outputs)?,
+            ControlFlowOp::Scan(scan) => scan.run(run, own, &captured)?,
+            ControlFlowOp::SequenceMap(body) => run_sequence_map(body, run, own, &captured, outputs)?,
+            ControlFlowOp::Sequence(op) => vec![op.run(run.environment, own)?],
+            ControlFlowOp::Text(op) => vec![op.run(&run.environment.host, own)?],
+        };
+        if made.len() < outputs {
+            return Err(too_few_inputs(&format!("at least {outputs} values")));
+        }
+        for (slot, datum) in self.outputs.iter().zip(made) {
+            if let Some(slot) = slot {
+                slots[*slot] = Some(datum);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An input that must be there.
+pub(super) fn required_input(inputs: &[Option<RuntimeValue>], index: usize) -> Result<&RuntimeValue> {
+    let missing =
+        || Error::invalid_argument("expected a value, found none").with_operand(format!("input {index}"));
+    inputs.get(index).and_then(Option::as_ref).ok_or_else(missing)
+}
+
+/// Whether a condition holds.
+fn condition_holds(condition: &RuntimeValue) -> Result<bool> {
+    let tensor = condition.as_tensor()?;
+    match &*tensor.to_bytes()? {
+        [truth] if tensor.dtype() == Dtype::Bool => Ok(*truth != 0),
+        _ => Err(Error::invalid_argument(format!(
+            "expected a condition, one element of bool, found {} of shape {:?}",
+            tensor.dtype(),
+            tensor.dims()
+        ))),
+    }
+}
+
+/// A number without dimensions on the host.
+pub(super) fn host_scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<RuntimeValue> {
+    Tensor::from_constant(device, &Constant::new(dtype, &[], bytes)?).map(RuntimeValue::Tensor)
+}
+
+/// What a body of a loop is given first: the number of the iteration, and whether it was to go on.
+fn loop_arguments(
+    environment: &SessionEnvironment,
+    iteration: i64,
+    goes_on: bool,
+) -> Result<[RuntimeValue; 2]> {
+    Ok([
+        host_scalar(&environment.host, Dtype::I64, iteration.to_ne_bytes().to_vec())?,
+        host_scalar(&environment.host, Dtype::Bool, vec![u8::from(goes_on)])?,
+    ])
+}
+
+/// Runs a body as often as the count and the condition say. What it makes in each iteration beside the condition and the
+/// carried values is stacked.
+fn run_loop(
+    body: &PlannedSubgraph,
+    run: RunScope<'_>,
+    own: &[Option<RuntimeValue>],
+    captured: &[RuntimeValue],
+    outputs: usize,
+) -> Result<Vec<RuntimeValue>> {
+    let most = match own.first() {
+        Some(Some(count)) => count.as_tensor()?.to_constant()?.to_ints()?.first().copied().unwrap_or(0),
+        _ => i64::MAX,
+    };
+    let mut goes_on = match own.get(1) {
+        Some(Some(condition)) => condition_holds(condition)?,
+        _ => true,
+    };
+    let mut carried: Vec<RuntimeValue> = own.iter().skip(2).flatten().cloned().collect();
+    let count = carried.len();
+    let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs.saturating_sub(count)];
+    let mut iteration = 0i64;
+    while goes_on && iteration < most {
+        let mut inputs = loop_arguments(run.environment, iteration, goes_on)?.to_vec();
+        inputs.append(&mut carried);
+        let mut made = body.run(run, inputs, captured)?.into_iter();
+        goes_on = condition_holds(&made.next().ok_or_else(|| too_few_inputs("a condition"))?)?;
+        carried = made.by_ref().take(count).collect();
+        for list in &mut stacked {
+            list.push(made.next().ok_or_else(|| too_few_inputs("an output to stack"))?.as_tensor()?.clone());
+        }
+        iteration += 1;
+    }
+    let first = match iteration {
+        0 => loop_arguments(run.environment, 0, true)?.into_iter().chain(carried.iter().cloned()).collect(),
+        _ => Vec::new(),
+    };
+    let mut outputs = carried;
+    for (index, list) in stacked.into_iter().enumerate() {
+        let empty = || body.infer_empty_output(run, first.clone(), captured, 1 + count + index);
+        outputs.push(RuntimeValue::Tensor(stack_tensors(run.environment, &list, 0, empty)?));
+    }
+    Ok(outputs)
+}
+
+#[cold]
+pub(super) fn too_few_inputs(what: &str) -> Error {
+    Error::invalid_argument(format!("expected {what} among the outputs of the body, found none"))
+}
+
+/// Puts tensors of one shape beside each other along a new dimension.
+pub(super) fn stack_tensors(
+    environment: &SessionEnvironment,
+    tensors: &[Tensor],
+    axis: i64,
+    empty: impl FnOnce() -> (Dtype, Vec<i64>),
+) -> Result<Tensor> {
+    if tensors.is_empty() {
+        let (dtype, mut dims) = empty();
+        let axis = usize::try_from(axis).unwrap_or(0).min(dims.len());
+        dims.insert(axis, 0);
+        return Tensor::from_bytes(&environment.host, dtype, &dims, &[]);
+    }
+    super::sequence::concatenate_tensors(environment, tensors, axis, true)
+}
+
+/// Runs a body on the elements of sequences, one after the other.
+fn run_sequence_map(
+    body: &PlannedSubgraph,
+    run: RunScope<'_>,
+    own: &[Option<RuntimeValue>],
+    captured: &[RuntimeValue],
+    outputs: usize,
+) -> Result<Vec<RuntimeValue>> {
+    let count = required_input(own, 0)?.as_sequence()?.len();
+    let mut made: Vec<Vec<RuntimeValue>> = vec![Vec::new(); outputs];
+    for at in 0..count {
+        let element = |(index, input): (usize, &Option<RuntimeValue>)| match input {
+            Some(RuntimeValue::Sequence(elements)) => elements.get(at).cloned().ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "expected sequences of {count} elements, found {}",
+                    elements.len()
+                ))
+                .with_operand(format!("input {index}"))
+            }),
+            Some(other) => Ok(other.clone()),
+            None => Err(Error::invalid_argument("expected a value, found none")
+                .with_operand(format!("input {index}"))),
+        };
+        let inputs: Vec<RuntimeValue> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
+        let outputs = body.run(run, inputs, captured)?;
+        for (list, datum) in made.iter_mut().zip(outputs) {
+            list.push(super::sequence::sequence_element(&datum)?);
+        }
+    }
+    Ok(made.into_iter().map(RuntimeValue::Sequence).collect())
+}

@@ -1,0 +1,50 @@
+//! How much a run may do. A few bytes of a model are enough for a loop that never ends.
+
+use std::cell::Cell;
+
+use oarlock_core::{Error, Result};
+
+/// The steps that a run may still take, in the graphs of its nodes too.
+pub(crate) struct StepBudget {
+    limit: Option<u64>,
+    left: Cell<u64>,
+}
+
+impl StepBudget {
+    /// That of a run that begins; without a limit it is as good as endless.
+    pub(crate) fn new(limit: Option<u64>) -> Self {
+        Self { limit, left: Cell::new(limit.unwrap_or(u64::MAX)) }
+    }
+
+    /// Takes the steps of a graph that is about to run. One without any counts too, as a loop may run it without end.
+    #[inline]
+    pub(crate) fn spend(&self, steps: usize) -> Result<()> {
+        let Some(left) = self.left.get().checked_sub(steps.max(1) as u64) else {
+            return Err(self.exhausted_error());
+        };
+        self.left.set(left);
+        Ok(())
+    }
+
+    #[cold]
+    fn exhausted_error(&self) -> Error {
+        let limit = self.limit.unwrap_or(u64::MAX);
+        Error::resource_exhausted(format!(
+            "expected a run of at most {limit} steps, as the flag `run_steps_limit` says, found one that takes more"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_without_steps_counts_as_one() {
+        let allowance = StepBudget::new(Some(5));
+        allowance.spend(4).unwrap();
+        allowance.spend(0).unwrap();
+        assert!(allowance.spend(0).unwrap_err().to_string().contains("at most 5 steps"));
+        StepBudget::new(None).spend(usize::MAX).unwrap();
+    }
+}

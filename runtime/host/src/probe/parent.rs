@@ -1,0 +1,189 @@
+//! The parent's side of a probe: listens to the child until it has answered, has ended or its time is up, and ends it
+//! with everything it started.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::probe::child::{ProbeAnswer, ProbeStep};
+
+/// The most that is kept of what a child says.
+const MOST_OUTPUT: usize = 1 << 20;
+/// How long to wait between two looks at whether the child has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What became of a child.
+pub(crate) struct ChildObservation {
+    pub(crate) pid: u32,
+    /// The answers with the right token, in their order.
+    pub(crate) answers: Vec<ProbeAnswer>,
+    pub(crate) printed: Vec<u8>,
+    /// How it ended of itself; `None` when it was ended, for its time was up or it had answered.
+    pub(crate) ended: Option<ChildExit>,
+}
+
+/// How a child ended of itself.
+#[derive(Clone, Copy)]
+pub(crate) enum ChildExit {
+    Signal(i32),
+    Status(i32),
+}
+
+impl ChildObservation {
+    /// Whether nothing that the child may still say matters.
+    fn is_settled(&self) -> bool {
+        let settles = |answer: &ProbeAnswer| {
+            answer.pid != self.pid || answer.verdict.is_err() || answer.step == ProbeStep::Readied
+        };
+        self.answers.iter().any(settles)
+    }
+
+    /// Takes the whole lines out of `heard`. What is no answer comes from the plugin, and is passed over.
+    fn take_answers(&mut self, heard: &mut Vec<u8>, token: &str) {
+        let Some(end) = heard.iter().rposition(|byte| *byte == b'\n') else { return };
+        let lines: Vec<u8> = heard.drain(..=end).collect();
+        let answers = lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        self.answers.extend(answers.filter(|answer: &ProbeAnswer| answer.token == token));
+    }
+}
+
+/// Reads what the child says until it has answered, has ended or its time is up; then ends it and all it started.
+pub(crate) fn watch_child(
+    mut child: Child,
+    token: String,
+    timeout: Duration,
+) -> io::Result<ChildObservation> {
+    let mut seen =
+        ChildObservation { pid: child.id(), answers: Vec::new(), printed: Vec::new(), ended: None };
+    let watched = listen_to_child(&mut child, &mut seen, &token, timeout);
+    kill_child(&mut child);
+    watched.map(|()| seen)
+}
+
+fn listen_to_child(
+    child: &mut Child,
+    seen: &mut ChildObservation,
+    token: &str,
+    timeout: Duration,
+) -> io::Result<()> {
+    let (Some(answers), Some(printed)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::Error::other("a child without its pipes"));
+    };
+    let mut answers = ChildPipe::new(answers.into())?;
+    let mut printed = ChildPipe::new(printed.into())?;
+    let mut heard = Vec::new();
+    let mut deadline = Instant::now() + timeout;
+    loop {
+        // The child is looked at before the pipes: what it said before it ended is then in them.
+        let ended = child_exit(child)?;
+        printed.drain_into(&mut seen.printed)?;
+        answers.drain_into(&mut heard)?;
+        let answered = seen.answers.len();
+        seen.take_answers(&mut heard, token);
+        if seen.is_settled() {
+            // What it printed before it answered was in the pipe before the answer was.
+            return printed.drain_into(&mut seen.printed);
+        }
+        if ended.is_some() {
+            seen.ended = ended;
+            return Ok(());
+        }
+        if answered == 0 && !seen.answers.is_empty() {
+            deadline = Instant::now() + timeout;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let mut open: Vec<PollFd<'_>> =
+            [&answers, &printed].into_iter().filter_map(ChildPipe::poll_descriptor).collect();
+        let pause =
+            Timespec::try_from(left.min(POLL_INTERVAL)).map_err(|_| io::Error::other("no such time"))?;
+        if open.is_empty() {
+            std::thread::sleep(left.min(POLL_INTERVAL));
+        } else {
+            poll(&mut open, Some(&pause))?;
+        }
+    }
+}
+
+/// Whether and how the child has ended. It is not waited for yet, so that its number stays its own.
+fn child_exit(child: &Child) -> io::Result<Option<ChildExit>> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = rustix::process::waitid(WaitId::Pid(Pid::from_child(child)), options)?;
+    Ok(status.map(|status| match status.terminating_signal() {
+        Some(signal) => ChildExit::Signal(signal),
+        None => ChildExit::Status(status.exit_status().unwrap_or_default()),
+    }))
+}
+
+/// Ends the child and everything it started, then waits for it. That something is gone already is no failure.
+fn kill_child(child: &mut Child) {
+    let pid = Pid::from_child(child);
+    let mut started = Vec::new();
+    collect_descendants(pid.as_raw_pid(), &mut started);
+    _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    for pid in started.into_iter().filter_map(Pid::from_raw) {
+        _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+    _ = child.wait();
+}
+
+/// Lists the children of a process, and theirs: one that left the process group is found here.
+fn collect_descendants(pid: i32, found: &mut Vec<i32>) {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return };
+    for thread in threads.flatten() {
+        let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
+            if !found.contains(&child) {
+                found.push(child);
+                collect_descendants(child, found);
+            }
+        }
+    }
+}
+
+/// A pipe from the child that is read without waiting.
+struct ChildPipe {
+    file: File,
+    is_open: bool,
+}
+
+impl ChildPipe {
+    fn new(file: OwnedFd) -> io::Result<Self> {
+        rustix::fs::fcntl_setfl(&file, OFlags::NONBLOCK)?;
+        Ok(Self { file: file.into(), is_open: true })
+    }
+
+    fn poll_descriptor(&self) -> Option<PollFd<'_>> {
+        self.is_open.then(|| PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN))
+    }
+
+    /// Reads what is there. What is more than is kept is read and dropped, so that the child does not wait for ever.
+    fn drain_into(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        let mut buffer = [0; 8192];
+        // A child that never stops printing must not keep the host here.
+        for _ in 0..64 {
+            match self.file.read(&mut buffer) {
+                Ok(0) => {
+                    self.is_open = false;
+                    return Ok(());
+                }
+                Ok(count) => {
+                    let room = MOST_OUTPUT - into.len().min(MOST_OUTPUT);
+                    into.extend_from_slice(&buffer[..count.min(room)]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

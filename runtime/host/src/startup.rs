@@ -1,0 +1,470 @@
+//! The walk of a plugin: file → judge → manifest or probe → load → negotiate → layers → devices. Whatever stops one on
+//! the way leaves a reason in the report, and the next one goes on.
+
+#![expect(unsafe_code, reason = "a plugin that is linked in is asked through its entry")]
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::host::HostOptions;
+use crate::judge::elf::LinkedLibraries;
+use crate::load::{QueriedPlugin, open_plugin, query_plugin};
+use crate::probe::cache::ProbeCache;
+use crate::probe::{ProbeResult, probe_all};
+use crate::services::{PluginServices, SharedServices};
+use crate::{
+    BuiltInPlugin, ConfigError, HOST_CONTRACT, HostEnvironment, JudgeContext, JudgedPlugin, LoadReport,
+    LoadedPlugin, LoadedPluginReport, PluginCandidate, PluginInfo, PluginKind, PluginManifest, PluginOrigin,
+    PluginOutcome, PluginReport, Refusal, RefusalReason, group_variants, judge_candidate,
+    search::search_only, search_plugins, superseded_refusal,
+};
+
+/// A plugin that answered well and waits to be started, or one that never will.
+struct PluginEntry {
+    file: PathBuf,
+    origin: Option<PluginOrigin>,
+    judged: Option<JudgedPlugin>,
+    notes: Vec<String>,
+    /// The other variants of the plugin, the best first, for when this one turns out not to work.
+    others: VecDeque<JudgedPlugin>,
+    state: EntryState,
+}
+
+/// What plugins are loaded with.
+struct PluginLoader<'a> {
+    options: &'a HostOptions,
+    context: &'a JudgeContext,
+    shared: &'a Arc<SharedServices>,
+}
+
+enum EntryState {
+    Answered(Box<QueriedPlugin>),
+    Started(Arc<LoadedPlugin>),
+    Refused(Refusal),
+}
+
+pub(crate) fn start_plugins(
+    options: &HostOptions,
+) -> Result<(Vec<Arc<LoadedPlugin>>, LoadReport), ConfigError> {
+    let mut context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
+    if oarlock_abi::SANITIZER != oarlock_abi::Sanitizer::NONE {
+        context.sanitizers.extend(oarlock_abi::SANITIZER.name().map(str::to_owned));
+    }
+    let shared = SharedServices::new(
+        options.program.clone(),
+        options.log.clone(),
+        options.config.options.clone(),
+        options.threads,
+    );
+    let mut rows = Vec::new();
+    for file in &options.bundled {
+        let row = query_bundled(file, &context, &shared, &rows);
+        rows.push(row);
+    }
+    for built_in in &options.built_in {
+        let row = query_built_in(*built_in, &context, &shared, &rows);
+        rows.push(row);
+    }
+    let loader = PluginLoader { options, context: &context, shared: &shared };
+    for (mut variants, probed) in find_plugins(options, &context, &mut rows) {
+        let Some(best) = variants.pop_front() else { continue };
+        let row = loader.load_judged(best, probed, &rows);
+        let mut at = rows.len();
+        rows.push(PluginEntry { others: variants, ..row });
+        while loader.load_next_variant(&mut rows, at) {
+            at += 1;
+        }
+    }
+    let layers = loader.start_layers(&mut rows);
+    let mut at = 0;
+    while at < rows.len() {
+        at = loader.start_entry(&mut rows, at, &layers.plugins) + 1;
+    }
+    Ok(finish_report(rows, layers))
+}
+
+fn query_built_in(
+    built_in: BuiltInPlugin,
+    context: &JudgeContext,
+    shared: &Arc<SharedServices>,
+    earlier: &[PluginEntry],
+) -> PluginEntry {
+    let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
+    let services = PluginServices::new(shared, built_in.name);
+    // SAFETY: the function is a part of the program and stays in it.
+    let answer = unsafe { query_plugin(&file, built_in.query, services) };
+    program_entry(file, answer, context, earlier)
+}
+
+fn query_bundled(
+    file: &Path,
+    context: &JudgeContext,
+    shared: &Arc<SharedServices>,
+    earlier: &[PluginEntry],
+) -> PluginEntry {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let services = PluginServices::new(shared, &name);
+    let answer = context
+        .check_enabled(file, &name)
+        // Nobody judges it, but to open one that is cut off would end the process.
+        .and_then(|()| LinkedLibraries::read_file(file))
+        .and_then(|_| open_plugin(file, services));
+    program_entry(file.to_owned(), answer, context, earlier)
+}
+
+/// What came of asking a plugin that nobody has to judge.
+fn program_entry(
+    file: PathBuf,
+    answer: Result<QueriedPlugin, Refusal>,
+    context: &JudgeContext,
+    earlier: &[PluginEntry],
+) -> PluginEntry {
+    let check = |info: &PluginInfo| {
+        context.check_enabled(&file, &info.name)?;
+        check_unique(&file, None, &info.name, info.device_type.as_deref(), earlier)
+    };
+    let state = match answer.and_then(|loaded| check_answered(loaded, check)) {
+        Ok(loaded) => EntryState::Answered(Box::new(loaded)),
+        Err(refusal) => EntryState::Refused(refusal),
+    };
+    PluginEntry { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
+}
+
+/// The files to load, as groups of variants of which the first is the best, with the probes of those without a manifest.
+/// Those that are out already become rows.
+fn find_plugins(
+    options: &HostOptions,
+    context: &JudgeContext,
+    rows: &mut Vec<PluginEntry>,
+) -> Vec<(VecDeque<JudgedPlugin>, Option<ProbeResult>)> {
+    let HostOptions { paths, wheels, config, environment, .. } = options;
+    let found = if options.is_for_one {
+        search_only(paths, environment)
+    } else {
+        search_plugins(paths, wheels, config, environment)
+    };
+    rows.extend(found.refusals.into_iter().map(|refusal| PluginEntry::refused(refusal, None)));
+    let mut judged = Vec::new();
+    // Whoever names a file of the program names what is there already.
+    let bundled: Vec<PathBuf> = options.bundled.iter().filter_map(|file| file.canonicalize().ok()).collect();
+    let is_new = |candidate: &PluginCandidate| {
+        !candidate.path.canonicalize().is_ok_and(|real| bundled.contains(&real))
+    };
+    for candidate in found.candidates.into_iter().filter(is_new) {
+        let origin = candidate.origin;
+        match judge_candidate(candidate, context) {
+            Ok(file) => judged.push(file),
+            Err(refusal) => rows.push(PluginEntry::refused(refusal, Some(origin))),
+        }
+    }
+    let groups = group_variants(judged);
+    let unknown: Vec<&JudgedPlugin> =
+        groups.iter().flatten().filter(|file| file.manifest.is_none()).collect();
+    let cache = ProbeCache::new(options.cache_home.as_deref(), options.environment.identity);
+    let mut probed = probe_all(&unknown, |judged| {
+        let path = &judged.candidate.path;
+        match &options.probe {
+            // What was judged is asked, even if a link on the way has been turned since.
+            Some(command) => cache.probe_cached(
+                command,
+                &judged.real_path,
+                judged.digest,
+                &options.config.options,
+                options.probe_timeout(),
+            ),
+            None => ProbeResult { verdict: Err(cannot_probe(path)), notes: Vec::new() },
+        }
+    })
+    .into_iter();
+    let with_probe = |group: VecDeque<JudgedPlugin>| {
+        let probed = if group.iter().any(|file| file.manifest.is_none()) { probed.next() } else { None };
+        (group, probed)
+    };
+    groups.into_iter().map(with_probe).collect()
+}
+
+fn cannot_probe(path: &Path) -> Refusal {
+    let found = format!("none, and a program that cannot start itself to probe `{}`", path.display());
+    Refusal::new(
+        RefusalReason::ProbeFailed,
+        path,
+        format!("a manifest at `{}`", PluginManifest::path_beside(path).display()),
+        found,
+        "write one with `oarlock plugin manifest --write`",
+    )
+}
+
+impl PluginLoader<'_> {
+    /// Opens a file that is judged and, without a manifest, probed.
+    fn load_judged(
+        &self,
+        judged: JudgedPlugin,
+        probed: Option<ProbeResult>,
+        rows: &[PluginEntry],
+    ) -> PluginEntry {
+        let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
+        let mut notes = judged.notes.clone();
+        let known = match probed {
+            None => {
+                judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
+            }
+            Some(ProbeResult { verdict: Ok(info), notes: said }) => {
+                notes.extend(said);
+                Some((info.name, info.device_type))
+            }
+            Some(ProbeResult { verdict: Err(refusal), notes: said }) => {
+                notes.extend(said);
+                let refusal = Refusal { file: path, ..refusal };
+                let origin = Some(judged.candidate.origin);
+                return PluginEntry { notes, judged: Some(judged), ..PluginEntry::refused(refusal, origin) };
+            }
+        };
+        let services =
+            PluginServices::new(self.shared, &path.file_name().unwrap_or_default().to_string_lossy());
+        let known = known.map_or(Ok(()), |(name, device_type)| {
+            services.set_name(&name);
+            self.context.check_enabled(&path, &name)?;
+            check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
+        });
+        // What was judged is opened, even if a link on the way has been turned since.
+        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services)).and_then(|loaded| {
+            check_answered(loaded, |info| match &judged.manifest {
+                Some(manifest) => check_manifest_promises(&path, manifest, info),
+                None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
+            })
+        });
+        let state = match loaded {
+            Ok(loaded) => EntryState::Answered(Box::new(loaded)),
+            Err(refusal) => EntryState::Refused(Refusal { file: path.clone(), ..refusal }),
+        };
+        let origin = Some(judged.candidate.origin);
+        PluginEntry { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
+    }
+
+    /// Loads the next variant of the plugin in a row that is refused, into a row of its own behind it; false if there is
+    /// nothing to do.
+    fn load_next_variant(&self, rows: &mut Vec<PluginEntry>, at: usize) -> bool {
+        if !matches!(rows[at].state, EntryState::Refused(_)) {
+            return false;
+        }
+        let mut others = std::mem::take(&mut rows[at].others);
+        let Some(next) = others.pop_front() else { return false };
+        let mut row = self.load_judged(next, None, rows);
+        row.notes.push(format!("it is tried in place of `{}`, which is refused", rows[at].file.display()));
+        rows.insert(at + 1, PluginEntry { others, ..row });
+        true
+    }
+
+    /// Starts the plugin in a row and, as long as it is refused, its next variant; gives the row of the last one.
+    fn start_entry(&self, rows: &mut Vec<PluginEntry>, mut at: usize, layers: &[Arc<LoadedPlugin>]) -> usize {
+        loop {
+            rows[at].start_queried(layers, &self.options.environment);
+            if !self.load_next_variant(rows, at) {
+                return at;
+            }
+            at += 1;
+        }
+    }
+
+    fn start_layers(&self, rows: &mut Vec<PluginEntry>) -> ActiveLayers {
+        let mut layers = ActiveLayers { plugins: self.options.around.clone(), notes: Vec::new() };
+        for name in self.options.layer_names() {
+            if layers.plugins.iter().any(|layer| layer.info().name == name) {
+                continue;
+            }
+            let named = |row: &PluginEntry| {
+                matches!(&row.state, EntryState::Answered(loaded)
+                if loaded.checked.info.name == name && loaded.checked.tables.layer.is_some())
+            };
+            let started = rows.iter().position(named).and_then(|at| {
+                let at = self.start_entry(rows, at, &[]);
+                match &rows[at].state {
+                    EntryState::Started(plugin) => Some(plugin.clone()),
+                    _ => None,
+                }
+            });
+            match started {
+                Some(plugin) => {
+                    plugin.mark_used_as_layer();
+                    layers.plugins.push(plugin);
+                }
+                None => layers.notes.push(format!(
+                    "expected a layer called `{name}`, found none that works; nothing is watched by it"
+                )),
+            }
+        }
+        layers
+    }
+}
+
+/// A plugin that answered, if a last check of what it says lets it pass; its code stays in the process either way.
+fn check_answered(
+    loaded: QueriedPlugin,
+    check: impl FnOnce(&PluginInfo) -> Result<(), Refusal>,
+) -> Result<QueriedPlugin, Refusal> {
+    match check(&loaded.checked.info) {
+        Ok(()) => Ok(loaded),
+        Err(refusal) => {
+            loaded.services.leak_services();
+            std::mem::forget(loaded.library);
+            Err(refusal)
+        }
+    }
+}
+
+/// Refuses a second plugin with one name or device type.
+fn check_unique(
+    path: &Path,
+    origin: Option<PluginOrigin>,
+    name: &str,
+    device_type: Option<&str>,
+    earlier: &[PluginEntry],
+) -> Result<(), Refusal> {
+    for row in earlier {
+        let Some(info) = row.plugin_info() else { continue };
+        // What is installed for all programs is no mistake where this one has its own. What was asked for is.
+        if info.name == name && row.origin.is_none() && origin >= Some(PluginOrigin::Wheel) {
+            let expected = format!("one plugin called `{name}`");
+            let found = "a program that brings it itself";
+            return Err(Refusal::new(
+                RefusalReason::PartOfProgram,
+                path,
+                expected,
+                found,
+                "nothing needs to be done",
+            ));
+        }
+        let what = if info.name == name {
+            format!("plugin called `{name}`")
+        } else if let Some(device) = device_type.filter(|_| info.device_type.as_deref() == device_type) {
+            format!("plugin for the device type `{device}`")
+        } else {
+            continue;
+        };
+        let first = match row.origin {
+            Some(origin) => format!("`{}`, which {origin} asked for first", row.file.display()),
+            None => format!("`{}`, which is built into the program", info.name),
+        };
+        let (expected, found) = (format!("one {what}"), format!("a second one beside {first}"));
+        let remedy = "remove one of them, or disable one by its file name";
+        return Err(Refusal::new(RefusalReason::Duplicate, path, expected, found, remedy));
+    }
+    Ok(())
+}
+
+/// Compares what the manifest says with what the plugin says.
+fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &PluginInfo) -> Result<(), Refusal> {
+    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let sorted = |profiles: &[String]| {
+        let mut profiles = profiles.to_vec();
+        profiles.sort();
+        profiles.join(", ")
+    };
+    let unloadable = |can: bool| if can { "yes" } else { "no" }.to_owned();
+    let kind = |kind: PluginKind| format!("{kind:?}").to_lowercase();
+    let pairs = [
+        ("name", manifest.name.clone(), info.name.clone()),
+        ("version", manifest.version.clone(), info.version.clone()),
+        ("kind", kind(manifest.kind), kind(info.kind)),
+        ("device type", said(&manifest.device_type), said(&info.device_type)),
+        ("contract", manifest.contract.to_string(), info.contract.to_string()),
+        ("profiles", sorted(&manifest.profiles), sorted(&info.profiles)),
+        // A plugin may be kept loaded although it could be unloaded.
+        ("`unloadable`", unloadable(manifest.unloadable && !info.unloadable), unloadable(false)),
+    ];
+    match pairs.into_iter().find(|(_, promised, kept)| promised != kept) {
+        None => Ok(()),
+        Some((what, promised, kept)) => Err(Refusal::new(
+            RefusalReason::ManifestLies,
+            path,
+            format!("the {what} its manifest gives, `{promised}`"),
+            format!("`{kept}`, which the plugin says itself"),
+            "write the manifest again with `oarlock plugin manifest --write`",
+        )),
+    }
+}
+
+/// The layers in force, the outermost first, and those that were asked for and are not there.
+struct ActiveLayers {
+    plugins: Vec<Arc<LoadedPlugin>>,
+    notes: Vec<String>,
+}
+
+impl PluginEntry {
+    fn refused(refusal: Refusal, origin: Option<PluginOrigin>) -> Self {
+        let file = refusal.file.clone();
+        let state = EntryState::Refused(refusal);
+        Self { file, origin, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
+    }
+
+    /// What a plugin that is not refused says of itself.
+    fn plugin_info(&self) -> Option<&PluginInfo> {
+        match &self.state {
+            EntryState::Answered(loaded) => Some(&loaded.checked.info),
+            EntryState::Started(plugin) => Some(plugin.info()),
+            EntryState::Refused(_) => None,
+        }
+    }
+
+    /// Starts a plugin that answered.
+    fn start_queried(&mut self, layers: &[Arc<LoadedPlugin>], environment: &HostEnvironment) {
+        let placeholder =
+            || Refusal::new(RefusalReason::PluginError, &self.file, "a plugin that starts", "none", "");
+        match std::mem::replace(&mut self.state, EntryState::Refused(placeholder())) {
+            EntryState::Answered(loaded) => {
+                // A layer is not wrapped: it would watch itself.
+                let layers = if loaded.checked.info.kind == PluginKind::Layer { &[] } else { layers };
+                self.state = match LoadedPlugin::start_plugin(&self.file, *loaded, layers, environment) {
+                    Ok(plugin) => EntryState::Started(Arc::new(plugin)),
+                    Err(refusal) => EntryState::Refused(refusal),
+                };
+            }
+            settled => self.state = settled,
+        }
+    }
+}
+
+fn finish_report(rows: Vec<PluginEntry>, layers: ActiveLayers) -> (Vec<Arc<LoadedPlugin>>, LoadReport) {
+    let (mut plugins, mut report) = (Vec::new(), LoadReport { plugins: Vec::new(), notes: layers.notes });
+    for PluginEntry { file, origin, judged, mut notes, others, state } in rows {
+        if let Some(winner) = &judged {
+            let lost = others.iter().map(|loser| PluginReport {
+                file: loser.candidate.path.clone(),
+                origin: Some(loser.candidate.origin),
+                outcome: PluginOutcome::Refused(superseded_refusal(loser, winner)),
+                notes: loser.notes.clone(),
+            });
+            report.plugins.extend(lost);
+        }
+        let outcome = match state {
+            EntryState::Refused(refusal) => PluginOutcome::Refused(refusal),
+            EntryState::Answered(_) => continue,
+            EntryState::Started(plugin) => {
+                notes.extend_from_slice(plugin.notes());
+                plugin
+                    .warn_of_unknown_options(layers.plugins.iter().any(|layer| Arc::ptr_eq(layer, &plugin)));
+                let loaded = loaded_report(&plugin, judged);
+                plugins.push(plugin);
+                PluginOutcome::Loaded(Box::new(loaded))
+            }
+        };
+        report.plugins.push(PluginReport { file, origin, outcome, notes });
+    }
+    (plugins, report)
+}
+
+fn loaded_report(plugin: &LoadedPlugin, judged: Option<JudgedPlugin>) -> LoadedPluginReport {
+    let info = plugin.info().clone();
+    let device_type = info.device_type.as_deref().unwrap_or_default();
+    let devices = plugin.device_ids().iter().map(|id| format!("{device_type}:{id}")).collect();
+    LoadedPluginReport {
+        devices,
+        layers: plugin.layer_names(),
+        built_in: judged.is_none(),
+        sha256: judged.as_ref().map(|judged| judged.digest),
+        signed_by: judged.as_ref().and_then(|judged| judged.signed_by.clone()),
+        conformance: judged.and_then(|judged| judged.manifest).and_then(|manifest| manifest.conformance),
+        info,
+    }
+}

@@ -1,0 +1,42 @@
+//! Memory that is given up to NumPy, which then may write it.
+
+#![expect(unsafe_code, reason = "a view of the interpreter is filled")]
+
+use std::ffi::c_int;
+
+use oarlock_core::Tensor;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::{buffer, copy_tensor};
+use crate::error::OrRaise as _;
+
+/// A tensor that nobody else has, and that nobody is given.
+#[pyclass(frozen, module = "oarlock._oarlock")]
+struct OwnedBuffer(Tensor);
+
+#[pymethods]
+impl OwnedBuffer {
+    /// # Safety
+    ///
+    /// The interpreter calls it with a view to fill.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let tensor = slf.get().0.clone();
+        buffer::fill_view(slf.into_any(), tensor, view, flags, true)
+    }
+
+    /// # Safety
+    ///
+    /// The interpreter calls it with a view that was filled.
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        buffer::release_view(view);
+    }
+}
+
+/// An array of NumPy in the memory of a tensor, or in a copy where others see that.
+pub(super) fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    if tensor.exclusive_address().or_raise()?.is_none() {
+        tensor = copy_tensor(py, &tensor)?;
+    }
+    py.import("numpy")?.call_method1("asarray", (OwnedBuffer(tensor),))
+}

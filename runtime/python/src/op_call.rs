@@ -1,0 +1,295 @@
+//! Calls of ops, which all go through the registry of the core: whatever device the arrays lie on runs them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use oarlock_core::schema::latest_opset;
+use oarlock_core::stream::Stream;
+use oarlock_core::{Attribute, Attributes, Dtype, Op, OpInvocation, Runtime, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use crate::array::PyTensor;
+use crate::dtype::DType;
+use crate::error::{OrRaise as _, call_exception, type_name};
+use crate::model::recorder;
+use crate::startup::shared_runtime;
+
+/// Elements of which other threads of Python may do something else meanwhile: giving up the interpreter and getting it back
+/// takes about as long as a small op.
+const DETACH_THRESHOLD: u64 = 1 << 13;
+
+/// An op whose attributes never change, kept where it is called from.
+pub(crate) struct StaticOp {
+    domain: &'static str,
+    name: &'static str,
+    attributes: &'static [(&'static str, i64)],
+    op: OnceLock<Op>,
+    /// The op of the same name for complex numbers, where there is one: ONNX knows none.
+    complex: Option<OnceLock<Op>>,
+}
+
+/// The domain of ops that Oarlock adds to ONNX.
+const OARLOCK_DOMAIN: &str = "oarlock";
+
+impl StaticOp {
+    /// An op of ONNX.
+    pub(crate) const fn new(name: &'static str) -> Self {
+        Self::with_attributes(name, &[])
+    }
+
+    /// The same with attributes.
+    pub(crate) const fn with_attributes(
+        name: &'static str,
+        attributes: &'static [(&'static str, i64)],
+    ) -> Self {
+        Self { domain: "", name, attributes, op: OnceLock::new(), complex: None }
+    }
+
+    /// An op of ONNX, and of complex numbers one that Oarlock adds.
+    pub(crate) const fn complex_aware(name: &'static str) -> Self {
+        Self { domain: "", name, attributes: &[], op: OnceLock::new(), complex: Some(OnceLock::new()) }
+    }
+
+    /// An op that Oarlock adds to ONNX.
+    pub(crate) const fn oarlock_op(name: &'static str) -> Self {
+        Self { domain: OARLOCK_DOMAIN, name, attributes: &[], op: OnceLock::new(), complex: None }
+    }
+
+    #[inline]
+    fn resolve_op(&self, runtime: &Runtime, dtype: Option<Dtype>) -> PyResult<&Op> {
+        let (domain, place) = match &self.complex {
+            Some(complex) if matches!(dtype, Some(Dtype::C64 | Dtype::C128)) => (OARLOCK_DOMAIN, complex),
+            _ => (self.domain, &self.op),
+        };
+        match place.get() {
+            Some(op) => Ok(op),
+            None => {
+                let opset = latest_opset(domain).or_raise()?;
+                let mut attributes = Attributes::new();
+                for (name, value) in self.attributes {
+                    attributes.set(*name, Attribute::Int(*value));
+                }
+                let op = Op::new(runtime, domain, self.name, opset, attributes).or_raise()?;
+                Ok(place.get_or_init(|| op))
+            }
+        }
+    }
+
+    /// Calls it, for its one output.
+    #[inline]
+    pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
+        let runtime = shared_runtime(py)?;
+        let op = self.resolve_op(runtime, inputs.first().map(|input| input.dtype()))?;
+        let stream = stream_for_op(py, inputs.first().copied())?;
+        if stream.is_some() || recorder::is_recording() {
+            let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
+            let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
+            return crate::array::single_output(run_op(py, runtime, op, &call)?);
+        }
+        let made = if is_small_call(inputs.iter().copied()) {
+            op.run(runtime, inputs)
+        } else {
+            py.detach(|| op.run(runtime, inputs))
+        };
+        let made = made.map_err(call_exception)?;
+        crate::warning::emit_warnings(py)?;
+        Ok(made)
+    }
+}
+
+/// The stream of the block around, if it is one of the device that an op runs on.
+#[inline]
+fn stream_for_op(py: Python<'_>, input: Option<&Tensor>) -> PyResult<Option<Stream>> {
+    input.map_or(Ok(None), |input| crate::scope::scope_stream(py, input.device()))
+}
+
+/// Whether a call is over before another thread could do anything.
+#[inline]
+fn is_small_call<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
+    inputs.all(|input| input.element_count() <= DETACH_THRESHOLD && input.device().device_type() == "cpu")
+}
+
+/// Ops with attributes, by what [`op_key`] makes of them.
+static OP_CACHE: RwLock<Option<HashMap<Vec<u8>, Arc<Op>>>> = RwLock::new(None);
+
+/// An op with its attributes as bytes, which are others for each other op. What is given most often is not written out as text.
+fn op_key(domain: &str, name: &str, attributes: &Attributes) -> Vec<u8> {
+    let mut key = Vec::with_capacity(128);
+    let add = |key: &mut Vec<u8>, text: &str| {
+        key.extend(text.len().to_ne_bytes());
+        key.extend(text.as_bytes());
+    };
+    add(&mut key, domain);
+    add(&mut key, name);
+    for (name, value) in attributes.iter() {
+        add(&mut key, name);
+        match value {
+            Attribute::Int(number) => {
+                key.push(0);
+                key.extend(number.to_ne_bytes());
+            }
+            other => {
+                key.push(1);
+                add(&mut key, &format!("{other:?}"));
+            }
+        }
+    }
+    key
+}
+
+/// An op with its attributes, which is made once.
+pub(crate) fn find_op(
+    runtime: &Runtime,
+    domain: &str,
+    name: &str,
+    attributes: Attributes,
+) -> PyResult<Arc<Op>> {
+    let key = op_key(domain, name, &attributes);
+    let known = OP_CACHE.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(op) = known.as_ref().and_then(|known| known.get(&key)) {
+        return Ok(op.clone());
+    }
+    drop(known);
+    let opset = runtime.latest_opset(domain, name);
+    let op = Arc::new(Op::new(runtime, domain, name, opset, attributes).or_raise()?);
+    let mut known = OP_CACHE.write().unwrap_or_else(PoisonError::into_inner);
+    Ok(known.get_or_insert_default().entry(key).or_insert(op).clone())
+}
+
+/// Calls an op that is found by its name.
+pub(crate) fn call_named_op(
+    py: Python<'_>,
+    name: &str,
+    inputs: &[Option<&Tensor>],
+    attributes: Attributes,
+    outputs: usize,
+) -> PyResult<Vec<Tensor>> {
+    invoke_op(py, "", name, attributes, &OpInvocation { inputs, outputs, device: None, stream: None })
+}
+
+fn invoke_op(
+    py: Python<'_>,
+    domain: &str,
+    name: &str,
+    attributes: Attributes,
+    call: &OpInvocation<'_>,
+) -> PyResult<Vec<Tensor>> {
+    let runtime = shared_runtime(py)?;
+    let op = find_op(runtime, domain, name, attributes)?;
+    let stream = stream_for_op(py, call.inputs.iter().copied().flatten().next())?;
+    let call = &OpInvocation { stream: stream.as_ref(), ..*call };
+    run_op(py, runtime, &op, call)
+}
+
+/// Calls an op, noted by a profiler if one is at work.
+fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -> PyResult<Vec<Tensor>> {
+    let made = if let Some(recording) = recorder::active_recording() {
+        py.detach(|| recording.record_call(runtime, op, call))
+    } else if call.stream.is_none() && is_small_call(call.inputs.iter().copied().flatten()) {
+        op.invoke(runtime, call)
+    } else {
+        py.detach(|| op.invoke(runtime, call))
+    };
+    let made = made.map_err(call_exception)?;
+    crate::warning::emit_warnings(py)?;
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.
+///
+/// An input that is left out is `None`. What comes back is one array, or a tuple where more than one output is asked for.
+#[pyfunction]
+#[pyo3(signature = (name, inputs, attributes=None, *, outputs=1, domain="", device=None))]
+pub(crate) fn op<'py>(
+    py: Python<'py>,
+    name: &str,
+    inputs: &Bound<'py, PyAny>,
+    attributes: Option<&Bound<'py, PyDict>>,
+    outputs: usize,
+    domain: &str,
+    device: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let inputs = parse_operands(name, inputs)?;
+    let tensors: Vec<Option<Tensor>> =
+        inputs.iter().map(|input| Some(input.as_ref()?.get().tensor())).collect();
+    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
+    let device = device.map(|device| crate::device::resolve_device(py, Some(device))).transpose()?;
+    let attributes = attributes.map(|given| parse_attributes(name, given)).transpose()?.unwrap_or_default();
+    let call = OpInvocation { inputs: &inputs, outputs, device: device.as_ref(), stream: None };
+    let mut made = invoke_op(py, domain, name, attributes, &call)?.into_iter().map(PyTensor::new);
+    match outputs {
+        1 => {
+            let only = made.next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))?;
+            Ok(Bound::new(py, only)?.into_any())
+        }
+        _ => Ok(PyTuple::new(py, made.map(|array| Bound::new(py, array)).collect::<PyResult<Vec<_>>>()?)?
+            .into_any()),
+    }
+}
+
+/// The operands of a call, of which some may be left out. An array is a sequence as well, of its rows, which nobody means.
+fn parse_operands<'py>(op: &str, given: &Bound<'py, PyAny>) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
+    if !given.is_instance_of::<PyTensor>()
+        && let Ok(operands) = given.extract()
+    {
+        return Ok(operands);
+    }
+    let wrong = |each: &Bound<'_, PyAny>| !each.is_none() && !each.is_instance_of::<PyTensor>();
+    let is_list = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+    let found = if is_list { given.try_iter()?.flatten().find(wrong) } else { None };
+    Err(PyTypeError::new_err(match found {
+        Some(found) => format!(
+            "expected arrays as operands of `{op}`, found {}\nhint: make it an array with `oarlock.asarray`",
+            type_name(&found)
+        ),
+        None => format!(
+            "expected the operands of `{op}` in a list, found {}\nhint: write `oarlock.op(\"{op}\", [x, …])`",
+            type_name(given)
+        ),
+    }))
+}
+
+fn parse_attributes(op: &str, given: &Bound<'_, PyDict>) -> PyResult<Attributes> {
+    let mut attributes = Attributes::new();
+    for (name, value) in given {
+        let name = name.extract::<String>()?;
+        let value = parse_attribute(&value).map_err(|error| {
+            if !error.is_instance_of::<PyTypeError>(value.py()) {
+                return error;
+            }
+            let found = type_name(&value);
+            PyTypeError::new_err(format!(
+                "expected a number, text, an array, or a list of numbers or texts for `{name}` of `{op}`, found {found}"
+            ))
+        })?;
+        attributes.set(name, value);
+    }
+    Ok(attributes)
+}
+
+fn parse_attribute(value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
+    if let Ok(dtype) = value.cast::<DType>() {
+        return Ok(Attribute::Int(dtype.get().0.onnx_number()));
+    }
+    if let Ok(array) = value.cast::<PyTensor>() {
+        return Ok(Attribute::Tensor(array.get().tensor().to_constant().or_raise()?));
+    }
+    if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyInt>() {
+        return Ok(Attribute::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Attribute::String(value.extract()?));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        return match value.extract::<Vec<i64>>() {
+            Ok(ints) => Ok(Attribute::Ints(ints)),
+            Err(_) => match value.extract() {
+                Ok(floats) => Ok(Attribute::Floats(floats)),
+                Err(_) => Ok(Attribute::Strings(value.extract()?)),
+            },
+        };
+    }
+    Ok(Attribute::Float(value.extract()?))
+}

@@ -1,0 +1,100 @@
+//! Plugins that are linked in, as the suite takes them.
+
+use std::time::Duration;
+
+use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText, run_suite};
+use oarlock_sdk::abi;
+use oarlock_small_host::HostedPlugin as Plugin;
+use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
+
+/// How long one check may take in these tests. Those that pass take a moment.
+const CHECK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A plugin that is linked in, started as a host starts one. It stays until the process ends.
+pub(crate) struct StartedPlugin {
+    plugin: &'static Plugin,
+    devices: Vec<u32>,
+}
+
+impl StartedPlugin {
+    pub(crate) fn load_cpu() -> Self {
+        Self::new(CPU_PLUGIN.query, &[])
+    }
+
+    /// The CPU held to some instructions, where it has them.
+    pub(crate) fn load_cpu_with_isa(isa: &str) -> Self {
+        Self::new(CPU_PLUGIN.query, &[("isa", isa)])
+    }
+
+    /// The simulated device with one kernel, which is enough for checks that are about something else, and with little
+    /// memory, as all that these tests start stay.
+    pub(crate) fn load_sim(script: &str) -> Self {
+        Self::load_sim_with_kernels(&format!("quota 32MiB; ops Add; {script}"))
+    }
+
+    /// The simulated device with all its kernels.
+    pub(crate) fn load_sim_with_kernels(script: &str) -> Self {
+        Self::new(SIM_PLUGIN.query, &[("script", script)])
+    }
+
+    fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Self {
+        let forced = forced_isa().filter(|_| options.iter().all(|(name, _)| *name != "isa"));
+        let mut options = options.to_vec();
+        options.extend(forced.as_deref().map(|isa| ("isa", isa)));
+        let plugin = Plugin::new(query, &options).expect("a plugin that loads");
+        let plugin: &'static Plugin = Box::leak(Box::new(plugin));
+        Self { plugin, devices: plugin.start_devices().expect("devices that start") }
+    }
+
+    /// The plugin as the suite takes it.
+    pub(crate) fn conformance_subject(&self) -> ConformanceSubject {
+        let plugin = self.plugin;
+        let said = plugin.abi_plugin();
+        // SAFETY: the texts of the plugin stay, as it is never unloaded.
+        let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
+        ConformanceSubject {
+            name: text(said.name),
+            version: text(said.version),
+            device_type: text(said.device_type),
+            context: said.context,
+            core: plugin.core_table(),
+            // SAFETY: as above, the table too.
+            asynchronous: unsafe { said.r#async.as_ref() }.copied(),
+            kernels: plugin.kernel_records(),
+            devices: self.devices.clone(),
+            read_error: Box::new(move |error| read_error_text(plugin, error)),
+        }
+    }
+
+    pub(crate) fn run_checks(&self) -> ConformanceReport {
+        run_patiently(self.conformance_subject(), CHECK_PATIENCE)
+    }
+
+    /// The report after something about the plugin was changed.
+    pub(crate) fn run_checks_on_changed(
+        &self,
+        change: impl FnOnce(&mut ConformanceSubject),
+    ) -> ConformanceReport {
+        let mut subject = self.conformance_subject();
+        change(&mut subject);
+        run_patiently(subject, CHECK_PATIENCE)
+    }
+
+    pub(crate) fn run_checks_impatiently(&self) -> ConformanceReport {
+        run_patiently(self.conformance_subject(), Duration::from_secs(2))
+    }
+}
+
+fn read_error_text(plugin: &Plugin, error: abi::Error) -> ErrorText {
+    let Some(failure) = plugin.take_error(error) else {
+        let breach = Some(format!("expected the number of an error, found {}", error.0));
+        return ErrorText { code: abi::Code::FATAL, message: String::new(), breach };
+    };
+    let breach = failure.message.is_none().then(|| "expected UTF-8 text, found other bytes".to_owned());
+    ErrorText { code: failure.code, message: failure.message.unwrap_or_default(), breach }
+}
+
+fn run_patiently(subject: ConformanceSubject, patience: Duration) -> ConformanceReport {
+    // SAFETY: the plugin was started and stays, and one test alone uses it.
+    unsafe { run_suite(subject, patience, &mut |_| {}) }
+}

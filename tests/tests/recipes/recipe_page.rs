@@ -1,0 +1,103 @@
+//! A page, as far as it can be followed by a program.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A page of the book.
+pub(crate) struct RecipePage {
+    pub(crate) name: String,
+    /// What stands in blocks below a line that ends with a file and a colon, each with that file.
+    pub(crate) excerpts: Vec<(String, String)>,
+    /// The files and directories that it names in backticks, from the root of the tree.
+    pub(crate) files: BTreeSet<String>,
+    /// The tests that its commands name after `--test`.
+    pub(crate) tests: BTreeSet<String>,
+}
+
+impl RecipePage {
+    pub(crate) fn new(file: &Path, text: &str) -> Self {
+        let mut page = Self {
+            name: file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            excerpts: Vec::new(),
+            files: BTreeSet::new(),
+            tests: BTreeSet::new(),
+        };
+        let (mut last, mut block) = ("", None::<(Option<String>, String)>);
+        for line in text.lines() {
+            match (&mut block, line.starts_with("```")) {
+                (None, true) => block = Some((referenced_file(last), String::new())),
+                (None, false) => page.parse_prose(line),
+                (Some(_), true) => {
+                    if let Some((Some(file), excerpt)) = block.take() {
+                        page.excerpts.push((file, excerpt));
+                    }
+                    block = None;
+                }
+                (Some((_, excerpt)), false) => *excerpt += &format!("{line}\n"),
+            }
+            if !line.trim().is_empty() {
+                last = line;
+            }
+        }
+        assert!(block.is_none(), "{}: a block without an end", page.name);
+        page
+    }
+
+    fn parse_prose(&mut self, line: &str) {
+        let is_file = |name: &&str| {
+            name.contains('/')
+                && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter))
+        };
+        self.files.extend(backtick_spans(line).filter(is_file).map(str::to_owned));
+        let mut words = line.split([' ', '`']);
+        while words.any(|word| word == "--test") {
+            self.tests.extend(words.next().map(str::to_owned));
+        }
+    }
+}
+
+/// The file in backticks with which a line ends that leads to what is quoted of it, as in "In `src/lib.rs`:".
+fn referenced_file(line: &str) -> Option<String> {
+    let (_, file) = line.strip_suffix("`:")?.rsplit_once('`')?;
+    Some(file.to_owned())
+}
+
+/// What stands in backticks.
+fn backtick_spans(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether the lines of an excerpt stand in a text one after the other, however far they are indented. A line of `…` stands for
+/// any lines.
+pub(crate) fn contains_excerpt(excerpt: &str, text: &str) -> bool {
+    let text: Vec<&str> = text.lines().map(str::trim).collect();
+    let excerpt: Vec<&str> = excerpt.lines().map(str::trim).collect();
+    let mut from = 0;
+    excerpt.split(|line| *line == "…").filter(|part| !part.is_empty()).all(|part| {
+        let found = text[from..].windows(part.len()).position(|lines| lines == part);
+        from += found.map_or(0, |at| at + part.len());
+        found.is_some()
+    })
+}
+
+#[test]
+fn an_excerpt_is_found_by_its_lines() {
+    let text = "fn a() {\n    one();\n    two();\n}\nfn b() {}\n";
+    for excerpt in ["one();\ntwo();\n", "fn a() {\n…\n}\nfn b() {}\n", "  two();\n"] {
+        assert!(contains_excerpt(excerpt, text), "{excerpt}");
+    }
+    for excerpt in ["two();\none();\n", "fn b() {}\n…\none();\n", "one()\n"] {
+        assert!(!contains_excerpt(excerpt, text), "{excerpt}");
+    }
+}
+
+#[test]
+fn a_page_names_files_tests_and_excerpts() {
+    let text = "The file `a/b.rs`, not `a b` or `c`.\n\nIn `a/c.rs`:\n\n```rust\nx\n```\n\n```rust\ny\n```\n\n\
+                Run `cargo test --workspace --test d` then.\n";
+    let page = RecipePage::new(Path::new("docs/add-x.md"), text);
+    assert_eq!(page.name, "add-x.md");
+    assert_eq!(page.excerpts, [("a/c.rs".to_owned(), "x\n".to_owned())]);
+    assert_eq!(page.files, BTreeSet::from(["a/b.rs".to_owned(), "a/c.rs".to_owned()]));
+    assert_eq!(page.tests, BTreeSet::from(["d".to_owned()]));
+}
