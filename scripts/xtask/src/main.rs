@@ -1,6 +1,7 @@
 //! Developer tooling of Oarlock: `cargo xtask --help`.
 
 mod check;
+mod circles;
 mod generate;
 mod naming;
 mod test;
@@ -25,6 +26,8 @@ struct Cli {
 enum Command {
     /// Check formatting, clippy and tests of crates and of what depends on them; `scripts/check` calls it
     Check(check::CheckArguments),
+    /// List the modules of each crate that use each other in a circle
+    Circles(circles::CirclesArguments),
     /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`; and
     /// the types of the messages in model files
     Generate {
@@ -41,6 +44,7 @@ enum Command {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Check(arguments) => check::run(&arguments),
+        Command::Circles(arguments) => circles::run(&arguments),
         Command::Generate { check } => generate::run(check),
         Command::Naming(arguments) => naming::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

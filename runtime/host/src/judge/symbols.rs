@@ -23,19 +23,22 @@ pub const ENTRY_SYMBOL: &str = "oarlock_plugin_query";
 /// Defined by the linker or by the start-up files of the C library in objects linked by older tools.
 const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_end", "_etext"];
 
+/// The entries of plugins that are made for other programs, each with what such a plugin is called.
+const FOREIGN_ENTRIES: [(&str, &str); 5] = [
+    ("InitPlugin", "a custom device of PaddlePaddle"),
+    ("GetPjrtApi", "a PJRT plugin"),
+    ("CreateEpFactories", "an execution provider of onnxruntime"),
+    ("create_plugin_engine", "a plugin of OpenVINO"),
+    ("ggml_backend_init", "a backend of ggml"),
+];
+
 /// How many symbols a message names before it counts the rest.
 const NAMED_IN_MESSAGE: usize = 4;
 
 /// Refuses a plugin that lacks the entry, exports more than the entry, or imports from the host.
 pub fn check_symbols(path: &Path, elf: &SharedObject) -> Result<(), Refusal> {
     if !elf.exports_symbol(ENTRY_SYMBOL) {
-        return Err(Refusal::new(
-            RefusalReason::EntryMissing,
-            path,
-            format!("a plugin that exports `{ENTRY_SYMBOL}`"),
-            "a shared object without it",
-            "define it with default visibility and C linkage, or remove the file from the plugin directory",
-        ));
+        return Err(missing_entry(path, elf));
     }
     let leaks: Vec<&str> =
         elf.exports.iter().filter(|export| is_leak(export)).map(|e| e.name.as_str()).collect();
@@ -61,6 +64,23 @@ pub fn check_symbols(path: &Path, elf: &SharedObject) -> Result<(), Refusal> {
         ));
     }
     Ok(())
+}
+
+/// A plugin for another program has a table of its own, which a device for Oarlock can call.
+fn missing_entry(path: &Path, elf: &SharedObject) -> Refusal {
+    let foreign = FOREIGN_ENTRIES.iter().find(|(symbol, _)| elf.exports_symbol(symbol));
+    let (found, remedy) = match foreign {
+        Some((symbol, kind)) => (
+            format!("`{symbol}`, the entry of {kind}"),
+            "Oarlock does not load plugins for other programs; `Write a device in C` in the book shows how to write one",
+        ),
+        None => (
+            "a shared object without it".to_owned(),
+            "define it with default visibility and C linkage, or remove the file from the plugin directory",
+        ),
+    };
+    let expected = format!("a plugin that exports `{ENTRY_SYMBOL}`");
+    Refusal::new(RefusalReason::EntryMissing, path, expected, found, remedy)
 }
 
 /// The symbols because of which the dynamic linker would never unload the object.
@@ -139,6 +159,17 @@ mod tests {
             None
         );
         assert_eq!(refusal_reason(&SharedObject::default()), Some(RefusalReason::EntryMissing));
+    }
+
+    #[test]
+    fn a_plugin_for_another_program_is_named() {
+        for (symbol, kind) in FOREIGN_ENTRIES {
+            let exports = vec![make_export(symbol, SymbolBinding::Strong)];
+            let object = SharedObject { exports, ..SharedObject::default() };
+            let refusal = check_symbols(Path::new("/p/libx.so"), &object).expect_err(symbol);
+            assert_eq!(refusal.reason, RefusalReason::EntryMissing);
+            assert!(refusal.to_string().contains(&format!("found `{symbol}`, the entry of {kind}")), "{refusal}");
+        }
     }
 
     #[test]

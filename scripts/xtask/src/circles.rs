@@ -1,0 +1,263 @@
+//! Modules of a crate that use each other in a circle: `cargo xtask circles`.
+//!
+//! Data flows one way inside crates too, so that a reader can begin at the bottom and never needs what comes later. Counted are the
+//! modules directly below the root of a crate, without their tests; a module and its own children are one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use syn::visit::{self, Visit};
+
+use crate::workspace::Workspace;
+use crate::{cargo, root};
+
+#[derive(Args)]
+pub(crate) struct CirclesArguments {
+    /// Name every use that is part of a circle
+    #[arg(long)]
+    uses: bool,
+}
+
+/// A module by its names from the root of the crate, which has none.
+type ModulePath = Vec<String>;
+
+/// What modules of one crate use of each other.
+#[derive(Default)]
+struct ModuleUses {
+    modules: BTreeSet<ModulePath>,
+    /// The paths that a module names, from the root of the crate.
+    paths: Vec<(ModulePath, ModulePath)>,
+    /// What a module gives on under a name of its own.
+    exports: BTreeMap<(ModulePath, String), ModulePath>,
+}
+
+/// Modules that use each other, and the uses among them as `plan/build -> run::RunContext`.
+struct Circle {
+    modules: Vec<String>,
+    uses: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &CirclesArguments) -> Result<()> {
+    for (home, circles) in find_circles(&root())? {
+        for circle in circles {
+            println!("{}: {}", home.display(), circle.modules.join(", "));
+            if arguments.uses {
+                circle.uses.iter().for_each(|line| println!("    {line}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The circles of each crate that has any.
+fn find_circles(root: &Path) -> Result<BTreeMap<PathBuf, Vec<Circle>>> {
+    let workspace = Workspace::of_cargo(&cargo(), root)?;
+    let mut found = BTreeMap::new();
+    for member in workspace.members.values() {
+        let mut uses = ModuleUses::default();
+        uses.read_directory(&root.join(&member.directory).join("src"), &[])?;
+        let circles = uses.circles();
+        if !circles.is_empty() {
+            found.insert(member.directory.clone(), circles);
+        }
+    }
+    Ok(found)
+}
+
+impl ModuleUses {
+    fn read_directory(&mut self, directory: &Path, module: &[String]) -> Result<()> {
+        let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+        for entry in entries {
+            let path = entry?.path();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if stem == "tests" || stem == "bin" {
+                continue;
+            }
+            let is_root = ["lib", "main", "mod"].contains(&stem.as_str());
+            let inner: ModulePath =
+                if is_root { module.to_vec() } else { module.iter().cloned().chain([stem]).collect() };
+            if path.is_dir() {
+                self.read_directory(&path, &inner)?;
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+                self.read_source(&inner, &text).with_context(|| path.display().to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_source(&mut self, module: &[String], text: &str) -> Result<()> {
+        self.modules.insert(module.to_vec());
+        let file = syn::parse_file(text)?;
+        UseReader { uses: self, module: module.to_vec() }.visit_file(&file);
+        Ok(())
+    }
+
+    /// The module that a path leads to, through what modules give on.
+    fn resolve(&self, path: &[String]) -> ModulePath {
+        let mut path = path.to_vec();
+        // No path is given on more often than there are names given on.
+        for _ in 0..=self.exports.len() {
+            let length = (0..=path.len()).rev().find(|&length| self.modules.contains(&path[..length]));
+            let module = path[..length.unwrap_or(0)].to_vec();
+            let Some(name) = path.get(module.len()) else { return module };
+            let Some(target) = self.exports.get(&(module.clone(), name.clone())) else { return module };
+            path = target.iter().chain(&path[module.len() + 1..]).cloned().collect();
+        }
+        path
+    }
+
+    fn circles(&self) -> Vec<Circle> {
+        let mut edges = BTreeMap::<&str, BTreeMap<String, BTreeSet<String>>>::new();
+        for (from, path) in &self.paths {
+            let (Some(user), Some(used)) = (from.first(), self.resolve(path).first().cloned()) else { continue };
+            if *user != used {
+                let line = format!("{} -> {}", from.join("/"), path.join("::"));
+                edges.entry(user).or_default().entry(used).or_default().insert(line);
+            }
+        }
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            edges.keys().map(|module| (*module, reachable(&edges, module))).collect();
+        let is_mutual = |one: &str, other: &str| reached[one].contains(other) && reached[other].contains(one);
+        let mut circles: Vec<Circle> = Vec::new();
+        for module in edges.keys().filter(|module| is_mutual(module, module)) {
+            if circles.iter().any(|circle| circle.modules.iter().any(|other| other == module)) {
+                continue;
+            }
+            let members: Vec<&str> =
+                edges.keys().copied().filter(|other| is_mutual(module, other)).collect();
+            let uses = members.iter().flat_map(|user| &edges[user]);
+            let uses = uses.filter(|(used, _)| members.contains(&used.as_str())).flat_map(|(_, lines)| lines);
+            circles.push(Circle {
+                uses: uses.cloned().collect(),
+                modules: members.iter().map(|member| (*member).to_owned()).collect(),
+            });
+        }
+        circles
+    }
+}
+
+/// The modules that one leads to, itself only through others.
+fn reachable<'e>(
+    edges: &'e BTreeMap<&str, BTreeMap<String, BTreeSet<String>>>,
+    module: &str,
+) -> BTreeSet<&'e str> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![module];
+    while let Some(module) = next.pop() {
+        for used in edges.get(module).into_iter().flat_map(|used| used.keys()) {
+            if reached.insert(used.as_str()) {
+                next.push(used);
+            }
+        }
+    }
+    reached
+}
+
+/// Notes the paths that begin with `crate`, `self` or `super`.
+struct UseReader<'u> {
+    uses: &'u mut ModuleUses,
+    module: ModulePath,
+}
+
+impl UseReader<'_> {
+    /// The path from the root of the crate, of one that begins there or beside this module.
+    fn absolute(&self, names: &[String]) -> Option<ModulePath> {
+        let ups = names.iter().take_while(|name| *name == "super").count();
+        let base = match names.first()?.as_str() {
+            "crate" => return Some(names[1..].to_vec()),
+            "self" => return Some(self.module.iter().chain(&names[1..]).cloned().collect()),
+            "super" => self.module.get(..self.module.len().checked_sub(ups)?)?,
+            _ => return None,
+        };
+        Some(base.iter().chain(&names[ups..]).cloned().collect())
+    }
+
+    fn read_use(&mut self, tree: &syn::UseTree, before: &[String], is_export: bool) {
+        let with = |name: &syn::Ident| before.iter().cloned().chain([name.to_string()]).collect::<ModulePath>();
+        let (path, name) = match tree {
+            syn::UseTree::Path(path) => return self.read_use(&path.tree, &with(&path.ident), is_export),
+            syn::UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.read_use(tree, before, is_export));
+                return;
+            }
+            syn::UseTree::Name(name) if name.ident == "self" => (before.to_vec(), before.last().cloned()),
+            syn::UseTree::Name(name) => (with(&name.ident), Some(name.ident.to_string())),
+            syn::UseTree::Rename(rename) => (with(&rename.ident), Some(rename.rename.to_string())),
+            syn::UseTree::Glob(_) => (before.to_vec(), None),
+        };
+        let child = || self.module.iter().chain(&path).cloned().collect::<ModulePath>();
+        let absolute = self.absolute(&path);
+        match (is_export, absolute, name) {
+            // A path without `crate`, `self` or `super` is one of a child, or of another crate, which no module resolves to.
+            (true, absolute, Some(name)) => {
+                let target = absolute.unwrap_or_else(child);
+                if target != self.module {
+                    self.uses.exports.insert((self.module.clone(), name), target);
+                }
+            }
+            (_, Some(absolute), _) => self.uses.paths.push((self.module.clone(), absolute)),
+            _ => {}
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for UseReader<'_> {
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        if item.ident == "tests" {
+            return;
+        }
+        self.module.push(item.ident.to_string());
+        if item.content.is_some() {
+            self.uses.modules.insert(self.module.clone());
+        }
+        visit::visit_item_mod(self, item);
+        self.module.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.read_use(&item.tree, &[], !matches!(item.vis, syn::Visibility::Inherited));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: ModulePath = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if let Some(absolute) = self.absolute(&names).filter(|_| names.len() > 1) {
+            self.uses.paths.push((self.module.clone(), absolute));
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circles_of(sources: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let mut uses = ModuleUses::default();
+        for (module, text) in sources {
+            let module: ModulePath = module.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            uses.read_source(&module, text).unwrap();
+        }
+        uses.circles().into_iter().map(|circle| circle.modules).collect()
+    }
+
+    #[test]
+    fn a_circle_is_found_through_children_and_what_the_root_gives_on() {
+        let root = ("", "mod plan; mod run; mod text; pub use run::Context;");
+        let plan = ("plan/build", "use crate::{Context, text::trim}; fn build() {}");
+        let run = ("run", "fn run() { super::plan::build::start(); } pub struct Context;");
+        let text = ("text", "pub fn trim() {} mod tests { use crate::run::Context; }");
+        assert_eq!(circles_of(&[root, ("plan", "mod build;"), plan, run, text]), [["plan", "run"]]);
+        let straight = ("run", "use crate::text::trim; pub struct Context;");
+        assert!(circles_of(&[root, ("plan", "mod build;"), plan, straight, text]).is_empty());
+    }
+
+    #[test]
+    fn a_module_and_its_children_are_one() {
+        let parent = ("plan", "mod build; use build::Draft; pub struct Plan;");
+        assert!(circles_of(&[("", ""), parent, ("plan/build", "use super::Plan; pub struct Draft;")]).is_empty());
+    }
+}
