@@ -1,4 +1,4 @@
-//! Wheels that are put together of what was built, without compiling anything: one for each plugin, the core, and such in which
+//! Assembles wheels from compiled parts without compiling anything: one for each plugin, one for the core, and wheels in which
 //! the core and some plugins are one file.
 
 use crate::error::Error;
@@ -6,53 +6,53 @@ use crate::matrix::{MatrixAxis, MatrixRow as Row, WheelMatrix};
 use crate::packages;
 use crate::wheel::Wheel;
 
-/// What comes of a part of the matrix when it is compiled.
+/// Facts about a compiled part of the matrix.
 #[derive(Clone, Debug)]
 pub struct CompiledPart {
-    /// What the matrix calls it, such as `cuda12`.
+    /// Its name in the matrix, such as `cuda12`.
     pub part: String,
-    /// The package of cargo that it is, such as `oarlock-plugin-cuda`.
+    /// Its cargo package, such as `oarlock-plugin-cuda`.
     pub package: String,
-    /// What it opens while it runs.
+    /// The libraries that it opens with `dlopen`.
     pub opens: Vec<String>,
-    /// Its bill of materials.
+    /// Its SBOM.
     pub bill: String,
-    /// The licences of the crates of others in it.
+    /// The licenses of its third-party crates.
     pub licences: String,
-    /// Our own licence.
+    /// Our own license.
     pub licence: String,
 }
 
-/// A plugin as a shared object, with what it says of itself.
+/// A plugin as a shared object, with its manifest.
 #[derive(Clone, Debug)]
 pub struct BuiltPlugin {
-    /// How it was built.
+    /// The part that it was compiled from.
     pub built: CompiledPart,
     /// The shared object.
     pub library: Vec<u8>,
-    /// Its manifest, by which a host knows it without running it.
+    /// Its manifest, from which a host knows it without loading it.
     pub manifest: Option<String>,
 }
 
-/// The Python package, as a wheel of any name.
+/// The Python package, as a wheel of any file name.
 #[derive(Debug)]
 pub struct BuiltCore {
-    /// How it was built.
+    /// The part that it was compiled from.
     pub built: CompiledPart,
-    /// All that is in it.
+    /// The wheel with all its files.
     pub wheel: Wheel,
 }
 
-/// A program or a library that is in no wheel.
+/// A program or a library that goes into no wheel.
 #[derive(Debug)]
 pub struct BuiltFile {
-    /// How it was built.
+    /// The part that it was compiled from.
     pub built: CompiledPart,
-    /// The file.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
 }
 
-/// What was compiled of a part.
+/// The output of compiling one part.
 #[derive(Debug)]
 pub(crate) enum BuildArtifact {
     Core(BuiltCore),
@@ -70,26 +70,25 @@ impl BuildArtifact {
     }
 }
 
-/// The group of entry points by which the core finds plugins.
+/// The entry point group through which the core finds plugins.
 const ENTRY_POINT_GROUP: &str = "oarlock.plugins";
 
-/// Where plugins lie that are part of the core.
+/// The directory of plugins that ship inside the core's wheel.
 const BUNDLED_PLUGIN_DIRECTORY: &str = "oarlock/plugins";
 
-/// How the packages of plugins are called.
 const PLUGIN_PACKAGE_PREFIX: &str = "oarlock-plugin-";
 
-/// The Pythons that wheels are for. The core says it in `pyproject.toml`.
+/// The Python versions that wheels support. The core states the same in `pyproject.toml`.
 pub(crate) const REQUIRES_PYTHON: &str = ">=3.11";
 
-/// Where the core says which wheel it came in.
+/// Tells the core at run time which wheel it came in.
 pub(crate) const FLAVOR_FILE: &str = "oarlock/wheel.json";
 
-/// A wheel that brings a plugin to a core that is installed beside it.
+/// Assembles a wheel that adds a plugin to a separately installed core.
 ///
 /// # Errors
 ///
-/// When the row of the matrix has other parts than the plugin, or its manifest cannot be read.
+/// When the row of the matrix has parts other than the plugin, or the manifest cannot be read.
 pub fn assemble_plugin_wheel(row: &Row, plugin: &BuiltPlugin) -> Result<Wheel, Error> {
     check_parts(row, &[&plugin.built])?;
     let directory = python_package(row);
@@ -118,12 +117,12 @@ pub fn assemble_plugin_wheel(row: &Row, plugin: &BuiltPlugin) -> Result<Wheel, E
     Ok(wheel)
 }
 
-/// A wheel of the core, alone or with plugins in it. It is the same distribution either way, of another version, so that pip
-/// replaces one by the other and never mixes them.
+/// Assembles a wheel of the core, alone or with plugins in it. Either way it is the same distribution with a different version,
+/// so pip replaces one with the other and never mixes them.
 ///
 /// # Errors
 ///
-/// When the row of the matrix has other parts, or the core is no whole wheel.
+/// When the row of the matrix has other parts, or the core's wheel is incomplete.
 pub fn assemble_core_wheel(
     matrix: &WheelMatrix,
     row: &Row,
@@ -155,7 +154,7 @@ pub fn assemble_core_wheel(
     Ok(wheel)
 }
 
-/// Which wheel of the matrix it is, for `python -m oarlock doctor` to say.
+/// Describes the wheel for `python -m oarlock doctor`.
 pub(crate) fn flavor_json(row: &Row) -> String {
     let about = serde_json::json!({
         "label": row.label,
@@ -166,7 +165,7 @@ pub(crate) fn flavor_json(row: &Row) -> String {
     format!("{about:#}\n")
 }
 
-/// The lines of METADATA that say what can be asked for with a wheel. What one file brings along is not asked for again.
+/// The METADATA lines for dependencies and extras. A wheel does not request what it already contains.
 pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &Row) -> Vec<String> {
     let extras = if row.is_core_alone() { collect_extras(matrix, &row.channel) } else { Vec::new() };
     let mut lines = Vec::new();
@@ -178,16 +177,15 @@ pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &Row) -> Vec<String>
     lines
 }
 
-/// What can be asked for with the core, such as `oarlock[cuda12]`.
+/// An extra of the core, such as `oarlock[cuda12]`.
 struct WheelExtra {
-    /// What stands between the brackets.
+    /// The word between the brackets.
     name: String,
-    /// What is installed then.
     requirements: Vec<String>,
 }
 
-/// The extras of the core in a channel: each plugin that is built, with the libraries of its vendor; and without them, for
-/// machines that have them, as one whose name ends with `-local`.
+/// The extras of the core in a channel: one for each plugin that is built, with its vendor's libraries, and one with the suffix
+/// `-local` for machines that already have those libraries.
 fn collect_extras(matrix: &WheelMatrix, channel: &str) -> Vec<WheelExtra> {
     let mut extras = Vec::new();
     let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_standalone();
@@ -203,17 +201,16 @@ fn collect_extras(matrix: &WheelMatrix, channel: &str) -> Vec<WheelExtra> {
 }
 
 impl BuiltPlugin {
-    /// What users call it, such as `cuda`.
+    /// The name that users know, such as `cuda`.
     fn name(&self) -> &str {
         plugin_name(&self.built.package)
     }
 
-    /// What its file is called.
     fn library_file_name(&self) -> String {
         plugin_file_name(&self.built.package)
     }
 
-    /// Its manifest in a package: with the name of that, which is what has to be updated, and what it opens.
+    /// The manifest for a package: it names the package to update and the libraries that the plugin opens.
     pub(crate) fn manifest_for_package(&self, package: &str) -> Result<Option<String>, Error> {
         let Some(text) = &self.manifest else { return Ok(None) };
         let mut manifest: toml::Table =
@@ -228,32 +225,32 @@ impl BuiltPlugin {
     }
 }
 
-/// What users call the plugin of a package, such as `cuda`.
+/// The name that users know for a plugin's package, such as `cuda`.
 pub(crate) fn plugin_name(package: &str) -> &str {
     package.strip_prefix(PLUGIN_PACKAGE_PREFIX).unwrap_or(package)
 }
 
-/// The package of Python in the wheel of a row.
+/// The Python package in the wheel of a row.
 pub(crate) fn python_package(row: &Row) -> String {
     row.name.distribution.replace('-', "_")
 }
 
-/// Where plugins lie in the wheel of a row.
+/// The directory for plugins in the wheel of a row.
 pub(crate) fn plugin_directory(row: &Row) -> String {
     if row.is_standalone() { BUNDLED_PLUGIN_DIRECTORY.to_owned() } else { python_package(row) }
 }
 
-/// The entry points by which the core finds the plugin that is the wheel of a row.
+/// The entry points through which the core finds the plugin of a row.
 pub(crate) fn entry_points_text(row: &Row, package: &str) -> String {
     format!("[{ENTRY_POINT_GROUP}]\n{} = {}\n", plugin_name(package), python_package(row))
 }
 
-/// What the file of a package is called.
+/// The file name of a plugin's shared object.
 pub(crate) fn plugin_file_name(package: &str) -> String {
     format!("lib{}.so", package.replace('-', "_"))
 }
 
-/// A plugin and what it says of itself, in a directory.
+/// Adds a plugin and its manifest to a directory of a wheel.
 fn add_plugin_files(
     wheel: &mut Wheel,
     directory: &str,
@@ -269,7 +266,7 @@ fn add_plugin_files(
     Ok(())
 }
 
-/// The text of a package that Python need not import for the core to find the plugin in it.
+/// Source of the plugin's Python package. The core finds the plugin without importing it.
 fn plugin_module_source(plugin: &BuiltPlugin) -> String {
     format!(
         "\"\"\"The plugin `{}` of Oarlock. Where it is installed, `oarlock` finds it.\"\"\"\n\n\
@@ -283,7 +280,7 @@ fn plugin_module_source(plugin: &BuiltPlugin) -> String {
     )
 }
 
-/// Tells in a wheel what is in it and under which licences; gives the lines that say where.
+/// Adds SBOMs and licenses to a wheel, and returns the METADATA lines that refer to them.
 fn add_sboms_and_licenses(wheel: &mut Wheel, built: &[&CompiledPart]) -> Result<Vec<String>, Error> {
     for part in built {
         wheel.add_metadata(&format!("licenses/{LICENSE_FILE}"), part.licence.clone().into_bytes());
@@ -296,7 +293,7 @@ fn add_sboms_and_licenses(wheel: &mut Wheel, built: &[&CompiledPart]) -> Result<
     license_headers(built.iter().map(|part| (part.package.as_str(), part.opens.as_slice())))
 }
 
-/// The lines of METADATA that say under which licences packages are, what they open, and where more is to be read.
+/// The METADATA lines for licenses, opened libraries and links to further information.
 pub(crate) fn license_headers<'p>(
     parts: impl Iterator<Item = (&'p str, &'p [String])> + Clone,
 ) -> Result<Vec<String>, Error> {
@@ -309,15 +306,15 @@ pub(crate) fn license_headers<'p>(
     Ok(lines)
 }
 
-/// Our own licence in a wheel, below `licenses`.
+/// Our own license in a wheel, below `licenses`.
 pub(crate) const LICENSE_FILE: &str = "LICENSE";
 
-/// What the licences of others in a package are called there.
+/// The file with a package's third-party licenses.
 pub(crate) fn third_party_license_path(package: &str) -> String {
     format!("THIRD-PARTY-{package}.txt")
 }
 
-/// Where the bill of materials of a package lies in what is said about a wheel.
+/// The path of a package's SBOM within the `dist-info` directory.
 pub(crate) fn sbom_path(package: &str) -> String {
     format!("sboms/{package}.cyclonedx.json")
 }

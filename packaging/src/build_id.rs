@@ -1,20 +1,19 @@
-//! The number by which debuggers find what belongs to a library, made of the library alone.
+//! Sets the build id, by which debuggers find debug information, from the library's contents alone.
 //!
-//! A linker makes it of all that it writes, also of what debuggers want, which tells more of who built it than a library does. So it is
-//! made of what is stripped, of which the same sources are the same bytes anywhere.
+//! A linker hashes everything that it writes, including debug information, which says more about the builder than the library
+//! does. So this module hashes the stripped library, whose bytes are the same wherever the same sources are built.
 
 use object::{Object as _, ObjectSection as _};
 use sha1::{Digest as _, Sha1};
 
 use crate::error::Error;
 
-/// Where it stands in a file.
 const BUILD_ID_SECTION: &str = ".note.gnu.build-id";
 
-/// How many bytes it has.
+/// Length in bytes, as a SHA-1 hash has.
 const BUILD_ID_LENGTH: usize = 20;
 
-/// Gives a library the number that it has without one, and what was stripped of it the same.
+/// Gives a library and its stripped-off debug information the build id of the library, computed with the id zeroed.
 pub(crate) fn set_build_id(library: &mut [u8], stripped_off: &mut [u8]) -> Result<(), Error> {
     build_id_mut(library)?.fill(0);
     let id = Sha1::digest(&*library);
@@ -23,7 +22,7 @@ pub(crate) fn set_build_id(library: &mut [u8], stripped_off: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// The number of a library, which ends its section.
+/// The bytes of the build id, which end its section.
 fn build_id_mut(bytes: &mut [u8]) -> Result<&mut [u8], Error> {
     let missing =
         || Error::new(format!("expected a library with a build id of {BUILD_ID_LENGTH} bytes, found none"));
@@ -45,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    /// A library and what was stripped off it, compiled in a directory whose name stands in the latter.
+    /// A library and its debug information, which contains the name of the directory that it was compiled in.
     fn compile_and_strip(code: &str) -> (Vec<u8>, Vec<u8>) {
         let place = tempfile::tempdir().expect("a directory");
         let run = |program: &str, arguments: &[&str]| {
@@ -79,7 +78,7 @@ mod tests {
         let (mut different, mut symbols) = compile_and_strip("int one(void) { return 2; }");
         set_build_id(&mut different, &mut symbols).expect("a number");
         assert_ne!(read_build_id(&different), read_build_id(&here));
-        // The second time changes nothing.
+        // A second run changes nothing.
         let before = here.clone();
         set_build_id(&mut here, &mut other_symbols).expect("a number");
         assert_eq!(here, before);

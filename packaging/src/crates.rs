@@ -1,4 +1,4 @@
-//! The crates that a package is compiled of, as cargo knows them.
+//! Crate graphs: the crates that a package is compiled from, as cargo reports them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-/// What cargo says of a workspace and of everything that it depends on, for Linux on x86-64.
+/// Cargo's metadata of a workspace and of all its dependencies, for Linux on x86-64.
 #[derive(Debug)]
 pub struct CrateGraph {
     root: PathBuf,
     packages: BTreeMap<String, CratePackage>,
-    /// What the code of each package may use, by the ids that cargo gives.
+    /// The dependencies that each package links, by cargo's package id.
     uses: BTreeMap<String, BTreeSet<String>>,
-    /// The hashes of crates that come from a registry.
+    /// The checksums of crates from a registry, by name and version.
     hashes: BTreeMap<(String, String), String>,
     compiler: RustCompiler,
 }
 
-/// The compiler, whose standard library is in everything.
+/// The compiler, whose standard library is linked into everything.
 #[derive(Debug, Eq, PartialEq)]
 pub struct RustCompiler {
     /// Its version.
     pub version: String,
-    /// Of which sources it is; nothing where its builder does not say.
+    /// The commit of its sources; `None` for a build that does not state it.
     pub commit: Option<String>,
 }
 
-/// A crate and what it says of itself.
+/// A crate with the metadata of its manifest.
 #[derive(Debug, Deserialize)]
 pub struct CratePackage {
     pub(crate) id: String,
@@ -37,7 +37,7 @@ pub struct CratePackage {
     pub(crate) version: String,
     pub(crate) license: Option<String>,
     pub(crate) repository: Option<String>,
-    /// Where it comes from; nothing for what lies in the workspace.
+    /// The registry; `None` for a crate of the workspace.
     pub(crate) source: Option<String>,
     manifest_path: PathBuf,
 }
@@ -67,7 +67,7 @@ struct ResolvedDependency {
 
 #[derive(Deserialize)]
 struct DependencyKind {
-    /// Nothing for what the code uses; otherwise that it is for building or for testing it.
+    /// `None` for a normal dependency; otherwise `build` or `dev`.
     kind: Option<String>,
 }
 
@@ -76,27 +76,26 @@ struct CargoLock {
     package: Vec<LockedCrate>,
 }
 
-/// A crate as the lock of a workspace has it.
+/// A crate in a `Cargo.lock`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LockedCrate {
-    /// What it is called.
+    /// The name of the crate.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The hash of what the registry gives for it; nothing for what lies in the workspace.
+    /// The checksum of its archive; `None` for a crate of the workspace.
     #[serde(rename = "checksum")]
     pub sha256: Option<String>,
 }
 
-/// What everything is compiled for.
 const TARGET_TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
 impl CrateGraph {
-    /// Asks cargo about a workspace.
+    /// Runs `cargo metadata` for a workspace.
     ///
     /// # Errors
     ///
-    /// When cargo cannot say, such as where the lock file is not fresh.
+    /// When cargo fails, for example because the lock file is out of date.
     pub fn of_workspace(root: &Path) -> Result<Self, Error> {
         let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET_TRIPLE];
         let said = run_cargo(root, &arguments)?;
@@ -118,21 +117,20 @@ impl CrateGraph {
         })
     }
 
-    /// What compiles them.
     pub(crate) fn compiler(&self) -> &RustCompiler {
         &self.compiler
     }
 
-    /// A package of the workspace, and after it all crates whose code is linked with it when it has these features, by name.
+    /// The named package, followed by all crates linked into it with these features, sorted by name.
     ///
     /// # Errors
     ///
-    /// When the workspace has no such package, or it no such features.
+    /// When the workspace has no such package, or the package no such features.
     pub fn linked_crates(&self, name: &str, features: &[String]) -> Result<Vec<&CratePackage>, Error> {
         if !self.packages.values().any(|it| it.name == name && it.source.is_none()) {
             return Err(Error::new(format!("expected a package of the workspace, found `{name}`")));
         }
-        // Of the workspace as a whole cargo gives every feature that any package wants of another, so it is asked again.
+        // For a whole workspace, cargo unifies the features that all packages request, so this asks again for the one package.
         let features = features.join(",");
         let mut arguments =
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
@@ -153,7 +151,7 @@ impl CrateGraph {
         Ok(packages)
     }
 
-    /// The crates that the code of a package may use.
+    /// The crates that a package links: its normal dependencies.
     pub(crate) fn dependencies_of<'s>(
         &'s self,
         package: &CratePackage,
@@ -161,21 +159,21 @@ impl CrateGraph {
         self.uses.get(&package.id).into_iter().flatten().filter_map(|id| self.packages.get(id))
     }
 
-    /// The hash of what the registry gives for a crate.
+    /// The checksum of a crate from a registry.
     pub(crate) fn registry_checksum(&self, package: &CratePackage) -> Option<&str> {
         self.hashes.get(&(package.name.clone(), package.version.clone())).map(String::as_str)
     }
 }
 
 impl RustCompiler {
-    /// The one that cargo starts in a workspace.
+    /// The compiler that cargo runs in a workspace.
     pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
         let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let said = Command::new(program).arg("-vV").current_dir(root).output()?;
         Self::parse_version(&String::from_utf8_lossy(&said.stdout))
     }
 
-    /// What it says of itself.
+    /// Parses the output of `rustc --version --verbose`.
     fn parse_version(said: &str) -> Result<Self, Error> {
         let of = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let version = of("release")
@@ -186,27 +184,26 @@ impl RustCompiler {
 }
 
 impl CratePackage {
-    /// Where its files lie.
     pub(crate) fn directory(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(Path::new("."))
     }
 
-    /// What it is licensed under, as SPDX writes it today.
+    /// Its license as a current SPDX expression.
     pub(crate) fn license(&self) -> Option<String> {
         self.license.as_ref().map(|text| text.replace('/', " OR "))
     }
 
-    /// What identifies it everywhere.
+    /// Its package URL, which identifies it globally.
     pub(crate) fn package_url(&self) -> String {
         format!("pkg:cargo/{}@{}", self.name, self.version)
     }
 }
 
-/// All crates of a workspace, as its lock has them.
+/// All crates in a workspace's `Cargo.lock`.
 ///
 /// # Errors
 ///
-/// When there is no such lock, or it cannot be read.
+/// When there is no lock file, or it cannot be read.
 pub fn locked_crates(root: &Path) -> Result<Vec<LockedCrate>, Error> {
     let file = root.join("Cargo.lock");
     let text = std::fs::read_to_string(&file);
@@ -215,7 +212,6 @@ pub fn locked_crates(root: &Path) -> Result<Vec<LockedCrate>, Error> {
     Ok(lock.map_err(|error| Error::from_toml(&file.display().to_string(), &text, &error))?.package)
 }
 
-/// Asks cargo in a workspace.
 fn run_cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
     let said = Command::new("cargo").args(arguments).current_dir(root).output()?;
     if said.status.success() {
@@ -237,7 +233,7 @@ mod tests {
             commit: commit.map(str::to_owned),
         };
         assert_eq!(RustCompiler::parse_version(said), Ok(compiler("1.89.0", Some("29483883eed6"))));
-        // As that of a distribution.
+        // As in a compiler that a distribution built.
         let said = said.replace("29483883eed6", "unknown");
         assert_eq!(RustCompiler::parse_version(&said), Ok(compiler("1.89.0", None)));
         assert!(RustCompiler::parse_version("").is_err());

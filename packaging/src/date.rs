@@ -1,4 +1,4 @@
-//! When something was made: a time that is asked for, so that the same can be made again later.
+//! Timestamps of build output, fixed so that a later rebuild is identical.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,30 +6,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 
-/// What says the time, in seconds since 1970, of what is made; the convention of <https://reproducible-builds.org>.
+/// Sets the time of build output, in seconds since 1970; a convention of <https://reproducible-builds.org>.
 const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
-/// The seconds of a day.
+/// Seconds per day, without leap seconds.
 pub const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The days from March of the year 0 to 1970.
+/// Days from March 1 of the year 0 to January 1, 1970.
 const DAYS_TO_1970: u64 = 719_468;
 
-/// The seconds since 1970.
+/// The current time, in seconds since 1970.
 #[must_use]
 pub fn seconds_now() -> u64 {
-    // A clock that stands before 1970 is none.
+    // A clock set before 1970 counts as 0.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
-/// What `SOURCE_DATE_EPOCH` says, if anything.
+/// The value of `SOURCE_DATE_EPOCH`, if it is set.
 ///
 /// # Errors
 ///
-/// When that is no number.
+/// When the value is not a number.
 pub fn source_date_epoch() -> Result<Option<u64>, Error> {
     let Some(said) = std::env::var_os(EPOCH_VARIABLE) else { return Ok(None) };
     let time = said.to_str().and_then(|said| said.parse().ok());
@@ -39,20 +39,20 @@ pub fn source_date_epoch() -> Result<Option<u64>, Error> {
     time.map(Some).ok_or_else(refuse)
 }
 
-/// The time of what is made: what `SOURCE_DATE_EPOCH` says, or now.
+/// The time for build output: `SOURCE_DATE_EPOCH`, or now.
 ///
 /// # Errors
 ///
-/// When that is no number.
+/// When `SOURCE_DATE_EPOCH` is not a number.
 pub fn build_time() -> Result<u64, Error> {
     Ok(source_date_epoch()?.unwrap_or_else(seconds_now))
 }
 
-/// The time of sources in a directory: what `SOURCE_DATE_EPOCH` says, or when they were last committed.
+/// The time for sources in a directory: `SOURCE_DATE_EPOCH`, or the time of the last commit.
 ///
 /// # Errors
 ///
-/// When that is no number, or git knows nothing of the directory.
+/// When `SOURCE_DATE_EPOCH` is not a number, or git does not know the directory.
 pub fn source_time(root: &Path) -> Result<u64, Error> {
     if let Some(time) = source_date_epoch()? {
         return Ok(time);
@@ -66,7 +66,7 @@ pub fn source_time(root: &Path) -> Result<u64, Error> {
     })
 }
 
-/// A time as repositories say it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
+/// Formats a time as repositories write it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
 #[must_use]
 pub fn format_rfc2822(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
@@ -76,23 +76,23 @@ pub fn format_rfc2822(seconds: u64) -> String {
     format!("{name}, {day:02} {month} {year} {} UTC", format_clock(rest))
 }
 
-/// A time as images say it, such as `1970-01-01T00:00:00Z`.
+/// Formats a time as images write it, such as `1970-01-01T00:00:00Z`.
 #[must_use]
 pub fn format_iso8601(seconds: u64) -> String {
     let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
     format!("{year:04}-{:02}-{day:02}T{}Z", month + 1, format_clock(seconds % SECONDS_PER_DAY))
 }
 
-/// What a clock shows so many seconds after midnight.
+/// The time of day as `hh:mm:ss`.
 fn format_clock(seconds: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A time as repositories say it, in seconds since 1970.
+/// Parses a time as repositories write it, into seconds since 1970.
 ///
 /// # Errors
 ///
-/// When it is none.
+/// When the text is not such a time.
 pub fn parse_rfc2822(text: &str) -> Result<u64, Error> {
     let read = || {
         let words: Vec<&str> = text.split([' ', ',', ':']).filter(|word| !word.is_empty()).collect();
@@ -102,7 +102,7 @@ pub fn parse_rfc2822(text: &str) -> Result<u64, Error> {
         let number = |word: &str, most: u64| word.parse::<u64>().ok().filter(|number| *number <= most);
         let month = MONTHS.iter().position(|it| *it == month)? as u64 + 1;
         let (year, day) = (number(year, 9999)?, number(day, 31)?);
-        // Years that begin in March end with the day that some of them lack.
+        // Counts years from March, so that the leap day is the last day of a year.
         let year = year.checked_sub(u64::from(month < 3))?;
         let since_march = (153 * ((month + 9) % 12) + 2) / 5 + day.checked_sub(1)?;
         let since_0 = 365 * year + year / 4 - year / 100 + year / 400 + since_march;
@@ -114,9 +114,9 @@ pub fn parse_rfc2822(text: &str) -> Result<u64, Error> {
     })
 }
 
-/// Year, month from 0 on and day from 1 on of a day since 1970.
+/// Year, month from 0 and day from 1, for a day since 1970.
 fn civil_from_days(mut days: u64) -> (u64, usize, u64) {
-    // As many years as the calendar takes to begin anew have the same days.
+    // The Gregorian calendar repeats every 400 years.
     const DAYS_PER_ERA: u64 = 146_097;
     let mut year = 1970 + days / DAYS_PER_ERA * 400;
     days %= DAYS_PER_ERA;

@@ -1,8 +1,8 @@
-//! Why something could not be made.
+//! The error type of this crate.
 
 use std::fmt;
 
-/// A sentence that says what was expected and what was found, with the file it was found in.
+/// An error message with what was expected and what was found, and the file where that was.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     file: Option<String>,
@@ -14,17 +14,17 @@ impl Error {
         Self { file: None, message: message.into() }
     }
 
-    /// The same, said of a file.
+    /// Attributes the error to a file.
     pub(crate) fn in_file(self, file: impl fmt::Display) -> Self {
         Self { file: Some(file.to_string()), ..self }
     }
 
-    /// The same, said of a part of a file that is named later.
+    /// Attributes the error to a part of a file; the file itself is added later.
     pub(crate) fn in_part(self, part: impl fmt::Display) -> Self {
         Self::new(format!("`{part}`: {self}"))
     }
 
-    /// Of a text that cannot be read.
+    /// An error of the TOML parser, with its line.
     pub(crate) fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let line = error
             .span()
@@ -46,14 +46,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Of what the machine says about a file.
+/// I/O errors keep the system's message.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::new(error.to_string())
     }
 }
 
-/// Of names, each with the form in which it is compared, those that look most like one that there is not, in backticks.
+/// The names most similar to a wrong one, in backticks. Each candidate comes with the form to compare.
 pub(crate) fn nearest_names<'n>(wrong: &str, names: impl Iterator<Item = (String, &'n str)>) -> Vec<String> {
     let mut near: Vec<(usize, &str)> =
         names.map(|(form, name)| (strsim::levenshtein(wrong, &form), name)).collect();

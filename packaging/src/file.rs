@@ -1,4 +1,4 @@
-//! Files and directories that are there whole or not at all.
+//! Atomic writes of files and directories: the result is complete or absent.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
@@ -11,24 +11,24 @@ use tempfile::{Builder, TempDir};
 
 use crate::error::Error;
 
-/// How the names begin of what is not finished. It is locked as long as somebody works on it.
+/// Prefix of unfinished files. Their writer holds a lock on them.
 const UNFINISHED_PREFIX: &str = ".unfinished-";
 
-/// Writes a file in place of what was there, and makes the directories above it. A reader sees what was there before or all
-/// of the new, also where the disk is full half-way.
+/// Replaces a file and creates its parent directories. Readers see the old or the new contents in full, even if the disk fills
+/// up.
 ///
 /// # Errors
 ///
-/// When the file cannot be written; the error names it.
+/// When the file cannot be written; the error has the file name.
 pub fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(file, bytes, 0o666)
 }
 
-/// The same of a program, which may be run.
+/// Like [`write_file`], with execute permission.
 ///
 /// # Errors
 ///
-/// When the file cannot be written; the error names it.
+/// When the file cannot be written; the error has the file name.
 pub fn write_program(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with_mode(file, bytes, 0o777)
 }
@@ -38,7 +38,7 @@ fn write_with_mode(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let write = || {
         fs::create_dir_all(directory)?;
         let (mut new, _lock) = create_locked(|| {
-            // What others may read of it is theirs to say, as of any file.
+            // The umask decides who else may read it, as for any file.
             let new = Builder::new()
                 .prefix(UNFINISHED_PREFIX)
                 .permissions(Permissions::from_mode(mode))
@@ -58,14 +58,14 @@ fn add_file_context(file: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", file.display()))
 }
 
-/// Writes a file that nobody else may read, where there is none yet.
+/// Creates a file that only its owner can read; it never overwrites one.
 ///
 /// # Errors
 ///
-/// When there is one, or it cannot be written; the error names it.
+/// When the file exists or cannot be written; the error has the file name.
 pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let write = || {
-        // What is made without saying for whom is for its owner alone.
+        // Temporary files are private to their owner by default.
         let mut new = Builder::new().prefix(UNFINISHED_PREFIX).tempfile_in(parent_directory(file))?;
         new.write_all(bytes)?;
         new.as_file().sync_all()?;
@@ -75,11 +75,11 @@ pub fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     write().map_err(|error| add_file_context(file, error))
 }
 
-/// That so many bytes may be written where a directory is or will be, which is better known before all of them are made.
+/// Checks for free disk space and write permission at a directory or its future place, before slow work starts.
 ///
 /// # Errors
 ///
-/// When the disk has less room, or does not let this user write.
+/// When the disk has too little space or is not writable for this user.
 pub fn check_disk_space(directory: &Path, bytes: u64) -> Result<(), Error> {
     let there = directory.ancestors().find(|it| it.exists()).unwrap_or(Path::new("."));
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
@@ -95,15 +95,14 @@ pub fn check_disk_space(directory: &Path, bytes: u64) -> Result<(), Error> {
     Err(Error::new(format!("expected {wanted} MB of free disk, found {found}")).in_file(directory.display()))
 }
 
-/// A directory that takes the place of another when it is finished, and goes away when it never is.
+/// A directory that replaces another when it is complete, and is removed otherwise.
 pub(crate) struct StagedDirectory {
     directory: TempDir,
     _lock: File,
 }
 
 impl StagedDirectory {
-    /// An empty one beside the directory whose place it will take. What earlier ones left there is removed, where whoever
-    /// worked on it was stopped half-way.
+    /// Creates an empty directory beside its target, and removes abandoned ones that interrupted runs left there.
     pub(crate) fn create_beside(target: &Path) -> io::Result<Self> {
         let beside = parent_directory(target);
         fs::create_dir_all(beside)?;
@@ -123,15 +122,14 @@ impl StagedDirectory {
         self.directory.path()
     }
 
-    /// Puts it in the place of what is there, if anything is; there is no moment between the two where the system knows how
-    /// to swap them.
+    /// Moves the directory to its target, replacing what is there; atomic if the system can exchange two directories.
     pub(crate) fn replace_target(self, target: &Path) -> io::Result<()> {
         let swap = || renameat_with(CWD, self.path(), CWD, target, RenameFlags::EXCHANGE);
         match swap() {
-            // What was there goes away under the name of what is there now.
+            // The old contents now have the temporary name and are removed with it.
             Ok(()) => Ok(()),
             Err(Errno::NOENT) => match fs::rename(self.path(), target) {
-                // Somebody else was faster.
+                // Another process created the target in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(swap()?),
                 renamed => renamed,
             },
@@ -144,16 +142,16 @@ impl StagedDirectory {
     }
 }
 
-/// Removes what is not finished in a directory and whose maker was stopped. Who still works on something keeps it.
+/// Removes abandoned unfinished files of a directory. Files that are still being written stay.
 ///
 /// # Errors
 ///
-/// When the directory cannot be read, or something in it not removed.
+/// When the directory cannot be read or an entry cannot be removed.
 pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
-        // What is gone by now, or what cannot be locked, is left to whoever made it.
+        // An entry that is gone or locked belongs to a running process.
         if !is_unfinished(&path) || !File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
             continue;
         }
@@ -166,7 +164,6 @@ pub fn remove_unfinished(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file has a name of what is not finished.
 fn is_unfinished(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()))
 }
@@ -175,16 +172,16 @@ fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What `make` makes, with a lock on it; it says where that lies.
+/// Creates a file and locks it; `make` returns it with its path.
 fn create_locked<T>(make: impl Fn() -> io::Result<(T, PathBuf)>) -> io::Result<(T, File)> {
     loop {
         let (made, path) = make()?;
-        // Before it is locked, somebody may take it for left behind.
+        // Between creation and lock, another process may have removed it as abandoned.
         match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
             Ok(file) => {
-                // Where there are no locks nobody gets one, and so nobody removes it.
+                // On file systems without locks nobody gets a lock, so nobody removes it.
                 _ = file.lock();
                 if path.exists() {
                     return Ok((made, file));

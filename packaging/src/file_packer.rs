@@ -1,5 +1,4 @@
-//! Files as they lie in an archive, and a place that keeps them: what was packed once with much effort is not packed again for
-//! the next wheel that it is in.
+//! Compresses files for archives, with a cache: a file that took much effort once is not compressed again for the next wheel.
 
 use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,29 +12,29 @@ use crate::error::Error;
 use crate::file;
 use crate::wheel::sha256_hex;
 
-/// How hard is tried to make a wheel small.
+/// How much time to spend on making a wheel small.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CompressionEffort {
-    /// As other tools do it.
+    /// Ordinary deflate compression.
     Usual,
-    /// By some hundredths smaller; takes minutes for a large library.
+    /// A few percent smaller; takes minutes for a large library.
     Most,
 }
 
-/// What packs files.
+/// Compresses files, with an optional cache.
 #[derive(Clone, Debug)]
 pub struct FilePacker {
     effort: CompressionEffort,
     kept_in: Option<PathBuf>,
 }
 
-/// How many bytes Zopfli splits into blocks together. It makes few blocks of what it is given, so more would be packed worse.
+/// Input per Zopfli run. Zopfli splits its input into few blocks, so a larger input would compress worse.
 const ZOPFLI_BLOCK_BYTES: usize = 512 << 10;
 
-/// What is packed in a moment is not worth a file.
+/// Smaller files compress too fast to be worth caching.
 const MIN_CACHED_BYTES: usize = 256 << 10;
 
-/// The one name in an archive of a single file.
+/// The name of the file in each cached archive.
 const ARCHIVED_NAME: &str = "file";
 
 impl From<CompressionEffort> for FilePacker {
@@ -45,13 +44,14 @@ impl From<CompressionEffort> for FilePacker {
 }
 
 impl FilePacker {
-    /// The same, which keeps what it packs in a directory and looks there first.
+    /// Adds a cache directory.
     #[must_use]
     pub fn with_cache(self, directory: &Path) -> Self {
         Self { kept_in: Some(directory.to_owned()), ..self }
     }
 
-    /// An archive of one file, whose bytes another archive can take over. They depend on the file and the effort alone.
+    /// An archive of one file, whose compressed data can be copied into another archive. It only depends on the file and the
+    /// effort.
     pub(crate) fn pack_file(&self, bytes: &[u8], is_executable: bool) -> Result<Vec<u8>, Error> {
         let worth = self.effort == CompressionEffort::Most && bytes.len() >= MIN_CACHED_BYTES;
         let Some(directory) = self.kept_in.as_ref().filter(|_| worth) else {
@@ -80,14 +80,14 @@ impl FilePacker {
     }
 }
 
-/// Bytes as `.gz`, which depend on nothing but them.
+/// Compresses to reproducible `.gz`.
 pub(crate) fn compress_gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer.write_all(bytes)?;
     Ok(writer.finish()?)
 }
 
-/// Whether an archive that was kept is whole and holds just these bytes.
+/// True if a cached archive is intact and contains exactly these bytes.
 fn holds_bytes(kept: &[u8], bytes: &[u8]) -> bool {
     let mut found = Vec::with_capacity(bytes.len());
     let unpack = |found: &mut Vec<u8>| -> Option<()> {
@@ -99,7 +99,7 @@ fn holds_bytes(kept: &[u8], bytes: &[u8]) -> bool {
 }
 
 fn zip_options(is_executable: bool, effort: CompressionEffort) -> SimpleFileOptions {
-    /// Rounds of Zopfli, which more than these hardly gain from, after the nine levels of the usual way.
+    /// Zopfli iterations, which follow the nine ordinary levels; more of them gain almost nothing.
     const MAX_ZOPFLI_LEVEL: i64 = 9 + 5;
     let level = match effort {
         CompressionEffort::Usual => 9,
@@ -108,9 +108,9 @@ fn zip_options(is_executable: bool, effort: CompressionEffort) -> SimpleFileOpti
     SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(level))
-        // It is given as much as it should see.
+        // The input is already chunked.
         .with_zopfli_buffer(None)
-        // The earliest that an archive can say.
+        // The earliest time that the format can express.
         .last_modified_time(DateTime::default())
         .unix_permissions(if is_executable { 0o755 } else { 0o644 })
 }

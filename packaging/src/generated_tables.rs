@@ -1,6 +1,6 @@
-//! What goes along of the matrix where this crate cannot: rows for `scripts/install.sh`, which runs before anything is
-//! installed, and names of wheels for the Python package, which says what is missing. Both lie in the tree, and a test says
-//! when they are stale.
+//! Copies of matrix data for code that cannot use this crate: rows for `scripts/install.sh`, which runs before anything is
+//! installed, and wheel names for the Python package, which reports missing wheels. Both are checked in, and a test fails when
+//! they are stale.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use crate::major_minor::MajorMinor;
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 use crate::select::CUDA_DRIVERS;
 
-/// Stands where a row has nothing.
+/// Fills empty columns.
 const NO_VALUE: &str = "-";
 
 const ROWS_BEGIN: &str = "# of packaging/matrix.toml {\n";
 const ROWS_END: &str = "# }\n";
 
-/// The script with the rows of a matrix in place of those that it has.
+/// Replaces the rows in the install script with those of a matrix.
 ///
 /// # Errors
 ///
-/// When the script does not say where they stand.
+/// When the script lacks the marks around the rows.
 pub fn render_install_script(old: &str, matrix: &WheelMatrix) -> Result<String, Error> {
     let missing = |mark: &str| Error::new(format!("expected a line `{}`, found none", mark.trim_end()));
     let (before, rest) = old.split_once(ROWS_BEGIN).ok_or_else(|| missing(ROWS_BEGIN))?;
@@ -27,14 +27,14 @@ pub fn render_install_script(old: &str, matrix: &WheelMatrix) -> Result<String, 
     Ok(format!("{before}{ROWS_BEGIN}{}{ROWS_END}{after}", render_shell_rows(matrix)))
 }
 
-/// The script as it is for wheels at another address than that of the matrix.
+/// Replaces the host in the install script, for wheels published elsewhere.
 pub(crate) fn set_script_host(script: &str, host: &str) -> Result<String, Error> {
     let line = |line: &&str| line.starts_with("host=");
     let old = script.lines().find(line).ok_or_else(|| Error::new("expected a line `host=`, found none"))?;
     Ok(script.replacen(&format!("\n{old}\n"), &format!("\nhost='{host}'\n"), 1))
 }
 
-/// The rows as variables of a shell.
+/// The rows as shell variables.
 fn render_shell_rows(matrix: &WheelMatrix) -> String {
     let mut text = format!(
         "host={}\n\
@@ -79,7 +79,7 @@ fn render_shell_rows(matrix: &WheelMatrix) -> String {
     text + "'\n"
 }
 
-/// A module of Python that knows which wheels bring a device.
+/// Renders the Python module that knows which wheel supports a device.
 #[must_use]
 pub fn render_python_module(matrix: &WheelMatrix) -> String {
     let index = format!("{}/simple/", matrix.host);
@@ -135,7 +135,7 @@ WHEELS = (
             number(capabilities.map(|it| it.lowest).unwrap_or_default()),
             capabilities.and_then(|it| it.highest).map_or_else(none, number),
         );
-        // A wheel for another platform has the same name.
+        // Wheels for several platforms share one line.
         if !text.contains(&line) {
             text += &line;
         }
@@ -143,13 +143,13 @@ WHEELS = (
     text + ")\n"
 }
 
-/// The wheels that are in the index, beside which there may be such as hold several of them in one file.
+/// The wheels of the index. Among them may be wheels that combine several parts.
 fn offered_rows(matrix: &WheelMatrix) -> impl Iterator<Item = &MatrixRow> {
     let channel = matrix.channels.first();
     matrix.wheels.iter().filter(move |it| Some(&it.channel) == channel && it.planned.is_none())
 }
 
-/// What a wheel is in the script, and which of those; nothing for one that holds several.
+/// The kind of a wheel in the script, and its value of that kind; `None` for a wheel of several parts.
 fn script_kind(wheel: &MatrixRow) -> Option<(&'static str, String)> {
     let on = |axis: MatrixAxis| wheel.combination.get(&axis).map_or(NO_VALUE, String::as_str);
     if wheel.is_core_alone() {

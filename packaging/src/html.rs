@@ -1,16 +1,16 @@
-//! Text in HTML.
+//! HTML output.
 
-/// A text that stands in a page or in the value of an attribute.
+/// Escapes text for element content and attribute values.
 pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A part of an address. Of what names of wheels have, `+` alone may not stand in one: some servers take it for a space.
+/// Encodes a part of a URL. Of the characters in wheel names only `+` needs it: some servers decode it as a space.
 pub(crate) fn encode_path(path: &str) -> String {
     path.replace('+', "%2B")
 }
 
-/// A page of this title, with a stylesheet that may be empty.
+/// A page with a title and an optional stylesheet.
 pub(crate) fn render_page(title: &str, style: &str, body: &str) -> String {
     let title = escape_html(title);
     let style = if style.is_empty() { String::new() } else { format!("<style>\n{style}</style>\n") };

@@ -1,5 +1,5 @@
-//! Which instructions lie in a library, found by reading every one in it: a build that says it has no AVX is held to that,
-//! whichever crate or compiler brought it in, and one with kernels to having vectorized them.
+//! Disassembles libraries: a build without AVX must not contain a single AVX instruction from any crate or compiler, and a
+//! library with kernels must contain vectorized ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// What a library has of one way to write instructions.
+/// The instructions of one encoding in a library.
 #[derive(Debug, Default, Eq, PartialEq, Serialize)]
 pub struct EncodingUsage {
-    /// How many instructions.
+    /// The number of instructions.
     pub count: usize,
-    /// Where the first of them is.
+    /// The location of the first one.
     pub first: InstructionLocation,
 }
 
-/// Where an instruction is.
+/// A location in a library.
 #[derive(Debug, Default, Eq, PartialEq, Serialize)]
 pub struct InstructionLocation {
-    /// Its address, such as `0x1139`.
+    /// The address, such as `0x1139`.
     pub address: String,
-    /// The function around it; nothing where the library has no name for that, as in one that was stripped.
+    /// The function around it; `None` without a symbol, as in stripped libraries.
     pub function: Option<String>,
 }
 
@@ -36,23 +36,22 @@ impl fmt::Display for InstructionLocation {
     }
 }
 
-/// How many instructions of arithmetic with 32-bit floats a library has.
+/// Counts of `f32` arithmetic instructions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct FloatArithmetic {
-    /// Those that handle a whole vector.
+    /// Instructions on a whole SIMD vector.
     pub packed: usize,
-    /// Those that handle one number.
+    /// Instructions on a single number.
     pub scalar: usize,
 }
 
 impl FloatArithmetic {
-    /// The share of vector instructions in percent; all of it where there is no arithmetic.
+    /// The percentage of SIMD instructions; 100 for no arithmetic at all.
     #[must_use]
     pub fn vectorized_percent(self) -> usize {
         (self.packed * 100).checked_div(self.packed + self.scalar).unwrap_or(100)
     }
 
-    /// Counts the instructions of some code.
     fn count_instructions(&mut self, code: &[u8]) {
         let by_mnemonic: Vec<Option<FloatKind>> = Mnemonic::values().map(FloatKind::from_mnemonic).collect();
         let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
@@ -68,7 +67,7 @@ impl FloatArithmetic {
     }
 }
 
-/// How many numbers an instruction of arithmetic with 32-bit floats handles.
+/// The width of an `f32` arithmetic instruction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum FloatKind {
     Packed,
@@ -76,7 +75,7 @@ enum FloatKind {
 }
 
 impl FloatKind {
-    /// That of an instruction such as `addps` or `vfmadd213ss`; nothing for one that computes no 32-bit float.
+    /// Classifies an instruction such as `addps` or `vfmadd213ss`; `None` for one that is not `f32` arithmetic.
     fn from_mnemonic(mnemonic: Mnemonic) -> Option<Self> {
         const FLOAT_OPERATIONS: [&str; 11] =
             ["add", "sub", "mul", "div", "min", "max", "sqrt", "fmadd", "fmsub", "fnmadd", "fnmsub"];
@@ -90,11 +89,11 @@ impl FloatKind {
     }
 }
 
-/// The arithmetic with 32-bit floats in a library for x86-64.
+/// Counts the `f32` arithmetic in a library for x86-64.
 ///
 /// # Errors
 ///
-/// When the bytes are no such library.
+/// When the bytes are not such a library.
 pub fn float_arithmetic(bytes: &[u8]) -> Result<FloatArithmetic, Error> {
     let mut found = FloatArithmetic::default();
     for section in parse_library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
@@ -107,7 +106,7 @@ fn decode_error(error: object::Error) -> Error {
     Error::new(format!("expected a library: {error}"))
 }
 
-/// The library for x86-64 that the bytes are.
+/// Parses a library, which must be for x86-64.
 fn parse_library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
     let library = object::File::parse(bytes).map_err(decode_error)?;
     if library.architecture() != object::Architecture::X86_64 {
@@ -117,12 +116,12 @@ fn parse_library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
     Ok(library)
 }
 
-/// The instruction sets of a library for x86-64, by how their instructions are written: `legacy`, and `VEX`, `EVEX` and others,
-/// which came with AVX and what followed it.
+/// Counts the instructions of a library for x86-64 by encoding: `legacy`, and `VEX`, `EVEX` and others, which came with AVX and
+/// later extensions.
 ///
 /// # Errors
 ///
-/// When the file cannot be read or is no library for x86-64.
+/// When the file cannot be read or is not a library for x86-64.
 pub fn encodings_in_file(file: &Path) -> Result<BTreeMap<&'static str, EncodingUsage>, Error> {
     std::fs::read(file)
         .map_err(Error::from)
@@ -130,7 +129,7 @@ pub fn encodings_in_file(file: &Path) -> Result<BTreeMap<&'static str, EncodingU
         .map_err(|error| error.in_file(file.display()))
 }
 
-/// Whether instructions that are written so only run where there is AVX.
+/// True if the encoding requires a CPU with AVX.
 #[must_use]
 pub fn needs_avx(written: &str) -> bool {
     written != encoding_name(EncodingKind::Legacy)
@@ -167,15 +166,15 @@ pub(crate) fn encodings_in_bytes(bytes: &[u8]) -> Result<BTreeMap<&'static str, 
     Ok(kinds)
 }
 
-/// The function that an address lies in, of all by their begin, each with its size. The one that begins before it may have
-/// ended: the functions between have no names where a library was stripped.
+/// The function at an address, from symbols sorted by start, each with its size. The last function that starts before the address
+/// may end before it too: in stripped libraries, functions between two symbols have no names.
 fn function_at<'s>(symbols: &[(u64, u64, &'s str)], address: u64) -> Option<&'s str> {
     let before = symbols.partition_point(|(start, ..)| *start <= address);
     let (start, size, name) = symbols.get(before.checked_sub(1)?)?;
     (address - start < *size).then_some(name)
 }
 
-/// Counts the instructions of some code.
+/// Counts the instructions of some code by encoding.
 fn count_encodings(
     code: &[u8],
     address: u64,
@@ -253,7 +252,7 @@ mod tests {
     fn this_program_has_instructions_in_functions_with_names() {
         let kinds = encodings_in_file(&std::env::current_exe().expect("this program")).expect("instructions");
         assert!(kinds["legacy"].count > 10_000, "{kinds:?}");
-        // The first of all may lie in a part of it that has no name.
+        // The very first instruction may be in a part without a symbol.
         assert!(kinds.values().any(|found| found.first.function.is_some()), "{kinds:?}");
     }
 

@@ -1,8 +1,7 @@
-//! Makes what people install of what the workspace builds.
+//! Builds what users install from what the workspace compiles.
 //!
-//! Everything starts from a [`matrix`], a file that says which wheels there are and what each is called. What is built, what
-//! is put together from it, which pages and indexes list it and what a machine should install are all answers to questions
-//! about that one table.
+//! Everything starts from a [`matrix`], a file that lists all wheels and their names. The parts to compile, the wheels to
+//! assemble, the pages and indexes that list them, and the choice for a given machine all follow from that one table.
 
 pub mod app;
 pub mod assemble;

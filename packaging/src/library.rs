@@ -1,4 +1,4 @@
-//! What a shared object needs of the machine that it runs on, found in its bytes: a build is held to what its name promises.
+//! Reads the system requirements of a shared object from its bytes, to check that a build keeps the promises of its name.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::instructions;
 use crate::matrix::MatrixPart;
 
-/// Libraries that every Linux with glibc has, which alone a wheel for manylinux may be linked with.
+/// Libraries of every Linux with glibc, the only ones that a manylinux wheel may link.
 const MANYLINUX_LIBRARIES: [&str; 8] = [
     "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
@@ -22,54 +22,54 @@ const MANYLINUX_LIBRARIES: [&str; 8] = [
     "librt.so.1",
 ];
 
-/// The one that unwinds the frames of everybody in a process.
+/// The unwinder that all code in a process shares.
 const UNWINDER_LIBRARY: &str = "libgcc_s.so.1";
 
-/// How the tag of a platform ends, and what a library for it is made for.
+/// The suffix of platform tags for each architecture.
 const PLATFORM_ARCHITECTURES: [(&str, Architecture); 2] =
     [("_x86_64", Architecture::X86_64), ("_aarch64", Architecture::Aarch64)];
 
-/// Whether a file is a shared object or a program.
+/// True for a shared object or a program.
 pub(crate) fn is_compiled(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// Where debuggers look for what belongs to a build id, below `.build-id`.
+/// The path of debug information below `.build-id`, where debuggers look for it.
 pub(crate) fn build_id_path(id: &str) -> String {
     let (first, rest) = id.split_at_checked(2).unwrap_or((id, ""));
     format!("{first}/{rest}.debug")
 }
 
-/// What a library is allowed to need.
+/// The requirements that a library may have.
 #[derive(Clone, Copy, Debug)]
 pub struct LibraryLimits<'a> {
     /// The platform in the name of its wheel, such as `manylinux_2_28_x86_64`.
     pub platform: &'a str,
-    /// What it is compiled of, which says what it opens while it runs; nothing where that is not known.
+    /// The part that it was compiled from, which lists the libraries that it may open; `None` if unknown.
     pub part: Option<&'a MatrixPart>,
-    /// Whether no instruction of AVX may lie in it.
+    /// True if it must not contain AVX instructions.
     pub without_avx: bool,
 }
 
-/// What a library needs.
+/// The requirements of a library.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct LibraryNeeds {
-    /// The libraries that the linker loads with it.
+    /// Libraries that the dynamic linker loads with it (`DT_NEEDED`).
     pub libraries: BTreeSet<String>,
-    /// The versions of glibc whose functions it calls.
+    /// The versions of the glibc symbols that it uses.
     pub glibc: BTreeSet<(u32, u32)>,
-    /// Libraries that its text names beside itself, which it may open while it runs.
+    /// Library names in its data, which it may open at run time.
     pub named: BTreeSet<String>,
-    /// What its debug information is found by.
+    /// Its build id, by which debuggers find debug information.
     pub build_id: Option<String>,
 }
 
 impl LibraryNeeds {
-    /// Those of a shared object for a machine of 64 bits.
+    /// Reads the requirements of a 64-bit shared object.
     ///
     /// # Errors
     ///
-    /// When the bytes are something else.
+    /// When the bytes are not such a shared object.
     pub fn from_library(bytes: &[u8]) -> Result<Self, Error> {
         let refuse = |error: object::Error| Error::new(format!("expected a shared object: {error}"));
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(refuse)?;
@@ -87,7 +87,7 @@ impl LibraryNeeds {
                     DT_NEEDED => {
                         needs.libraries.insert(name()?);
                     }
-                    // Rust 1.96 and newer write it into every library.
+                    // Rust 1.96 and newer write the soname into every library.
                     DT_SONAME => {
                         needs.named.remove(&name()?);
                     }
@@ -114,12 +114,11 @@ impl LibraryNeeds {
     }
 }
 
-/// Holds a library to what it is allowed to need. `whole` is the same before it was stripped, whose names of functions make
-/// what is wrong easier to find.
+/// Checks a library against its limits. `whole` is the unstripped library, whose symbols make errors easier to locate.
 ///
 /// # Errors
 ///
-/// When it needs more; the error says all of it.
+/// When it exceeds a limit; the error lists all violations.
 pub fn check_library(
     stripped: &[u8],
     whole: &[u8],
@@ -184,8 +183,8 @@ pub fn check_library(
     }
 }
 
-/// Whether a name that was found among bytes is just this one. Texts lie beside each other without an end between them, so digits
-/// of the next may follow a number: what has several more of them than the name is no version of it.
+/// True if a name found in the data is this name. Strings in the data may follow each other without a terminator, so digits of
+/// the next string may follow a version number; a surplus of several digits is therefore not a different version.
 fn matches_soname(found: &str, name: &str) -> bool {
     const MAX_EXTRA_DIGITS: usize = 3;
     let is_number =
@@ -194,7 +193,7 @@ fn matches_soname(found: &str, name: &str) -> bool {
     found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || ends_with_number() && is_number(rest))
 }
 
-/// That a library is for machines of the platform that its wheel names.
+/// Checks that a library is for the architecture of its wheel's platform.
 fn check_machine(bytes: &[u8], platform: &str) -> Result<(), Error> {
     let is_it = |(end, _): &&(&str, Architecture)| platform.ends_with(end);
     let wanted = PLATFORM_ARCHITECTURES.iter().find(is_it).map(|(_, machine)| *machine);
@@ -210,7 +209,7 @@ fn check_machine(bytes: &[u8], platform: &str) -> Result<(), Error> {
     Err(Error::new(format!("expected a library for `{platform}`, found one for the architecture {found:?}")))
 }
 
-/// The version of glibc that the tag of a platform promises to need; nothing where it promises none.
+/// The glibc version in a manylinux tag; `None` for other platforms.
 pub(crate) fn glibc_version(platform: &str) -> Option<(u32, u32)> {
     let mut numbers = platform.strip_prefix("manylinux_")?.split('_').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
@@ -221,7 +220,7 @@ fn parse_version_pair(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The names of libraries among bytes, such as `libcuda.so.1`.
+/// Finds library names in data, such as `libcuda.so.1`.
 fn find_sonames(bytes: &[u8]) -> BTreeSet<String> {
     const SONAME_MIDDLE: &[u8] = b".so";
     let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-".contains(byte);
@@ -232,7 +231,7 @@ fn find_sonames(bytes: &[u8]) -> BTreeSet<String> {
         let (before, after) = (&bytes[..place], &bytes[place + SONAME_MIDDLE.len()..]);
         let length = before.iter().rev().take_while(|byte| in_name(byte)).count();
         let name = &before[place - length..];
-        // What lies before it may have no end either, so the name begins where the last `lib` does.
+        // The string before it may have no terminator either, so the name starts at the last `lib`.
         let Some(begin) = (0..name.len()).rev().find(|at| name[*at..].starts_with(b"lib")) else { continue };
         if name.len() - begin > "lib".len() {
             let version = String::from_utf8_lossy(&after[..version_length(after)]);
@@ -243,7 +242,7 @@ fn find_sonames(bytes: &[u8]) -> BTreeSet<String> {
     found
 }
 
-/// How long the version is that bytes begin with: numbers with a dot before each.
+/// The length of a version at the start of `bytes`: numbers, each with a dot before it.
 fn version_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while let Some((b'.', rest)) = bytes[length..].split_first() {
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(found, ["libfive.so", "libone.so.1", "libsix.so.1.20", "libthree.so.2", "libtwo-3.so"]);
     }
 
-    /// The program that runs this, which is linked with glibc.
+    /// The running test program, which is linked with glibc.
     fn this_executable() -> Vec<u8> {
         std::fs::read("/proc/self/exe").expect("this program")
     }
@@ -298,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_library_is_held_to_what_it_says() {
-        // Put together, so that this program does not name it.
+        // Concatenated, so that this test program does not contain the name.
         let opens = [["libnever", "so.7"].join(".")];
         let part = MatrixPart { opens: opens.to_vec(), ..MatrixPart::default() };
         let limits =

@@ -1,4 +1,4 @@
-//! The licences of what was compiled, as one text: of each crate of others what its licence wants to be told with it.
+//! The third-party licenses of compiled code, in one text with the notices that each license requires.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 use crate::crates::CratePackage;
 use crate::error::Error;
 
-/// Our own licence, which lies in each wheel anyway.
+/// Our own license, whose text is in each wheel anyway.
 const OWN_LICENSE: &str = "Apache-2.0";
 
-/// How the files begin that a licence is in.
+/// The prefixes of license file names.
 const LICENSE_FILE_PREFIXES: [&str; 5] = ["licen", "copying", "copyright", "unlicense", "notice"];
 
-/// The text for what was compiled together. Of a crate that may be had under our own licence, only its notices are in it.
+/// Collects the texts for crates that were compiled together. For a crate available under our own license it only adds notices.
 ///
 /// # Errors
 ///
-/// When files of a crate cannot be read.
+/// When the files of a crate cannot be read.
 pub fn collect_licenses(packages: &[&CratePackage]) -> Result<String, Error> {
     let others = packages.iter().filter(|package| package.source.is_some());
     let (mut like_ours, mut own) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
@@ -33,7 +33,7 @@ pub fn collect_licenses(packages: &[&CratePackage]) -> Result<String, Error> {
                     standard library of Rust (MIT OR Apache-2.0).\n"
         .to_owned();
     if !like_ours.is_empty() {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         _ = write!(
             text,
             "\nUnder the Apache License 2.0, which lies beside this file: {}.\n",
@@ -52,14 +52,14 @@ fn crate_title(package: &CratePackage) -> String {
     format!("{} {}", package.name, package.version)
 }
 
-/// Whether a crate may be had under a licence alone.
+/// True if a crate is available under this license alone.
 fn is_available_under(package: &CratePackage, licence: &str) -> bool {
     package.license().is_some_and(|text| {
         !text.contains(['(', ')']) && !text.contains(" AND ") && text.split(" OR ").any(|it| it == licence)
     })
 }
 
-/// What lies in a crate about its licence, or what it says of it where no file does.
+/// The license files of a crate, or a statement of its license if it has none.
 fn license_texts(package: &CratePackage, notices_alone: bool) -> Result<Vec<String>, Error> {
     let mut files: Vec<_> = std::fs::read_dir(package.directory())?
         .collect::<Result<Vec<_>, _>>()?

@@ -1,9 +1,9 @@
-//! Pages of links, such as `pip install --find-links` reads.
+//! Pages of links, for `pip install --find-links`.
 
 use crate::html;
 use crate::matrix::{LinkPage, WheelMatrix};
 
-/// A page as HTML: one link a line, in the order of the matrix.
+/// Renders a page as HTML, with one link per line in the order of the matrix.
 #[must_use]
 pub fn render_link_page(matrix: &WheelMatrix, page: &LinkPage) -> String {
     let wheels = page.wheels.iter().map(|place| &matrix.wheels[*place]);

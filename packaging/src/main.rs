@@ -1,4 +1,4 @@
-//! The command `oarlock-pack`. It has no logic of its own: it asks the library and shows the answer.
+//! The command `oarlock-pack`, a thin wrapper around the library.
 
 mod commands;
 

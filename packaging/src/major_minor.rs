@@ -1,4 +1,4 @@
-//! Versions of two numbers.
+//! Versions of the form `major.minor`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::Error;
 
-/// Two numbers with a point between, such as 12.4 of CUDA or 3.11 of Python.
+/// A version such as 12.4 of CUDA or 3.11 of Python.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct MajorMinor {
-    /// Before the point.
+    /// The number before the dot.
     pub major: u32,
-    /// Behind it; 0 where there is none.
+    /// The number after the dot; 0 if there is none.
     pub minor: u32,
 }
 

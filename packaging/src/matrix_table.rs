@@ -1,44 +1,44 @@
-//! A matrix for people and for machines: as a table, as Markdown, as a page, as jobs of a CI system.
+//! Renders a matrix as a table, as Markdown, as HTML, and as CI jobs.
 
 use serde::Serialize;
 
 use crate::html::{escape_html, render_page};
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
-/// Wheels that differ in Python alone.
+/// A row of the table: wheels that only differ in Python.
 #[derive(Debug, Serialize)]
 pub struct TableRow<'a> {
-    /// Where they are published.
+    /// The channel that publishes them.
     pub channel: &'a str,
-    /// What the row is called.
+    /// The name of the row.
     pub label: &'a str,
-    /// The machine they are for.
+    /// The platform that they are for.
     pub platform: Option<&'a str>,
-    /// What they bring kernels for.
+    /// The device that they have kernels for.
     pub device: Option<&'a str>,
-    /// The version of what drives the device.
+    /// The version of the device's software stack.
     pub accelerator: Option<&'a str>,
-    /// The library that multiplies matrices.
+    /// The library for matrix products.
     pub blas: Option<&'a str>,
     /// The instruction set of the CPU.
     pub isa: Option<&'a str>,
-    /// Interpreters and ABIs, one for each wheel.
+    /// Interpreter and ABI of each wheel.
     pub python: Vec<&'a str>,
-    /// What pip installs them as.
+    /// The name for pip.
     pub distribution: &'a str,
     /// Their version, without which pip may choose another row.
     pub version: String,
-    /// What is in them.
+    /// The names of their parts.
     pub parts: &'a [String],
-    /// Why it cannot be built yet.
+    /// The obstacle to building them.
     pub planned: Option<&'a str>,
-    /// What has to be known of them.
+    /// A remark for users.
     pub note: Option<&'a str>,
-    /// Where they lie below the host, one for each wheel.
+    /// The path of each wheel below the host.
     pub paths: Vec<String>,
 }
 
-/// The rows of a matrix, of one channel or all, in its order.
+/// The rows of one channel or of all channels, in the order of the matrix.
 #[must_use]
 pub fn table_rows<'a>(matrix: &'a WheelMatrix, channel: Option<&str>) -> Vec<TableRow<'a>> {
     let mut rows: Vec<TableRow<'a>> = Vec::new();
@@ -75,12 +75,12 @@ fn table_row<'a>(wheel: &'a MatrixRow, python: &'a str) -> TableRow<'a> {
     }
 }
 
-/// What stands above the columns.
+/// The titles of the columns.
 pub const COLUMN_TITLES: [&str; 10] =
     ["channel", "wheel", "platform", "device", "accelerator", "BLAS", "CPU", "Python", "install as", "note"];
 
 impl TableRow<'_> {
-    /// What stands in the columns.
+    /// The cells of the columns.
     #[must_use]
     pub fn to_cells(&self) -> [String; 10] {
         let or_dash = |value: Option<&str>| value.unwrap_or("–").to_owned();
@@ -102,7 +102,7 @@ impl TableRow<'_> {
     }
 }
 
-/// As a table of Markdown.
+/// Renders the rows as a Markdown table.
 #[must_use]
 pub fn render_markdown(rows: &[TableRow<'_>]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
@@ -113,7 +113,7 @@ pub fn render_markdown(rows: &[TableRow<'_>]) -> String {
     text
 }
 
-/// As a page.
+/// Renders the rows as an HTML page.
 #[must_use]
 pub fn render_html(title: &str, rows: &[TableRow<'_>]) -> String {
     let line = |tag: &str, cells: &[String]| {
@@ -139,7 +139,7 @@ th, td { border-bottom: 1px solid #8884; padding: .3rem .6rem; text-align: left;
 th { position: sticky; top: 0; background: Canvas }
 ";
 
-/// As the `matrix` of a workflow: a job for each row that can be built.
+/// The `matrix` of a CI workflow, with a job for each row that can be built.
 #[must_use]
 pub fn ci_jobs(rows: &[TableRow<'_>]) -> serde_json::Value {
     let built: Vec<&TableRow<'_>> = rows.iter().filter(|row| row.planned.is_none()).collect();

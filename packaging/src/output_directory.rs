@@ -1,4 +1,4 @@
-//! Directories that are written whole, in place of older ones of their kind and of nothing else.
+//! Output directories that are replaced as a whole, and that only replace a directory of the same kind.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,30 +8,29 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::file::{self, StagedDirectory};
 
-/// A kind of directory.
+/// A kind of output directory.
 pub(crate) struct DirectoryKind {
-    /// The file that lists all others, which may be replaced by newer ones together with it.
+    /// The file that lists all others. Only listed files may be replaced.
     pub(crate) list: &'static str,
-    /// What it is, such as `an index`, and what others are not, such as `no index`.
+    /// The kind with its article, such as `an index`, and negated, such as `no index`.
     pub(crate) one: &'static str,
     pub(crate) none: &'static str,
 }
 
-/// What is put into a new directory.
+/// Fills a new output directory.
 pub(crate) struct DirectoryWriter<'d> {
     directory: &'d Path,
     list: String,
 }
 
 impl DirectoryKind {
-    /// Writes a directory in place of the one that was there. Readers see the old one or the new one, and nothing of what was
-    /// there stays.
+    /// Writes a directory in place of an older one. Readers see the old or the new one in full, and no old file remains.
     pub(crate) fn write_directory(
         &self,
         directory: &Path,
         put: impl FnOnce(&mut DirectoryWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        // What a link leads to is what is replaced, and not the link.
+        // Replaces the target of a link, not the link itself.
         let directory = &std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
         self.check_directory(directory)?;
         let of_directory = |error: Error| error.in_file(directory.display());
@@ -44,7 +43,7 @@ impl DirectoryKind {
         new.replace_target(directory).map_err(at)
     }
 
-    /// That such a directory may be written there: there is none, or an empty one, or one of the same kind.
+    /// Checks that the directory does not exist, is empty, or is of this kind.
     pub(crate) fn check_directory(&self, directory: &Path) -> Result<(), Error> {
         let Self { one, none, .. } = self;
         let problem = match self.find_foreign_file(directory) {
@@ -57,7 +56,7 @@ impl DirectoryKind {
         Err(problem.in_file(directory.display()))
     }
 
-    /// A file in a directory that none of its kind put there; nothing where there is no directory.
+    /// A file that this kind of directory does not list, if there is one.
     fn find_foreign_file(&self, directory: &Path) -> io::Result<Option<String>> {
         if !directory.try_exists()? {
             return Ok(None);
@@ -87,12 +86,11 @@ impl DirectoryKind {
 }
 
 impl DirectoryWriter<'_> {
-    /// Writes a file.
     pub(crate) fn write_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         Ok(file::write_file(&self.register_path(path), bytes)?)
     }
 
-    /// Puts a copy of a file there, which everybody may read: what becomes of the other afterwards is nothing to it.
+    /// Copies a file and makes it readable for everybody; later changes to the original have no effect.
     pub(crate) fn copy_file(&mut self, path: &str, from: &Path) -> Result<(), Error> {
         let target = self.register_path(path);
         let take = || {
@@ -102,12 +100,12 @@ impl DirectoryWriter<'_> {
         take().map_err(|error| Error::from(error).in_part(from.display()))
     }
 
-    /// Where the files lie until all of them are there.
+    /// The directory where files are staged.
     pub(crate) fn path(&self) -> &Path {
         self.directory
     }
 
-    /// Leaves a place to a file that somebody else puts there, which the next directory may replace.
+    /// Lists a path that another program will write, so that the next directory may replace it.
     pub(crate) fn reserve_path(&mut self, path: &str) {
         self.list += &format!("{path}\n");
     }

@@ -1,11 +1,11 @@
-//! The bill of materials of what was compiled, in the form of CycloneDX: which crates are in it, and what it opens.
+//! The SBOM of a compiled part in CycloneDX format: the crates in it, and the libraries that it opens.
 
 use serde_json::{Value, json};
 
 use crate::crates::{CrateGraph, CratePackage, RustCompiler};
 
-/// The bill of a package, which comes first, of the crates that are linked with it, and of the standard library of the compiler.
-/// It depends on the sources and the compiler alone: no time, no directory and no random number is in it.
+/// The SBOM of a package, which comes first, with its linked crates and the standard library. It depends on the sources and the
+/// compiler alone: it contains no time, no path and no random number.
 #[must_use]
 pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[String]) -> String {
     let described: Vec<Value> = packages.iter().map(|package| describe_crate(crates, package)).collect();
@@ -36,10 +36,10 @@ pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[Str
     format!("{bill:#}\n")
 }
 
-/// What refers to the standard library of Rust.
+/// The id of the Rust standard library.
 const STANDARD_LIBRARY_REFERENCE: &str = "rust-std";
 
-/// The standard library, which no lock file names: it comes with the compiler, and is of its version and commit.
+/// The standard library, which no lock file lists; its version and commit are the compiler's.
 fn describe_standard_library(compiler: &RustCompiler) -> Value {
     let mut described = json!({
         "type": "library",

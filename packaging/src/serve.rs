@@ -1,4 +1,4 @@
-//! An index or a repository over HTTP, for tests and for a network of one's own.
+//! Serves an index or a repository over HTTP, for tests and local networks.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -16,19 +16,19 @@ use tower_http::services::ServeDir;
 use crate::error::Error;
 use crate::repository;
 
-/// What clients call the index as JSON.
+/// The media type of the JSON index.
 const JSON_MEDIA_TYPE: &str = "application/vnd.pypi.simple.v1+json";
 
-/// What a directory is.
+/// The kind of a served directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServedKind {
-    /// What pip and uv install from.
+    /// A wheel index, for pip and uv.
     Index,
-    /// What apt installs from.
+    /// A package repository, for apt.
     Repository,
 }
 
-/// What a directory is that can be served.
+/// Detects the kind of a directory.
 ///
 /// # Errors
 ///
@@ -47,12 +47,12 @@ pub fn detect_kind(directory: &Path) -> Result<ServedKind, Error> {
     .in_file(directory.display()))
 }
 
-/// Serves a directory until the process is interrupted. Who asks for the index below `/simple/` as JSON gets that. `tell` hears
-/// what was asked for and the status of the answer, such as `GET /simple/oarlock/ 200`.
+/// Serves a directory until the process is interrupted. Requests below `/simple/` that accept JSON get the JSON index. `tell`
+/// hears of each request and its status, such as `GET /simple/oarlock/ 200`.
 ///
 /// # Errors
 ///
-/// When the directory is neither index nor repository, or the network does not let the process listen.
+/// When the directory is neither an index nor a repository, or the process cannot listen.
 pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
     let start = match detect_kind(directory)? {
         ServedKind::Index => "/simple/".to_owned(),
@@ -65,7 +65,7 @@ pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) 
         response
     };
     let files = Router::new()
-        // Who looks with a browser finds what there is.
+        // Takes browsers to the listing.
         .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
         .layer(middleware::from_fn(check_range_request))
@@ -81,7 +81,7 @@ pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) 
     })
 }
 
-/// Answers that there is no file where the name of it, or of a directory on the way, begins with a dot: such are for whoever wrote the
+/// Responds with 404 if a component of the path begins with a dot: such files are bookkeeping of the program that wrote the
 /// directory.
 async fn reject_hidden(request: Request, next: Next) -> Response {
     if is_hidden(request.uri().path()) {
@@ -96,14 +96,14 @@ fn is_hidden(path: &str) -> bool {
 }
 
 async fn wait_for_interrupt() {
-    // Without signals the process is stopped by other means.
+    // Without signal support, the process is stopped by other means.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Answers with the rest of a file who has the beginning of the same file, and with all of it who has that of another, such as apt where
-/// a repository was made anew. The server of files does not look which it is.
+/// Handles range requests with `If-Range`: the rest of a file that has not changed, or all of a new one. apt sends them, and a
+/// repository may have been replaced in between. The static file service does not compare the file.
 async fn check_range_request(mut request: Request, next: Next) -> Response {
     let Some(begun) = request.headers().get(IF_RANGE).cloned() else { return next.run(request).await };
     let mut rest = Request::new(Body::empty());
@@ -114,7 +114,7 @@ async fn check_range_request(mut request: Request, next: Next) -> Response {
     if whole.headers().get(LAST_MODIFIED) == Some(&begun) { next.run(rest).await } else { whole }
 }
 
-/// Answers from `/json/` in place of `/simple/` who asks for JSON.
+/// Serves `/json/` in place of `/simple/` to clients that accept JSON.
 async fn negotiate_json(mut request: Request, next: Next) -> Response {
     let asked = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let wants_json = asked
@@ -131,7 +131,7 @@ async fn negotiate_json(mut request: Request, next: Next) -> Response {
     if wants_json && response.status() == StatusCode::OK {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
     }
-    // Who keeps an answer keeps it for who asks the same.
+    // Makes caches keep the two representations apart.
     response.headers_mut().insert(VARY, HeaderValue::from_name(ACCEPT));
     response
 }

@@ -1,5 +1,5 @@
-//! Files as they lie below a root: of a package of Debian, of a layer of an image. Written as an archive, the same tree is the
-//! same bytes wherever and whenever that is done.
+//! File trees: the contents of a Debian package or of an image layer. As an archive, the same tree gives the same bytes in any
+//! place and at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read as _};
@@ -9,63 +9,63 @@ use tar::{Archive, Builder, EntryType, Header};
 
 use crate::error::Error;
 
-/// What lies below a root, by paths without a slash in front.
+/// Entries by path; paths have no leading slash.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FileTree {
     entries: BTreeMap<String, TreeEntry>,
 }
 
-/// What lies at a path.
+/// An entry of a tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TreeEntry {
-    /// What it is.
+    /// The kind of entry, with its contents.
     pub node: TreeNode,
-    /// The bits that say who may do what with it.
+    /// The permission bits.
     pub mode: u32,
-    /// The numbers of the user and of the group whose it is.
+    /// User and group id.
     pub owner: (u32, u32),
 }
 
-/// What may lie at a path.
+/// A kind of entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TreeNode {
     /// A directory.
     Directory,
-    /// A file with its bytes, which trees share.
+    /// A file; trees share its bytes.
     File(Arc<[u8]>),
-    /// A symbolic link to what this says.
+    /// A symbolic link with its target.
     Link(String),
 }
 
-/// The user and the group that everything belongs to unless somebody says otherwise.
+/// The default owner of all entries.
 const ROOT_OWNER: (u32, u32) = (0, 0);
 
-/// More than any tree of ours holds; what claims more is not unpacked.
+/// Limit for unpacking, larger than any of our trees.
 const MAX_TREE_BYTES: u64 = 8 << 30;
 
-/// How many links a path may lead through, as on Linux.
+/// The number of links to follow in a path, as on Linux.
 const MAX_LINK_DEPTH: usize = 40;
 
 impl TreeEntry {
-    /// A directory of root, which everybody may read.
+    /// A directory of root with mode 755.
     #[must_use]
     pub fn directory() -> Self {
         Self { node: TreeNode::Directory, mode: 0o755, owner: ROOT_OWNER }
     }
 
-    /// A file of root, which everybody may read.
+    /// A file of root with mode 644.
     #[must_use]
     pub fn file(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { node: TreeNode::File(bytes.into()), mode: 0o644, owner: ROOT_OWNER }
     }
 
-    /// The same that everybody may run.
+    /// A file of root with mode 755.
     #[must_use]
     pub fn program(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { mode: 0o755, ..Self::file(bytes) }
     }
 
-    /// A symbolic link.
+    /// A symbolic link of root.
     #[must_use]
     pub fn link(target: &str) -> Self {
         Self { node: TreeNode::Link(target.to_owned()), mode: 0o777, owner: ROOT_OWNER }
@@ -73,11 +73,11 @@ impl TreeEntry {
 }
 
 impl FileTree {
-    /// Puts something at a path, in place of what is there, and makes the directories above it.
+    /// Sets an entry, replacing the old one, and creates its parent directories.
     ///
     /// # Errors
     ///
-    /// When the path leads out of the tree, or through something that is no directory.
+    /// When the path leaves the tree, or a parent is not a directory.
     pub fn insert_entry(&mut self, path: &str, entry: TreeEntry) -> Result<(), Error> {
         let path = normalize_path(path)?;
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -95,7 +95,7 @@ impl FileTree {
         Ok(())
     }
 
-    /// All entries, directories before what lies in them.
+    /// All entries; directories come before their contents.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &TreeEntry)> {
         self.entries.iter().map(|(path, entry)| (path.as_str(), entry))
     }
@@ -108,7 +108,7 @@ impl FileTree {
         })
     }
 
-    /// The bytes of a file, if there is one at a path.
+    /// The bytes of a file, if the path is one.
     #[must_use]
     pub fn file_bytes(&self, path: &str) -> Option<&[u8]> {
         match &self.entries.get(path)?.node {
@@ -117,24 +117,24 @@ impl FileTree {
         }
     }
 
-    /// What lies at a path.
+    /// The entry at a path.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&TreeEntry> {
         self.entries.get(path)
     }
 
-    /// Whether nothing lies in it.
+    /// True if it has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Leaves only what `keep` says of paths.
+    /// Keeps only entries for whose paths `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.entries.retain(|path, _| keep(path));
     }
 
-    /// What is in this tree and not the same in another, such as the one that this was before more was laid over it.
+    /// The entries that another tree lacks or has differently, such as an earlier version of this tree.
     #[must_use]
     pub fn difference_from(&self, other: &Self) -> Self {
         let is_new = |(path, entry): &(&String, &TreeEntry)| other.entries.get(*path) != Some(*entry);
@@ -142,18 +142,18 @@ impl FileTree {
         Self { entries: entries.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
     }
 
-    /// Puts all of another tree over this one. What the other has below a directory goes where that is here, also where it is a
-    /// link to another.
+    /// Overlays another tree onto this one. Where this tree has a link to a directory, the contents of the other's directory go
+    /// to the target.
     ///
     /// # Errors
     ///
-    /// When a directory of one is a file of the other, or links lead in a circle.
+    /// When a path is a directory in one tree and a file in the other, or links form a cycle.
     pub fn overlay_tree(&mut self, over: Self) -> Result<(), Error> {
         for (path, entry) in over.entries {
             let path = self.resolve_parent_links(&path)?;
             let is_directory = |entry: &TreeEntry| entry.node == TreeNode::Directory;
             match self.entries.get(&path) {
-                // A link to a directory stays one, as `/lib` does where `/usr` is merged.
+                // A link to a directory stays a link, such as `/lib` on a merged `/usr`.
                 Some(TreeEntry { node: TreeNode::Link(_), .. }) if is_directory(&entry) => {}
                 Some(there) if is_directory(there) != is_directory(&entry) => {
                     return Err(Error::new(format!(
@@ -166,7 +166,7 @@ impl FileTree {
         Ok(())
     }
 
-    /// Whether something is there in the end, where links lead one to the other.
+    /// True if a path leads to an entry after following links.
     #[must_use]
     pub fn resolves_to_entry(&self, path: &str) -> bool {
         let mut path = path.to_owned();
@@ -187,7 +187,7 @@ impl FileTree {
         false
     }
 
-    /// The path at which something lies whose directories may be links. What lies there itself may be one.
+    /// Resolves links in the parent directories of a path, but not the last component.
     pub(crate) fn resolve_parent_links(&self, path: &str) -> Result<String, Error> {
         let mut left: Vec<&str> = path.rsplit('/').collect();
         let mut found: Vec<&str> = Vec::new();
@@ -219,7 +219,7 @@ impl FileTree {
         Ok(found.join("/"))
     }
 
-    /// An archive of it in which every path begins with `prefix`, such as `./`, and everything is of one time.
+    /// Packs the tree as a tar archive with one timestamp, where each path starts with `prefix`, such as `./`.
     ///
     /// # Errors
     ///
@@ -255,11 +255,11 @@ impl FileTree {
         Ok(archive.into_inner()?)
     }
 
-    /// The tree in an archive.
+    /// Reads a tree from a tar archive.
     ///
     /// # Errors
     ///
-    /// When it is broken, leads out of the tree, or holds what is neither directory, file nor link.
+    /// When the archive is damaged, leaves the tree, or contains an entry other than directories, files and links.
     pub fn from_tar(bytes: &[u8]) -> Result<Self, Error> {
         let mut tree = Self::default();
         let mut left = MAX_TREE_BYTES;
@@ -285,7 +285,7 @@ impl FileTree {
                     TreeNode::File(bytes.into())
                 }
                 (EntryType::Symlink, Some(target)) => TreeNode::Link(target),
-                // A second name of a file that came before.
+                // A hard link to an earlier file.
                 (EntryType::Link, Some(target)) => {
                     let first = tree.entries.get(&normalize_path(&target)?).map(|entry| entry.node.clone());
                     first.ok_or_else(|| {
@@ -302,11 +302,11 @@ impl FileTree {
         Ok(tree)
     }
 
-    /// The tree in an archive that has nothing but what [`FileTree::to_tar`] writes, without a prefix; and of which time all of it is.
+    /// Reads an archive exactly as [`FileTree::to_tar`] writes it without a prefix, and returns its timestamp too.
     ///
     /// # Errors
     ///
-    /// When it is broken, or has more, such as attributes that programs find beside files, or what lies behind its end.
+    /// When the archive is damaged or contains anything else, such as extended attributes or data after its end.
     pub(crate) fn from_own_tar(bytes: &[u8]) -> Result<(Self, u64), Error> {
         let mut tree = Self::from_tar(bytes)?;
         let (mut listed, mut seconds) = (BTreeSet::new(), None);
@@ -315,7 +315,7 @@ impl FileTree {
             listed.insert(normalize_path(&String::from_utf8_lossy(&entry.path_bytes()))?);
             seconds = seconds.or(Some(entry.header().mtime()?));
         }
-        // What is above others is there without being said, and may be of a layer below.
+        // Implied parent directories belong to a lower layer.
         tree.retain(|path| listed.contains(path));
         let seconds = seconds.unwrap_or_default();
         if tree.to_tar("", seconds)? == bytes {
@@ -327,8 +327,8 @@ impl FileTree {
     }
 }
 
-/// Says a path, or with another `kind` where a link leads: in the header, or in an entry before it where that has no room, as
-/// GNU's `tar` does. What writes archives elsewhere leaves out a `./` in front, without which no package of Debian is.
+/// Writes a path or, depending on `kind`, a link target into a header, or into a GNU long-name entry before it if it does not
+/// fit. The library's own function would drop a leading `./`, which Debian packages need.
 fn append_path_header(
     archive: &mut Builder<Vec<u8>>,
     header: &mut Header,
@@ -353,7 +353,7 @@ fn append_path_header(
     archive.append(&before, [text, b"\0"].concat().as_slice())
 }
 
-/// A path from the root as a tree says it, such as `usr/bin` for `./usr/bin/`.
+/// Normalizes a path, such as `./usr/bin/` to `usr/bin`.
 fn normalize_path(path: &str) -> Result<String, Error> {
     let mut parts = Vec::new();
     for part in path.split('/') {

@@ -1,13 +1,12 @@
-//! What building takes from the network, kept beside the sources so that it can be done without one, there or wherever the
-//! directory is moved.
+//! Vendors everything that a build downloads, beside the sources, for offline builds here or wherever the directory is moved.
 //!
 //! | where | what |
 //! |---|---|
-//! | `vendor/crates/` | the crates of the workspace, and those of what makes the book |
-//! | `vendor/tools/` | what makes the book |
-//! | `vendor/cargo.toml` | what tells cargo of them; `.cargo/config.toml` includes it where it is there |
-//! | `vendor/python/` | the tools from PyPI that build wheels, and the libraries that plugins are asked with |
-//! | `vendor/debian/` | the packages of Debian that images are made of |
+//! | `vendor/crates/` | the crates of the workspace and of the documentation tool |
+//! | `vendor/tools/` | the documentation tool |
+//! | `vendor/cargo.toml` | cargo's settings for them, which `.cargo/config.toml` includes if the file exists |
+//! | `vendor/python/` | the PyPI tools that build wheels, and the libraries for querying plugins |
+//! | `vendor/debian/` | the Debian packages of images |
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,17 +17,17 @@ use crate::build::tools::{self, BuildTools};
 use crate::error::Error;
 use crate::file;
 
-/// Where all of it lies in the sources.
+/// The directory in the sources.
 const VENDOR_DIRECTORY: &str = "vendor";
 const CRATES_DIRECTORY: &str = "crates";
 
-/// What says that the directory is filled, in the words of cargo.
+/// Cargo's settings, which are written last and so mark a complete directory.
 const CARGO_SETTINGS_FILE: &str = "cargo.toml";
 
-/// What says that it is being filled.
+/// Marks a directory that is incomplete.
 const UNFINISHED_MARKER: &str = ".unfinished";
 
-/// What tells cargo to take crates from there and to ask nobody else; the place is said from the root of the sources.
+/// Makes cargo take crates only from the vendored directory; its path is relative to the root of the sources.
 const CARGO_SETTINGS_TEXT: &str = "\
 # `oarlock-pack vendor` wrote this. Without this file, cargo takes crates from their registry again.
 
@@ -42,18 +41,18 @@ directory = \"vendor/crates\"
 offline = true
 ";
 
-/// Where packages of Debian lie, where sources have been given what building them takes.
+/// The directory of Debian packages, if the sources are vendored.
 #[must_use]
 pub fn debian_directory(root: &Path) -> Option<PathBuf> {
     finished_directory(root, "debian")
 }
 
-/// Where wheels for pip lie, in the same case.
+/// The directory of wheels for pip, if the sources are vendored.
 pub(crate) fn python_directory(root: &Path) -> Option<PathBuf> {
     finished_directory(root, "python")
 }
 
-/// Where crates lie, in the same case, as cargo says it: from where the file is that includes its settings.
+/// The directory of crates, if the sources are vendored, relative to the file that includes cargo's settings.
 pub(crate) fn crates_directory(root: &Path) -> Option<PathBuf> {
     finished_directory(&root.join(".cargo/.."), CRATES_DIRECTORY)
 }
@@ -63,20 +62,20 @@ fn finished_directory(root: &Path, name: &str) -> Option<PathBuf> {
     (root.join(VENDOR_DIRECTORY).join(CARGO_SETTINGS_FILE).is_file() && place.is_dir()).then_some(place)
 }
 
-/// Sources that are given what building them takes.
+/// Vendored downloads of a source tree.
 #[derive(Debug)]
 pub struct VendorDirectory {
     root: PathBuf,
-    /// Where what tools say can be read.
+    /// The directory for logs of tools.
     target: PathBuf,
 }
 
 impl VendorDirectory {
-    /// Sources in a directory, which has nothing of somebody else where it all goes.
+    /// Opens the directory, which must not contain foreign files.
     ///
     /// # Errors
     ///
-    /// When there is something else.
+    /// When it contains foreign files.
     pub fn new(root: &Path) -> Result<Self, Error> {
         let root = root.canonicalize()?;
         let place = root.join(VENDOR_DIRECTORY);
@@ -91,13 +90,13 @@ impl VendorDirectory {
         Ok(Self { target: root.join("target/pack"), root })
     }
 
-    /// Where packages of Debian are put.
+    /// The directory to put Debian packages into.
     #[must_use]
     pub fn debian_path(&self) -> PathBuf {
         self.root.join(VENDOR_DIRECTORY).join("debian")
     }
 
-    /// Begins: until it is finished, nothing there is used.
+    /// Starts vendoring: until it is finished, builds ignore the directory.
     ///
     /// # Errors
     ///
@@ -111,18 +110,18 @@ impl VendorDirectory {
         }
     }
 
-    /// Takes the crates of the workspace, and what makes the book with those that it is locked to.
+    /// Vendors the crates of the workspace, and the documentation tool with its locked dependencies.
     ///
     /// # Errors
     ///
-    /// When cargo cannot get them.
+    /// When cargo cannot download them.
     pub fn vendor_crates(&self) -> Result<(), Error> {
         let tools = self.build_tools();
         let versions =
             tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg("--versions"), "versions")?;
         let versions = versions.lines().filter_map(|line| line.split_once(' '));
         let (maker, version) = versions.into_iter().find(|(name, _)| *name == BOOK_TOOL).unwrap_or_default();
-        // Cargo gives the sources of a crate to who depends on it.
+        // `cargo vendor` only handles dependencies, so a scratch package depends on the tool.
         let scratch = tempfile::tempdir_in(self.root.join(VENDOR_DIRECTORY))?;
         let manifest = format!(
             "[package]\nname = \"x\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n{maker} = \"={version}\"\n"
@@ -147,11 +146,11 @@ impl VendorDirectory {
         tools.run_tool(cargo.arg(self.root.join(VENDOR_DIRECTORY).join(CRATES_DIRECTORY)), "vendor").map(drop)
     }
 
-    /// Takes from PyPI the tools that build wheels, and what the plugins of a plan are asked with.
+    /// Vendors the PyPI tools that build wheels, and the libraries that plugins of a plan need to be queried.
     ///
     /// # Errors
     ///
-    /// When pip cannot get them.
+    /// When pip cannot download them.
     pub fn vendor_python(&self, plan: &WheelPlan<'_>) -> Result<(), Error> {
         let libraries = plan.recipes().iter().flat_map(|recipe| &recipe.part.libraries).cloned();
         let mut pip = Command::new("python3");
@@ -170,7 +169,7 @@ impl VendorDirectory {
             .map(drop)
     }
 
-    /// Ends: from now on building takes what is there, and nothing else.
+    /// Finishes vendoring: from now on builds only use the directory.
     ///
     /// # Errors
     ///
@@ -205,7 +204,7 @@ mod tests {
         vendored.begin_vendoring().expect("a directory");
         std::fs::create_dir_all(vendored.debian_path()).expect("a directory");
         assert_eq!((debian_directory(root), python_directory(root)), (None, None));
-        // A run that was stopped goes on.
+        // An interrupted run continues.
         let vendored = VendorDirectory::new(root).expect("what was begun");
         vendored.begin_vendoring().expect("a directory");
         vendored.finish_vendoring().expect("a directory");

@@ -1,5 +1,5 @@
-//! Whether what is published in several forms is the same: of each part, the same bytes in every wheel, package and image that has
-//! it; and whether all of it is as small as it has to be, and images are of the packages that they should be of, and of nothing else.
+//! Verifies published files across their forms: a part must have the same bytes in every wheel, package and image. Sizes must be
+//! within limits, and images must contain exactly their packages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,59 +17,59 @@ use crate::matrix::{MatrixRow as Row, WheelMatrix};
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
 use crate::wheel::{Wheel, sha256_hex};
 
-/// Parts as they were found, by how they are compiled, such as `cpu for glibc 2.28`.
+/// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]
 pub struct FoundParts {
     parts: BTreeMap<String, Vec<PartLocation>>,
-    /// The packages, with how many bytes each has.
+    /// The packages with their sizes in bytes.
     packages: Vec<(PathBuf, u64)>,
-    /// The files of packages of ours, by the names of those.
+    /// The files of our own packages, by package name.
     brought: BTreeMap<String, Vec<PackageFiles>>,
 }
 
-/// What a package of ours brought, where it lies or into an image.
+/// The files of one of our packages, in its own archive or installed in an image.
 #[derive(Debug)]
 struct PackageFiles {
     file: PathBuf,
     is_image: bool,
-    /// The hashes of its files by their paths.
+    /// File hashes by path.
     files: BTreeMap<String, String>,
 }
 
 impl PackageFiles {
-    /// A file that an image has otherwise than this package, if there is one.
+    /// A file that differs between this package and an image, if any.
     fn first_difference<'i>(&self, image: &'i Self) -> Option<&'i String> {
         let is_other = |(path, hash): &(&String, &String)| self.files.get(*path) != Some(*hash);
         image.files.iter().find(is_other).map(|(path, _)| path)
     }
 }
 
-/// Where a part was found.
+/// An occurrence of a part.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PartLocation {
-    /// The wheel, the package or the image.
+    /// The wheel, package or image.
     pub file: PathBuf,
-    /// The hash of its bytes there.
+    /// The SHA-256 of the part in it.
     pub sha256: String,
 }
 
-/// A part, which is the same everywhere.
+/// A part with the same bytes everywhere.
 #[derive(Debug)]
 pub struct IdenticalPart<'f> {
-    /// How it is compiled.
+    /// Its build settings.
     pub part: &'f str,
-    /// The hash of its bytes.
+    /// The SHA-256 of its bytes.
     pub sha256: &'f str,
-    /// Where it was found.
+    /// The files that contain it.
     pub places: Vec<&'f Path>,
 }
 
 impl FoundParts {
-    /// Looks into a wheel of the matrix.
+    /// Adds a wheel of the matrix.
     ///
     /// # Errors
     ///
-    /// When it is none, or not what its row says.
+    /// When it is not a wheel, or differs from its row.
     pub fn add_wheel(&mut self, matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
         check::check_wheels(matrix, &[file])?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -84,11 +84,11 @@ impl FoundParts {
         Ok(())
     }
 
-    /// Looks into a package for Debian.
+    /// Adds a Debian package.
     ///
     /// # Errors
     ///
-    /// When it is broken, or has something compiled that is not told of it.
+    /// When it is damaged, or has compiled files that the catalog does not list.
     pub fn add_package(
         &mut self,
         matrix: &WheelMatrix,
@@ -98,7 +98,7 @@ impl FoundParts {
         let package = DebPackage::read_file(file)?;
         self.packages.push((file.to_owned(), file.metadata()?.len()));
         let name = package.name()?.to_owned();
-        // What debuggers want of it was cut off those bytes, and others' packages are others' business.
+        // Debug packages hold stripped-off data, and packages of others are not ours to check.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
         self.add_package_files(&name, file, false, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
@@ -115,11 +115,11 @@ impl FoundParts {
         })
     }
 
-    /// Looks into an image, as an archive: at how large it is, at all that is in it, and at what packages of ours have there.
+    /// Adds an image archive, and checks its size, its contents, and the files of our packages in it.
     ///
     /// # Errors
     ///
-    /// When it is no archive of an image of ours, was changed, is larger than it may be, or has not just what it should.
+    /// When it is not one of our images, was modified, is too large, or has unexpected contents.
     pub fn add_image(
         &mut self,
         matrix: &WheelMatrix,
@@ -159,11 +159,11 @@ impl FoundParts {
         Ok(())
     }
 
-    /// That packages are together no larger than they may be.
+    /// Checks the total size of each set of packages.
     ///
     /// # Errors
     ///
-    /// When a set of them is.
+    /// When a set exceeds its limit.
     pub fn check_sets(&self, packages: &PackageCatalog) -> Result<(), Error> {
         packages.check_set_sizes(&self.packages)
     }
@@ -196,14 +196,14 @@ impl FoundParts {
         });
     }
 
-    /// That images have of each package of ours what that brings. What it brings beside may be left out of them.
+    /// Checks that the files of our packages in images equal those in the packages. Images may leave files out.
     fn check_image_files(&self) -> Result<(), Error> {
         for (name, all) in &self.brought {
             for image in all.iter().filter(|it| it.is_image) {
                 let packages = all.iter().filter(|it| !it.is_image);
                 let others: Vec<_> =
                     packages.map(|package| (package, package.first_difference(image))).collect();
-                // Of packages of several versions an image has one.
+                // With several versions of a package, the image has one of them.
                 let has_one = others.iter().any(|(_, other)| other.is_none());
                 let Some((package, Some(path))) = others.first().filter(|_| !has_one) else { continue };
                 return Err(Error::new(format!(
@@ -216,11 +216,11 @@ impl FoundParts {
         Ok(())
     }
 
-    /// All parts, if each is the same wherever it was found, and so is all else that packages of ours brought into images.
+    /// All parts, provided that each is identical everywhere and that images contain our packages unchanged.
     ///
     /// # Errors
     ///
-    /// When one is not; the error says which files differ.
+    /// When a part differs; the error names the files.
     pub fn identical_parts(&self) -> Result<Vec<IdenticalPart<'_>>, Error> {
         self.check_image_files()?;
         let mut all = Vec::new();
@@ -238,7 +238,7 @@ impl FoundParts {
     }
 }
 
-/// Why nobody can say what an image should be.
+/// The error for a tag without an image in the catalog.
 fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
     let labels: Vec<&str> = images.images.iter().map(About::label).collect();
     Error::new(format!(
@@ -247,7 +247,7 @@ fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
     ))
 }
 
-/// That an image is not larger than it may be.
+/// Checks the compressed size of an image against its limit.
 fn check_image_size(image: &About, packed: u64) -> Result<(), Error> {
     if packed <= image.budget_mb * 1_000_000 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Wheels as archives: read with every check that pip makes and some that it does not, and written so that the same contents
-//! are the same bytes wherever and whenever they are put together.
+//! Wheel archives: read with all of pip's checks and further ones, and written so that the same contents give the same bytes in
+//! any place and at any time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,37 +14,36 @@ use zip::{ZipArchive, ZipWriter};
 use crate::error::Error;
 use crate::file_packer::FilePacker;
 
-/// The files of a wheel by their paths, without the list of them, which is made when it is written.
+/// The files of a wheel by path, without `RECORD`, which is generated when the wheel is written.
 #[derive(Debug, Default)]
 pub struct Wheel {
     files: BTreeMap<String, WheelFile>,
-    /// The directory of what is said about the wheel, such as `oarlock-0.1.0.dist-info`.
+    /// The metadata directory, such as `oarlock-0.1.0.dist-info`.
     information: String,
 }
 
-/// A file of a wheel.
 #[derive(Clone, Debug)]
 struct WheelFile {
     bytes: Vec<u8>,
     is_executable: bool,
 }
 
-/// More than any wheel of ours holds; what claims more is not unpacked.
+/// Limit for unpacking, larger than any of our wheels.
 const MAX_WHEEL_BYTES: u64 = 4 << 30;
 
 impl Wheel {
-    /// A wheel without files; `named` is its distribution and its version, as they begin its name.
+    /// Creates an empty wheel; `named` is the start of its file name, with distribution and version.
     #[must_use]
     pub fn new(named: &str) -> Self {
         Self { files: BTreeMap::new(), information: format!("{named}.dist-info") }
     }
 
-    /// Adds a file, in place of one of the same path.
+    /// Adds a file, replacing one with the same path.
     pub fn add_file(&mut self, path: &str, bytes: Vec<u8>) {
         self.files.insert(path.to_owned(), WheelFile { bytes, is_executable: false });
     }
 
-    /// Adds a file that may be run, or loaded.
+    /// Adds a file with execute permission, such as a library.
     pub fn add_executable(&mut self, path: &str, bytes: Vec<u8>) {
         self.files.insert(path.to_owned(), WheelFile { bytes, is_executable: true });
     }
@@ -62,16 +61,16 @@ impl Wheel {
         wheel
     }
 
-    /// Adds a file of what is said about the wheel, such as `METADATA`.
+    /// Adds a file to the metadata directory, such as `METADATA`.
     pub fn add_metadata(&mut self, name: &str, bytes: Vec<u8>) {
         self.add_file(&self.metadata_path(name), bytes);
     }
 
-    /// Reads a wheel and checks that it holds what its own list says, no more and no less.
+    /// Reads a wheel and checks that it contains exactly the files in its `RECORD`.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is not a whole wheel.
+    /// When the file cannot be read or is not a complete wheel.
     pub fn read_file(file: &Path) -> Result<Self, Error> {
         Self::from_bytes(
             &std::fs::read(file).map_err(Error::from).map_err(|error| error.in_file(file.display()))?,
@@ -79,7 +78,7 @@ impl Wheel {
         .map_err(|error| error.in_file(file.display()))
     }
 
-    /// The same of a file that is in memory.
+    /// Reads a wheel from memory.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let broken = |error: zip::result::ZipError| {
             Error::new(format!("expected a wheel, which is a ZIP archive: {error}"))
@@ -108,43 +107,42 @@ impl Wheel {
         Ok(wheel)
     }
 
-    /// A file of what is said about the wheel, such as `METADATA`.
+    /// A file in the metadata directory, such as `METADATA`.
     pub(crate) fn metadata_file(&self, name: &str) -> Result<&[u8], Error> {
         self.file_bytes(&self.metadata_path(name))
     }
 
-    /// Where such a file lies.
+    /// The path of a file in the metadata directory.
     pub(crate) fn metadata_path(&self, name: &str) -> String {
         format!("{}/{name}", self.information)
     }
 
-    /// The files that it installs, with their bytes.
+    /// The files to install, with their bytes.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, file)| (path.as_str(), file.bytes.as_slice()))
     }
 
-    /// How many bytes its files have together, as they are installed.
+    /// The total size of its files once installed.
     pub(crate) fn installed_size(&self) -> u64 {
         self.files.values().map(|file| file.bytes.len() as u64).sum()
     }
 
-    /// The directory of what is said about it, such as `oarlock-0.1.0.dist-info`.
+    /// The metadata directory, such as `oarlock-0.1.0.dist-info`.
     pub(crate) fn metadata_directory(&self) -> &str {
         &self.information
     }
 
-    /// Where its files lie.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// What is in a file of the wheel.
+    /// The bytes of a file; it is an error if there is none.
     pub(crate) fn file_bytes(&self, path: &str) -> Result<&[u8], Error> {
         let file = self.files.get(path);
         file.map(|it| &*it.bytes).ok_or_else(|| Error::new(format!("expected `{path}`, found none")))
     }
 
-    /// That the list of files is true; takes it away, for it is made anew when the wheel is written.
+    /// Verifies `RECORD` and removes it, since it is generated again when the wheel is written.
     fn check_record(&mut self) -> Result<(), Error> {
         let place = format!("{}/RECORD", self.information);
         let record =
@@ -187,16 +185,16 @@ impl Wheel {
         }
     }
 
-    /// The wheel as a file. All of it depends on the contents and the effort of the packer alone.
+    /// Writes the wheel. The bytes only depend on the contents and the effort of the packer.
     ///
     /// # Errors
     ///
-    /// When memory runs out while it is packed.
+    /// When memory runs out during compression.
     pub fn to_bytes(&self, packer: &FilePacker) -> Result<Vec<u8>, Error> {
         let failed = |error: zip::result::ZipError| Error::new(format!("packing failed: {error}"));
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let last = |path: &str| path.starts_with(&self.information);
-        // What is said about the wheel comes last, so that it is found without reading all of it.
+        // The metadata comes last, where readers find it without reading the whole file.
         let (after, before): (Vec<_>, Vec<_>) = self.files.iter().partition(|(path, _)| last(path));
         let record = WheelFile { bytes: self.record_text().into_bytes(), is_executable: false };
         let place = format!("{}/RECORD", self.information);
@@ -208,18 +206,18 @@ impl Wheel {
         Ok(writer.finish().map_err(failed)?.into_inner())
     }
 
-    /// The list of all files.
+    /// The text of `RECORD`.
     fn record_text(&self) -> String {
         let mut text = String::new();
         for (path, file) in &self.files {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             _ = writeln!(text, "{},{},{}", quote_field(path), record_hash(&file.bytes), file.bytes.len());
         }
         text + &format!("{}/RECORD,,\n", self.information)
     }
 }
 
-/// That a path stays where the wheel is unpacked.
+/// Checks that a path stays within the directory that the wheel is unpacked to.
 fn check_path(path: &str) -> Result<(), Error> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     if path.split('/').all(is_plain) && !path.contains(['\\', '\0', '\n']) {
@@ -228,7 +226,7 @@ fn check_path(path: &str) -> Result<(), Error> {
     Err(Error::new(format!("expected paths that stay in the wheel, found `{}`", path.escape_debug())))
 }
 
-/// The one directory of what is said about a wheel.
+/// The single metadata directory of a wheel.
 fn find_metadata_directory<'a>(paths: impl Iterator<Item = &'a String>) -> Result<String, Error> {
     let mut found: Vec<&str> = paths
         .filter_map(|path| path.split_once('/').map(|(first, _)| first))
@@ -243,7 +241,7 @@ fn find_metadata_directory<'a>(paths: impl Iterator<Item = &'a String>) -> Resul
     }
 }
 
-/// The hash of bytes, as indexes write it.
+/// The SHA-256 of bytes as hexadecimal digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -252,7 +250,7 @@ fn record_hash(bytes: &[u8]) -> String {
     format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)))
 }
 
-/// A path as a field of a line.
+/// Quotes a path as a CSV field.
 fn quote_field(path: &str) -> String {
     if path.contains([',', '"']) { format!("\"{}\"", path.replace('"', "\"\"")) } else { path.to_owned() }
 }
@@ -266,7 +264,7 @@ mod tests {
     use super::*;
     use crate::file_packer::CompressionEffort;
 
-    /// A wheel of these files, beside what is said about it.
+    /// A wheel of these files, with its metadata.
     fn example_wheel(files: &[(&str, &[u8])]) -> Wheel {
         let mut wheel = Wheel::new("example-1.0");
         files.iter().for_each(|(path, bytes)| wheel.add_file(path, bytes.to_vec()));
@@ -274,7 +272,7 @@ mod tests {
         wheel
     }
 
-    /// An archive of these files as they are.
+    /// A ZIP archive of exactly these files.
     fn zip_of_files(files: &[(&str, &str)]) -> Vec<u8> {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         for (path, text) in files {
@@ -358,7 +356,7 @@ mod tests {
     #[test]
     fn a_file_whose_bytes_changed_is_named() {
         let mut bytes = zip_of_files(&[("example/a.py", "1"), ("example/b.py", "22222222")]);
-        // The last but what is said about the whole archive; it is so short that it is stored in a block of its own.
+        // The last file before the directory of the archive; it is so short that its data is stored uncompressed.
         let name = b"example/b.py";
         let place = bytes.windows(name.len()).position(|window| window == name).expect("its name");
         bytes[place + name.len() + 1] ^= 1;

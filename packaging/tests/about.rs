@@ -1,4 +1,4 @@
-//! What a wheel tells of what is in it.
+//! SBOMs and license texts of compiled parts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
     for linked in ["libloading", "oarlock-blas", "oarlock-sdk", "libopenblas.so.0"] {
         assert!(names.contains(linked), "{linked} in {names:?}");
     }
-    // A macro runs while it is compiled, a feature of tests is not in what is built.
+    // Procedural macros run at compile time, and features of tests are off in builds.
     for absent in ["oarlock-sdk-macros", "syn", "libtest-mimic", "clap"] {
         assert!(!names.contains(absent), "{absent} in {names:?}");
     }
@@ -81,7 +81,7 @@ fn licences_other_than_ours_are_told_in_full() {
     let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
     let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
     let text = licenses::collect_licenses(&packages).expect("licences");
-    // One that is under another licence alone, and one that may be had under ours.
+    // One crate is under another license alone, and one is also available under ours.
     let (_, told) = text.split_once("\nlibloading ").expect("its licence");
     assert!(told.contains("Permission to use, copy, modify"), "{told}");
     assert!(

@@ -1,6 +1,6 @@
-//! What `oarlock-pack app` writes, held to the schemas that Kubernetes publishes, which `kubernetes-validate` brings.
+//! Output of `oarlock-pack app`, validated against the Kubernetes schemas that `kubernetes-validate` includes.
 //!
-//! `scripts/get-installers` installs that; without it there is one test, which is ignored and says so.
+//! `scripts/get-installers` installs it; without it there is one ignored test that says so.
 
 #[path = "common/trials.rs"]
 mod trials;
@@ -32,7 +32,7 @@ fn run_app_command(directory: &Path, arguments: &[&str]) -> Output {
     command.output().expect("the command")
 }
 
-/// What is said of a manifest, and whether it passes.
+/// Validates a manifest; returns the messages and whether it passed.
 fn validate_manifest(file: &Path) -> (bool, String) {
     let said =
         Command::new(kubernetes_validator()).arg("--strict").arg(file).output().expect("the validator");
@@ -47,7 +47,7 @@ fn jobs_are_what_kubernetes_takes() {
             &["--gpus", "2", "--gpu-resource", "amd.com/gpu", "--port", "80", "train.py", "--epochs", "3"][..],
             1,
         ),
-        // What reads as another kind of value where it stands without quotes.
+        // Words that YAML would parse as another type without quotes.
         (&["true.py"], 1),
         (&["--namespace", "123", "1e3.py"], 1),
         (&["--hosts", "4", "--gpus", "8", "--namespace", "team", "--cpu", "500m", "train.py"][..], 2),

@@ -1,6 +1,6 @@
-//! What a release says of itself, judged by the libraries of those who define the forms: SPDX, CycloneDX, in-toto.
+//! Documents of a release, validated by the reference libraries of SPDX, CycloneDX and in-toto.
 //!
-//! `scripts/get-installers` installs those; without them there is one test, which is ignored and says so.
+//! `scripts/get-installers` installs those; without them there is one ignored test that says so.
 
 #[path = "wheels/built.rs"]
 #[expect(dead_code, reason = "this needs some of it")]
@@ -32,7 +32,7 @@ fn validator_environment() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers").join("environment")
 }
 
-/// What comes with one of those libraries.
+/// A file that one of the libraries installs.
 fn environment_marker() -> PathBuf {
     validator_environment().join("bin/pyspdxtools")
 }

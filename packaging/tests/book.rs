@@ -1,4 +1,4 @@
-//! The matrix in the book is the one that there is.
+//! The documentation shows the current matrix.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The command: what it prints, what it leaves alone, and what it leaves where it cannot go on.
+//! The command: its output, the files that it leaves alone, and the state that it leaves after a failure.
 
 mod common;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::common::{file_names, put_wheel};
 
-/// What `index` does in a shell that sets limits for it first.
+/// Runs `index` in a shell that first sets limits.
 fn run_with_limits(limits: &str, directory: &Path) -> Output {
     let line =
         format!("{limits} exec '{}' index --wheels wheels --out index", env!("CARGO_BIN_EXE_oarlock-pack"));
@@ -18,7 +18,7 @@ fn run_with_limits(limits: &str, directory: &Path) -> Output {
     shell.args(["-c", &line]).current_dir(directory).output().expect("bash")
 }
 
-/// A wheel that our own matrix has nothing to say of, and its index.
+/// A wheel that is not in our matrix, and its index.
 fn indexed_wheel() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("wheels")).expect("a directory");
@@ -32,7 +32,7 @@ fn a_disk_that_is_full_half_way_leaves_the_old_index() {
     let directory = indexed_wheel();
     let wheels = directory.path().join("wheels");
     (2..9).for_each(|version| put_wheel(&wheels, "other", &version.to_string()));
-    // Files of a block at most, which the page of so many wheels is larger than.
+    // Limits files to one block; the page of this many wheels is larger.
     let full = run_with_limits("trap '' XFSZ; ulimit -f 1;", directory.path());
     let said = String::from_utf8_lossy(&full.stderr);
     assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
@@ -45,7 +45,7 @@ fn a_disk_that_is_full_half_way_leaves_the_old_index() {
 #[test]
 fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
     let directory = indexed_wheel();
-    // The signal ends the process at the first file that is too large, and nothing is tidied up.
+    // The signal kills the process at the first file over the limit, without any cleanup.
     let ended = run_with_limits("ulimit -f 0;", directory.path());
     assert_eq!(ended.status.code(), None);
     assert_eq!(file_names(directory.path()).len(), 3, "{:?}", file_names(directory.path()));
@@ -55,13 +55,13 @@ fn what_an_interrupted_run_left_is_no_wheel_and_goes_away() {
     assert_eq!(file_names(directory.path()), ["index", "wheels"]);
 }
 
-/// How many wheels of the project are listed.
+/// The number of wheels on the project's page.
 fn listed_count(directory: &TempDir) -> usize {
     let page = directory.path().join("index/simple/other/index.html");
     std::fs::read_to_string(page).expect("a page").matches("<a href").count()
 }
 
-/// What the command prints as JSON, and whether it succeeds.
+/// The JSON output of the command, and whether it succeeded.
 fn run_for_json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     let output = command.arg("--json").args(arguments).current_dir(directory).output().expect("the command");
@@ -69,7 +69,7 @@ fn run_for_json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, boo
     (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.success())
 }
 
-/// What the command says went wrong.
+/// The error message of the command.
 fn refusal_of(directory: &Path, arguments: &[&str]) -> String {
     let (said, succeeds) = run_for_json(directory, arguments);
     assert!(!succeeds, "{said}");

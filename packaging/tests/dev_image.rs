@@ -1,5 +1,5 @@
-//! What an image with the tools is built of in the root of the sources, and what a container of it does, with programs in place of the tools that note how they are called: settings are checked
-//! before anything else, and everything is done as whom the sources belong to.
+//! The Dockerfile of the development image, and its entry script, with fake programs in place of the tools that record their
+//! calls. Settings are checked first, and all work runs as the owner of the sources.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 const ENTRY_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docker/dev.sh");
 
-/// Notes how it was called.
+/// Records a call.
 const NOTE_CALL_LINES: &str = "echo \"${0##*/} $*\" >> \"$NOTED\"\n";
 
-/// Where sources are mounted, and programs that note how they are called.
+/// A mounted source tree, and programs that record their calls.
 struct FakeContainer {
     directory: TempDir,
 }
@@ -35,7 +35,7 @@ impl FakeContainer {
         self.directory.path().join(name)
     }
 
-    /// Puts a program in place of one of the image.
+    /// Replaces a program of the image.
     fn add_program(&self, name: &str, lines: &str) {
         let file = self.path("bin").join(name);
         fs::create_dir_all(self.path("bin")).expect("a directory");
@@ -43,7 +43,7 @@ impl FakeContainer {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a program");
     }
 
-    /// Starts it as somebody, root or whom the sources belong to.
+    /// Runs the entry script, as root or as the owner of the sources.
     fn run_entry(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
         let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").expect("a path"));
         let mut sh = Command::new("sh");
@@ -52,7 +52,7 @@ impl FakeContainer {
         sh.envs(settings.iter().copied()).output().expect("a shell")
     }
 
-    /// How programs were called.
+    /// The recorded calls.
     fn noted_calls(&self) -> String {
         fs::read_to_string(self.path("noted")).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ fn without_crates_it_is_said_where_they_may_come_from() {
 fn root_becomes_whom_the_sources_belong_to() {
     let container = FakeContainer::new();
     container.add_program("id", "case $* in -u) echo 0 ;; *) echo 0 44 ;; esac\n");
-    // Neither the users of this machine nor anybody's home are touched.
+    // Must not change users or home directories of this machine.
     container.add_program(
         "sed",
         "case $* in -i*) echo \"sed $*\" >> \"$NOTED\" ;; *) exec /bin/sed \"$@\" ;; esac\n",
@@ -203,7 +203,7 @@ fn root_becomes_whom_the_sources_belong_to() {
 #[test]
 fn what_is_built_is_packed_and_its_image_is_made_from_the_root_of_the_sources() {
     let container = FakeContainer::new();
-    // Stands for what cargo builds of the sources: one package, and a directory from which an engine makes an image.
+    // Stands for the output of a build: one package, and a directory with a Dockerfile.
     let pack = "echo \"pack $*\" >> \"$NOTED\"\n\
                 case $1 in\n\
                 deb) mkdir -p build/debs; : >build/debs/a.deb; : >build/debs/a-dbgsym_1.deb ;;\n\

@@ -1,7 +1,6 @@
-//! The engine of this machine takes our images, builds from our Dockerfiles, and says where those of users are broken.
+//! The local engine loads our images, builds our Dockerfiles, and reports errors in those of users.
 //!
-//! Docker and podman will do, where `DOCKER_HOST` says or at their usual sockets. Without one there is one test, which is ignored
-//! and says why.
+//! Works with Docker and podman, at `DOCKER_HOST` or at a default socket. Without one there is one ignored test that says why.
 
 #[path = "common/image.rs"]
 mod image;
@@ -46,7 +45,7 @@ fn require_engine() -> ContainerEngine {
     find_engine().expect("the engine that was there a moment ago")
 }
 
-/// An image that nobody else on this machine has, and that goes away with this.
+/// An image with a unique name, removed on drop.
 struct TestImage {
     place: ImageFixture,
     name: String,
@@ -61,7 +60,7 @@ impl TestImage {
         IMAGE_CATALOG.replace("name = \"example\"", &format!("name = \"{}\"", self.name))
     }
 
-    /// Under all of which an engine may have something of this; podman puts what it loads at a host of its own too.
+    /// All names under which an engine may have the image; podman also files loaded images under a host of its own.
     fn image_names(&self) -> impl Iterator<Item = String> {
         ["1.0-small", "built", "latest"]
             .into_iter()
@@ -77,7 +76,7 @@ impl Drop for TestImage {
     fn drop(&mut self) {
         query_engine(async |docker| {
             for name in self.image_names() {
-                // What a test did not come to make is not there.
+                // The test may have failed before it created the image.
                 _ = docker
                     .remove_image(&name, None::<bollard::query_parameters::RemoveImageOptions>, None)
                     .await;
@@ -86,7 +85,7 @@ impl Drop for TestImage {
     }
 }
 
-/// Asks the engine without anything of ours between.
+/// Queries the engine without code of ours in between.
 fn query_engine<T>(question: impl AsyncFnOnce(Docker) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let described = require_engine().description();
@@ -98,11 +97,11 @@ fn image_settings(name: &ImageName) -> Value {
     let inspected: ImageInspect =
         query_engine(async |docker| docker.inspect_image(&name.to_string()).await.expect("an image"));
     let mut config = serde_json::to_value(inspected.config).expect("JSON");
-    // An engine moves what it takes for special to the front.
+    // Engines may move special variables to the front.
     if let Some(environment) = config["Env"].as_array_mut() {
         environment.sort_by_key(ToString::to_string);
     }
-    // Where nothing is said, one says nothing and the other that it is empty.
+    // Engines represent unset values differently: as missing or as empty.
     let mut said = |key: &str| config[key].take();
     let said = ["User", "Env", "Cmd", "Entrypoint", "WorkingDir"].map(&mut said).into_iter();
     said.map(|it| if it == Value::Array(Vec::new()) { Value::Null } else { it }).collect()
@@ -139,7 +138,7 @@ fn an_image_is_loaded_and_built_with_the_same_settings() {
     assert_eq!(image_settings(&finished.name), image_settings(&built));
 }
 
-/// What `oarlock-pack app --build` says of a program on an image of ours.
+/// Runs `oarlock-pack app --build` for a program on one of our images.
 fn build_app(ours: &TestImage, base: &ImageName, directory: &Path) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     let (base, image) = (base.to_string(), ours.name_with_tag("latest").to_string());
@@ -160,7 +159,7 @@ fn a_program_of_a_user_becomes_an_image() {
     let (is_well, said) = build_app(&ours, &finished.name, &directory);
     assert!(is_well && said.contains(&format!("built {}, sha256:", ours.name_with_tag("latest"))), "{said}");
     assert_eq!(image_settings(&ours.name_with_tag("latest"))[2], serde_json::json!(["a.py"]));
-    // What the user changed stays, and is what is built.
+    // A file that the user changed is kept, and is used for the build.
     let file = directory.join("Dockerfile");
     let text = std::fs::read_to_string(&file).expect("a file").replace("CMD [\"a.py\"]", "CMD [\"b.py\"]");
     std::fs::write(&file, text).expect("a file");

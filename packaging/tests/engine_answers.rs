@@ -1,5 +1,4 @@
-//! What is said where an engine does not answer as it should. What answers here is no engine, but a few lines that say what an
-//! engine might; `tests/engine.rs` asks a real one.
+//! Errors for unexpected responses of an engine, with a fake engine of a few lines; `tests/engine.rs` uses a real one.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +10,7 @@ use std::process::Command;
 use oarlock_pack::engine::{ContainerEngine, EngineAddress};
 use oarlock_pack::image::ImageName;
 
-/// A socket at which the same answer is given to each question of a kind.
+/// A socket that gives fixed responses.
 struct FakeEngine {
     directory: tempfile::TempDir,
 }
@@ -19,12 +18,12 @@ struct FakeEngine {
 const VERSION_ANSWER: &str = r#"{"Version":"1.2","ApiVersion":"1.41","MinAPIVersion":"1.24","Components":[{"Name":"Engine","Version":"1.2"}]}"#;
 
 impl FakeEngine {
-    /// Answers questions for the version, and all others, with these; an answer is all that is sent.
+    /// A fake engine with a response for the version and one for all other requests, sent as they are.
     fn new(version: &str, other: &str) -> Self {
         Self::with_info(version, "{}", other)
     }
 
-    /// The same, where the engine says this of itself.
+    /// A fake engine that also responds to info requests.
     fn with_info(version: &str, info: &str, other: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = UnixListener::bind(directory.path().join("socket")).expect("a socket");
@@ -32,14 +31,14 @@ impl FakeEngine {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.expect("somebody who asks");
-                // Who only looks whether somebody is there asks nothing.
+                // A probe only connects, without a request.
                 let Some(asked) = read_request_line(&stream) else { continue };
                 let answer = match asked.as_str() {
                     asked if asked.contains("/version ") => &version,
                     asked if asked.contains("/info ") => &info,
                     _ => &other,
                 };
-                // Who asked may have gone.
+                // The client may have disconnected.
                 _ = stream.write_all(answer.as_bytes());
             }
         });
@@ -55,12 +54,12 @@ impl FakeEngine {
             .map_err(|error| error.to_string())
     }
 
-    /// What is said where something of some bytes is to have room.
+    /// The result of checking disk space.
     fn check_disk_space(&self, bytes: u64) -> Result<(), String> {
         self.connect_engine()?.check_disk_space(bytes).map_err(|error| error.to_string())
     }
 
-    /// What is said when an image is loaded.
+    /// The error of loading an image.
     fn load_failure(&self) -> String {
         let file = self.directory.path().join("a.tar");
         std::fs::write(&file, "an archive").expect("a file");
@@ -70,7 +69,7 @@ impl FakeEngine {
     }
 }
 
-/// The first line of a question, of which the rest is read.
+/// Reads a request and returns its first line.
 fn read_request_line(stream: &UnixStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
@@ -213,7 +212,7 @@ fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
     let mut command = Command::new(&program);
     command.args(["app", "--build", "a.py"]).current_dir(place);
     command.env("DOCKER_HOST", format!("unix://{}", socket.socket_path().display()));
-    // Modes are nothing to root.
+    // root ignores permissions.
     if rustix::process::geteuid().is_root() {
         command.uid(65534).gid(65534);
     }

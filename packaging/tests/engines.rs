@@ -1,6 +1,6 @@
-//! What reads images of others reads ours, and takes them for the same image in both forms that they have.
+//! A third-party reader of images reads ours, and sees the same image in both of its formats.
 //!
-//! Without skopeo there is one test, which is ignored and says so. What engines make of ours is in `engine.rs`.
+//! Without skopeo there is one ignored test that says so. `engine.rs` tests engines.
 
 #[path = "common/image.rs"]
 mod image;
@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::image::{IMAGE_CATALOG, ImageFixture};
 
-/// All tests.
 const TESTS: &[(&str, fn())] = &[
     ("skopeo_reads_both_forms_of_an_archive", skopeo_reads_both_forms_of_an_archive),
     ("skopeo_keeps_the_digest_of_what_it_copies", skopeo_keeps_the_digest_of_what_it_copies),

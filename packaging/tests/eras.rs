@@ -1,9 +1,9 @@
-//! The published tables of PaddlePaddle come out of their matrices byte for byte.
+//! Matrices reproduce PaddlePaddle's published tables byte for byte.
 
 use oarlock_pack::matrix::{HISTORICAL_MATRICES, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::{link_page, matrix_table};
 
-/// The paths of a channel, in the order in which they were published.
+/// The paths of a channel, in the order of publication.
 fn channel_paths(era: &str, channel: &str) -> Vec<String> {
     let matrix = WheelMatrix::historical(era).expect("the matrix of an era");
     matrix
@@ -14,7 +14,7 @@ fn channel_paths(era: &str, channel: &str) -> Vec<String> {
         .collect()
 }
 
-/// The paths that a table gives for a channel.
+/// The paths of a channel in a table.
 fn published_paths(table: &str, channel: &str) -> Vec<String> {
     let rows =
         table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Images: the same bytes each time, nothing in them that nobody asked for, and nothing left where one could not be made.
+//! Images are reproducible, contain nothing unrequested, and leave no files after a failure.
 
 #[path = "common/directory.rs"]
 mod directory;
@@ -21,7 +21,7 @@ use oarlock_pack::tree::{FileTree, TreeNode};
 use crate::directory::file_names;
 use crate::image::{IMAGE_CATALOG, ImageFixture};
 
-/// Why an image is not made, of which nothing is left then.
+/// Builds images that must be refused, and asserts that no file is left.
 fn refusal_of(place: &ImageFixture, images: &str) -> String {
     let out = place.path("refused");
     let error = place.build_first_image(images, &out).err().expect("a refusal").to_string();
@@ -157,7 +157,7 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
     assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
 }
 
-/// The packages of Debian that an image has.
+/// The Debian packages of an image.
 fn locked_packages_of<'l>(
     lock: &'l DebianLock,
     images: &ImageCatalog,
@@ -227,7 +227,7 @@ fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
         .replace("own = [\"ours\"]\n", "")
         .replace("budget_mb = 1", "budget_mb = 1\nenvironment = { GPU = \"OFF\" }");
     let finished = place.build_first_image(&images, &place.path("out")).expect("an image");
-    // Without packages of ours it is of the version of what makes it.
+    // Without packages of ours, the image has the version of this crate.
     assert_eq!(finished.name.to_string(), format!("example:{}-small", env!("CARGO_PKG_VERSION")));
     let text = std::fs::read_to_string(finished.dockerfile.expect("a directory").join("Dockerfile"))
         .expect("a file");
@@ -253,7 +253,7 @@ fn our_own_image_with_python_is_the_same_bytes_twice() {
     let pool = PackagePool::with_mirror(&pool, DebianMirror::of_machine());
     let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
     let place = ImageFixture::new();
-    // A package of the tests in place of each of ours.
+    // A test package in place of each of ours.
     let text: String =
         images::OWN_IMAGES
             .lines()

@@ -1,4 +1,4 @@
-//! An index of wheels, as pip and uv read it.
+//! A wheel index for pip and uv.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn test_matrix() -> WheelMatrix {
     WheelMatrix::from_toml("matrix.toml", MATRIX_TEXT).expect("a matrix")
 }
 
-/// Wheels of two projects, two of them of one variant each, and the index of them.
+/// An index of two projects, with two wheels of one variant each.
 fn written_index() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let wheels = directory.path().join("wheels");
@@ -232,7 +232,7 @@ fn local_versions_are_on_the_page_of_their_row_in_every_release_and_nowhere_with
     index_of(&wheels, &[]).expect("an index").write_index(&place).expect("files");
     assert!(!read_file(&directory, "simple/example/index.html").contains('+'));
     assert_eq!(read_file(&directory, "cpu/mkl/index.html").matches("<a href").count(), 2);
-    // Of what the matrix knows nothing of, the versions are its maker's to choose.
+    // Wheels that are not in the matrix may have any version.
     put_wheel(&wheels, "torch", "2.9.0+cpu");
     index_of(&wheels, &[]).expect("an index").write_index(&place).expect("files");
     assert!(read_file(&directory, "simple/torch/index.html").contains("torch-2.9.0%2Bcpu-py3-none-any.whl"));
@@ -296,7 +296,7 @@ fn what_of_the_matrix_is_not_there_is_named() {
     assert_eq!(missing, ["example-1.0+mkl-py3-none-any.whl"]);
 }
 
-/// What a server answers: the head and the body.
+/// The head and the body of an HTTP response.
 fn http_get(port: u16, path: &str, accept: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a server");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\nConnection: close\r\n\r\n")
@@ -309,7 +309,7 @@ fn http_get(port: u16, path: &str, accept: &str) -> (String, String) {
     (head, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Serves a directory, and says on which port.
+/// Serves a directory, and returns the port.
 fn serve_index(place: PathBuf) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();

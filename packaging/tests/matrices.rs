@@ -1,8 +1,8 @@
-//! A matrix that cannot be what was meant says why.
+//! Invalid matrices are rejected with a reason.
 
 use oarlock_pack::matrix::WheelMatrix;
 
-/// A matrix of two wheels.
+/// A valid matrix of two wheels.
 const GOOD_MATRIX: &str = r#"
 host = "https://example.org/"
 
@@ -25,7 +25,7 @@ python = "*"
 names.release = { label = "{device}", directory = "/{device}", distribution = "example-{device}" }
 "#;
 
-/// What is said of the good matrix with another text in place of one.
+/// The error for the valid matrix with a text replaced.
 fn refusal_after_replacing(text: &str, instead: &str) -> String {
     assert!(GOOD_MATRIX.contains(text), "{text}");
     read_refusal(&GOOD_MATRIX.replacen(text, instead, 1))

@@ -1,4 +1,4 @@
-//! Options by the names that they had choose rows of the matrix.
+//! Historical options select rows of the matrix.
 
 use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
 use oarlock_pack::options::{ResolvedOptions, resolve_options};
@@ -7,7 +7,7 @@ fn resolve_without_gpus(options: &[&str]) -> Result<ResolvedOptions, String> {
     resolve_on_gpus(&[], options)
 }
 
-/// The same on a machine with GPUs of these compute capabilities.
+/// Resolves options on a machine with GPUs of these compute capabilities.
 fn resolve_on_gpus(gpus: &[&str], options: &[&str]) -> Result<ResolvedOptions, String> {
     let here = || gpus.iter().map(|gpu| gpu.parse().expect("a number")).collect();
     let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
@@ -24,9 +24,9 @@ fn options_choose_rows() {
         (&["WITH_GPU=OFF", "WITH_AVX=OFF"], &["cpu, mkl, noavx"]),
         (&["WITH_MKL=OFF", "WITH_AVX=OFF"], &["cuda12, openblas, noavx", "cuda13, openblas, noavx"]),
         (&["WITH_GPU:BOOL=off", "WITH_MKL=0", "PY_VERSION=3.12"], &["cpu, openblas"]),
-        // The last counts.
+        // The last value counts.
         (&["WITH_GPU=ON", "WITH_GPU=OFF"], &["cpu, mkl"]),
-        // What means nothing any more chooses nothing.
+        // An option without meaning selects nothing.
         (
             &["WITH_GPU=OFF", "WITH_TESTING=ON", "CUDA_ARCH_NAME=ampere", "CUDNN_ROOT=/opt/cudnn"],
             &["cpu, mkl"],
@@ -104,7 +104,7 @@ fn the_same_options_choose_rows_of_an_era() {
     assert!(rows(&["WITH_AVX=OFF"]).contains(&"cuda10.2-cudnn7-mkl-gcc8.2-noavx".to_owned()));
 }
 
-/// The versions of CUDA that were chosen, and the reason that is told.
+/// The selected CUDA versions, and the reason.
 fn chosen_cuda(gpus: &[&str], options: &[&str]) -> Result<(String, String), String> {
     let found = resolve_on_gpus(gpus, options)?;
     let versions: Vec<&str> =
@@ -140,7 +140,7 @@ fn gpus_choose_the_versions_of_cuda_that_serve_them() {
         (&["7.0", "9.0"], "Auto", "cuda12", "CUDA 13 does not serve all"),
         (&["12.2"], "Auto", "cuda13", "CUDA 12 does not serve it"),
         (&["3.7", "7.0"], "Auto", "cuda12", "that serves 1 of 2, and none serves more"),
-        // What is here does not count where a name is given.
+        // With a named generation, the local GPUs do not matter.
         (&["9.0"], "Volta", "cuda12", "of Volta"),
     ] {
         let found = chosen_cuda(gpus, &[&format!("CUDA_ARCH_NAME={name}")]).expect(name);

@@ -1,4 +1,4 @@
-//! Releases: the same bytes each time, every file in the list that is signed, and nothing left where one could not be made.
+//! Releases are reproducible, sign every file, and leave no files after a failure.
 
 #[path = "wheels/built.rs"]
 #[expect(dead_code, reason = "this needs some of it")]
@@ -42,7 +42,7 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
             assert!(paths.contains(&format!("bills/{name}.{end}.json")), "{name}");
         }
     }
-    // The package carries the bill of what was compiled for it, and the image has that package.
+    // The package contains the SBOM of its compiled part, and the image contains the package.
     for item in &items[1..] {
         let name = item.path.rsplit('/').next().expect("a name");
         let bill: Value =
@@ -57,7 +57,7 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
             assert!(names.contains(&part), "{name}: {names:?}");
         }
     }
-    // What is signed is every file, but for the list, its signatures, and what directories keep for themselves.
+    // All files are signed except for the list, its signatures, and bookkeeping files.
     let sums = read_file(&one, "SHA256SUMS");
     let listed: Vec<&str> = sums.lines().filter_map(|line| Some(line.split_once("  ")?.1)).collect();
     let is_listed = |path: &&String| {
@@ -128,7 +128,7 @@ fn a_rehearsal_says_that_it_is_one() {
     assert!(read_file(&out, "index.html").contains("This is a rehearsal"));
     let said: Value = serde_json::from_str(&read_file(&out, "release.json")).expect("JSON");
     assert_eq!((&said["is_rehearsal"], &said["tag"]), (&Value::Bool(true), &Value::Null));
-    // In its place comes the release.
+    // The release replaces the rehearsal.
     built.write_release(&out, Some("v0.1.0")).expect("a release");
     assert!(!read_file(&out, "index.html").contains("rehearsal"));
 }
@@ -140,7 +140,7 @@ fn nothing_is_left_where_a_release_cannot_be_made() {
     let error = built.write_release(&built.path("out"), None).expect_err("a refusal").to_string();
     assert!(error.contains("found `notes.txt` in it, which no release put there"), "{error}");
     assert_eq!(files_below(&built.path("out")), ["notes.txt"]);
-    // A wheel that does not say what it is made of.
+    // A wheel without an SBOM.
     let wheels = std::fs::read_dir(built.path("wheels")).expect("a directory");
     let wheel = wheels.map(|it| it.expect("a file").path()).next().expect("a wheel");
     let mut read = oarlock_pack::wheel::Wheel::read_file(&wheel).expect("a wheel");

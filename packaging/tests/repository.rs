@@ -1,4 +1,4 @@
-//! Repositories of small packages, as files, and the commands that make them.
+//! Repositories of tiny packages as files, and the commands that create them.
 
 #[path = "common/package.rs"]
 mod package;
@@ -41,7 +41,7 @@ fn refusal_of(files: &[PathBuf]) -> String {
     AptRepository::of_files(files, |_, _| ()).expect_err("no repository").to_string()
 }
 
-/// All files below a directory with what is in them.
+/// All files below a directory with their contents.
 fn files_below(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut left = vec![directory.to_owned()];
@@ -148,7 +148,7 @@ fn what_is_for_all_machines_alone_is_listed_for_all() {
     test_repository(&[file]).write_repository(&target, &test_release(), &[]).expect("a repository");
     let files = files_below(&target);
     assert!(files.contains_key("dists/stable/main/binary-all/Packages"));
-    // Without a key nothing is signed, and apt is told to take nothing that is not.
+    // Without a key nothing is signed, and the `.sources` file tells apt to accept only signed repositories.
     assert!(
         !files.contains_key("dists/stable/InRelease") && !files.contains_key("oarlock-archive-keyring.gpg")
     );
@@ -265,7 +265,7 @@ fn what_apt_would_not_take_is_refused() {
     );
 }
 
-/// What the command does in a directory; what it makes is of yesterday.
+/// Runs the command in a directory, with yesterday as the build time.
 fn run_command(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     let yesterday = (date::seconds_now() / SECONDS_PER_DAY - 1) * SECONDS_PER_DAY;
@@ -273,21 +273,21 @@ fn run_command(directory: &Path, arguments: &[&str]) -> Output {
     command.output().expect("the command")
 }
 
-/// What it says as it succeeds.
+/// Runs the command, which must succeed, and returns its output.
 fn run_successfully(directory: &Path, arguments: &[&str]) -> String {
     let output = run_command(directory, arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a text")
 }
 
-/// What it says as it fails.
+/// Runs the command, which must fail, and returns its error.
 fn run_to_failure(directory: &Path, arguments: &[&str]) -> String {
     let output = run_command(directory, arguments);
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).expect("a text")
 }
 
-/// A directory with a key and packages beside something else.
+/// A directory with a key, packages and an unrelated file.
 fn packages_with_key() -> TempDir {
     let place = tempfile::tempdir().expect("a directory");
     put_package(&place.path().join("dist"), "oarlock", &[]);
@@ -346,7 +346,7 @@ fn nothing_is_unsigned_unless_that_is_asked_for() {
     );
     let text = run_successfully(place.path(), &["apt-repo", "dist", "--unsigned"]);
     assert!(text.starts_with("dist/apt has 2 packages, signed by nobody"), "{text}");
-    // As somebody does who keeps the key elsewhere.
+    // As a signer does who keeps the key elsewhere.
     std::fs::write(place.path().join("dist/apt/dists/stable/InRelease"), "signed").expect("a file");
     std::fs::write(place.path().join("dist/apt/oarlock-archive-keyring.gpg"), "a key").expect("a file");
     run_successfully(place.path(), &["apt-repo", "dist", "--unsigned"]);
@@ -379,7 +379,7 @@ fn times_that_say_nothing_are_refused() {
     assert!(
         run_to_failure(place.path(), &[&repository[..], &["--valid-for", "0"]].concat()).contains("1..=3650")
     );
-    // What is of yesterday ends today.
+    // Built yesterday, so it expires today.
     assert!(
         run_to_failure(place.path(), &[&repository[..], &["--valid-for", "1"]].concat())
             .contains("that apt takes now")

@@ -33,7 +33,7 @@ blas = "mkl"
 isa = "any"
 "#;
 
-/// The index of wheels of these versions.
+/// Writes an index of wheels of these versions.
 fn written_index(matrix: &str, versions: &[&str]) -> Result<TempDir, oarlock_pack::Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let wheels = directory.path().join("wheels");
@@ -76,7 +76,7 @@ fn a_variant_is_the_plain_version_and_says_what_it_needs() {
     let name = "example-1.0-py3-none-any-mkl.any.whl";
     let wheel = directory.path().join("index/files").join(name);
     Wheel::read_file(&wheel).expect("a whole wheel");
-    // The name of the version is changed where it is said, and not in the text below.
+    // The version changes in the header, and not in the description below.
     let metadata = "Name: example\nVersion: 1.0\n\nVersion: 1.0+mkl.any\n";
     assert_eq!(wheel_file(&wheel, "example-1.0.dist-info/METADATA"), metadata);
     assert_eq!(read_file(&directory, &format!("files/{name}.metadata")), metadata);

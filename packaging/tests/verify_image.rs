@@ -1,4 +1,4 @@
-//! What an image is held to: whatever was changed in one, `verify` says so.
+//! `verify` detects every modification of an image.
 
 #[path = "common/image.rs"]
 mod image;
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 
 use crate::image::{IMAGE_CATALOG, ImageFixture, sha256_hex};
 
-/// Where a plugin lies in its package.
+/// The path of the plugin in its package.
 const PLUGIN_PATH: &str = "usr/lib/x86_64-linux-gnu/oarlock/plugins/liboarlock_plugin_openblas.so";
 
-/// The time of everything in them.
+/// The timestamp of everything in the images.
 const IMAGE_TIME: u64 = 1_700_000_000;
 
-/// Images of packages of which one is a plugin of our own matrix, with an entry and a link.
+/// Images with a plugin of our own matrix among their packages, an entry point and a link.
 struct ImageJudge {
     place: ImageFixture,
     images: String,
@@ -40,7 +40,7 @@ impl ImageJudge {
         Self { place: ImageFixture::new(), images }
     }
 
-    /// The archive of an image whose plugin has these bytes.
+    /// An image archive whose plugin has these bytes.
     fn archive_with_plugin(&self, plugin: &[u8]) -> Vec<u8> {
         let control = "Package: oarlock-plugin-openblas\nVersion: 1.0-1\nArchitecture: amd64\n";
         let control = ControlParagraph::parse_single(control).expect("fields");
@@ -52,7 +52,7 @@ impl ImageJudge {
         std::fs::read(finished.file).expect("a file")
     }
 
-    /// Has an archive looked at, as one of several.
+    /// Verifies an archive as one of several.
     fn verify_archive(&self, found: &mut FoundParts, archive: &[u8]) -> Result<(), String> {
         let file = self.place.path("image.tar");
         std::fs::write(&file, archive).expect("a file");
@@ -63,13 +63,13 @@ impl ImageJudge {
         looked.map_err(|error| error.to_string())
     }
 
-    /// Why an archive is refused.
+    /// The error for an archive.
     fn refusal_of(&self, archive: &[u8]) -> String {
         self.verify_archive(&mut FoundParts::default(), archive).expect_err("a refusal")
     }
 }
 
-/// The digest of the blob that something in an archive names, and where that lies.
+/// The path of the blob that a descriptor refers to.
 fn blob_path(blob: &Value) -> String {
     blob["digest"].as_str().expect("a digest").replace("sha256:", "blobs/sha256/")
 }
@@ -78,14 +78,14 @@ fn read_json(files: &FileTree, path: &str) -> Value {
     serde_json::from_slice(files.file_bytes(path).expect(path)).expect("JSON")
 }
 
-/// Puts bytes under their hash, and names them in place of what `blob` did.
+/// Stores bytes as a blob and makes the descriptor refer to it.
 fn replace_blob(files: &mut FileTree, blob: &mut Value, bytes: Vec<u8>) {
     blob["digest"] = Value::from(format!("sha256:{}", sha256_hex(&bytes)));
     blob["size"] = Value::from(bytes.len());
     files.insert_entry(&blob_path(blob), TreeEntry::file(bytes)).expect("a path");
 }
 
-/// An archive with other layers or another configuration, in which all hashes are right.
+/// An archive with modified layers or configuration in which all digests are correct.
 fn altered_archive(archive: &[u8], change: impl FnOnce(&mut [FileTree], &mut Value)) -> Vec<u8> {
     let mut files = FileTree::from_tar(archive).expect("an archive");
     let mut index = read_json(&files, "index.json");
@@ -120,7 +120,7 @@ fn altered_archive(archive: &[u8], change: impl FnOnce(&mut [FileTree], &mut Val
     files.to_tar("", 0).expect("an archive")
 }
 
-/// Changes a text in a layer.
+/// Edits a text file in a layer.
 fn edit_text_file(layer: &mut FileTree, path: &str, change: impl FnOnce(String) -> String) {
     let text = String::from_utf8(layer.file_bytes(path).expect(path).to_vec()).expect("a text");
     layer.insert_entry(path, TreeEntry::file(change(text).into_bytes())).expect("a path");
@@ -306,7 +306,7 @@ fn an_archive_whose_files_do_not_go_together_is_none() {
     });
     let [ours, other] = [&archive, &forged].map(|bytes| FileTree::from_tar(bytes).expect("an archive"));
     let refusal = |change: &dyn Fn(&mut FileTree)| {
-        // All that either has, so that nothing is missing.
+        // All files of both, so that none is missing.
         let mut files = other.clone();
         files.overlay_tree(ours.clone()).expect("files");
         change(&mut files);

@@ -1,5 +1,5 @@
-//! Says whether code for AVX and what came after it is compiled: for processors that may have it, unless
-//! `--cfg oarlock_no_avx` in RUSTFLAGS asks for a library in which no such instruction lies.
+//! Decides whether code for AVX and its successors is compiled: for processors that may have it, unless `--cfg oarlock_no_avx` in
+//! RUSTFLAGS asks for a library without such instructions.
 
 use std::env::var_os;
 

@@ -1,9 +1,9 @@
-//! Says what the library is to the dynamic linker.
+//! Passes linker options for the shared library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // The name under which programs look for it, which changes when they have to be built anew.
+    // The soname that programs load; it changes when they have to be rebuilt.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liboarlock.so.1");
-    // A program that closes it may have threads in it still, and comes back to plugins that are loaded.
+    // A program may close the library while its threads still run in it, and reopening it finds plugins loaded.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

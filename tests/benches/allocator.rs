@@ -1,6 +1,6 @@
-//! What memory of the pool costs: taking a piece that is at hand and giving it back.
+//! Cost of pooled memory: allocating a piece that is free and freeing it again.
 //!
-//! Every way is measured in turns within one run. The last row is the system's allocator in the same program.
+//! The allocators take turns within one run. The last row of the table is the system's allocator in the same program.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 
@@ -12,12 +12,12 @@ use oarlock_core::memory::{MemoryPool, PoolOptions};
 use oarlock_core::stream::StreamId;
 use oarlock_host::{BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 
-/// Requests in one sample, so that reading the clock costs little beside them.
+/// Requests per sample, so that reading the clock costs little beside them.
 const REQUESTS_PER_SAMPLE: u32 = 1000;
-/// Samples of each way.
+/// Samples of each allocator.
 const SAMPLE_COUNT: usize = 1000;
 
-/// A way to take memory and give it back.
+/// One allocation and its release.
 type AllocationStrategy = Box<dyn Fn()>;
 
 fn main() {
@@ -27,7 +27,7 @@ fn main() {
     let host = Host::start(&options).unwrap();
     let device = host.device("cpu").unwrap_or_else(|| panic!("no `cpu`: {:#?}", host.report()));
     let pool = MemoryPool::new(device, PoolOptions::default()).unwrap();
-    // Other tensors around, as in a program.
+    // Other live tensors, as in a real program.
     let _held: Vec<_> = (1..2000u64).map(|size| allocate_from_pool(&pool, size * 8)).collect();
     let ways: [(&str, AllocationStrategy); 5] = [
         ("4 bytes", allocate_one(&pool, 4)),

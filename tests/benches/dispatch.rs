@@ -1,4 +1,4 @@
-//! What a call costs on its way from an op to its kernel: a table in Markdown. `scripts/bench` runs it.
+//! Overhead of a call from an op to its kernel, as a Markdown table. `scripts/bench` runs it.
 
 #![expect(unsafe_code, reason = "what is asked of the system is counted")]
 
@@ -12,23 +12,23 @@ use oarlock_core::{Attributes, Op, OpInvocation, Runtime, Tensor};
 use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 use oarlock_sdk::{Dtype, HostServices, Kernel, OperandSpec, Plugin, Result, family};
 
-/// Counts what is asked of the system.
+/// Counts allocations.
 struct CountingAllocator;
 
 thread_local! {
     static ALLOCATION_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on.
+// SAFETY: everything is forwarded to the system allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATION_COUNT.set(ALLOCATION_COUNT.get() + 1);
-        // SAFETY: the caller's word is passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.dealloc(address, layout) }
     }
 }
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static GLOBAL_ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// A plugin with an op of its own that does nothing, so that only the way to it is measured.
+/// A plugin with an op that does nothing, so that only the overhead is measured.
 fn no_op_plugin(_: &HostServices) -> Result<Plugin<()>> {
     let operand = OperandSpec::new(family::FLOATING);
     let kernel = Kernel::new("Nothing", |(): &(), _| Ok(()))
@@ -51,7 +51,7 @@ fn no_op_plugin(_: &HostServices) -> Result<Plugin<()>> {
 const ROUND_COUNT: usize = 200;
 const CALLS_PER_ROUND: u32 = 2000;
 
-/// The median and the 99th percentile of nanoseconds per call over rounds of many calls, and allocations per call.
+/// Median and 99th percentile of nanoseconds per call over rounds of many calls, and allocations per call.
 fn measure_calls(mut call: impl FnMut()) -> (f64, f64, f64) {
     let mut rounds: Vec<f64> = Vec::with_capacity(ROUND_COUNT);
     (0..CALLS_PER_ROUND).for_each(|_| call());

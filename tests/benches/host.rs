@@ -1,7 +1,7 @@
-//! What the contract and the host cost: `scripts/bench` runs this and says what the numbers mean.
+//! Overhead of the contract and the host: `scripts/bench` runs this and explains the numbers.
 //!
-//! The ways of one call are measured in turns within one run, so that whatever the machine does hits all of them; what
-//! counts are the differences to the direct call. Programs are started as a user starts them.
+//! The variants of a call take turns within one run, so that disturbances of the machine hit all of them; only the differences to
+//! the direct call matter. Programs are started as a user starts them.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 
@@ -15,13 +15,13 @@ use oarlock_host::{
     ProcessIdentity,
 };
 
-/// Calls in one sample, so that reading the clock costs little beside them.
+/// Calls per sample, so that reading the clock costs little beside them.
 const CALLS_PER_SAMPLE: u32 = 1000;
-/// Samples of each way.
+/// Samples of each variant.
 const SAMPLE_COUNT: usize = 2000;
-/// Starts of the command.
+/// Number of times the command is started.
 const START_COUNT: usize = 40;
-/// Plugins in the full directory, and how many of them can be used.
+/// Number of plugins in the full directory, and how many of them are usable.
 const PLUGIN_COUNTS: (usize, usize) = (64, 4);
 
 fn main() {
@@ -34,7 +34,7 @@ fn main() {
     }
 }
 
-/// The direct call: what stands in a program that is linked to its device.
+/// The direct call, as in a program linked to its device.
 #[inline(never)]
 extern "C" fn direct_call(_context: *mut std::ffi::c_void, device: u32) -> u64 {
     u64::from(black_box(device) != 0)
@@ -79,7 +79,7 @@ fn sample_call(call: impl Fn()) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(CALLS_PER_SAMPLE)
 }
 
-/// A host with a copy of the plugin in C of its own, since a plugin serves one host.
+/// A host with a copy of the C plugin of its own, since a plugin serves one host.
 fn start_host(scratch: &Path, name: &str, traced: bool) -> Host {
     let directory = scratch.join(name);
     std::fs::create_dir(&directory).unwrap();
@@ -130,7 +130,7 @@ fn measure_start_costs(command: &Path, scratch: &Path) {
         }
         run_once(&mut start)
     };
-    // The first start fills the cache of probes.
+    // The first start fills the probe cache.
     cases.iter().for_each(|case| _ = run(case));
     let mut samples = vec![(Vec::with_capacity(START_COUNT), 0u64); cases.len()];
     for _ in 0..START_COUNT {
@@ -147,20 +147,20 @@ fn measure_start_costs(command: &Path, scratch: &Path) {
     }
 }
 
-/// Runs a command to its end: how many milliseconds it took, and the most memory it held in KiB.
+/// Runs a command to its end; returns milliseconds and peak memory in KiB.
 fn run_once(command: &mut Command) -> (f64, u64) {
     let start = Instant::now();
     let memory = wait_for_child(command.spawn().unwrap());
     (start.elapsed().as_secs_f64() * 1000.0, memory)
 }
 
-/// Waits for one process, and asks the system what it used; the library's own way of waiting does not tell.
+/// Waits for a process and returns its resource use, which `Child::wait` does not.
 #[expect(unsafe_code, reason = "the standard library does not say what a child used")]
 fn wait_for_child(child: std::process::Child) -> u64 {
     let mut status = 0;
-    // SAFETY: the struct is plain numbers, for which zero is a value.
+    // SAFETY: the struct holds plain numbers, for which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the process is a child of this one that nobody else waits for, and both places may be written.
+    // SAFETY: the process is a child of this one that nothing else waits for, and both locations may be written.
     unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut usage) };
     assert_eq!(status, 0, "the command ends well");
     usage.ru_maxrss.unsigned_abs()
@@ -175,7 +175,7 @@ fn compile_plugin(source: &str, target: &Path) {
     compile_numbered_plugin(source, target, 0);
 }
 
-/// Compiles a test plugin; plugins with different numbers have different bytes, so that each is probed.
+/// Compiles a test plugin; the number changes its bytes, so that each one is probed.
 fn compile_numbered_plugin(source: &str, target: &Path, number: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(root.join("plugins").join(source)).unwrap();

@@ -1,8 +1,8 @@
-//! How long kernels of the CPU take, through the core, on one thread and on two: a table in Markdown.
+//! Times CPU kernels through the core, on one thread and on two, as a Markdown table.
 //!
-//! With `--serve THREADS` it answers requests instead, so that `scripts/bench` can measure it in turn with its peers: each line
-//! of the input is the name of a case of `tests/peers/cases.json` and a number of seconds to spend on it, with a tab between
-//! them; the answer is the shortest time of a call in seconds.
+//! With `--serve THREADS` it answers requests instead, so that `scripts/bench` can measure it in turn with its peers. Each input
+//! line is the name of a case in `tests/peers/cases.json`, a tab, and the seconds to spend on it; the answer is the shortest time
+//! of a call in seconds.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -14,17 +14,16 @@ use oarlock_core::{Attribute, Attributes, Op, OpInvocation, Runtime, Tensor};
 use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 use serde::Deserialize;
 
-/// Seconds that a case of the table gets.
+/// Seconds spent on each case of the table.
 const SECONDS_PER_CASE: f64 = 0.5;
 
-/// A call to measure.
 #[derive(Deserialize)]
 struct BenchmarkCase {
     name: String,
     op: String,
-    /// The shapes of the inputs, which are `f32`.
+    /// Shapes of the `f32` inputs.
     inputs: Vec<Vec<i64>>,
-    /// The version of the operators.
+    /// Opset version.
     #[serde(default = "default_version")]
     opset: u32,
     #[serde(default = "default_count")]
@@ -40,7 +39,7 @@ enum BenchmarkValue {
     Ints(Vec<i64>),
 }
 
-/// A version of the operators that the peers have too.
+/// An opset version that the peers support too.
 fn default_version() -> u32 {
     22
 }
@@ -54,7 +53,7 @@ impl BenchmarkCase {
         serde_json::from_str(include_str!("../peers/cases.json")).expect("cases")
     }
 
-    /// What makes the call.
+    /// Prepares inputs and op, and returns a closure that makes the call.
     fn prepare_call<'a>(&self, runtime: &'a Runtime) -> impl Fn() + use<'a> {
         let cpu = runtime.device("cpu").expect("the CPU");
         let attributes = self.attributes.iter().fold(Attributes::new(), |all, (name, value)| {
@@ -77,13 +76,13 @@ impl BenchmarkCase {
     }
 }
 
-/// Numbers from -4 to 4 in no order, the same as the peers have.
+/// Numbers from -4 to 4 in scrambled order, identical to those of the peers.
 fn sample_numbers(dims: &[i64]) -> Vec<f32> {
     let count = dims.iter().product::<i64>() as usize;
     (0..count).map(|index| ((index * 7919) % 2003) as f32 * (8.0 / 2003.0) - 4.0).collect()
 }
 
-/// The shortest time of a call in seconds, of as many as there is time for.
+/// The shortest time of a call in seconds, out of as many as fit into the given time.
 fn shortest_time(call: impl Fn(), seconds: f64) -> f64 {
     let limit = Duration::from_secs_f64(seconds);
     let begin = Instant::now();

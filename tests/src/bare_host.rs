@@ -1,5 +1,5 @@
-//! What the hosts of tests start with: nothing of the environment that the tests run in, but for the instruction set that
-//! `OARLOCK_TEST_ISA` forces on the kernels of the CPU. `scripts/test-isa` sets it.
+//! Hosts for tests: they ignore the environment that the tests run in, except the ISA that `OARLOCK_TEST_ISA` forces on CPU
+//! kernels. `scripts/test-isa` sets it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::path::Path;
 use oarlock_core::{Attributes, Dtype, ExpectedInput, Op, PrepareOutcome, Runtime, Tensor};
 use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 
-/// The plugin of the CPU. Tests have it from here, so that none forgets the instruction set that is forced.
+/// The CPU plugin. Tests take it from here, so that all of them respect the forced ISA.
 pub const CPU_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
-/// The plugin of the simulated device, which runs the kernels of the CPU.
+/// The simulated device, which runs the kernels of the CPU.
 pub const SIM_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY };
 
-/// The instruction set that kernels of the CPU have to use, if one is forced.
+/// The ISA forced on CPU kernels, if any.
 pub fn forced_isa() -> Option<String> {
     let isa = std::env::var_os("OARLOCK_TEST_ISA")?;
     Some(isa.into_string().expect("`OARLOCK_TEST_ISA` as text in UTF-8"))
@@ -22,7 +22,7 @@ pub fn forced_isa() -> Option<String> {
 ///
 /// # Panics
 ///
-/// If the configuration is none.
+/// If the configuration does not parse.
 pub fn host_options(host: &str, config: &str, built_in: &[BuiltInPlugin]) -> HostOptions {
     let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
     let mut config =
@@ -38,8 +38,7 @@ pub fn host_options(host: &str, config: &str, built_in: &[BuiltInPlugin]) -> Hos
     options
 }
 
-/// Checks that kernels of the CPU use the instruction set that is forced. One is asked that says its set: the kernel for
-/// convolutions of bytes.
+/// Checks that CPU kernels use the forced ISA, by asking a kernel that reports its ISA: the one for 8-bit convolutions.
 pub fn check_forced_isa(runtime: &Runtime) -> Result<(), String> {
     let told = convolution_explanation(runtime).map_err(|error| error.to_string())?;
     let used = told.rsplit(", ").next().unwrap_or_default();
@@ -53,7 +52,7 @@ pub fn check_forced_isa(runtime: &Runtime) -> Result<(), String> {
     }
 }
 
-/// How the CPU does a convolution of bytes, in the words of its kernel.
+/// The kernel's own description of an 8-bit convolution on the CPU.
 fn convolution_explanation(runtime: &Runtime) -> oarlock_core::Result<String> {
     let op = Op::new(runtime, "oarlock", "QuantizedConv", 1, Attributes::new())?;
     let cpu = runtime.device("cpu")?;

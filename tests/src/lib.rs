@@ -1,12 +1,13 @@
-//! Tests that cross crates. They are in `tests/`; what stands here several of them use, or has the examples of the book compiled.
+//! Tests that cross crates. They are in `tests/`; this library holds what several of them share, and compiles the examples of the
+//! book.
 
 pub mod bare_host;
 
 use std::path::Path;
 use std::process::Command;
 
-/// The compiler as a vendor calls it for a plugin of `plugins`, up to the names of the files. A host refuses plugins that are
-/// built with another sanitizer than it is. Unlike gcc, clang leaves the sanitizer's own code to the program.
+/// The compiler command of a vendor for a plugin of `plugins`, without file names. The sanitizer flags must match this program's,
+/// since a host refuses other plugins. Unlike gcc, clang leaves the sanitizer runtime to the program.
 pub fn plugin_compiler(is_cpp: bool, is_sanitized: bool) -> Command {
     let mut compiler = Command::new(match (is_cpp, is_sanitized) {
         (false, false) => "cc",

@@ -1,4 +1,4 @@
-//! From an op to the kernel that runs it: what is chosen, what is refused, and in which words.
+//! From an op to the kernel that runs it: selection, refusals, and their messages.
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{
@@ -134,11 +134,11 @@ fn who_holds_a_tensor_keeps_what_it_was_when_a_part_is_replaced() {
     .unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 8.0, 7.0, 5.0, 9.0]);
     assert_eq!(clone.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 7.0, 5.0, 6.0]);
-    // What is written may be a part of what it is written to, and repeat itself.
+    // The source of a write may be a view of its target, and may broadcast.
     let row = x.select_view(&[DimSelection::At(0)]).unwrap();
     x.write_selection(&[], SelectionSource::Of(&row.unsqueeze(0).unwrap().expand(&[2, 3]).unwrap())).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 8.0, 1.0, 2.0, 8.0]);
-    // A view becomes a tensor without gaps.
+    // A view becomes a contiguous tensor.
     let mut turned = view.clone();
     let last = DimSelection::Range { begin: 0, count: 2, step: 2 };
     turned.write_selection(&[last, DimSelection::At(1)], SelectionSource::One(&0f32.to_ne_bytes())).unwrap();
@@ -207,7 +207,7 @@ fn complex_numbers_are_seen_as_their_parts_and_back() {
         [1.0, 2.0, 5.0, 6.0, 9.0, 10.0, 3.0, 4.0, 7.0, 8.0, 11.0, 12.0]
     );
     assert_eq!(turned.view_as_complex().unwrap().strides()[..], [1, 2]);
-    // Parts that are no neighbours, and numbers that do not begin at every second one.
+    // Parts that are not adjacent, and rows that are an odd number of parts apart.
     for apart in [
         parts.transpose(&[0, 2, 1]).unwrap(),
         float_tensor(&cpu, &[3, 3], &[0.0; 9]).slice(1, 0, 2, 1).unwrap(),

@@ -1,5 +1,6 @@
-//! What is published is optimised for speed wherever it has kernels. With link-time optimisation, passes run at the level of the crate
-//! at the root, so a command that asks for size loses the vectors of the kernels that it is linked with, and is right all the same.
+//! The dist profile optimizes every crate with kernels for speed. With link-time optimization, passes run at the opt level of the
+//! root crate, so a command that asks for size loses the vectorization of the kernels it is linked with, and still computes the
+//! right results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +45,7 @@ fn read_toml<T: serde::de::DeserializeOwned>(file: &Path) -> T {
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// The crates that are linked with the kernels of the CPU, and the one that has them.
+/// The crate with the CPU kernels, and the crates that link them.
 fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
     let manifests =
         members.iter().map(|member| read_toml::<CrateManifest>(&root.join(member).join("Cargo.toml")));
@@ -54,7 +55,7 @@ fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
     manifests.filter(has_kernels).map(|manifest| manifest.package.name).collect()
 }
 
-/// The crates of a list that the profile `dist` does not optimise for speed alone.
+/// The crates of a list that the profile `dist` does not optimize for speed.
 fn unoptimized_crates<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'a [String]) -> Vec<&'a str> {
     let fastest = toml::Value::Integer(3);
     let is_slow = |name: &&String| {
@@ -63,7 +64,7 @@ fn unoptimized_crates<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'
             let of_package = profile.package.get(*name).and_then(|package| package.opt_level.as_ref());
             of_package.or(profile.opt_level.as_ref())
         };
-        // What `dist` says nothing of it has from `release`, in which cargo's own level is the fastest.
+        // Where `dist` says nothing it inherits from `release`, whose default level is the fastest.
         of_profile("dist").or_else(|| of_profile("release")).is_some_and(|level| *level != fastest)
     };
     crates.iter().filter(is_slow).map(String::as_str).collect()

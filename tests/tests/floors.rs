@@ -1,15 +1,14 @@
-//! Each floor may call the floors below it and none above; ARCHITECTURE.md draws them.
+//! Each floor may depend on the floors below it and on none above; ARCHITECTURE.md draws them.
 //!
-//! The floors are what lets a vendor's plugin be built without the runtime and the host be built without any device, so
-//! a dependency in the wrong direction fails here, development dependencies included: what crosses floors in a test
-//! belongs to this crate.
+//! The floors let a vendor build a plugin without the runtime, and let the host be built without any device. A dependency in the
+//! wrong direction fails here, development dependencies included: tests that cross floors belong to this crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
 
-/// Each floor, and the floors that its crates may depend on beside itself.
+/// Each floor, and the floors that its crates may depend on besides itself.
 const ALLOWED_FLOORS: &[(&str, &[&str])] = &[
     ("device-sdk", &[]),
     ("plugins", &["device-sdk"]),
@@ -24,18 +23,18 @@ const ALLOWED_FLOORS: &[(&str, &[&str])] = &[
     ("tests", &["device-sdk", "packaging", "plugins", "runtime", "scripts"]),
 ];
 
-/// A crate of the workspace: its directory and the directories of the crates it depends on, from the root of the tree.
+/// A crate of the workspace: its directory and those of its dependencies, relative to the root.
 struct WorkspaceMember {
     directory: String,
     dependencies: Vec<String>,
 }
 
-/// Whether a directory is the given one or lies in it.
+/// True if a directory is the floor's or lies in it.
 fn lies_in(directory: &str, floor: &str) -> bool {
     Path::new(directory).starts_with(floor)
 }
 
-/// One sentence for every dependency that leads to a floor it must not, and for every crate that is on no floor.
+/// One sentence for every forbidden dependency and for every crate without a floor.
 fn floor_breaches(members: &[WorkspaceMember]) -> Vec<String> {
     let mut found = Vec::new();
     for WorkspaceMember { directory, dependencies } in members {
@@ -52,7 +51,7 @@ fn floor_breaches(members: &[WorkspaceMember]) -> Vec<String> {
     found
 }
 
-/// What `cargo metadata` prints, as far as it matters here.
+/// The relevant part of the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct CargoMetadata {
     workspace_root: PathBuf,
@@ -67,7 +66,7 @@ struct CargoPackage {
 
 #[derive(Deserialize)]
 struct CargoDependency {
-    /// Where the crate lies, for one that does not come from a registry.
+    /// The crate's directory, if it does not come from a registry.
     path: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What vendors compile: the headers, the templates and the plugins of these tests, under the strictest settings.
+//! Code that vendors compile: the headers, the templates and the test plugins, under the strictest settings.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const STRICT_WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"];
-/// What many projects in C++ ask for beyond that.
+/// Further warnings that many C++ projects enable.
 const STRICT_CPP_WARNINGS: [&str; 2] = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant"];
 const PUBLIC_HEADERS: [&str; 5] = [
     "oarlock/contract.h",
@@ -18,7 +18,7 @@ const PUBLIC_HEADERS: [&str; 5] = [
 const C_TEMPLATE_FLAGS: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
 const CPP_TEMPLATE_FLAGS: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
 
-/// A way of reading a header: a compiler and a language.
+/// A compiler and a language to compile a header with.
 const HEADER_COMPILERS: [[&str; 3]; 4] =
     [["gcc", "c", "c11"], ["clang", "c", "c11"], ["gcc", "c++", "c++17"], ["clang", "c++", "c++17"]];
 
@@ -26,14 +26,14 @@ fn repository_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
 }
 
-/// A path for what one test builds.
+/// Output path for one test.
 fn output_path(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers");
     fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
     directory.join(name)
 }
 
-/// Runs a command in the repository with `input` and gives back what it printed.
+/// Runs a command in the repository with `input` and returns its output.
 fn run_command(command: &mut Command, input: &str) -> String {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
@@ -62,7 +62,7 @@ fn run_command(command: &mut Command, input: &str) -> String {
     String::from_utf8(done.stdout).expect("the command prints text")
 }
 
-/// Compiles a source that includes `headers` in this order, with every reader.
+/// Compiles a source that includes `headers` in this order, with every compiler.
 fn check_headers_compile(headers: &[&str]) {
     let source: String = headers.iter().map(|header| format!("#include \"{header}\"\n")).collect();
     for [compiler, language, standard] in HEADER_COMPILERS {
@@ -75,7 +75,7 @@ fn check_headers_compile(headers: &[&str]) {
     }
 }
 
-/// Runs the one line that the documentation gives, with `more` and the warnings, and lists the symbols of the result.
+/// Runs the one-line command from the documentation, with `more` and the warnings, and lists the symbols of the result.
 fn build_plugin(compiler: &str, flags: &str, more: &str, name: &str, sources: &str) -> Vec<String> {
     let file = output_path(name);
     let line = format!("{compiler} {flags} {more} -o '{}' {sources}", file.display());
@@ -180,7 +180,7 @@ fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own
         let sources = "device-sdk/templates/cpp/custom_device.cpp";
         let warnings = [&STRICT_WARNINGS[..], &STRICT_CPP_WARNINGS].concat().join(" ");
         let symbols = build_plugin(compiler, CPP_TEMPLATE_FLAGS, &warnings, &name, sources);
-        // The headers of the standard library export their templates whatever the flags say.
+        // The headers of the standard library export their templates regardless of the flags.
         let own: Vec<_> = symbols.iter().filter(|symbol| !symbol.starts_with("_ZNS")).collect();
         assert_eq!(own, ["oarlock_plugin_query"]);
     }

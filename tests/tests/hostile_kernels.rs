@@ -1,5 +1,5 @@
-//! Kernels that are wrong: rows that make no sense are never used and say why, and what a kernel does wrong while it runs
-//! is an error that names op and plugin, after which everything goes on.
+//! Faulty kernels: invalid records are never used and the reason is reported; a kernel that misbehaves while it runs causes an
+//! error that names op and plugin, and everything else goes on.
 
 #![expect(unsafe_code, reason = "one plugin breaks the contract behind the back of the SDK")]
 
@@ -15,7 +15,7 @@ const F32_OPERAND: OperandSpec = OperandSpec::new(DtypeSet::F32);
 
 type KernelBody = fn(&(), &KernelCall<'_>) -> oarlock_sdk::Result<()>;
 
-/// A kernel for the CPU that does its work, which is nothing.
+/// A valid CPU kernel that does nothing.
 fn idle_kernel(op: &str) -> Kernel<()> {
     cpu_kernel(op, |_, _| Ok(()))
 }
@@ -28,12 +28,12 @@ fn cpu_kernel(op: &str, run: KernelBody) -> Kernel<()> {
         .with_outputs([F32_OPERAND])
 }
 
-/// A kernel for an op of a domain that nobody else knows, which asks for the memory of its outputs.
+/// A kernel for an op of a private domain, which allocates its outputs through the host.
 fn custom_kernel(op: &str, run: KernelBody) -> Kernel<()> {
     cpu_kernel(op, run).with_domain("test.hostile").with_flags(KernelFlags::ALLOCATES_OUTPUTS)
 }
 
-/// A call of an op of that domain.
+/// An op of that domain.
 fn custom_op(runtime: &Runtime, name: &str) -> Op {
     Op::new(runtime, "test.hostile", name, 1, Attributes::new()).expect("an op of the plugin")
 }
@@ -50,7 +50,7 @@ fn invoke_op(op: &Op, runtime: &Runtime, x: &Tensor) -> Result<OpOutputs> {
     op.invoke(runtime, &OpInvocation { inputs: &[Some(x)], outputs: 1, device: None, stream: None })
 }
 
-/// The rows of the plugin that make no sense, as `op: reason`.
+/// The plugin's invalid records, as `op: reason`.
 fn registration_problems(runtime: &Runtime) -> Vec<String> {
     let problems = runtime.registry().find_problems();
     problems.iter().map(|problem| format!("{}: {}", problem.row.plugin_name(), problem.error)).collect()
@@ -70,7 +70,7 @@ fn senseless_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
         idle_kernel("Identity").with_outputs([]),
         idle_kernel("NonZero").with_outputs([F32_OPERAND]),
         idle_kernel("Add"),
-        // These make sense, and are the same.
+        // Valid duplicates.
         idle_kernel("Relu"),
         idle_kernel("Relu"),
     ]))
@@ -207,10 +207,11 @@ fn an_output_of_another_dtype_than_the_op_says_is_refused() {
     assert!(text.contains("`NonZero`") && text.contains("expected i64, found f32"), "{text}");
 }
 
-/// What the garbled plugin said, kept in reach, so that a leak checker knows that it is meant to stay.
+/// Keeps the garbled plugin's tables reachable, so that a leak checker knows they are intentional.
 static GARBLED_KERNELS: AtomicPtr<abi::KernelTable> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Answers as a good plugin, and puts a function that returns what is no error of the host in place of the kernel's.
+/// Answers like a good plugin, then replaces the kernel's function by one that returns an error number that the host never
+/// issued.
 unsafe extern "C" fn query_garbled_plugin(host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
     unsafe extern "C" fn run_garbled(
         _: *mut std::ffi::c_void,
@@ -222,7 +223,7 @@ unsafe extern "C" fn query_garbled_plugin(host: *const abi::Host, plugin: *mut a
     fn good_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
         Ok(Plugin::for_kernels("hostile", "1.0").with_kernels([idle_kernel("Relu")]))
     }
-    // SAFETY: both structs are the host's, which vouches for them.
+    // SAFETY: both structs belong to the host, which guarantees them.
     unsafe {
         let answer = oarlock_sdk::query!(good_plugin)(host, plugin);
         let table = &*(*plugin).kernels;

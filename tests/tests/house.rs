@@ -1,4 +1,4 @@
-//! The documentation is held to what it says: links lead somewhere, and examples are accepted by the code they are about.
+//! Checks the documentation: links lead somewhere, and examples are accepted by the code they are about.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn read_text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The Markdown files of a directory, and of those below it when asked to.
+/// The Markdown files of a directory, and of its subdirectories if `below` is set.
 fn markdown_files(directory: &Path, below: bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut found = Vec::new();
@@ -39,12 +39,12 @@ fn all_documents() -> Vec<PathBuf> {
     found
 }
 
-/// What stands in the round brackets of the links of a page.
+/// Targets of the links on a page.
 fn markdown_links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// The examples in a language, each with the page it stands on.
+/// Examples in a language, each with its page.
 fn language_examples(language: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for page in all_documents() {
@@ -160,7 +160,7 @@ fn every_option_of_the_cpu_device_is_on_its_page() {
     }
 }
 
-/// The options that the sources of a plugin ask the host for.
+/// Options that a plugin's sources ask the host for.
 fn requested_options(directory: &Path) -> BTreeSet<String> {
     let option = |rest: &str| Some(rest.split_once('"')?.0.to_owned());
     let asked = |path: &PathBuf| -> Vec<String> {
@@ -169,7 +169,7 @@ fn requested_options(directory: &Path) -> BTreeSet<String> {
     rust_files(directory).iter().flat_map(asked).collect()
 }
 
-/// The files in Rust of a directory and of those below it.
+/// Rust files of a directory and its subdirectories.
 fn rust_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("there are sources").flatten() {
@@ -183,7 +183,7 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A host of another making would run the kernels of the CPU with the best instruction set, whichever one is forced.
+/// A host built in another way would run the CPU kernels with the best ISA, whichever one is forced.
 #[test]
 fn tests_start_their_hosts_where_an_instruction_set_is_forced() {
     let tests = repository_root().join("tests/tests");

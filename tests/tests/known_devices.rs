@@ -1,4 +1,4 @@
-//! The core says of devices that are not there what brings them: what `packaging/matrix.toml` builds, and what it plans.
+//! For a missing device the core names the package that brings it; this must match what `packaging/matrix.toml` builds and plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use oarlock_core::KNOWN_DEVICES;
 use serde::Deserialize;
 
-/// What of the matrix is compared.
+/// The part of the matrix that is compared.
 #[derive(Deserialize)]
 struct DeviceMatrix {
     axes: BTreeMap<String, Vec<String>>,
@@ -31,7 +31,7 @@ enum OneOrMany {
 }
 
 impl OneOrMany {
-    /// The values, where `*` stands for all of an axis.
+    /// The values, with `*` expanded to all of an axis.
     fn axis_values(&self, axis: &[String]) -> Vec<String> {
         match self {
             Self::One(any) if any == "*" => axis.to_vec(),
@@ -46,7 +46,7 @@ fn read_text(path: &str) -> String {
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// The devices of the matrix, each with the wheels that bring it beside the core; none where they are planned.
+/// Devices of the matrix, each with the wheels needed besides the core; none if they are only planned.
 fn devices_in_matrix() -> BTreeMap<String, BTreeSet<String>> {
     let DeviceMatrix { axes, wheels } =
         toml::from_str(&read_text("packaging/matrix.toml")).expect("a matrix");

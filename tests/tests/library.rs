@@ -1,4 +1,4 @@
-//! A program as the book shows it, on the page about using Oarlock as a library: what stands there is taken from here.
+//! The example program of the book's page about using Oarlock as a library, which includes it from here.
 
 // ANCHOR: program
 use oarlock_core::flags::Flags;

@@ -1,6 +1,6 @@
-//! A profile of the contract is locked when a device in the tree brings it, the host calls it and the conformance suite checks
-//! it, and not before. The three facts are read from the tree: from what its devices answer, and from the sources of host
-//! and suite.
+//! A profile of the contract is locked if and only if a device in the tree implements it, the host calls it and the conformance
+//! suite checks it. The three facts are read from the tree: from the answers of its devices, and from the sources of host and
+//! suite.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use oarlock_host::{BuiltInPlugin, Host, PluginInfo};
 use oarlock_sdk::abi;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 
-/// The devices of the tree that start on every machine. One that brings a draft belongs here too.
+/// Devices of the tree that start on every machine. A device that implements a draft belongs here too.
 const TREE_DEVICES: [BuiltInPlugin; 2] = [CPU_PLUGIN, SIM_PLUGIN];
 
-/// What makes a profile fit to be locked.
+/// The facts that make a profile fit to be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProfileUse {
     is_implemented: bool,
@@ -22,7 +22,7 @@ struct ProfileUse {
     is_checked: bool,
 }
 
-/// What is wrong with a profile that is locked, or not, although it is used like this.
+/// The mistake, if a profile used like this is locked too early or not locked yet.
 fn lock_mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<String> {
     let ProfileUse { is_implemented, is_called, is_checked } = found;
     let facts = [
@@ -45,7 +45,7 @@ fn lock_mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<Str
     }
 }
 
-/// The tree, as far as profiles are concerned.
+/// The parts of the tree that concern profiles.
 struct SourceTree {
     contract: Contract,
     plugins: Vec<PluginInfo>,
@@ -83,7 +83,7 @@ impl SourceTree {
         }
     }
 
-    /// Whether a caller is generated for the table, and somebody has one.
+    /// True if a caller is generated for the table and used somewhere.
     fn has_caller(&self, table: &ContractItem) -> bool {
         let (head, tail) = table.name.split_at(1);
         let caller = format!("{}{tail}Calls", head.to_uppercase());
@@ -91,7 +91,7 @@ impl SourceTree {
     }
 }
 
-/// What the devices of the tree say of themselves to a host.
+/// Answers of the tree's devices to a host.
 fn device_answers() -> Vec<PluginInfo> {
     let host = Host::start(&host_options("tests 1.0", "", &TREE_DEVICES)).expect("a host");
     let plugins: Vec<_> = host.report().loaded_plugins().map(|(_, loaded)| loaded.info.clone()).collect();
@@ -99,7 +99,7 @@ fn device_answers() -> Vec<PluginInfo> {
     plugins
 }
 
-/// The Rust sources of a directory but one, without comments, on one line.
+/// The Rust sources of a directory without one subdirectory, without comments, on one line.
 fn rust_sources(directory: &Path, without: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(directory).expect("a directory of sources").flatten() {
@@ -115,7 +115,7 @@ fn rust_sources(directory: &Path, without: &Path) -> String {
     text
 }
 
-/// Whether each slot that a profile requires stands in some sources as an argument list after `before`.
+/// True if each slot that a profile requires appears in the sources as an argument list after `before`.
 fn calls_required_slots(sources: &str, before: &str, table: &ContractItem) -> bool {
     let ItemKind::Table(table) = &table.kind else { return false };
     let mut required = table.slots().filter(|slot| slot.required);
@@ -167,7 +167,7 @@ fn a_profile_is_locked_with_all_three_facts_and_a_draft_without_one_of_them() {
     );
 }
 
-/// What a host is built with and what the test reads are the same.
+/// The host is built with the same profiles that this test reads.
 #[test]
 fn the_bindings_have_the_profiles_of_the_contract() {
     let contract = read_contract(CONTRACT_SOURCE).expect("the contract is valid");

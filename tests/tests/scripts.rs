@@ -1,5 +1,5 @@
-//! What scripts say on a machine that lacks something: one line that names it, before anything takes long. The functions of
-//! `scripts/common.sh` are called with others in the place of those that look at the machine.
+//! Messages of scripts on a machine that lacks something: one line that names it, before anything takes long. The functions of
+//! `scripts/common.sh` run with stubs for those that inspect the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +8,7 @@ fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What bash prints on stdout and on stderr when it has read `common.sh` and runs these lines, and whether it ends well. Of the
-/// environment it has the path alone.
+/// Runs lines in bash after `common.sh`, with only `PATH` in the environment. Returns stdout, stderr and whether it succeeded.
 fn run_bash(lines: &str) -> (String, String, bool) {
     let script = format!("source scripts/common.sh\n{lines}\n");
     let output = Command::new("bash")
@@ -25,7 +24,7 @@ fn run_bash(lines: &str) -> (String, String, bool) {
     (text(output.stdout), text(output.stderr), output.status.success())
 }
 
-/// The one line with which these lines end a script.
+/// The one-line error with which these lines end a script.
 fn script_error(lines: &str) -> String {
     let (out, error, is_well) = run_bash(lines);
     assert!(!is_well, "{out}{error}");
@@ -41,7 +40,7 @@ fn too_little_disk_is_said_with_how_much_it_takes() {
         error.ends_with(", found 8 GB free; `export CARGO_TARGET_DIR=DIRECTORY` builds elsewhere"),
         "{error}"
     );
-    // What was built before is there already.
+    // An earlier build is already there.
     let (_, error, is_well) = run_bash(
         "free_disk() { echo 4; }; du() { printf '5\\tx\\n'; }; mkdir -p \"$TARGET/built\"; need_disk 9 built",
     );

@@ -1,4 +1,4 @@
-//! The simulated device, loaded as a vendor's plugin is, and what the host makes of each fault a script gives it.
+//! The simulated device, loaded like a vendor's plugin, and the host's reaction to each scripted fault.
 
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
@@ -8,13 +8,13 @@ use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 
 const FRESH_POISON: u8 = 0xCD;
 
-/// A host that sees the simulated device alone, set up by a script.
+/// A host that sees only the simulated device, set up by a script.
 fn start_host(script: &str) -> (Host, tempfile::TempDir) {
     let (options, place) = scripted_options(script);
     (Host::start(&options).expect("a host"), place)
 }
 
-/// The core on such a host, which has the CPU as well.
+/// The core on such a host, which also has the CPU.
 fn start_core(script: &str) -> (Runtime, tempfile::TempDir) {
     let (mut options, place) = scripted_options(script);
     options.built_in = vec![CPU_PLUGIN];
@@ -140,7 +140,7 @@ fn a_program_that_does_not_wait_reads_poison() {
 
 #[expect(unsafe_code, reason = "an asynchronous copy trusts its caller with the host's memory")]
 fn enqueue_write(block: &mut oarlock_host::DeviceBlock, stream: &oarlock_host::PluginStream, source: &[u8]) {
-    // SAFETY: the test keeps the source until it has synchronised the stream.
+    // SAFETY: the test keeps the source until it has synchronized the stream.
     unsafe { block.write_on_stream(stream, 0, source) }.expect("the copy is queued");
 }
 

@@ -1,4 +1,4 @@
-//! The trace layer around the CPU device: what happened is in the file, in the format of Chrome's trace viewer.
+//! The trace layer around the CPU device: the file contains what happened, in the format of Chrome's trace viewer.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use oarlock_host::{BuiltInPlugin, LogLevel, LogSink};
 use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 use serde_json::Value;
 
-/// Keeps what is said to the user: notes of layers, and warnings.
+/// Collects messages to the user: notes of layers, and warnings.
 #[derive(Default)]
 struct HeardMessages(Mutex<Vec<String>>);
 
@@ -35,7 +35,7 @@ fn start_with_messages(config: &str, heard: Arc<HeardMessages>) -> Runtime {
     Runtime::start(options, Flags::from_environment(|_| None).expect("defaults")).expect("a runtime")
 }
 
-/// Adds two numbers on the CPU, and gathers what is not there, which fails.
+/// Adds two numbers on the CPU, then gathers an element that does not exist, which fails.
 fn run_traced_work(runtime: &Runtime) -> f32 {
     let cpu = runtime.device("cpu").expect("the CPU");
     let number = |value: f32| Tensor::from_slice(&cpu, &[1], &[value]).expect("a tensor");
@@ -95,7 +95,7 @@ fn a_file_that_cannot_be_written_is_said_and_the_work_goes_on() {
     assert!(said.contains("/nonexistent/trace.json"), "{said}");
 }
 
-/// What the user hears of a runtime that traces some work into a file.
+/// The messages to the user from a runtime that traces some work into a file.
 fn messages_about(file: &str) -> Vec<String> {
     let heard = Arc::new(HeardMessages::default());
     let config = format!("[plugins]\nlayers = ['trace']\n[plugin.trace]\nfile = '{file}'");

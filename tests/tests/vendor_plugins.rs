@@ -1,7 +1,7 @@
-//! What the host says to each plugin under `tests/plugins`, good and bad, with the table there as the expectation.
+//! The host's verdict on each plugin under `tests/plugins`, good and bad; the table there holds the expectations.
 //!
-//! Each is compiled as a vendor would, put beside a good plugin, and looked at by a host. Whatever the bad one does, the
-//! good one keeps working. This program is also the one that probes: the host starts it with `__probe` and a file.
+//! Each plugin is compiled as a vendor would, put beside a good plugin, and examined by a host. Whatever the bad one does, the
+//! good one keeps working. This program is also the probe: the host starts it with `__probe` and a file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         let is_plugin = source.extension().is_some_and(|ending| ending == "c" || ending == "cpp");
         assert!(!is_plugin || listed(&source), "`{}` is missing from the table", source.display());
     }
-    // In a host with the address sanitizer, the plugin that says it has it is right.
+    // In a host with AddressSanitizer, the plugin tagged with it is valid.
     rows.retain(|row| row.file != "asan_tagged.c" || abi::SANITIZER == abi::Sanitizer::NONE);
     let mut trials: Vec<Trial> =
         rows.into_iter().map(|row| Trial::test(row.file.clone(), move || row.run_expectation())).collect();
@@ -48,7 +48,7 @@ fn plugins_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")
 }
 
-/// A device whose memory is large anonymous files, as that of real drivers may be, passes the probe's limits.
+/// A device whose memory is large anonymous files, as with real drivers, passes the probe's limits.
 fn probe_the_simulated_device() -> Result<(), Failed> {
     let place = tempfile::tempdir()?;
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
@@ -58,8 +58,8 @@ fn probe_the_simulated_device() -> Result<(), Failed> {
     host.device("sim:1").map(drop).ok_or_else(|| format!("{:?}", host.report()).into())
 }
 
-/// A row of the table: a source file and the reasons of which the host gives one; none when the plugin loads. What notes say
-/// about a plugin that loads is all there.
+/// A row of the table: a source file and the reasons, one of which the host must give; empty if the plugin loads. `noted` lists
+/// all that notes say about a plugin that loads.
 struct PluginExpectation {
     file: String,
     loads: bool,
@@ -82,7 +82,7 @@ impl PluginExpectation {
     fn run_expectation(&self) -> Result<(), Failed> {
         let place = tempfile::tempdir()?;
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700))?;
-        // Sorted by name, the good plugin comes first, so that it owns its device type.
+        // The good plugin sorts first by name, so that it owns its device type.
         compile_plugin("good.c", &place.path().join("a_good.so"))?;
         let subject = place.path().join(Path::new(&self.file).with_extension("so"));
         if self.file == "missing_soname.c" {
@@ -142,7 +142,7 @@ fn expect_success(command: &mut Command) -> Result<(), Failed> {
     Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// A host that looks at one directory and nowhere else.
+/// A host that searches only this directory.
 fn start_host(directory: &Path) -> Result<Host, Failed> {
     let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
     let mut options = HostOptions::new("tests 1.0", HostConfig::default(), environment);

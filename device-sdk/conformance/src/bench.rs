@@ -1,4 +1,4 @@
-//! The bench on which a plugin lies during the suite: every call goes through here and leaves a trace.
+//! The test bench: every call of the plugin goes through it and is recorded.
 
 #![expect(unsafe_code, reason = "the tables of a plugin are shared between the threads of the suite")]
 
@@ -13,19 +13,19 @@ use crate::device::DeviceUnderTest;
 use crate::snapshot::ProcessSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
-/// The most errors that are remembered for the check that reads them all.
+/// Limit on the errors that are kept for the check that reads them all.
 const MAX_ERRORS: usize = 1024;
 
-/// Why a check ends early.
+/// The reason a check ends early.
 #[derive(Debug)]
 pub(crate) enum CheckAbort {
     /// The plugin broke the rule.
     Failed(String),
-    /// The plugin leaves out what the check needs, as it may.
+    /// The plugin leaves out an optional part that the check needs.
     Unsupported(String),
 }
 
-/// How a check, or a step of one, went.
+/// The result of a check, or of a step of one.
 pub(crate) type Verdict<T = ()> = Result<T, CheckAbort>;
 
 impl CheckAbort {
@@ -37,12 +37,12 @@ impl CheckAbort {
         Self::Unsupported(reason.into())
     }
 
-    /// The plugin leaves this slot empty.
+    /// The result of a check that needs a slot which the plugin leaves empty.
     pub(crate) fn empty_slot(slot: &str) -> Self {
         Self::unsupported(format!("the slot `{slot}` is empty"))
     }
 
-    /// The same, with the place at which it happened.
+    /// Adds the place of the failure to the message.
     pub(crate) fn at_location(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
@@ -51,7 +51,7 @@ impl CheckAbort {
     }
 }
 
-/// Ends a check as failed unless something holds.
+/// Fails a check unless a condition holds.
 macro_rules! ensure {
     ($holds:expr, $($message:tt)+) => {
         if !$holds {
@@ -61,8 +61,8 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Calls a slot of a table, with the plugin's context or another one first, and reads the error it may return. An empty
-/// slot ends the check as unsupported.
+/// Calls a slot of a table, with the plugin's context or another one first, and reads the error it may return. An empty slot
+/// ends the check as unsupported.
 macro_rules! slot {
     ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {
         $crate::bench::slot!($bench, $bench.subject().context => $table, $slot($($argument),*))
@@ -79,7 +79,7 @@ macro_rules! slot {
 }
 pub(crate) use slot;
 
-/// A call that returned an error.
+/// An error that a call returned, with the slot that returned it.
 #[derive(Clone, Debug)]
 pub(crate) struct CallError {
     pub(crate) slot: &'static str,
@@ -104,19 +104,19 @@ impl From<CallError> for CheckAbort {
     }
 }
 
-/// A code as people read it.
+/// The name of a code for messages.
 pub(crate) fn code_name(code: abi::Code) -> String {
     code.name().map_or_else(|| format!("the unknown code {}", code.0), |name| format!("`{name}`"))
 }
 
-/// The plugin, and what is known of the calls that were made.
+/// The plugin under test, and a record of the calls that were made.
 pub(crate) struct TestBench {
     subject: ConformanceSubject,
     patience: Duration,
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
     is_abandoned: AtomicBool,
-    /// What must be the same when the run ends.
+    /// State that must be the same at the end of the run.
     pub(crate) at_first: ProcessSnapshot,
 }
 
@@ -145,24 +145,24 @@ impl TestBench {
         &self.subject.core
     }
 
-    /// The table of streams and events.
+    /// The table of streams and events; unsupported without one.
     pub(crate) fn async_table(&self) -> Verdict<&abi::AsyncTable> {
         let missing = || CheckAbort::unsupported("the plugin leaves the profile `async` out");
         self.subject.asynchronous.as_ref().ok_or_else(missing)
     }
 
-    /// How long a single wait may take.
+    /// Limit on a single wait of a check.
     pub(crate) fn wait_limit(&self) -> Duration {
         self.patience
     }
 
-    /// A device id that is not in the list.
+    /// A device id that is not in the list, for calls that must fail.
     pub(crate) fn unknown_device(&self) -> u32 {
         let is_unknown = |id: &u32| !self.subject.devices.contains(id);
         (0..=u32::MAX).rev().find(is_unknown).unwrap_or(u32::MAX)
     }
 
-    /// Every device. A plugin that shows none cannot be checked.
+    /// All devices. A plugin without visible devices cannot be checked.
     pub(crate) fn devices(&self) -> Verdict<Vec<DeviceUnderTest<'_>>> {
         if self.subject.devices.is_empty() {
             return Err(CheckAbort::unsupported("the plugin shows no device on this machine"));
@@ -170,19 +170,19 @@ impl TestBench {
         Ok(self.subject.devices.iter().map(|id| DeviceUnderTest::new(self, *id)).collect())
     }
 
-    /// Does something with each device, and says on which one it failed.
+    /// Runs a check on each device, and names the device on which it failed.
     pub(crate) fn on_each_device(&self, mut check: impl FnMut(DeviceUnderTest<'_>) -> Verdict) -> Verdict {
         let devices = self.devices()?;
         devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at_location(device)))
     }
 
-    /// Notes that a call begins.
+    /// Records the start of a call, so that a check that hangs can name the slot.
     pub(crate) fn begin_call(&self, slot: &'static str) {
         self.park_if_abandoned();
         *lock_unpoisoned(&self.last_call) = Some(slot);
     }
 
-    /// Notes that a call ended, and reads its error.
+    /// Records the end of a call and reads its error.
     pub(crate) fn finish_call(&self, slot: &'static str, error: abi::Error) -> Result<(), CallError> {
         self.park_if_abandoned();
         if !error.is_some() {
@@ -196,27 +196,27 @@ impl TestBench {
         Err(failure)
     }
 
-    /// Reads an error that a slot handed to a callback.
+    /// Reads an error that a slot passed to a callback.
     pub(crate) fn check_callback_error(&self, slot: &'static str, error: abi::Error) -> Verdict {
         Ok(self.finish_call(slot, error)?)
     }
 
-    /// The slot that was called last, for a check that did not return.
+    /// The slot called last, to blame for a check that did not return.
     pub(crate) fn last_call(&self) -> Option<&'static str> {
         *lock_unpoisoned(&self.last_call)
     }
 
-    /// Every error that calls returned so far.
+    /// All errors that calls have returned so far.
     pub(crate) fn recorded_errors(&self) -> Vec<CallError> {
         lock_unpoisoned(&self.errors).clone()
     }
 
-    /// Nobody waits for the check that runs now any more.
+    /// Tells the thread of the running check that nobody waits for it any more.
     pub(crate) fn abandon_check(&self) {
         self.is_abandoned.store(true, Ordering::SeqCst);
     }
 
-    /// A thread that was given up on must not call a plugin that others think is at rest.
+    /// Parks a thread that was given up on: it must not call a plugin that others take to be idle.
     fn park_if_abandoned(&self) {
         while self.is_abandoned.load(Ordering::SeqCst) {
             std::thread::park();
@@ -224,12 +224,12 @@ impl TestBench {
     }
 }
 
-/// A lock whose holder panicked still guards plain data.
+/// Locks a mutex even if its last holder panicked: it guards plain data.
 pub(crate) fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes that look like nothing else, different for each seed.
+/// Bytes that are unlikely to occur by chance, different for each seed.
 pub(crate) fn test_pattern(seed: u64, size: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = |_| {
@@ -241,7 +241,7 @@ pub(crate) fn test_pattern(seed: u64, size: usize) -> Vec<u8> {
     (0..size).map(next).collect()
 }
 
-/// Fails at the first byte that is not what it should be.
+/// Fails at the first byte that differs.
 pub(crate) fn expect_bytes(what: impl fmt::Display, expected: &[u8], found: &[u8]) -> Verdict {
     let wrong = expected.iter().zip(found).position(|(expected, found)| expected != found);
     match wrong {

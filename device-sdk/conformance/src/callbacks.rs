@@ -1,7 +1,7 @@
-//! Functions that a plugin is to call, and what is known of each call.
+//! Callbacks that are passed to the plugin, and a record of each call.
 //!
-//! The plugin is handed a number instead of an address, so a call that comes twice, late or with another number is seen
-//! and harms nothing.
+//! The plugin gets a number instead of an address, so a call that comes twice, late or with another number is recorded and does
+//! no harm.
 
 #![expect(unsafe_code, reason = "a callback is a C function")]
 
@@ -15,18 +15,18 @@ use oarlock_abi as abi;
 
 use crate::bench::lock_unpoisoned;
 
-/// One call of a callback.
 #[derive(Clone, Debug)]
 pub(crate) struct CallbackInvocation {
     pub(crate) device: u32,
     pub(crate) stream: abi::Stream,
     pub(crate) failure: abi::Error,
     pub(crate) thread: ThreadId,
-    /// Whether the callback was not let go while it had patience.
+    /// True if the callback was held until its patience ran out.
     pub(crate) was_held_too_long: bool,
 }
 
-/// How long a callback that is held waits to be let go. Whoever waits for it before letting it go waits in vain.
+/// Limit on how long a held callback blocks the plugin. A plugin that waits for the callback before the check releases it would
+/// hang otherwise.
 const MAX_HOLD: Duration = Duration::from_secs(2);
 
 struct CallbackLog {
@@ -39,7 +39,7 @@ static CALLBACK_LOG: Mutex<CallbackLog> =
     Mutex::new(CallbackLog { next: 1, held: BTreeSet::new(), calls: BTreeMap::new() });
 static LOG_CHANGED: Condvar = Condvar::new();
 
-/// A number to be handed to a plugin.
+/// A fresh number for a plugin to pass back.
 pub(crate) fn new_callback_number() -> usize {
     let mut books = lock_unpoisoned(&CALLBACK_LOG);
     let number = books.next;
@@ -48,23 +48,22 @@ pub(crate) fn new_callback_number() -> usize {
     number
 }
 
-/// The calls that came for a number so far.
+/// All calls for a number so far.
 pub(crate) fn invocations_for(number: usize) -> Vec<CallbackInvocation> {
     lock_unpoisoned(&CALLBACK_LOG).calls.get(&number).cloned().unwrap_or_default()
 }
 
-/// Makes calls for a number wait.
+/// Makes calls for a number block until [`release_callbacks`].
 pub(crate) fn hold_callbacks(number: usize) {
     lock_unpoisoned(&CALLBACK_LOG).held.insert(number);
 }
 
-/// Lets calls for a number go on.
 pub(crate) fn release_callbacks(number: usize) {
     lock_unpoisoned(&CALLBACK_LOG).held.remove(&number);
     LOG_CHANGED.notify_all();
 }
 
-/// Waits until something holds; the books, and whether it does.
+/// Waits until a condition holds. Returns the record, and false if time ran out.
 fn wait_until(
     patience: Duration,
     holds: impl Fn(&CallbackLog) -> bool,
@@ -76,12 +75,12 @@ fn wait_until(
     (books, holds)
 }
 
-/// Waits until a call came for a number; whether one did.
+/// Waits for a call for a number; false if time ran out.
 pub(crate) fn wait_for_call(number: usize, patience: Duration) -> bool {
     wait_until(patience, |books| books.calls.get(&number).is_some_and(|calls| !calls.is_empty())).1
 }
 
-/// The function that plugins call.
+/// The callback that plugins get.
 pub(crate) unsafe extern "C" fn on_stream_reached(
     device: u32,
     stream: abi::Stream,

@@ -1,4 +1,4 @@
-//! A device under test and blocks of its memory.
+//! A device under test, and blocks of its memory.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -8,10 +8,9 @@ use oarlock_abi as abi;
 
 use crate::bench::{CallError, TestBench, Verdict, ensure, slot};
 
-/// What host buffers are filled with before the plugin writes them, so that a byte left alone is noticed.
+/// Fills host buffers before the plugin writes them, so that a byte it skips is noticed.
 const UNWRITTEN: u8 = 0xA5;
 
-/// One device of the subject.
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceUnderTest<'a> {
     pub(crate) bench: &'a TestBench,
@@ -24,7 +23,6 @@ impl fmt::Display for DeviceUnderTest<'_> {
     }
 }
 
-/// How much memory a device says it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportedMemory {
     pub(crate) total: u64,
@@ -36,7 +34,7 @@ impl<'a> DeviceUnderTest<'a> {
         Self { bench, id }
     }
 
-    /// Takes memory; the inner result is the plugin's answer.
+    /// Allocates memory; the inner result is the plugin's answer.
     pub(crate) fn try_allocate(self, size: u64) -> Verdict<Result<TestBlock<'a>, CallError>> {
         let mut handle = abi::Memory(0);
         let answer =
@@ -47,12 +45,11 @@ impl<'a> DeviceUnderTest<'a> {
         }
     }
 
-    /// Takes memory.
     pub(crate) fn allocate(self, size: usize) -> Verdict<TestBlock<'a>> {
         Ok(self.try_allocate(size as u64)??)
     }
 
-    /// Takes memory and writes it.
+    /// Allocates memory and writes `data` to it.
     pub(crate) fn allocate_with(self, data: &[u8]) -> Verdict<TestBlock<'a>> {
         let block = self.allocate(data.len())?;
         block.write_bytes(0, data)?;
@@ -75,7 +72,7 @@ impl<'a> DeviceUnderTest<'a> {
         Ok(slot!(self.bench, self.bench.core_table(), device_synchronize(self.id))?)
     }
 
-    /// What the device is like; nothing is known of one that does not say.
+    /// The description of the device; empty if the plugin does not give one.
     pub(crate) fn device_info(self) -> Verdict<abi::DeviceInfo> {
         let mut info = abi::DeviceInfo::EMPTY;
         if self.bench.core_table().device_info.is_some() {
@@ -84,12 +81,12 @@ impl<'a> DeviceUnderTest<'a> {
         Ok(info)
     }
 
-    /// Whether the memory is the host's own, of which others take and give back at any time.
+    /// True if device memory is host memory, which other processes allocate and free at any time.
     pub(crate) fn shares_host_memory(self) -> Verdict<bool> {
         Ok(self.device_info()?.bits.contains(abi::DeviceFlags::SHARES_HOST_MEMORY))
     }
 
-    /// A distance between operands of kernels that suits the device.
+    /// The alignment to use for operands: 64 bytes, or more if the device asks for it.
     pub(crate) fn operand_alignment(self) -> Verdict<usize> {
         let asked = u64::from(self.device_info()?.memory_alignment).max(self.min_chunk_size()?);
         ensure!(asked <= 1 << 26, "expected an alignment of at most 64 MiB, found {asked} bytes");
@@ -97,7 +94,7 @@ impl<'a> DeviceUnderTest<'a> {
     }
 }
 
-/// Memory of a device. Given back when dropped, since a check that fails must not starve the next.
+/// Device memory, freed when dropped: a check that fails must not starve the next.
 pub(crate) struct TestBlock<'a> {
     pub(crate) device: DeviceUnderTest<'a>,
     pub(crate) handle: abi::Memory,
@@ -106,7 +103,7 @@ pub(crate) struct TestBlock<'a> {
 }
 
 impl<'a> TestBlock<'a> {
-    /// What an allocation wrote.
+    /// The block at the handle that an allocation wrote; fails if the handle is invalid.
     pub(crate) fn from_allocation(
         device: DeviceUnderTest<'a>,
         handle: abi::Memory,
@@ -162,7 +159,7 @@ impl<'a> TestBlock<'a> {
         self.return_to_device()
     }
 
-    /// Leaves the block to whoever gave it back in another way.
+    /// Drops the wrapper without freeing the block, which was freed in another way.
     pub(crate) fn forget_deallocated(mut self) {
         self.is_given_back = true;
     }
@@ -177,7 +174,7 @@ impl<'a> TestBlock<'a> {
 impl Drop for TestBlock<'_> {
     fn drop(&mut self) {
         if !self.is_given_back {
-            // The check is ending for a reason of its own, which matters more than this.
+            // The check ends for a reason of its own, which matters more than this.
             let _ = self.return_to_device();
         }
     }

@@ -1,4 +1,4 @@
-//! The report as one page of HTML that needs nothing else.
+//! The report as a self-contained HTML page.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use crate::report::{CheckResult, ConformanceReport};
 
 const STYLE: &str = include_str!("report.css");
 
-/// Text in which HTML finds nothing of its own.
+/// Displays text with the special characters of HTML escaped.
 struct EscapedHtml<'a>(&'a str);
 
 impl fmt::Display for EscapedHtml<'_> {
@@ -26,7 +26,7 @@ impl fmt::Display for EscapedHtml<'_> {
 }
 
 impl ConformanceReport {
-    /// The report as a page for a browser. It loads nothing from anywhere.
+    /// Renders the report as an HTML page. The page loads nothing from elsewhere.
     pub fn render_html(&self) -> String {
         let Self { suite, contract, plugin, plugin_version, .. } = self;
         let (plugin, version) = (EscapedHtml(plugin), EscapedHtml(plugin_version));

@@ -1,4 +1,4 @@
-//! Kernels under test, their states, and the calls they are handed.
+//! Kernels under test, their prepared states, and calls.
 
 #![expect(unsafe_code, reason = "kernels are called through raw pointers and described by lists behind some")]
 
@@ -9,7 +9,7 @@ use oarlock_abi as abi;
 use crate::bench::{CallError, TestBench, Verdict, slot};
 use crate::device::{DeviceUnderTest, TestBlock};
 
-/// The most operands that the suite reads of one kernel; the host has refused longer lists.
+/// Limit on the operands that the suite reads of one kernel; the host refused longer lists before.
 const MAX_OPERANDS: u64 = 1 << 10;
 
 /// A kernel of the subject.
@@ -18,7 +18,7 @@ pub(crate) struct KernelUnderTest<'a> {
     pub(crate) raw: &'a abi::Kernel,
 }
 
-/// A list of a plugin's.
+/// A list in memory of the plugin.
 fn plugin_slice<'a, T>(first: *const T, count: u64) -> &'a [T] {
     if first.is_null() || count == 0 || count > MAX_OPERANDS {
         return &[];
@@ -28,15 +28,15 @@ fn plugin_slice<'a, T>(first: *const T, count: u64) -> &'a [T] {
 }
 
 fn plugin_text(text: abi::Str) -> String {
-    // SAFETY: as for `list`.
+    // SAFETY: as for `plugin_slice`.
     let text = unsafe { text.text() };
     text.unwrap_or("(not UTF-8)").to_owned()
 }
 
-/// The operands of a list; those that are null are left out.
+/// Copies the operands of a list; null entries are skipped.
 fn plugin_operands(first: *const *const abi::Operand, count: u64) -> Vec<abi::Operand> {
     let all = plugin_slice(first, count).iter().filter(|operand| !operand.is_null());
-    // SAFETY: as for `list`; an operand is at least as large as it was in the first version of the contract.
+    // SAFETY: as for `plugin_slice`; an operand is at least as large as it was in the first version of the contract.
     all.map(|operand| unsafe { **operand }).collect()
 }
 
@@ -61,12 +61,12 @@ impl<'a> KernelUnderTest<'a> {
         plugin_slice(self.raw.in_place, self.raw.in_place_count)
     }
 
-    /// Whether the kernel is for devices of a type; an empty name means the plugin's own.
+    /// True if the kernel runs on a device type; an empty name means the plugin's own.
     pub(crate) fn runs_on(self, device_type: &str) -> bool {
         self.raw.device_type.is_empty() || plugin_text(self.raw.device_type) == device_type
     }
 
-    /// The record as text, to be compared with itself later.
+    /// The record as text, to be compared with a later copy.
     pub(crate) fn record_text(self) -> String {
         let describe = |operand: &abi::Operand| {
             let abi::Operand { dtypes, dtype_group, rank_min, rank_max, bits, place, .. } = operand;
@@ -82,7 +82,7 @@ impl<'a> KernelUnderTest<'a> {
         )
     }
 
-    /// Whether the kernel takes a call.
+    /// Asks the kernel whether it accepts a call; the inner result is its answer.
     pub(crate) fn supports(self, bench: &TestBench, call: &abi::Call) -> Verdict<Result<(), CallError>> {
         if self.raw.supports.is_none() {
             return Ok(Ok(()));
@@ -90,7 +90,6 @@ impl<'a> KernelUnderTest<'a> {
         Ok(slot!(bench, self.raw.context => self.raw, supports(call)))
     }
 
-    /// How much scratch memory a call needs.
     pub(crate) fn workspace_size(self, bench: &TestBench, call: &abi::Call) -> Verdict<u64> {
         let mut size = 0;
         if self.raw.workspace.is_some() {
@@ -99,7 +98,7 @@ impl<'a> KernelUnderTest<'a> {
         Ok(size)
     }
 
-    /// Makes the state for calls like this one.
+    /// Prepares the kernel for calls like this one.
     pub(crate) fn prepare(self, bench: &'a TestBench, call: &abi::Call) -> Verdict<PreparedState<'a>> {
         let mut state = std::ptr::null_mut();
         if self.raw.prepare.is_some() {
@@ -109,7 +108,7 @@ impl<'a> KernelUnderTest<'a> {
     }
 }
 
-/// What a kernel prepared. Released when dropped.
+/// The prepared state of a kernel, released when dropped.
 pub(crate) struct PreparedState<'a> {
     kernel: KernelUnderTest<'a>,
     bench: &'a TestBench,
@@ -132,13 +131,13 @@ impl PreparedState<'_> {
 impl Drop for PreparedState<'_> {
     fn drop(&mut self) {
         if self.kernel.raw.release.is_some() {
-            // What the check found matters more than this.
+            // The result of the check matters more than this.
             let _ = self.release_state();
         }
     }
 }
 
-/// A tensor that a call shows to a kernel: contiguous, on the device.
+/// A contiguous tensor in device memory, as a call describes it.
 #[derive(Clone)]
 pub(crate) struct TestTensor {
     pub(crate) block: abi::Memory,
@@ -148,7 +147,7 @@ pub(crate) struct TestTensor {
     pub(crate) dims: Vec<i64>,
 }
 
-/// Makes a call of these operands in a stream, with scratch memory if there is any, and hands it to `work`.
+/// Builds a call of these operands on a stream, with the workspace if there is one, and passes it to `work`.
 pub(crate) fn with_call<T>(
     device: DeviceUnderTest<'_>,
     queue: abi::Stream,

@@ -1,13 +1,13 @@
-//! The conformance suite: what a plugin must do to be called conformant, as checks that can fail.
+//! The conformance suite: the requirements on a plugin, as checks that can fail.
 //!
-//! A host loads a plugin as it always does, readies its devices, and hands the raw tables to [`run_suite`]. Each check calls the
-//! plugin as the contract allows and quotes the numbered rule it is about, or the slot whose documentation it holds the
-//! plugin to. The answer is a [`ConformanceReport`]: data, text or a page of HTML.
+//! A host loads a plugin as usual, initializes its devices, and passes the raw tables to [`run_suite`]. Each check calls the
+//! plugin as the contract allows and quotes the numbered rule that it tests, or the slot whose documentation states the
+//! requirement. The result is a [`ConformanceReport`]: data, text or a page of HTML.
 //!
-//! A check that passes says that the rule held this time. One whose slots the plugin may leave out, and does, is
-//! unsupported and not a failure. A check that does not return ends the run, since nobody knows what the plugin is doing.
-//! A plugin that ends the process ends the suite with it, so a host that wants a report of that runs the suite in a child,
-//! where it can also see whether the plugin prints anything.
+//! A check that passes shows that the rule held this time. A check that needs optional slots which the plugin leaves empty is
+//! unsupported, not failed. A check that does not return ends the run, since nobody knows what the plugin is doing. A plugin
+//! that ends the process ends the suite with it; a host that wants to report this runs the suite in a child process, where it
+//! can also see whether the plugin prints anything.
 
 mod bench;
 mod callbacks;
@@ -29,7 +29,7 @@ pub use subject::{ConformanceSubject, ErrorText};
 /// The version of the suite. The first number is that of the contract; the second grows with the checks.
 pub const SUITE_VERSION: &str = "1.0";
 
-/// What each check is called, which rule or slot it is about, and which profile it belongs to, in the order of a run.
+/// Name, rule or slot, and profile of each check, in the order of a run.
 pub fn list_checks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     checks::all_checks().map(|check| (check.name, check.rule, check.profile.name()))
 }

@@ -1,4 +1,4 @@
-//! What a run of the suite found.
+//! The results of a run of the suite.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,66 +6,66 @@ use crate::SUITE_VERSION;
 use crate::checks::CheckedProfile;
 use crate::subject::ConformanceSubject;
 
-/// The findings of one run.
+/// The results of one run, as data for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConformanceReport {
-    /// The version of the suite.
+    /// The version of the suite, as in [`SUITE_VERSION`](crate::SUITE_VERSION).
     pub suite: String,
-    /// The version of the contract that the suite is about.
+    /// The version of the contract that the suite tests.
     pub contract: String,
-    /// The plugin's name.
+    /// The name that the plugin gave.
     pub plugin: String,
-    /// The plugin's version.
+    /// The version that the plugin gave.
     pub plugin_version: String,
-    /// The ids of the devices that were checked.
+    /// The ids of the devices that were tested.
     pub devices: Vec<u32>,
-    /// Each profile that the plugin offers, and whether it passed.
+    /// A verdict for each profile that the plugin offers.
     pub profiles: Vec<ProfileResult>,
-    /// Each check, in the order of the run.
+    /// All checks, in the order of the run.
     pub results: Vec<CheckResult>,
 }
 
-/// How a profile did.
+/// The verdict on one profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileResult {
     /// The name of the profile in the contract, or `kernels`.
     pub name: String,
-    /// Whether there was a device, at least one check passed, and every other passed or was unsupported.
+    /// True if there was a device, at least one check passed, and every other one passed or was unsupported.
     pub passed: bool,
 }
 
-/// How one check did.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// What must hold, as a sentence.
+    /// The requirement, as a sentence.
     pub name: String,
-    /// The rule of the contract, such as `M-5`, or the slot whose documentation the check is about.
+    /// The rule of the contract, such as `M-5`, or the slot whose documentation states the requirement.
     pub rule: String,
-    /// The profile it belongs to, or `kernels`.
+    /// The profile that the check belongs to, or `kernels`.
     pub profile: String,
-    /// What was found.
+    /// Passed, failed, unsupported or not run, with the reason.
     #[serde(flatten)]
     pub outcome: CheckOutcome,
-    /// How long it took, in microseconds.
+    /// The duration of the check in microseconds.
     pub micros: u64,
 }
 
-/// What a check found.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", content = "message", rename_all = "snake_case")]
 pub enum CheckOutcome {
     /// The rule held.
     Passed,
-    /// The rule was broken: what was expected, and what was found.
+    /// The rule was broken. The text says what was expected and what was found.
     Failed(String),
-    /// The plugin leaves out what the check needs, as it may.
+    /// The plugin leaves out an optional part that the check needs.
     Unsupported(String),
     /// An earlier check did not return.
     NotRun(String),
 }
 
 impl CheckOutcome {
-    /// The outcome in one word, or two.
+    /// The outcome in a word or two, for reports.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -75,7 +75,7 @@ impl CheckOutcome {
         }
     }
 
-    /// What there is to say about it.
+    /// The reason for the outcome; `None` for a check that passed.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Passed => None,
@@ -96,7 +96,7 @@ impl ConformanceReport {
             .filter(|p| is_offered(*p));
         let profiles = profiles.map(|profile| ProfileResult {
             name: profile.name().to_owned(),
-            // Without a device next to nothing was tried.
+            // Without a device, next to nothing was tested.
             passed: !subject.devices.is_empty()
                 && profile_has_passed(results.iter().filter(|result| result.profile == profile.name())),
         });
@@ -111,22 +111,22 @@ impl ConformanceReport {
         }
     }
 
-    /// Whether every profile that the plugin offers passed.
+    /// True if every profile that the plugin offers passed.
     pub fn has_passed(&self) -> bool {
         self.profiles.iter().all(|profile| profile.passed)
     }
 
-    /// The profiles that passed, for the plugin's manifest.
+    /// The profiles that passed, to be listed in the plugin's manifest.
     pub fn passed_profiles(&self) -> Vec<&str> {
         self.profiles.iter().filter(|profile| profile.passed).map(|profile| profile.name.as_str()).collect()
     }
 
-    /// The checks of a profile.
+    /// The results of the checks of one profile.
     pub fn results_for_profile<'a>(&'a self, profile: &'a str) -> impl Iterator<Item = &'a CheckResult> {
         self.results.iter().filter(move |result| result.profile == profile)
     }
 
-    /// How many checks of each outcome there are in a profile, such as `12 passed, 1 failed`.
+    /// Counts the outcomes in a profile, such as `12 passed, 1 failed`.
     pub(crate) fn outcome_counts(&self, profile: &str) -> String {
         let count = |name: &&str| {
             let count =

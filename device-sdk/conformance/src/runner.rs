@@ -1,4 +1,4 @@
-//! Runs the checks one after the other, each on a thread of its own with somebody watching it.
+//! Runs the checks one after another, each on its own thread with a timeout.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,16 +9,16 @@ use crate::checks::{self, ConformanceCheck};
 use crate::report::{CheckOutcome, CheckResult, ConformanceReport};
 use crate::subject::ConformanceSubject;
 
-/// How long a check may take before the suite gives up on the plugin, unless the caller says otherwise.
+/// The time that a check may take before the suite gives up on the plugin, if the caller passes this default.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs every check. `progress` is told the name of each before it starts.
+/// Runs all checks. `progress` gets the name of each before it starts.
 ///
 /// # Safety
 ///
-/// The tables, the context and the kernels of the subject are a loaded plugin's, checked as a host checks them; the plugin
-/// is initialised, the devices are readied, and it stays so for as long as `read_error` lives. Nobody else uses the plugin
-/// during the run.
+/// The tables, the context and the kernels of the subject belong to a loaded plugin and were checked as a host checks them. The
+/// plugin and its devices are initialized, and stay so for as long as `read_error` lives. Nobody else uses the plugin during
+/// the run.
 #[expect(unsafe_code, reason = "the caller vouches for the plugin, whose tables are raw")]
 pub unsafe fn run_suite(
     subject: ConformanceSubject,
@@ -57,12 +57,12 @@ pub unsafe fn run_suite(
     ConformanceReport::new(bench.subject(), results)
 }
 
-/// Runs a check; nothing when it did not return in time.
+/// Runs a check; `None` if it did not return in time.
 fn run_with_timeout(bench: &Arc<TestBench>, check: &'static ConformanceCheck) -> Option<CheckOutcome> {
     let (sender, receiver) = mpsc::channel();
     let for_check = Arc::clone(bench);
     let run = move || {
-        // Nobody listens any more when the check took too long.
+        // Nobody listens any more if the check took too long.
         let _ = sender.send((check.run)(&for_check));
     };
     let thread = match std::thread::Builder::new().name("conformance".to_owned()).spawn(run) {
@@ -75,7 +75,7 @@ fn run_with_timeout(bench: &Arc<TestBench>, check: &'static ConformanceCheck) ->
     };
     match receiver.recv_timeout(bench.wait_limit()) {
         Ok(verdict) => {
-            // What the check holds is dropped before the next one starts.
+            // The check drops what it holds before the next one starts.
             let _ = thread.join();
             Some(outcome_of_verdict(verdict))
         }

@@ -1,16 +1,16 @@
-//! What must be the same at the end of a run as at its beginning.
+//! State that must be the same at the end of a run as at its beginning.
 
 use oarlock_abi as abi;
 
 use crate::kernel_call::KernelUnderTest;
 use crate::subject::ConformanceSubject;
 
-/// How the plugin and the process were at one moment.
+/// The state of the plugin and of the process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessSnapshot {
-    /// Each kernel, as its record reads.
+    /// The record of each kernel as text.
     pub(crate) kernels: Vec<String>,
-    /// Which signals the process catches and ignores, where the system says so.
+    /// The signals that the process catches and ignores, if the system tells.
     pub(crate) signals: Option<Vec<String>>,
 }
 
@@ -21,7 +21,7 @@ impl ProcessSnapshot {
     }
 }
 
-/// The signals that the system's C library keeps for itself, and starts to catch when it needs them.
+/// Signals that the C library reserves for itself and starts to catch when it needs them.
 const LIBC_SIGNALS: u64 = 1 << 31 | 1 << 32;
 
 fn caught_signals() -> Option<Vec<String>> {

@@ -1,7 +1,7 @@
-//! A stream under test, the host memory that is in flight in it, and events.
+//! A stream under test, the host memory that copies in it use, and events.
 //!
-//! Where the plugin leaves an asynchronous slot empty, the default that the contract documents happens here, so that the
-//! other slots can be checked all the same.
+//! If the plugin leaves an asynchronous slot empty, the default that the contract documents happens here, so that the other
+//! slots can be checked all the same.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -12,7 +12,7 @@ use oarlock_abi as abi;
 use crate::bench::{CheckAbort, Verdict, ensure, slot};
 use crate::device::{DeviceUnderTest, TestBlock};
 
-/// A stream. Made before it are the blocks that it works on, so that they outlive it.
+/// A stream. Create the blocks that it works on before it, so that they outlive it.
 pub(crate) struct TestStream<'a> {
     device: DeviceUnderTest<'a>,
     pub(crate) handle: abi::Stream,
@@ -21,7 +21,7 @@ pub(crate) struct TestStream<'a> {
     is_destroyed: Cell<bool>,
 }
 
-/// Bytes that a copy brings to the host once the stream is past it.
+/// Bytes that a copy delivers to the host once the stream is past it.
 pub(crate) struct PendingDownload(usize);
 
 impl<'a> TestStream<'a> {
@@ -39,7 +39,7 @@ impl<'a> TestStream<'a> {
         self.device
     }
 
-    /// Ends the check as unsupported unless the device copies in both directions in a stream.
+    /// Ends the check as unsupported unless the device has asynchronous copies in both directions.
     pub(crate) fn require_async_copies(device: DeviceUnderTest<'_>) -> Verdict {
         let table = device.bench.async_table()?;
         match (table.memory_copy_h2d_async, table.memory_copy_d2h_async) {
@@ -100,13 +100,13 @@ impl<'a> TestStream<'a> {
         Ok(slot!(bench, table, memory_copy_d2d_async(id, queue, target, to, source, from, size))?)
     }
 
-    /// Fills in the stream; unsupported where the device cannot.
+    /// Fills memory in the stream; unsupported if the device cannot.
     pub(crate) fn fill(&self, target: &TestBlock<'_>, offset: u64, byte: u8, size: u64) -> Verdict {
         let (bench, id, queue, block) = (self.device.bench, self.device.id, self.handle, target.handle);
         Ok(slot!(bench, self.async_table()?, memory_set_async(id, queue, block, offset, byte, size))?)
     }
 
-    /// Copies to a block of another device, from the start of one to the start of the other.
+    /// Copies from the start of a block to the start of a block on another device.
     pub(crate) fn copy_to_peer(&self, target: &TestBlock<'_>, source: &TestBlock<'_>, size: u64) -> Verdict {
         let (bench, id, queue) = (self.device.bench, self.device.id, self.handle);
         let (peer, target, source) = (target.device.id, target.handle, source.handle);
@@ -117,7 +117,7 @@ impl<'a> TestStream<'a> {
         )?)
     }
 
-    /// Takes memory in the stream; unsupported where the device cannot.
+    /// Allocates memory in the stream; unsupported if the device cannot.
     pub(crate) fn allocate(&self, size: usize) -> Verdict<TestBlock<'a>> {
         let mut handle = abi::Memory(0);
         let (bench, id, queue, size) = (self.device.bench, self.device.id, self.handle, size as u64);
@@ -125,7 +125,7 @@ impl<'a> TestStream<'a> {
         TestBlock::from_allocation(self.device, handle, size)
     }
 
-    /// Gives a block back in the stream; unsupported where the device cannot.
+    /// Frees a block in the stream; unsupported if the device cannot.
     pub(crate) fn deallocate(&self, block: TestBlock<'_>) -> Verdict {
         let (bench, id, queue) = (self.device.bench, self.device.id, self.handle);
         slot!(bench, self.async_table()?, memory_deallocate_async(id, queue, block.handle, block.size))?;
@@ -159,12 +159,12 @@ impl<'a> TestStream<'a> {
         Ok(slot!(self.device.bench, self.async_table()?, stream_synchronize(self.device.id, self.handle))?)
     }
 
-    /// What a copy brought. The stream must be past it.
+    /// The bytes that a copy delivered. The stream must be past it.
     pub(crate) fn take_download(&self, bytes: &PendingDownload) -> Vec<u8> {
         self.in_flight.borrow()[bytes.0].clone()
     }
 
-    /// Destroys the stream; what it still had to do is done afterwards.
+    /// Destroys the stream. The work that it still has to do must complete.
     pub(crate) fn destroy(&self) -> Verdict {
         self.is_destroyed.set(true);
         Ok(slot!(self.device.bench, self.async_table()?, stream_destroy(self.device.id, self.handle))?)
@@ -182,13 +182,13 @@ impl Drop for TestStream<'_> {
         }
         let is_at_rest = self.synchronize().is_ok();
         if (self.destroy().is_err() || !is_at_rest) && !self.in_flight.borrow().is_empty() {
-            // Nobody knows whether the device is done with this memory, so nobody else may get it.
+            // Nobody knows whether the device is done with this memory, so it must not be reused.
             std::mem::forget(self.in_flight.take());
         }
     }
 }
 
-/// An event. Destroyed when dropped.
+/// An event, destroyed when dropped.
 pub(crate) struct TestEvent<'a> {
     device: DeviceUnderTest<'a>,
     pub(crate) handle: abi::Event,
@@ -236,7 +236,7 @@ impl<'a> TestEvent<'a> {
 impl Drop for TestEvent<'_> {
     fn drop(&mut self) {
         if !self.is_destroyed.get() {
-            // The check is ending for a reason of its own, which matters more than this.
+            // The check ends for a reason of its own, which matters more than this.
             let _ = self.destroy();
         }
     }

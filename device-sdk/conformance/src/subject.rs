@@ -1,39 +1,39 @@
-//! What the suite is given: a plugin's own tables, without a host between.
+//! The input of the suite: a plugin's own tables, without a host in between.
 
 use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-/// A loaded plugin whose devices are ready.
+/// A loaded plugin whose devices are initialized.
 pub struct ConformanceSubject {
-    /// The plugin's name.
+    /// The name that the plugin gave.
     pub name: String,
-    /// The plugin's version.
+    /// The version that the plugin gave.
     pub version: String,
-    /// The name of the kind of device it drives.
+    /// The type of device that the plugin drives, as users type it.
     pub device_type: String,
-    /// What its slots take first.
+    /// The first argument of all its slots.
     pub context: *mut c_void,
-    /// Its devices and their memory.
+    /// Devices and their memory.
     pub core: abi::CoreTable,
-    /// Its streams and events, if it offers them.
+    /// Streams and events, if the plugin offers them.
     pub asynchronous: Option<abi::AsyncTable>,
-    /// Its kernels.
+    /// Copies of the plugin's kernel records.
     pub kernels: Vec<abi::Kernel>,
-    /// The ids of the devices that were readied.
+    /// The ids of the devices to test, which are initialized.
     pub devices: Vec<u32>,
-    /// Reads an error that the plugin returned, and releases it. Whoever makes a subject lets this own what keeps the plugin
-    /// loaded: a check that never returns keeps it for ever.
+    /// Reads an error that the plugin returned, and releases it. Let this closure own what keeps the plugin loaded: a check
+    /// that never returns keeps it forever.
     pub read_error: Box<dyn Fn(abi::Error) -> ErrorText + Send + Sync>,
 }
 
-/// What an error said.
+/// The text of an error, copied out of the registry of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorText {
-    /// What kind of thing went wrong.
+    /// The category of the error.
     pub code: abi::Code,
-    /// What the plugin said.
+    /// The message of the plugin.
     pub message: String,
-    /// What is wrong with the error itself, such as a number that the host never made, or text that is not UTF-8.
+    /// A defect of the error itself, such as a number that the host never issued, or text that is not UTF-8.
     pub breach: Option<String>,
 }

@@ -3,7 +3,7 @@
 use crate::report::ConformanceReport;
 
 impl ConformanceReport {
-    /// The report as plain text.
+    /// Renders the report as plain text.
     pub fn render_text(&self) -> String {
         let Self { suite, contract, plugin, plugin_version, .. } = self;
         let mut lines =

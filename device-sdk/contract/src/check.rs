@@ -1,4 +1,4 @@
-//! What the grammar cannot say: names exist and are unique, structs have no hidden padding, versions only go forward.
+//! Semantic checks beyond the grammar: names exist and are unique, structs have no hidden padding, versions only increase.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Drafts: the part of a contract that may still change.
 //!
 //! A profile is a draft until a device brings it, the host calls it and the conformance suite checks it. What only drafts use
-//! is a draft too, so that nothing is locked that nobody has tried, and what is locked uses no draft.
+//! is a draft too: nothing gets locked that nobody has tried, and nothing locked depends on a draft.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::model::{
     SlotDefinition,
 };
 
-/// A declaration and all that it leads to, in the order of the contract.
+/// A declaration and everything it refers to, directly or indirectly, in the order of the contract.
 pub fn reachable_items<'a>(contract: &'a Contract, item: &'a ContractItem) -> Vec<&'a ContractItem> {
     let mut reached = HashSet::new();
     let mut ahead = vec![item];
@@ -26,7 +26,7 @@ pub fn reachable_items<'a>(contract: &'a Contract, item: &'a ContractItem) -> Ve
     contract.items.iter().filter(is_reached).collect()
 }
 
-/// Checks what a declaration is marked as against those that it uses and those that use it.
+/// Checks the stage of a declaration against the stages of those that it uses and that use it.
 pub(crate) fn check_stage(contract: &Contract, item: &ContractItem) -> Result<(), ContractError> {
     let profile = match &item.kind {
         ItemKind::Table(table) => table.profile.as_ref(),
@@ -71,7 +71,7 @@ fn check_draft(
     Ok(())
 }
 
-/// The other declarations that use this one.
+/// The other declarations that use this one directly.
 fn users_of<'a>(contract: &'a Contract, item: &ContractItem) -> Vec<&'a ContractItem> {
     let name = item.type_name();
     let uses =
@@ -94,7 +94,6 @@ fn item_members(item: &ContractItem) -> &[MemberDefinition] {
     }
 }
 
-/// The declared types that a declaration names.
 fn named_types(item: &ContractItem) -> impl Iterator<Item = &str> {
     let params: &[ParameterDefinition] = match &item.kind {
         ItemKind::Callback(callback) => &callback.params,
@@ -109,7 +108,7 @@ fn named_types(item: &ContractItem) -> impl Iterator<Item = &str> {
     of_members.chain(params.iter().map(|param| &param.ty)).filter_map(declared_name)
 }
 
-/// The declared type that a type consists of.
+/// The declared type at the core of a type, such as the element type of a list.
 fn declared_name(ty: &ContractType) -> Option<&str> {
     match ty {
         ContractType::Named(name) | ContractType::Callback(name) => Some(name),

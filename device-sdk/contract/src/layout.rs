@@ -3,20 +3,20 @@
 use crate::lower::{LoweredField, LoweredType, item_fields};
 use crate::model::{Contract, ContractItem, ItemKind};
 
-/// Where a struct ends and where each of its fields lies.
+/// The memory layout of a struct.
 #[derive(Debug)]
 pub struct StructLayout {
-    /// The size in bytes.
+    /// The size in bytes, a multiple of the alignment.
     pub size: u64,
-    /// The alignment in bytes.
+    /// The alignment in bytes: the largest of all fields.
     pub align: u64,
-    /// Each field with its offset and size.
+    /// Each field with its offset and size in bytes.
     pub fields: Vec<(LoweredField, u64, u64)>,
-    /// A field that the compiler would put padding before, or `None` at the end; such a contract is refused.
+    /// The first field with padding before it, or `the end`; `None` without padding. A contract with padding is refused.
     pub padding: Option<String>,
 }
 
-/// The layout of a value, struct or table as minor version `minor` has it.
+/// Computes the layout of a value, struct or table with the fields that minor version `minor` has.
 pub fn struct_layout(contract: &Contract, item: &ContractItem, minor: u32) -> StructLayout {
     let mut layout = StructLayout { size: 0, align: 1, fields: Vec::new(), padding: None };
     for field in item_fields(contract, item).into_iter().filter(|field| field.since <= minor) {

@@ -1,8 +1,8 @@
-//! Cuts the text of a contract into words.
+//! Splits the text of a contract into tokens.
 
 use crate::ContractError;
 
-/// A word of the contract with the line it stands on.
+/// A token and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
@@ -13,11 +13,11 @@ pub(crate) struct Token {
 pub(crate) enum TokenKind {
     /// A line of a `///` comment.
     Doc(String),
-    /// A name, a number, or a rule's number such as `M-2`.
+    /// A name, a number, or the number of a rule such as `M-2`.
     Word(String),
     /// Quoted text.
     Text(String),
-    /// Punctuation; `->` is `>`.
+    /// Punctuation; `->` becomes `>`.
     Mark(char),
     /// The end of the file.
     End,

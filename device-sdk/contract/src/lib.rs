@@ -1,8 +1,8 @@
-//! Reads the plugin contract of Oarlock and checks it.
+//! Parses and checks the plugin contract of Oarlock.
 //!
-//! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This
-//! crate knows what the file means ([`Contract`]), what its types become in memory ([`lower`], [`struct_layout`]), what may
-//! never change again ([`lock`]) and what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
+//! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This crate
+//! knows what the file means ([`Contract`]), how its types look in memory ([`lower`], [`struct_layout`]), what may never change
+//! again ([`lock`]) and what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
 
 mod check;
 pub mod drafts;
@@ -18,10 +18,10 @@ use std::fmt;
 pub use layout::{StructLayout, struct_layout};
 pub use model::Contract;
 
-/// The text of the contract that this version of the crate was built with.
+/// The text of the contract that this build of the crate includes.
 pub const CONTRACT_SOURCE: &str = include_str!("../oarlock.contract");
 
-/// A mistake in a contract.
+/// A mistake in a contract, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ContractError {
     line: usize,
@@ -43,7 +43,7 @@ impl fmt::Display for ContractError {
 
 impl std::error::Error for ContractError {}
 
-/// Reads a contract and checks that it makes sense.
+/// Parses a contract and checks it.
 pub fn read_contract(source: &str) -> Result<Contract, ContractError> {
     let contract = parse::parse_contract(source)?;
     check::check_contract(&contract)?;

@@ -1,10 +1,10 @@
-//! The lock: every fact about the contract that a binary somewhere may rely on, a line each.
+//! The lock: every fact about the contract that a binary may rely on, one per line.
 //!
-//! A line that was once in `abi.lock` stays there for ever, word for word; a new version only adds lines. That makes "did
-//! this break a plugin?" a comparison of sets of lines, which needs no judgement.
+//! A line that was once in `abi.lock` stays there forever, word for word; a new version only adds lines. So the question "did
+//! this break a plugin?" is a comparison of sets of lines and needs no judgment.
 //!
-//! What is marked as a draft has no lines here. It has some in `abi.draft`, under the number of the draft: what two sides know
-//! by the same number is the same.
+//! Drafts have no lines here. They have lines in `abi.draft`, under the number of the draft: two sides with the same number
+//! mean the same draft.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::layout::struct_layout;
 use crate::lower::{LoweredField, LoweredType, callback_params};
 use crate::model::{ConstantDefinition, Contract, ContractItem, ItemKind};
 
-/// The lock of a contract, as the text of `abi.lock`.
+/// The text of `abi.lock` for a contract.
 pub fn lock_text(contract: &Contract) -> String {
     let mut out = String::from(
         "# Every fact that binaries rely on. Lines are only ever added; `cargo xtask generate` writes this file.\n",
@@ -25,8 +25,8 @@ pub fn lock_text(contract: &Contract) -> String {
     out
 }
 
-/// What each draft of a profile consists of, as the text of `abi.draft`: the number of the draft, and a line as the lock has
-/// it for its table and for all that only drafts use.
+/// The text of `abi.draft`: for each draft of a profile its number, and one line, in the format of the lock, for each fact
+/// about its table and about what only drafts use.
 pub fn draft_text(contract: &Contract) -> String {
     let mut out = String::from(
         "# Every fact about the drafts of profiles, under their numbers. A draft that changes gets a new number; \
@@ -44,7 +44,7 @@ pub fn draft_text(contract: &Contract) -> String {
     out
 }
 
-/// The lines of `old` that `new` has lost: what would break binaries.
+/// The lines of `old` that `new` lacks. Each one would break binaries.
 pub fn lost_lines<'a>(old: &'a str, new: &str) -> Vec<&'a str> {
     let kept: HashSet<&str> = new.lines().collect();
     old.lines().filter(|line| !line.starts_with('#') && !kept.contains(line)).collect()

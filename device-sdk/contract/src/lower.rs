@@ -1,4 +1,4 @@
-//! Turns the types of the contract into what a C compiler sees, once, so that the C header, the Rust bindings and the
+//! Lowers the types of the contract to what a C compiler sees. It happens once, so that the C header, the Rust bindings and the
 //! lock cannot disagree about what a `list` or an `out` argument becomes.
 
 use crate::model::{
@@ -6,35 +6,35 @@ use crate::model::{
     ParameterDefinition, ParameterDirection, SlotDefinition,
 };
 
-/// A type as C and Rust both have it.
+/// A type that C and Rust both have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoweredType {
     /// A fixed-width number.
     Number(&'static str),
-    /// A handle, enum, flags, value, struct, table or callback of the contract, by its type name.
+    /// A handle, enum, flags, value, struct, table or callback of the contract, by type name.
     Named(String),
-    /// `const T *`; no type means `const void *`.
+    /// `const T *`; without a type, `const void *`.
     Const(Option<Box<LoweredType>>),
-    /// `T *`; no type means `void *`.
+    /// `T *`; without a type, `void *`.
     Mutable(Option<Box<LoweredType>>),
-    /// A function pointer that may be null and takes a context first.
+    /// A nullable function pointer that takes a context first.
     Function(Vec<LoweredField>),
-    /// A function pointer of a declared callback type, which may be null.
+    /// A nullable function pointer of a declared callback type.
     Callback(String),
 }
 
-/// A field or an argument with a plain type.
+/// A field or an argument with a lowered type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoweredField {
-    /// The name.
+    /// The name in C and Rust.
     pub name: String,
-    /// The type.
+    /// The lowered type.
     pub ty: LoweredType,
-    /// The minor version that brought it.
+    /// The minor version that added it.
     pub since: u32,
-    /// The comment.
+    /// The doc comment, line by line.
     pub docs: Vec<String>,
-    /// For a slot: whether it must be filled.
+    /// For a slot: true if a table must fill it.
     pub required: Option<bool>,
 }
 
@@ -44,7 +44,7 @@ impl LoweredField {
     }
 }
 
-/// The fields of a value, struct or table as they lie in memory; none for other items.
+/// The fields of a value, struct or table in memory order; empty for other items.
 pub fn item_fields(contract: &Contract, item: &ContractItem) -> Vec<LoweredField> {
     let mut fields = Vec::new();
     let members = match &item.kind {
@@ -84,7 +84,7 @@ pub fn slot_params(contract: &Contract, slot: &SlotDefinition) -> Vec<LoweredFie
     all
 }
 
-/// The arguments of a callback.
+/// The arguments of a callback. A callback has no context; it takes a user pointer where it declares one.
 pub fn callback_params(contract: &Contract, callback: &CallbackDefinition) -> Vec<LoweredField> {
     callback.params.iter().flat_map(|param| lower_param(contract, param)).collect()
 }
@@ -160,7 +160,7 @@ fn lower_param(contract: &Contract, param: &ParameterDefinition) -> Vec<LoweredF
     }
 }
 
-/// What a list points to: a struct may grow, so a list of structs is a list of pointers to them.
+/// The element type that a list points to. Structs may grow, so a list of structs is a list of pointers to them.
 fn element_type(contract: &Contract, ty: &ContractType) -> LoweredType {
     let lowered = lower_type(contract, ty);
     let grows = matches!(&lowered, LoweredType::Named(name)

@@ -1,43 +1,43 @@
-//! What a contract consists of, as the parser reads it and every generator sees it.
+//! The contract as a data structure: the parser builds it, the generators read it.
 
-/// The whole contract.
+/// A parsed contract.
 #[derive(Debug)]
 pub struct Contract {
-    /// Contracts of different major versions do not understand each other.
+    /// The major version. Contracts of different major versions are incompatible.
     pub major: u32,
-    /// The newest minor version.
+    /// The newest minor version that the contract describes.
     pub minor: u32,
-    /// Everything in the order of the file.
+    /// All declarations in the order of the file.
     pub items: Vec<ContractItem>,
 }
 
-/// One declaration, with the comment above it.
+/// One declaration with its doc comment.
 #[derive(Debug)]
 pub struct ContractItem {
     /// The lines of the `///` comment.
     pub docs: Vec<String>,
-    /// The name as the file spells it; a rule's is its number.
+    /// The name as spelled in the file; for a rule, its number.
     pub name: String,
-    /// What is declared.
+    /// The kind of declaration, with its contents.
     pub kind: ItemKind,
-    /// Whether binaries may rely on it.
+    /// Locked, or one of the stages of a draft.
     pub stage: ItemStage,
-    /// The line of the declaration.
+    /// The line of the declaration, for messages.
     pub line: usize,
 }
 
-/// Whether binaries may rely on a declaration.
+/// The stability of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemStage {
     /// It never changes again.
     Locked,
-    /// It is written down, and may change or go.
+    /// It is written down, but may change or go away.
     Draft,
-    /// A draft of a table for which the host and the SDK have code.
+    /// A draft of a table that the host and the SDK already implement.
     Trial,
 }
 
-/// The kinds of declarations.
+/// The kind and contents of a declaration.
 #[derive(Debug)]
 pub enum ItemKind {
     /// An opaque `u64`.
@@ -46,102 +46,102 @@ pub enum ItemKind {
     Enum(Vec<ConstantDefinition>),
     /// Named bits of an integer with this many bits.
     Flags(u32, Vec<ConstantDefinition>),
-    /// A struct without a header, frozen for ever.
+    /// A struct without a header, frozen forever.
     Value(Vec<MemberDefinition>),
     /// A struct that starts with a header and may grow.
     Struct(Vec<MemberDefinition>),
-    /// A function that the caller hands over.
+    /// A function that the caller passes.
     Callback(CallbackDefinition),
     /// A struct of functions.
     Table(TableDefinition),
-    /// A numbered promise; the word says who notices a breach.
+    /// A numbered promise. The text says who detects a violation.
     Rule(String),
 }
 
-/// A named value of an enum, or the number of a bit.
+/// A named value of an enum, or a named bit.
 #[derive(Debug)]
 pub struct ConstantDefinition {
-    /// The comment.
+    /// The lines of the `///` comment.
     pub docs: Vec<String>,
-    /// The name.
+    /// The name as spelled in the file.
     pub name: String,
     /// The value, or the number of the bit.
     pub value: u32,
-    /// The minor version that brought it.
+    /// The minor version that added it.
     pub since: u32,
 }
 
 /// A table of functions.
 #[derive(Debug)]
 pub struct TableDefinition {
-    /// The profile the table makes up, with its version; of a draft, with the number of the draft.
+    /// The profile that the table implements, with its version; for a draft, with the number of the draft.
     pub profile: Option<(String, u32)>,
-    /// Functions and fields.
+    /// Slots and fields in the order of memory.
     pub members: Vec<MemberDefinition>,
 }
 
-/// A part of a struct or table.
+/// A member of a struct or table.
 #[derive(Debug)]
 pub enum MemberDefinition {
-    /// A piece of data.
+    /// Data.
     Field(FieldDefinition),
     /// A function pointer.
     Slot(SlotDefinition),
 }
 
-/// A piece of data in a struct.
+/// A data member of a struct or table.
 #[derive(Debug)]
 pub struct FieldDefinition {
-    /// The comment.
+    /// The lines of the `///` comment.
     pub docs: Vec<String>,
-    /// The name.
+    /// The name as spelled in the file.
     pub name: String,
-    /// The type.
+    /// The type before lowering.
     pub ty: ContractType,
-    /// The minor version that brought it.
+    /// The minor version that added it.
     pub since: u32,
 }
 
 /// A function pointer in a table or struct.
 #[derive(Debug)]
 pub struct SlotDefinition {
-    /// The comment.
+    /// The lines of the `///` comment.
     pub docs: Vec<String>,
-    /// The name.
+    /// The name as spelled in the file.
     pub name: String,
-    /// Whether a table that leaves the slot empty is broken.
+    /// True if the host refuses a table that leaves the slot empty.
     pub required: bool,
-    /// What happens when an optional slot is empty.
+    /// What happens if an optional slot is empty, for the reference page.
     pub default: Option<String>,
-    /// The function of the custom-device interface that this one stands for.
+    /// The function of the custom-device interface that this one corresponds to.
     pub spec: Option<String>,
     /// The arguments after the context.
     pub params: Vec<ParameterDefinition>,
-    /// The minor version that brought it.
+    /// The minor version that added it.
     pub since: u32,
 }
 
-/// A function that the caller hands over.
+/// A function that the caller passes.
 #[derive(Debug)]
 pub struct CallbackDefinition {
-    /// The arguments.
+    /// The arguments in order.
     pub params: Vec<ParameterDefinition>,
-    /// Whether it returns an error.
+    /// True if it returns an error.
     pub fallible: bool,
 }
 
-/// An argument.
+/// An argument of a slot or callback.
 #[derive(Debug)]
 pub struct ParameterDefinition {
-    /// The name.
+    /// The name as spelled in the file.
     pub name: String,
-    /// The type.
+    /// The type before lowering.
     pub ty: ContractType,
-    /// Which way the data goes.
+    /// The direction of the data.
     pub direction: ParameterDirection,
 }
 
-/// Which way the data of an argument goes.
+/// The direction in which an argument passes data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterDirection {
     /// Passed by value.
@@ -157,24 +157,24 @@ pub enum ParameterDirection {
 pub enum ContractType {
     /// A fixed-width number: `u8` to `u64`, `i32`, `i64`, `f64`; or `char`, a byte of text.
     Number(&'static str),
-    /// An address without a type.
+    /// An untyped address.
     Pointer,
-    /// An address without a type that is only read through.
+    /// An untyped address that is only read through.
     ReadOnlyPointer,
     /// Raw bytes: a pointer and a size.
     Bytes,
-    /// Something declared in the contract.
+    /// A type declared in the contract.
     Named(String),
     /// A pointer to one thing.
     PointerTo(Box<ContractType>),
     /// A pointer and a count.
     List(Box<ContractType>),
-    /// A function of a declared signature.
+    /// A function with the signature of a declared callback.
     Callback(String),
 }
 
 impl Contract {
-    /// The declaration with this name that is not a rule; tables are named with their `_table` ending.
+    /// Finds a declaration by its type name; tables carry the suffix `_table`. Rules are not found.
     pub fn find_item(&self, name: &str) -> Option<&ContractItem> {
         self.items.iter().find(|item| match item.kind {
             ItemKind::Rule(_) => false,
@@ -182,7 +182,7 @@ impl Contract {
         })
     }
 
-    /// The tables, in order.
+    /// All tables, in the order of the file.
     pub fn tables(&self) -> impl Iterator<Item = (&ContractItem, &TableDefinition)> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Table(table) => Some((item, table)),
@@ -190,12 +190,12 @@ impl Contract {
         })
     }
 
-    /// The profiles that binaries may rely on: the declaration of each table, with the name and the version.
+    /// The locked profiles: the declaration of each table, with name and version.
     pub fn locked_profiles(&self) -> impl Iterator<Item = (&ContractItem, &str, u32)> {
         self.profiles_in_stage().filter(|(item, _, _)| item.is_locked())
     }
 
-    /// The profiles that may still change: the declaration of each table, with the name and the number of the draft.
+    /// The draft profiles: the declaration of each table, with name and number of the draft.
     pub fn draft_profiles(&self) -> impl Iterator<Item = (&ContractItem, &str, u32)> {
         self.profiles_in_stage().filter(|(item, _, _)| !item.is_locked())
     }
@@ -209,12 +209,12 @@ impl Contract {
 }
 
 impl ContractItem {
-    /// Whether binaries may rely on it.
+    /// True if binaries may rely on the declaration.
     pub fn is_locked(&self) -> bool {
         self.stage == ItemStage::Locked
     }
 
-    /// The name of the type it declares: tables get the ending `_table`, so that a struct may share their name.
+    /// The name of the declared type. Tables get the suffix `_table`, so that a struct may share their name.
     pub fn type_name(&self) -> String {
         match self.kind {
             ItemKind::Table(_) => format!("{}_table", self.name),
@@ -224,14 +224,14 @@ impl ContractItem {
 }
 
 impl TableDefinition {
-    /// The functions of the table.
+    /// The slots of the table, without its data fields.
     pub fn slots(&self) -> impl Iterator<Item = &SlotDefinition> {
         member_slots(&self.members)
     }
 }
 
 impl MemberDefinition {
-    /// The minor version that brought it.
+    /// The minor version that added the member.
     pub fn since(&self) -> u32 {
         match self {
             Self::Field(field) => field.since,
@@ -240,7 +240,7 @@ impl MemberDefinition {
     }
 }
 
-/// The functions among some members.
+/// The slots among some members.
 pub fn member_slots(members: &[MemberDefinition]) -> impl Iterator<Item = &SlotDefinition> {
     members.iter().filter_map(|member| match member {
         MemberDefinition::Slot(slot) => Some(slot),

@@ -1,4 +1,4 @@
-//! Reads the text of a contract. Knows the grammar only; whether the contract makes sense is for `check`.
+//! Parses the text of a contract. It knows the grammar only; `check` decides whether the contract makes sense.
 
 use crate::ContractError;
 use crate::lexer::{Token, TokenKind, tokenize};

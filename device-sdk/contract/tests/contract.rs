@@ -1,4 +1,4 @@
-//! What a contract may say, what it must not, and what the contract of Oarlock does say.
+//! Valid and invalid contracts, and the contents of Oarlock's own.
 
 use oarlock_contract::model::{ItemKind, member_slots};
 use oarlock_contract::{CONTRACT_SOURCE, Contract, lock, read_contract, struct_layout};
@@ -7,7 +7,7 @@ fn read_current_contract() -> Contract {
     read_contract(CONTRACT_SOURCE).expect("the contract is valid")
 }
 
-/// What every contract declares, since headers are made of it.
+/// Declarations that every contract needs, since headers are built from them.
 const BASICS: &str =
     "\n/// F.\nflags header_flags : u32 { must_understand = 0 }\n/// E.\nstruct extension { kind: u64 }\n";
 
@@ -23,7 +23,7 @@ fn small_contract_lock(minor: u32, body: &str) -> String {
     lock::lock_text(&read_small_contract(minor, body).expect("the contract is valid"))
 }
 
-/// The functions of the custom-device interface, which every device must be able to offer.
+/// The functions of the custom-device interface. Every device must be able to offer them.
 const CUSTOM_DEVICE_SLOTS: &[(&str, bool)] = &[
     ("initialize", false),
     ("finalize", false),

@@ -1,8 +1,8 @@
-//! What a draft may be, and that what was locked once never becomes one again.
+//! Valid and invalid drafts; a locked declaration never becomes a draft again.
 
 use oarlock_contract::{CONTRACT_SOURCE, Contract, lock, read_contract};
 
-/// What every contract declares, and a plugin with one locked profile.
+/// Declarations that every contract needs, and a plugin with one locked profile.
 const BASICS: &str = "contract 1.1
 /// F.
 flags header_flags : u32 { must_understand = 0 }
@@ -50,7 +50,7 @@ fn draft_of(more: &str) -> String {
     lock::draft_text(&read_with(more).expect("the contract is valid"))
 }
 
-/// The same text with nothing marked as a draft.
+/// The same text with all draft marks removed.
 fn without_draft_marks(text: &str) -> String {
     text.replace("draft ", "")
 }
@@ -98,7 +98,7 @@ fn what_only_drafts_use_is_a_draft() {
     for (item, name) in [("enum how", "how"), ("struct job", "job"), ("callback sink", "sink")] {
         let error = refusal_of(&GRAPH.replace(&format!("draft {item}"), item));
         let expected = match name {
-            // The struct is locked by this, and uses the enum, which is a draft.
+            // Locks the struct, which uses the enum, which is a draft.
             "job" => "nothing that may still change".to_owned(),
             _ => format!("in `{name}`: `draft` before what only drafts use"),
         };

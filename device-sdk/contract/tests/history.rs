@@ -1,4 +1,4 @@
-//! `scripts/check-abi-lock` in a repository made for the purpose: which lines a branch may lose, and which it never may.
+//! Runs `scripts/check-abi-lock` in a scratch repository: which lines a branch may lose, and which it may never lose.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ const WITHDRAWN: &str = "device-sdk/contract/abi.withdrawn";
 const DRAFTS: &str = "device-sdk/contract/abi.draft";
 const OTHER_LOCK: &str = "runtime/capi/abi.lock";
 
-/// A repository with the script and what it looks at.
+/// A repository with the script and the files that it reads.
 struct TestRepository {
     root: PathBuf,
 }
 
 impl TestRepository {
-    /// One with a lock of these lines and no drafts, committed.
+    /// A committed lock of these lines, without drafts.
     fn new(name: &str, lock: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("history").join(name);
         let _ = fs::remove_dir_all(&root);
@@ -51,7 +51,7 @@ impl TestRepository {
         self.run_git(&["commit", "--quiet", "--allow-empty", "--no-verify", "--message", "change"]);
     }
 
-    /// What the script says of the branch: nothing, or why it stops.
+    /// The message of the script if it rejects the branch.
     fn check_lock(&self) -> Option<String> {
         let script = self.root.join("scripts/check-abi-lock");
         let Output { status, stderr, .. } =

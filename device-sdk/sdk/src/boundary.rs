@@ -1,4 +1,4 @@
-//! The boundary itself: what comes from the other side is checked here before safe code sees it, and no panic leaves.
+//! The boundary itself: pointers and text from the host are checked here before safe code sees them, and no panic escapes.
 
 #![expect(unsafe_code, reason = "pointers from the other side become references here")]
 
@@ -12,14 +12,14 @@ use crate::host::HostServices;
 use crate::panics;
 use crate::pointer::HostPointer;
 
-/// What the context of a plugin points to.
+/// The object behind a plugin's context pointer.
 #[repr(C)]
 pub(crate) struct PluginInstance<D> {
     pub(crate) device: Arc<D>,
     pub(crate) host: HostServices,
 }
 
-/// Calls into a device: the way of every slot.
+/// Entry of every device slot: recovers the instance from the context and runs `call` under the panic guard.
 ///
 /// # Safety
 ///
@@ -33,7 +33,7 @@ pub(crate) unsafe fn enter_plugin<D>(
     guard_call(&instance.host, || call(instance))
 }
 
-/// Runs a function of the plugin and turns its error, or the panic it ends in, into a number of the host's.
+/// Runs plugin code under the panic guard. An error or a caught panic is registered with the host, and its handle is returned.
 #[inline]
 pub fn guard_call(host: &HostServices, body: impl FnOnce() -> Result<()>) -> abi::Error {
     match panics::catch_panic(body) {
@@ -43,12 +43,13 @@ pub fn guard_call(host: &HostServices, body: impl FnOnce() -> Result<()>) -> abi
     }
 }
 
-/// The function, if the device offers it.
+/// The function pointer for a table, or `None` if the device does not implement the slot.
 pub(crate) fn slot_if_offered<F>(slots: &[&str], slot: &str, function: F) -> Option<F> {
     slots.contains(&slot).then_some(function)
 }
 
-/// Copies a struct that may be older and so shorter than ours over `empty`, or takes `empty` where there is none.
+/// Copies a struct of the other side. An older struct is shorter: the fields it lacks keep their values of `empty`. A null
+/// `source` gives `empty`.
 ///
 /// # Safety
 ///
@@ -65,7 +66,7 @@ pub unsafe fn copy_sized<T: Copy>(source: *const T, empty: T) -> T {
     copy
 }
 
-/// Copies as much of `value` as the struct behind `place` has room for, leaving the size that stands there.
+/// Copies as much of `value` as the struct at `place` has room for. The size field at `place` stays as it is.
 ///
 /// # Safety
 ///
@@ -87,7 +88,7 @@ fn missing_argument(name: &str) -> PluginError {
     PluginError::invalid_argument(format!("expected a pointer for `{name}`, found null"))
 }
 
-/// A place the caller wants a result in. Nothing is written unless the call succeeds.
+/// An out parameter, checked for null up front. Nothing is written unless the call succeeds.
 pub(crate) struct OutValue<T>(*mut T);
 
 impl<T> OutValue<T> {
@@ -99,14 +100,14 @@ impl<T> OutValue<T> {
     }
 
     pub(crate) fn write(self, value: T) -> Result<()> {
-        // SAFETY: the maker of this vouched for the place.
+        // SAFETY: the caller of `new` vouched for the place.
         unsafe { self.0.write(value) };
         Ok(())
     }
 
-    /// Writes as much of a struct as the caller knows, and leaves the size it came with.
+    /// Writes as many fields as the caller's struct has room for; its size field stays as it is.
     pub(crate) fn write_struct(self, value: T) -> Result<()> {
-        // SAFETY: the maker of this vouched for the place, and a struct of the contract starts with its size.
+        // SAFETY: the caller of `new` vouched for the place, and a struct of the contract starts with its size.
         unsafe { write_sized(self.0, value) };
         Ok(())
     }
@@ -118,7 +119,7 @@ impl OutValue<*mut c_void> {
     }
 }
 
-/// A place for a list of results.
+/// An out parameter for a list: a buffer, its capacity, and the place for the count.
 pub(crate) struct OutList<T> {
     items: *mut T,
     capacity: u64,
@@ -136,9 +137,9 @@ impl<T> OutList<T> {
         Ok(Self { items, capacity, count })
     }
 
-    /// Writes as many as there is room for, and how many there are.
+    /// Writes as many values as fit, but reports the full count, so that the caller can tell that its buffer was too short.
     pub(crate) fn write(self, values: Vec<T>) -> Result<()> {
-        // SAFETY: the maker of this vouched for the count.
+        // SAFETY: the caller of `new` vouched for the count.
         unsafe { self.count.write(values.len() as u64) };
         let room = usize::try_from(self.capacity).unwrap_or(usize::MAX);
         for (index, value) in values.into_iter().take(room).enumerate() {
@@ -165,7 +166,7 @@ pub(crate) unsafe fn checked_slice<'a, T>(source: *const T, count: u64, name: &s
     Ok(unsafe { core::slice::from_raw_parts(source, count) })
 }
 
-/// Pointers of which none is null.
+/// Like [`checked_slice`], for a list of pointers; a null element is an error.
 ///
 /// # Safety
 ///
@@ -192,7 +193,7 @@ pub(crate) unsafe fn checked_references<'a, T>(
 ) -> Result<&'a [&'a T]> {
     // SAFETY: the caller vouches for the list.
     let pointers = unsafe { checked_pointers(source, count, name) }?;
-    // SAFETY: a reference and a pointer that is not null have one layout, and the caller vouches for what they point to.
+    // SAFETY: a reference and a non-null pointer have the same layout, and the caller vouches for the pointees.
     Ok(unsafe { core::slice::from_raw_parts(pointers.as_ptr().cast(), pointers.len()) })
 }
 
@@ -200,7 +201,7 @@ pub(crate) unsafe fn checked_references<'a, T>(
 ///
 /// `source` is null or has `size` bytes that stay readable for `'a`.
 pub(crate) unsafe fn checked_bytes<'a>(source: *const c_void, size: u64, name: &str) -> Result<&'a [u8]> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller vouches for the bytes.
     unsafe { checked_slice(source.cast(), size, name) }
 }
 
@@ -228,7 +229,7 @@ pub(crate) unsafe fn checked_bytes_mut<'a>(
 /// `source` is null or points to a `T` that stays readable for `'a`.
 #[inline]
 pub(crate) unsafe fn checked_reference<'a, T>(source: *const T, name: &str) -> Result<&'a T> {
-    // SAFETY: the caller vouches for what is behind a pointer that is not null.
+    // SAFETY: the caller vouches for the target of a non-null pointer.
     unsafe { source.as_ref() }.ok_or_else(|| missing_argument(name))
 }
 

@@ -1,4 +1,4 @@
-//! One call of a kernel, as the kernel sees it.
+//! One call of a kernel, as the kernel sees it: operands, attributes, stream and workspace.
 
 #![expect(
     unsafe_code,
@@ -14,23 +14,23 @@ use crate::dtype::Element;
 use crate::error::{PluginError, Result};
 use crate::host::HostServices;
 
-/// One call of a kernel: its operands, its attributes and its place in a stream.
+/// One call of a kernel: its operands, attributes, device and stream.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelCall<'a> {
     raw: &'a abi::Call,
     host: HostServices,
     inputs: &'a [&'a abi::Tensor],
-    /// Pointers, as the host writes to an output that is allocated while the call runs.
+    /// Raw pointers, because the host rewrites the descriptor of an output that is allocated while the call runs.
     outputs: &'a [*const abi::Tensor],
 }
 
 impl<'a> KernelCall<'a> {
     /// # Safety
     ///
-    /// `raw` is null or a call that the host is making and that stays as it is for `'a`.
+    /// `raw` is null, or a call in progress that stays unchanged for `'a`.
     #[inline(always)]
     pub(crate) unsafe fn new(raw: *const abi::Call, host: HostServices) -> Result<Self> {
-        // SAFETY: as the caller vouches; the contract has each list match its count.
+        // SAFETY: the caller vouches for the call; the contract has each list match its count.
         unsafe {
             let raw = checked_reference(raw, "call")?;
             if raw.size < abi::Call::SIZE_AT_FIRST {
@@ -47,31 +47,31 @@ impl<'a> KernelCall<'a> {
         }
     }
 
-    /// The device the call runs on.
+    /// The id of the device that the call runs on.
     #[inline]
     pub fn device(&self) -> u32 {
         self.raw.device
     }
 
-    /// The stream the call belongs to; 0 means that it is done when it returns.
+    /// The stream to enqueue work on. Stream 0 is synchronous: its work is done when the call returns.
     #[inline]
     pub fn stream(&self) -> abi::Stream {
         self.raw.queue
     }
 
-    /// How many inputs there are, left-out ones included.
+    /// The number of inputs, including optional ones that were left out.
     #[inline]
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
-    /// How many outputs there are.
+    /// The number of outputs, including optional ones that were left out.
     #[inline]
     pub fn output_count(&self) -> usize {
         self.outputs.len()
     }
 
-    /// An input that must be there.
+    /// The input at `index`; an error if it was left out.
     #[inline(always)]
     pub fn input(&self, index: usize) -> Result<TensorView<'a>> {
         match self.optional_input(index)? {
@@ -80,7 +80,7 @@ impl<'a> KernelCall<'a> {
         }
     }
 
-    /// An input that may be left out.
+    /// The input at `index`, or `None` if it was left out.
     #[inline(always)]
     pub fn optional_input(&self, index: usize) -> Result<Option<TensorView<'a>>> {
         match self.inputs.get(index) {
@@ -90,7 +90,7 @@ impl<'a> KernelCall<'a> {
         }
     }
 
-    /// An output.
+    /// The output at `index`; an error if it was left out.
     #[inline(always)]
     pub fn output(&self, index: usize) -> Result<TensorView<'a>> {
         match self.optional_output(index)? {
@@ -99,46 +99,49 @@ impl<'a> KernelCall<'a> {
         }
     }
 
-    /// An output that may be left out.
+    /// The output at `index`, or `None` if it was left out.
     #[inline(always)]
     pub fn optional_output(&self, index: usize) -> Result<Option<TensorView<'a>>> {
         match self.outputs.get(index) {
-            // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers
-            // to it then.
+            // SAFETY: as above; the host writes to it only while the kernel waits for `allocate_output`, and nothing refers to
+            // it then.
             Some(raw) => unsafe { TensorView::new(&**raw) },
             None => Ok(None),
         }
     }
 
-    /// Gives an output whose shape depends on data its shape and, in a run, its memory. [`KernelCall::output`] has it afterwards.
+    /// Sets dtype and shape of an output whose shape depends on data; in a run, the output also gets its memory.
+    /// [`KernelCall::output`] returns it afterwards.
     pub fn allocate_output(&self, index: u32, dtype: abi::Dtype, dims: &[i64]) -> Result<()> {
         // SAFETY: this is the call that the kernel is running.
         unsafe { self.host.allocate_output(self.raw, index, dtype, dims) }
     }
 
-    /// Says in a few words how the kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for
-    /// whoever asks why a model takes its time.
+    /// Describes in a few words how the kernel does the call that it is being prepared for, such as `Winograd, AVX-512`. Users
+    /// see this when they ask where a model spends its time.
     pub fn describe_kernel(&self, way: &str) {
-        // SAFETY: this is the call that the kernel is readied for.
+        // SAFETY: this is the call that the kernel is being prepared for.
         unsafe { self.host.describe_kernel(self.raw, way) }
     }
 
-    /// Scratch memory on the device: block, offset and size in bytes.
+    /// Scratch memory on the device, as large as [`Kernel::with_workspace`](crate::Kernel::with_workspace) asked for: block,
+    /// offset and size in bytes.
     pub fn workspace(&self) -> (abi::Memory, u64, u64) {
         (self.raw.workspace, self.raw.workspace_offset, self.raw.workspace_size)
     }
 
-    /// The state of the random generator: the seed, and the first counter value that is this call's.
+    /// Seed and counter offset of the random generator. A call that draws n numbers uses the n counter values from the offset
+    /// on.
     pub fn random_state(&self) -> (u64, u64) {
         (self.raw.random_seed, self.raw.random_offset)
     }
 
-    /// The call as the contract has it.
+    /// The underlying C struct, for what this type does not wrap.
     pub fn as_raw(&self) -> &'a abi::Call {
         self.raw
     }
 
-    /// An attribute that is an integer.
+    /// An integer attribute; `None` if it is not set, an error if it has another kind.
     pub fn int_attribute(&self, name: &str) -> Result<Option<i64>> {
         self.find_attribute(name, abi::AttributeKind::INT, |a| {
             // SAFETY: the host promises that the list matches its count.
@@ -147,7 +150,7 @@ impl<'a> KernelCall<'a> {
         .map(|list| list.and_then(|ints| ints.first().copied()))
     }
 
-    /// An attribute that is a list of integers.
+    /// An attribute that is a list of integers; `None` if it is not set, an error if it has another kind.
     pub fn ints_attribute(&self, name: &str) -> Result<Option<&'a [i64]>> {
         self.find_attribute(name, abi::AttributeKind::INTS, |a| {
             // SAFETY: as above.
@@ -155,7 +158,7 @@ impl<'a> KernelCall<'a> {
         })
     }
 
-    /// An attribute that is a number.
+    /// A floating-point attribute; `None` if it is not set, an error if it has another kind.
     pub fn float_attribute(&self, name: &str) -> Result<Option<f64>> {
         self.find_attribute(name, abi::AttributeKind::FLOAT, |a| {
             // SAFETY: as above.
@@ -164,7 +167,7 @@ impl<'a> KernelCall<'a> {
         .map(|list| list.and_then(|floats| floats.first().copied()))
     }
 
-    /// An attribute that is a list of numbers.
+    /// An attribute that is a list of floating-point numbers; `None` if it is not set, an error if it has another kind.
     pub fn floats_attribute(&self, name: &str) -> Result<Option<&'a [f64]>> {
         self.find_attribute(name, abi::AttributeKind::FLOATS, |a| {
             // SAFETY: as above.
@@ -172,7 +175,7 @@ impl<'a> KernelCall<'a> {
         })
     }
 
-    /// An attribute that is text.
+    /// A text attribute; `None` if it is not set, an error if it has another kind or is not UTF-8.
     pub fn string_attribute(&self, name: &str) -> Result<Option<&'a str>> {
         let strings = self.find_attribute(name, abi::AttributeKind::STRING, |a| {
             // SAFETY: as above.
@@ -213,7 +216,7 @@ fn missing_operand(what: &str, index: usize) -> PluginError {
     PluginError::invalid_argument(format!("expected {what} {index}, found none"))
 }
 
-/// One operand of a call.
+/// The descriptor of one operand of a call. It is cheap to copy; the elements stay in the memory of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorView<'a> {
     dtype: abi::Dtype,
@@ -229,13 +232,13 @@ pub struct TensorView<'a> {
 impl<'a> TensorView<'a> {
     /// # Safety
     ///
-    /// The lists of the description match their counts and stay for `'a`.
+    /// `dims` and `strides` match their counts and stay readable for `'a`.
     #[inline(always)]
     unsafe fn new(raw: &abi::Tensor) -> Result<Option<Self>> {
         if raw.bits.contains(abi::TensorFlags::ABSENT) {
             return Ok(None);
         }
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller vouches for both lists.
         let (dims, strides) = unsafe {
             (
                 checked_slice(raw.dims, raw.dims_count, "dims")?,
@@ -252,30 +255,30 @@ impl<'a> TensorView<'a> {
         Ok(Some(Self { dtype, layout, bits, block, offset, size_in_bytes, dims, strides }))
     }
 
-    /// The type of the elements.
+    /// The type of the elements. [`dispatch!`](crate::dispatch) turns it into a Rust type.
     #[inline]
     pub fn dtype(&self) -> abi::Dtype {
         self.dtype
     }
 
-    /// The sizes of the dimensions.
+    /// The size of each dimension. During shape inference, -1 stands for an unknown size.
     #[inline]
     pub fn dims(&self) -> &'a [i64] {
         self.dims
     }
 
-    /// Elements from one index to the next in each dimension, or nothing for a contiguous tensor.
+    /// The stride of each dimension in elements; empty if the tensor is contiguous, with the last dimension fastest.
     #[inline]
     pub fn strides(&self) -> &'a [i64] {
         self.strides
     }
 
-    /// What order the dimensions are in.
+    /// The meaning of the dimensions, such as channels first or last. Where elements lie is up to the strides.
     pub fn layout(&self) -> abi::Layout {
         self.layout
     }
 
-    /// How many elements there are.
+    /// The product of all dimensions; an error if one is negative or the product overflows.
     pub fn element_count(&self) -> Result<usize> {
         let product =
             self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
@@ -287,24 +290,24 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Whether the bytes never change while the kernel's state lives.
+    /// True if the bytes stay the same as long as the kernel's prepared state lives, so that `prepare` may pack them.
     pub fn is_constant(&self) -> bool {
         self.bits.contains(abi::TensorFlags::CONSTANT)
     }
 
-    /// The block and the offset in bytes at which the first element lies.
+    /// The memory block, and the offset of the first element in bytes.
     #[inline]
     pub fn memory_location(&self) -> (abi::Memory, u64) {
         (self.block, self.offset)
     }
 
-    /// Bytes from the first element to past the last.
+    /// The number of bytes from the first element to the end of the last, gaps included.
     #[inline]
     pub fn size_in_bytes(&self) -> u64 {
         self.size_in_bytes
     }
 
-    /// The elements, of a contiguous tensor on a device whose memory the host can address.
+    /// The elements of a contiguous tensor, on a device whose memory the host can address. An error if `T` is not its dtype.
     ///
     /// # Safety
     ///
@@ -318,7 +321,7 @@ impl<'a> TensorView<'a> {
         Ok(unsafe { core::slice::from_raw_parts(address, count) })
     }
 
-    /// The elements, to be written; otherwise as [`TensorView::elements`].
+    /// The elements as a mutable slice; otherwise like [`TensorView::elements`].
     ///
     /// # Safety
     ///
@@ -332,7 +335,7 @@ impl<'a> TensorView<'a> {
         Ok(unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) })
     }
 
-    /// The bytes of the elements of a contiguous operand, which may lie at any address.
+    /// The bytes of a contiguous tensor. Unlike [`TensorView::elements`], this works at any alignment.
     ///
     /// # Safety
     ///
@@ -343,12 +346,12 @@ impl<'a> TensorView<'a> {
         if count == 0 || address.is_null() {
             return Ok(&[]);
         }
-        // SAFETY: the operand has so many elements, and the caller vouches for the rest.
+        // SAFETY: the operand has `count` elements, and the caller vouches for the rest.
         Ok(unsafe { core::slice::from_raw_parts(address, count * size_of::<T>()) })
     }
 
-    /// The elements of a constant that may lie at any address, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) allows: where
-    /// they lie if they are aligned there, or a copy.
+    /// The elements of a constant at any alignment, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) permits: borrowed where
+    /// they are aligned, else copied.
     ///
     /// # Safety
     ///
@@ -356,13 +359,13 @@ impl<'a> TensorView<'a> {
     pub unsafe fn constant_elements<T: Element>(&self) -> Result<Cow<'a, [T]>> {
         let address = self.block.0.wrapping_add(self.offset) as *const T;
         if address.is_aligned() {
-            // SAFETY: the caller vouches for what this asks.
+            // SAFETY: the caller vouches for what `elements` requires.
             return unsafe { self.elements() }.map(Cow::Borrowed);
         }
         let count = self.checked_count::<T>()?;
         let mut elements: Vec<T> = Vec::with_capacity(count);
-        // SAFETY: the operand has `count` elements, of which every pattern of bits is one; the copy has room for them, and
-        // bytes may be copied from any address.
+        // SAFETY: the operand has `count` elements, every bit pattern of which is valid; the copy has room for them, and a copy
+        // of bytes needs no alignment.
         unsafe {
             core::ptr::copy_nonoverlapping(
                 address.cast::<u8>(),
@@ -385,7 +388,7 @@ impl<'a> TensorView<'a> {
         Ok((address, count))
     }
 
-    /// How many elements there are, if there is room for them.
+    /// Checks dtype, contiguity and size, on which typed access relies; returns the number of elements.
     fn checked_count<T: Element>(&self) -> Result<usize> {
         if self.dtype != T::DTYPE {
             let (expected, found) = (T::DTYPE.name().unwrap_or("?"), self.dtype.name().unwrap_or("unknown"));

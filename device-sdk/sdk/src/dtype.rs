@@ -1,4 +1,4 @@
-//! Element types, and running one generic function for the dtype of a call.
+//! Element types, and dispatch from the dtype of a call to a generic function.
 
 #[cfg(feature = "numbers")]
 use half::{bf16, f16};
@@ -10,10 +10,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that is the element of a tensor. Every pattern of bits is a value of it, except for `bool`'s, which the
-/// host keeps at 0 and 1.
+/// A Rust type that tensor elements can have. Every bit pattern is a valid value, except for `bool`, which the host keeps at 0
+/// and 1.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// The dtype it is.
+    /// The dtype of tensors with these elements.
     const DTYPE: Dtype;
 }
 
@@ -36,7 +36,7 @@ elements! {
 #[cfg(feature = "numbers")]
 elements! { f16 => F16, bf16 => BF16, Complex<f32> => C64, Complex<f64> => C128 }
 
-/// The set of some dtypes, as kernels state what they take.
+/// Builds a [`DtypeSet`] in a constant expression, for the operand specs of kernels.
 pub const fn dtype_set(dtypes: &[Dtype]) -> DtypeSet {
     let mut bits = 0;
     let mut index = 0;
@@ -47,7 +47,7 @@ pub const fn dtype_set(dtypes: &[Dtype]) -> DtypeSet {
     DtypeSet(bits)
 }
 
-/// The element types of each family that [`dispatch!`](crate::dispatch) knows, as dtypes.
+/// The families of [`dispatch!`](crate::dispatch) as sets, so that the operand specs of a kernel can match its dispatch.
 pub mod family {
     use super::{Dtype, DtypeSet, dtype_set};
 
@@ -59,19 +59,18 @@ pub mod family {
     pub const INTEGRAL: DtypeSet = dtype_set(&[Dtype::I8, Dtype::U8, Dtype::I16, Dtype::I32, Dtype::I64]);
     /// `c64`, `c128`.
     pub const COMPLEX: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
-    /// Both.
+    /// [`FLOATING`] and [`INTEGRAL`].
     pub const FLOATING_AND_INTEGRAL: DtypeSet = FLOATING.union(INTEGRAL);
-    /// Both.
+    /// [`FLOATING`] and [`COMPLEX`].
     pub const FLOATING_AND_COMPLEX: DtypeSet = FLOATING.union(COMPLEX);
-    /// All three.
+    /// [`FLOATING`], [`INTEGRAL`] and [`COMPLEX`].
     pub const FLOATING_AND_INTEGRAL_AND_COMPLEX: DtypeSet = FLOATING_AND_INTEGRAL.union(COMPLEX);
 }
 
-/// Runs an expression with a type alias bound to the element type of a dtype.
+/// Evaluates an expression with a type alias bound to the element type of a dtype that is known at run time only.
 ///
-/// The families are those of kernel authors' habit: `floating`, `floating_and_half`, `integral`, `complex`,
-/// `floating_and_integral`, `floating_and_complex`, `floating_and_integral_and_complex`. Further dtypes are added by name
-/// behind a `+`. Any other dtype is an error that names the ones that are taken.
+/// The families are `floating`, `floating_and_half`, `integral`, `complex`, `floating_and_integral`, `floating_and_complex` and
+/// `floating_and_integral_and_complex`; `+` adds single dtypes. Any other dtype is an error that lists the accepted ones.
 ///
 /// ```
 /// use oarlock_sdk::{Dtype, Result, dispatch};
@@ -114,7 +113,7 @@ macro_rules! dispatch {
     };
 }
 
-/// The Rust type of a dtype's name.
+/// Maps the name of a dtype to its Rust type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! element_of {
@@ -125,7 +124,7 @@ macro_rules! element_of {
     ($primitive:ident) => { $primitive };
 }
 
-/// The error of [`dispatch!`](crate::dispatch).
+/// The error of [`dispatch!`](crate::dispatch) for a dtype that it does not list.
 #[doc(hidden)]
 #[track_caller]
 pub fn unexpected_dtype(taken: &[&str], found: Dtype) -> crate::PluginError {

@@ -1,4 +1,4 @@
-//! Errors of a plugin.
+//! The error type of plugins.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,12 +6,12 @@ use std::panic::Location;
 use oarlock_abi as abi;
 pub use oarlock_abi::Code;
 
-/// What a function of a plugin returns.
+/// The result of a plugin's functions.
 pub type Result<T, E = PluginError> = std::result::Result<T, E>;
 
-/// Something that went wrong in a plugin: what was expected, what was found, what to do.
+/// An error of a plugin. Its message says what was expected, what was found and what to do.
 ///
-/// The constructors remember the line they are called on; users see it with the message.
+/// Constructors record the source line of their caller; users see it with the message.
 #[derive(Clone, Debug)]
 pub struct PluginError {
     code: Code,
@@ -35,7 +35,7 @@ macro_rules! constructors {
 }
 
 impl PluginError {
-    /// An error of any kind.
+    /// An error with any code. The constructors below are shorter where one of them fits.
     #[track_caller]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
@@ -49,67 +49,67 @@ impl PluginError {
     }
 
     constructors! {
-        /// An argument has a value it must not have.
+        /// An argument has an invalid value.
         invalid_argument = INVALID_ARGUMENT;
-        /// The thing that was asked for does not exist.
+        /// The requested object does not exist.
         not_found = NOT_FOUND;
-        /// An index or a size lies outside what is there.
+        /// An index or a size is out of bounds.
         out_of_range = OUT_OF_RANGE;
-        /// The thing that was to be made exists already.
+        /// The object to create exists already.
         already_exists = ALREADY_EXISTS;
-        /// Memory, handles or another limited resource is used up.
+        /// Memory, handles or another limited resource ran out.
         resource_exhausted = RESOURCE_EXHAUSTED;
-        /// The call came at a time at which it is not allowed.
+        /// The call is not allowed in the current state.
         precondition_not_met = PRECONDITION_NOT_MET;
-        /// The caller may not do this.
+        /// The caller lacks the permission.
         permission_denied = PERMISSION_DENIED;
         /// The work did not finish in time.
         execution_timeout = EXECUTION_TIMEOUT;
-        /// The plugin does not do what was asked.
+        /// The plugin does not support the request.
         unimplemented = UNIMPLEMENTED;
-        /// The device or service cannot be reached now.
+        /// The device or service cannot be reached at the moment.
         unavailable = UNAVAILABLE;
-        /// The plugin is in a state from which it cannot go on.
+        /// The plugin is in a state from which it cannot recover.
         fatal = FATAL;
         /// A library or driver below the plugin failed; [`PluginError::with_native_code`] adds its number.
         external = EXTERNAL;
     }
 
-    /// The number that the library or driver below the plugin returned.
+    /// Adds the error number of the library or driver below the plugin.
     pub fn with_native_code(mut self, code: i64) -> Self {
         self.native_code = code;
         self
     }
 
-    /// The rule of the contract that was broken, such as `M-2`.
+    /// Names the rule of the contract that was broken, such as `M-2`.
     pub fn with_rule(mut self, rule: &'static str) -> Self {
         self.rule = rule;
         self
     }
 
-    /// The same call may succeed later.
+    /// Marks the error as temporary: the same call may succeed later.
     pub fn as_retryable(mut self) -> Self {
         self.bits = self.bits | abi::ErrorFlags::RETRYABLE;
         self
     }
 
-    /// The device is gone.
+    /// Marks the device as lost: every handle on it is dead.
     pub fn as_device_lost(mut self) -> Self {
         self.bits = self.bits | abi::ErrorFlags::DEVICE_LOST;
         self
     }
 
-    /// What kind of error this is.
+    /// The category of the error, which callers can act on.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What it says.
+    /// The text that users see.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// A function that the trait has and the plugin did not write. The host never calls it.
+    /// The error of a trait function that the plugin does not implement. Its slot stays empty, so the host never calls it.
     pub(crate) fn slot_not_offered(slot: &'static str) -> Self {
         Self::unimplemented(format!("this plugin does not offer `{slot}`"))
     }
@@ -120,7 +120,7 @@ impl PluginError {
         error
     }
 
-    /// What the host is told. The text is borrowed from this error.
+    /// The C struct for the host. Its texts borrow from this error.
     pub(crate) fn as_error_info(&self) -> abi::ErrorInfo {
         abi::ErrorInfo {
             code: self.code,
@@ -143,7 +143,7 @@ impl fmt::Display for PluginError {
 
 impl std::error::Error for PluginError {}
 
-/// Returns an error of the given kind unless a condition holds: `ensure!(n > 0, invalid_argument, "expected …, found {n}")`.
+/// Returns early with an error unless a condition holds: `ensure!(n > 0, invalid_argument, "expected …, found {n}")`.
 #[macro_export]
 macro_rules! ensure {
     ($condition:expr, $kind:ident, $($message:tt)+) => {

@@ -1,4 +1,4 @@
-//! The services of the host, safely.
+//! Safe wrappers of the host's services.
 
 #![expect(unsafe_code, reason = "the services are functions of a C table")]
 
@@ -12,9 +12,9 @@ pub use oarlock_abi::LogLevel;
 
 use crate::error::{PluginError, Result};
 
-/// The host that loaded the plugin.
+/// The host that loaded the plugin. Copy it freely: it is a context and a table of functions.
 ///
-/// Services that the host leaves out do nothing: a plugin never fails because nobody listens to its log.
+/// A log, option or thread pool that the host leaves out is no error: a plugin never fails because nobody reads its log.
 #[derive(Clone, Copy, Debug)]
 pub struct HostServices {
     context: *mut c_void,
@@ -27,18 +27,18 @@ unsafe impl Send for HostServices {}
 unsafe impl Sync for HostServices {}
 
 impl HostServices {
-    /// Takes over the services of a host, of which an older one may have fewer.
+    /// Copies the table of services. An older host has a shorter one; the slots that it lacks stay empty.
     ///
     /// # Safety
     ///
-    /// `services` is null or points to a table as the contract describes it, that lives as long as the plugin does.
+    /// `services` is null or points to a table as the contract describes it, which lives as long as the plugin.
     pub(crate) unsafe fn new(context: *mut c_void, services: *const abi::HostTable) -> Self {
         // SAFETY: the caller vouches for the table.
         let services = unsafe { crate::boundary::copy_sized(services, abi::HostTable::EMPTY) };
         Self { context, services }
     }
 
-    /// Says something to whoever watches the host.
+    /// Writes a message to the host's log.
     pub fn log(&self, level: LogLevel, message: &str) {
         if let Some(log) = self.services.log {
             // SAFETY: the context is the host's own and the text lives through the call.
@@ -47,7 +47,7 @@ impl HostServices {
         }
     }
 
-    /// What the user configured for this plugin under a key; `None` when nothing.
+    /// The user's value for an option of this plugin; `None` if it is unset or empty.
     pub fn option(&self, key: &str) -> Option<&str> {
         let mut value = abi::Str::EMPTY;
         let option = self.services.option?;
@@ -61,7 +61,7 @@ impl HostServices {
         unsafe { value.text() }.filter(|text| !text.is_empty())
     }
 
-    /// How many threads [`HostServices::parallel_for`] may use.
+    /// The number of threads that [`HostServices::parallel_for`] may use; at least 1.
     pub fn worker_count(&self) -> usize {
         let mut count = 1;
         if let Some(worker_count) = self.services.worker_count {
@@ -72,7 +72,8 @@ impl HostServices {
         count.max(1) as usize
     }
 
-    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`.
+    /// Runs `body(begin, end)` on the host's threads over ranges of at least `grain` that cover `0..count`, and returns when
+    /// all are done. A panic in `body` resumes on the calling thread.
     pub fn parallel_for<F: Fn(u64, u64) + Sync>(&self, count: u64, grain: u64, body: F) {
         let Some(parallel_for) = self.services.parallel_for.filter(|_| count > grain) else {
             return body(0, count);
@@ -91,7 +92,7 @@ impl HostServices {
         }
     }
 
-    /// Gives an output of a running call its shape and memory.
+    /// Sets dtype and shape of an output of a running call and asks the host for its memory.
     ///
     /// # Safety
     ///
@@ -112,11 +113,11 @@ impl HostServices {
         self.result_from_error(failure)
     }
 
-    /// Says how a kernel does a call. It is nothing that could fail the kernel.
+    /// Passes a description on to the host. A failure is dropped: it must not fail the kernel.
     ///
     /// # Safety
     ///
-    /// `call` is the call the kernel is readied for.
+    /// `call` is the call that the kernel is being prepared for.
     pub(crate) unsafe fn describe_kernel(&self, call: *const abi::Call, way: &str) {
         if let Some(describe) = self.services.kernel_describe {
             // SAFETY: the caller vouches for the call, and the text lives through it.
@@ -124,18 +125,18 @@ impl HostServices {
         }
     }
 
-    /// Tells the host of an error and returns the host's number for it.
+    /// Registers an error with the host. The returned handle is what a slot has to return.
     pub fn report_error(&self, error: &PluginError) -> abi::Error {
         let info = error.as_error_info();
         match self.services.error_create {
             // SAFETY: the context is the host's own and the text lives through the call.
             Some(create) => unsafe { create(self.context, &raw const info) },
-            // A host without this service is none, but it must still learn that something went wrong.
+            // A host without this service breaks the contract, but it must still learn that something went wrong.
             None => abi::Error(u64::MAX),
         }
     }
 
-    /// What a function of the contract returned, as a result. The number of an error is given back to the host.
+    /// Converts the return value of a contract function: a failure is read from the host, and its handle is released.
     pub fn result_from_error(&self, failure: abi::Error) -> Result<()> {
         if !failure.is_some() {
             return Ok(());
@@ -154,7 +155,7 @@ impl HostServices {
 
     fn release_error(&self, failure: abi::Error) {
         if let Some(release) = self.services.error_release.filter(|_| failure.is_some()) {
-            // SAFETY: the context is the host's own. What releasing an error returns is of no use.
+            // SAFETY: the context is the host's own. A failure to release an error helps nobody.
             let _ = unsafe { release(self.context, failure) };
         }
     }
@@ -165,14 +166,14 @@ struct ParallelBody<'a, F> {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// Runs one piece of a loop. A panic is kept for the thread that started the loop, since it must not cross the boundary.
+/// Runs one range of a loop. A panic must not cross the boundary, so it is kept for the thread that started the loop.
 unsafe extern "C" fn run_chunk<F: Fn(u64, u64) + Sync>(
     user: *mut c_void,
     begin: u64,
     end: u64,
     _worker: u32,
 ) {
-    // SAFETY: `parallel_for` passes the address of a `Work<F>` that lives until every piece is done.
+    // SAFETY: `parallel_for` passes the address of a `ParallelBody<F>` that lives until every piece is done.
     let work = unsafe { &*user.cast::<ParallelBody<'_, F>>() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (work.body)(begin, end))) {
         *work.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);

@@ -1,4 +1,4 @@
-//! Kernels: what a plugin says about each, and how the host gets to run it.
+//! Kernels: what they demand, and the C functions through which the host runs them.
 
 #![expect(unsafe_code, reason = "the functions of a kernel are called through pointers from C")]
 
@@ -14,48 +14,48 @@ use crate::dtype::DtypeSet;
 use crate::error::Result;
 use crate::host::HostServices;
 
-/// What a kernel demands of one operand.
+/// The demands of a kernel on one operand. The host checks them before it calls the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct OperandSpec(abi::Operand);
 
 impl OperandSpec {
-    /// An operand with one of these dtypes, of any rank, contiguous, on the device.
+    /// An operand with one of these dtypes, of any rank, contiguous, in device memory.
     pub const fn new(dtypes: DtypeSet) -> Self {
         Self(abi::Operand { dtypes, rank_max: u32::MAX, ..abi::Operand::EMPTY })
     }
 
-    /// Its name in the schema of the op.
+    /// Names the operand as the schema of the op does.
     pub const fn with_name(mut self, name: &'static str) -> Self {
         self.0.name = abi::Str::new(name);
         self
     }
 
-    /// Operands with the same group, other than 0, must have the same dtype.
+    /// Ties dtypes together: operands of one group, other than 0, must have the same dtype.
     pub const fn with_dtype_group(mut self, group: u32) -> Self {
         self.0.dtype_group = group;
         self
     }
 
-    /// How many dimensions it may have.
+    /// Bounds the number of dimensions, both ends included.
     pub const fn with_rank(mut self, min: u32, max: u32) -> Self {
         self.0.rank_min = min;
         self.0.rank_max = max;
         self
     }
 
-    /// Whether it may be left out, stands for all further ones, or may have strides.
+    /// Adds flags: optional, variadic (stands for all further operands), strided or unaligned.
     pub const fn with_flags(mut self, flags: OperandFlags) -> Self {
         self.0.bits = self.0.bits.union(flags);
         self
     }
 
-    /// What order its dimensions must be in.
+    /// Demands an order of the dimensions, such as channels last.
     pub const fn with_layout(mut self, layout: Layout) -> Self {
         self.0.layout = layout;
         self
     }
 
-    /// Where it must lie.
+    /// Demands a kind of memory, such as pinned host memory.
     pub const fn in_memory(mut self, place: MemoryKind) -> Self {
         self.0.place = place;
         self
@@ -66,7 +66,7 @@ type RunFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync;
 type PrepareFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<Arc<RunFunction<D>>> + Send + Sync;
 type WorkspaceFunction<D> = dyn Fn(&D, &KernelCall<'_>) -> Result<u64> + Send + Sync;
 
-/// One way of running one op on the device of a plugin.
+/// An implementation of one op for one type of device.
 ///
 /// ```
 /// use oarlock_sdk::{Kernel, OperandSpec, family};
@@ -99,7 +99,7 @@ pub struct Kernel<D> {
 }
 
 impl<D: 'static> Kernel<D> {
-    /// A kernel that needs no state: one function that does the work.
+    /// A kernel without state: `run` does all the work.
     pub fn new(
         op: impl Into<String>,
         run: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
@@ -108,8 +108,8 @@ impl<D: 'static> Kernel<D> {
         Self::new_prepared(op, move |_, _| Ok(Arc::clone(&run)))
     }
 
-    /// A kernel that is readied once for each place it is called from: `prepare` packs constants, picks an algorithm, and
-    /// returns the function that does the work, which several threads may call at once.
+    /// A kernel with a preparation step. `prepare` runs once for each call site: it packs constants, picks an algorithm and
+    /// returns the function that does the work. Several threads may call that function at once.
     pub fn new_prepared(
         op: impl Into<String>,
         prepare: impl Fn(&D, &KernelCall<'_>) -> Result<Arc<RunFunction<D>>> + Send + Sync + 'static,
@@ -131,61 +131,62 @@ impl<D: 'static> Kernel<D> {
         }
     }
 
-    /// The domain of the op; without it the op is ONNX's.
+    /// Sets the domain of the op; the default is ONNX's.
     pub fn with_domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = domain.into();
         self
     }
 
-    /// The device type the kernel is for; without it the plugin's own.
+    /// Sets the device type that the kernel runs on; the default is the plugin's own.
     pub fn with_device_type(mut self, device_type: impl Into<String>) -> Self {
         self.device_type = device_type.into();
         self
     }
 
-    /// The first version of the op that the kernel implements.
+    /// Sets the first version of the op that the kernel implements; 1 by default.
     pub fn since_version(mut self, version: u32) -> Self {
         self.versions.0 = version;
         self
     }
 
-    /// The last version of the op that the kernel implements.
+    /// Sets the last version of the op that the kernel implements; by default, there is no last one.
     pub fn until_version(mut self, version: u32) -> Self {
         self.versions.1 = version;
         self
     }
 
-    /// Of several kernels that fit, the one with the highest score runs; 100 without this.
+    /// Sets the score: of several kernels that match, the one with the highest runs. The default is 100.
     pub fn with_score(mut self, score: i32) -> Self {
         self.score = score;
         self
     }
 
-    /// What is special about the kernel.
+    /// Adds properties that the host relies on: deterministic, asynchronous, or allocating its outputs.
     pub fn with_flags(mut self, flags: KernelFlags) -> Self {
         self.flags = self.flags | flags;
         self
     }
 
-    /// What the kernel demands of its inputs.
+    /// Sets the demands on the inputs, in the order of the schema.
     pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.inputs = inputs.into_iter().collect();
         self
     }
 
-    /// What the kernel demands of its outputs.
+    /// Sets the demands on the outputs, in the order of the schema.
     pub fn with_outputs(mut self, outputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.outputs = outputs.into_iter().collect();
         self
     }
 
-    /// Lets an output use the memory of an input.
+    /// Permits the output at one index to use the memory of the input at another.
     pub fn with_in_place(mut self, output: u32, input: u32) -> Self {
         self.in_place.push(abi::InPlace { output, input });
         self
     }
 
-    /// Decides about each call that meets the demands: success, or `unimplemented` with the reason.
+    /// Adds a check for calls that meet the operand specs: `Ok` accepts a call, an `unimplemented` error with the reason
+    /// declines it.
     pub fn with_support_check(
         mut self,
         supports: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
@@ -194,7 +195,7 @@ impl<D: 'static> Kernel<D> {
         self
     }
 
-    /// Says the dtypes and shapes of the outputs with [`KernelCall::allocate_output`], for ops of the plugin's own.
+    /// Adds shape inference, for custom ops: `infer` sets dtype and shape of each output with [`KernelCall::allocate_output`].
     pub fn with_shape_inference(
         mut self,
         infer: impl Fn(&D, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
@@ -203,7 +204,7 @@ impl<D: 'static> Kernel<D> {
         self
     }
 
-    /// Says how much scratch memory a call needs, in bytes.
+    /// Computes the scratch memory that a call needs, in bytes. [`KernelCall::workspace`] returns it in the run.
     pub fn with_workspace(
         mut self,
         workspace: impl Fn(&D, &KernelCall<'_>) -> Result<u64> + Send + Sync + 'static,
@@ -213,7 +214,7 @@ impl<D: 'static> Kernel<D> {
     }
 }
 
-/// A kernel with everything its C record points to. The record is made once the kernel has its final place in memory.
+/// A kernel with everything that its C record points to. The record is built once the kernel is at its final address.
 pub(crate) struct RegisteredKernel<D> {
     kernel: Kernel<D>,
     inputs: Vec<abi::Operand>,
@@ -231,7 +232,8 @@ unsafe impl<D: Send + Sync> Send for RegisteredKernel<D> {}
 unsafe impl<D: Send + Sync> Sync for RegisteredKernel<D> {}
 
 impl<D: Send + Sync + 'static> RegisteredKernel<D> {
-    /// The record holds the address of what it is in. Unlike a `Box`, an `Arc` that is moved leaves such an address good.
+    /// The record holds the address of the struct that it is part of. Unlike moving a `Box`, moving an `Arc` keeps such an
+    /// address valid.
     pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: HostServices) -> Arc<Self> {
         let raw = |operands: &[OperandSpec]| operands.iter().map(|operand| operand.0).collect::<Vec<_>>();
         let (inputs, outputs) = (raw(&kernel.inputs), raw(&kernel.outputs));
@@ -282,7 +284,7 @@ impl<D: Send + Sync + 'static> RegisteredKernel<D> {
         }
     }
 
-    /// Runs one of the kernel's functions on a call.
+    /// Entry of the C functions below: recovers kernel and call, and runs `body` under the panic guard.
     ///
     /// # Safety
     ///
@@ -333,7 +335,7 @@ unsafe extern "C" fn kernel_workspace<D: Send + Sync + 'static>(
     call: *const abi::Call,
     size: *mut u64,
 ) -> abi::Error {
-    // SAFETY: as above, and the size is the host's to have written.
+    // SAFETY: as above, and the host lets the kernel write the size.
     unsafe {
         RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
             let size = OutValue::new(size, "size")?;
@@ -349,7 +351,7 @@ unsafe extern "C" fn kernel_prepare<D: Send + Sync + 'static>(
     call: *const abi::Call,
     state: *mut *mut c_void,
 ) -> abi::Error {
-    // SAFETY: as above, and the state is the host's to have written.
+    // SAFETY: as above, and the host lets the kernel write the state.
     unsafe {
         RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
             let state = OutValue::new(state, "state")?;

@@ -1,14 +1,14 @@
 //! Write a device or kernel plugin for Oarlock in safe Rust.
 //!
-//! A plugin is a shared object that a host loads through a C contract. This crate is the contract's Rust face:
+//! A plugin is a shared object that a host loads through a C contract. This crate wraps the contract in safe Rust:
 //!
-//! - implement [`Core`] for your device, and [`Async`] when it has streams; `#[slots]` above the `impl` notes which of the
-//!   optional functions you wrote, and the host does for the others what the contract says;
-//! - make [`Kernel`]s out of functions, with [`dispatch!`] to run one generic function for many dtypes;
-//! - put both into a [`Plugin`] and [`export!`] the function that makes it.
+//! - Implement [`Core`] for your device, and [`Async`] if it has streams. `#[slots]` above the `impl` records which optional
+//!   functions you wrote; for the others, the host uses the defaults of the contract.
+//! - Build [`Kernel`]s from functions; [`dispatch!`] runs one generic function for many dtypes.
+//! - Put both into a [`Plugin`], and [`export!`] the function that builds it.
 //!
-//! Version negotiation, checks of pointers and text, panics and errors are taken care of: what your code sees is checked,
-//! and what it returns or how it panics reaches the user as one message with file and line.
+//! The crate handles version negotiation, checks of pointers and text, panics and errors. Your code sees only checked values,
+//! and an error or a panic in it reaches the user as one message with file and line.
 
 mod boundary;
 mod call;
@@ -29,7 +29,7 @@ pub use num_complex::Complex;
 pub use oarlock_abi as abi;
 pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Version};
 
-/// Notes which functions stand in an `impl` of a device trait, so that the plugin offers exactly those.
+/// Records which functions an `impl` of a device trait defines, so that the plugin offers exactly those.
 ///
 /// ```
 /// use oarlock_sdk::{Async, Event, Result, Stream, slots};
@@ -71,7 +71,7 @@ pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Versi
 /// assert!(Npu::SLOTS.contains(&"event_query") && !Npu::SLOTS.contains(&"event_elapsed"));
 /// ```
 ///
-/// An `impl` without the attribute does not compile, nor does the attribute above anything else:
+/// An `impl` of a device trait does not compile without the attribute, nor does the attribute on anything else:
 ///
 /// ```compile_fail
 /// #[oarlock_sdk::slots]

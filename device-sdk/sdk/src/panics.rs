@@ -1,5 +1,4 @@
-//! What happens when a plugin panics: nothing is printed, since a plugin prints nothing (rule R-4), and the place of the
-//! panic goes into the error instead.
+//! Panics of plugin code. A plugin prints nothing (rule R-4), so the location of a panic goes into the error instead.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -7,14 +6,14 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic on this thread will be caught and told as an error.
+    /// True while a panic on this thread would be caught and reported as an error.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
-    /// Where the last panic on this thread came from.
+    /// The source location of the last panic on this thread.
     static PANIC_LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps panics that become errors from being printed. For plugins that are shared objects, which have a panic hook of
-/// their own: a plugin that is linked into a program must leave the program's alone.
+/// Keeps panics that become errors from being printed. Only shared objects call this, as they have a panic hook of their own: a
+/// plugin that is linked into a program must leave the program's hook alone.
 #[doc(hidden)]
 pub fn silence_caught_panics() {
     static ONCE: Once = Once::new();
@@ -30,11 +29,11 @@ pub fn silence_caught_panics() {
     });
 }
 
-/// Runs a function; a panic in it becomes a sentence.
+/// Runs a function and converts a panic into a message.
 #[inline]
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_CAUGHT.replace(true);
-    // What a panic leaves behind is the plugin's own; it is told with an error that says `fatal`.
+    // State that the panic left inconsistent is the plugin's own, and the host learns of it: the error has the code `fatal`.
     let result = panic::catch_unwind(AssertUnwindSafe(body));
     IS_CAUGHT.set(outer);
     result.map_err(|panic| panic_message(&*panic))

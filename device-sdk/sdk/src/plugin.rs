@@ -1,4 +1,4 @@
-//! The plugin as a whole: what it says of itself when the host asks.
+//! The plugin as a whole, and its answer to the host's query.
 
 #![expect(unsafe_code, reason = "the host's question and the plugin's answer are C structs")]
 
@@ -15,10 +15,10 @@ use crate::generated::{Async, Core, async_table, core_table};
 use crate::host::HostServices;
 use crate::kernel::{Kernel, RegisteredKernel};
 
-/// What a plugin is and brings.
+/// A plugin: its identity, its device and its kernels.
 ///
-/// A function that makes one is exported with [`export!`](crate::export). It is called whenever a host asks who the plugin
-/// is, so it must not touch hardware: that is for [`Core::initialize`].
+/// [`export!`](crate::export) exports the function that builds one. A host calls it whenever it asks for the plugin's identity,
+/// so it must not touch hardware: do that in [`Core::initialize`].
 pub struct Plugin<D = ()> {
     identity: PluginIdentity,
     tables: ProfileTables,
@@ -54,45 +54,46 @@ impl<D> Plugin<D> {
         Self { identity, tables: ProfileTables::default(), kernels: Vec::new(), device }
     }
 
-    /// Who makes the plugin.
+    /// Sets the name of the vendor.
     pub fn with_vendor(mut self, vendor: impl Into<String>) -> Self {
         self.identity.vendor = vendor.into();
         self
     }
 
-    /// The package that a user installs to update the plugin; without it, its name.
+    /// Sets the package that users install to update the plugin; the default is its name.
     pub fn with_package(mut self, package: impl Into<String>) -> Self {
         self.identity.package = package.into();
         self
     }
 
-    /// The environment variable that lists the devices to show.
+    /// Names the environment variable that lists the visible devices, such as `ACME_VISIBLE_DEVICES`. The host hides the
+    /// others.
     pub fn with_visibility_variable(mut self, name: impl Into<String>) -> Self {
         self.identity.visible_devices_variable = name.into();
         self
     }
 
-    /// A variant of the device type.
+    /// Sets the variant of the device type, such as `V1`.
     pub fn with_device_subtype(mut self, subtype: impl Into<String>) -> Self {
         self.identity.device_subtype = subtype.into();
         self
     }
 
-    /// What proves that the plugin works, and what stands behind it: chip, driver, date.
+    /// Claims a level of support. The note is the evidence: chip, driver, date.
     pub fn with_support(mut self, level: SupportLevel, note: impl Into<String>) -> Self {
         self.identity.support_level = level;
         self.identity.support_note = note.into();
         self
     }
 
-    /// Promises that nothing of the plugin runs or is referred to after it was unloaded: no thread of its own goes on, and
-    /// nothing with a destructor lies in thread-local storage of the host's threads.
+    /// Permits the host to unload the plugin. You promise that nothing of it runs or is referred to afterwards: its threads
+    /// have ended, and the thread-local storage of the host's threads holds nothing of it that has a destructor.
     pub fn allow_unload(mut self) -> Self {
         self.identity.offers = self.identity.offers | abi::PluginFlags::UNLOADABLE;
         self
     }
 
-    /// The kernels the plugin brings.
+    /// Adds kernels. Call it as often as you like.
     pub fn with_kernels(mut self, kernels: impl IntoIterator<Item = Kernel<D>>) -> Self {
         self.kernels.extend(kernels);
         self
@@ -100,15 +101,15 @@ impl<D> Plugin<D> {
 }
 
 impl Plugin<()> {
-    /// A plugin that brings kernels for devices of other plugins.
+    /// A plugin that has no device but brings kernels for devices of other plugins.
     pub fn for_kernels(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self::new(name, version, ())
     }
 }
 
 impl<L: Send + Sync + 'static> Plugin<L> {
-    /// A plugin that is a layer. Its table is written against the raw contract, since wrapping raw tables is what it does;
-    /// [`instance_from_context`] finds the layer behind the context its functions get.
+    /// A plugin that is a layer: it wraps the tables of other plugins. Its own table is raw C, like the tables it wraps; in its
+    /// functions, [`instance_from_context`] recovers `layer` from the context.
     pub fn for_layer(
         name: impl Into<String>,
         version: impl Into<String>,
@@ -121,19 +122,19 @@ impl<L: Send + Sync + 'static> Plugin<L> {
     }
 }
 
-/// The device or layer behind the context of a plugin, and the host that loaded it.
+/// Recovers the device or layer, and the host, from the context of a plugin.
 ///
 /// # Safety
 ///
 /// `context` is the context of a plugin that was made with this SDK from a `D`.
 pub unsafe fn instance_from_context<'a, D>(context: *mut c_void) -> (&'a D, HostServices) {
-    // SAFETY: the caller vouches for the context; the answer lives until the plugin is unloaded and is never changed.
+    // SAFETY: the caller vouches for the context; the instance lives until the plugin is unloaded and is never changed.
     let instance = unsafe { &*context.cast::<PluginInstance<D>>() };
     (&instance.device, instance.host)
 }
 
 impl<D: Core> Plugin<D> {
-    /// A plugin that brings a device of the given type, which is the name users type.
+    /// A plugin that brings a device. Users type `device_type` to name it.
     pub fn for_device(
         name: impl Into<String>,
         version: impl Into<String>,
@@ -148,7 +149,7 @@ impl<D: Core> Plugin<D> {
 }
 
 impl<D: Core + Async> Plugin<D> {
-    /// The device has streams and events.
+    /// Adds the table of streams and events.
     pub fn with_async(mut self) -> Self {
         self.tables.asynchronous = Some(async_table::<D>());
         self
@@ -162,16 +163,16 @@ impl<D> fmt::Debug for Plugin<D> {
     }
 }
 
-/// A plugin that has answered a host: everything the answer points to, in one place that does not move.
+/// A plugin that has answered a host: everything that the answer points to, at one address that never changes.
 #[repr(C)]
 struct AnsweredPlugin<D> {
-    /// First, because the context of the plugin is the address of this and every slot reads an `PluginInstance` there.
+    /// First, because the plugin's context is the address of this struct, and every slot reads a `PluginInstance` there.
     instance: PluginInstance<D>,
     identity: PluginIdentity,
     tables: ProfileTables,
-    /// The records point into these.
+    /// Owns the records.
     _kernels: Vec<Arc<RegisteredKernel<D>>>,
-    /// The kernel table points into these.
+    /// The list that the kernel table points to.
     _records: Vec<*const abi::Kernel>,
     kernel_table: Option<abi::KernelTable>,
 }
@@ -194,7 +195,7 @@ impl<D: Send + Sync + 'static> AnsweredPlugin<D> {
         Box::new(Self { instance, identity, tables, _kernels: kernels, _records: records, kernel_table })
     }
 
-    /// The answer. It points into this, which from here on belongs to the host until the host calls `unload`.
+    /// The answer, which points into this struct. From here on the host owns it, until it calls `unload`.
     fn into_abi_plugin(self: Box<Self>) -> abi::Plugin {
         fn pointer<T>(table: &Option<T>) -> *const T {
             table.as_ref().map_or(core::ptr::null(), |table| &raw const *table)
@@ -207,7 +208,7 @@ impl<D: Send + Sync + 'static> AnsweredPlugin<D> {
             contract_minor: abi::CONTRACT_MINOR,
             contract_minor_oldest: abi::Versions::OURS.oldest_minor,
             sanitizer: abi::SANITIZER,
-            // Each answer has an instance of its own.
+            // Each answer has an instance of its own, so one plugin can serve several hosts.
             offers: identity.offers | abi::PluginFlags::SEVERAL_HOSTS,
             name: abi::Str::borrowed(&identity.name),
             version: abi::Str::borrowed(&identity.version),
@@ -231,7 +232,7 @@ impl<D: Send + Sync + 'static> AnsweredPlugin<D> {
 
 unsafe extern "C" fn unload_plugin<D: Send + Sync + 'static>(context: *mut c_void) -> abi::Error {
     let answered: *mut AnsweredPlugin<D> = context.cast();
-    // SAFETY: the host hands back the context it got from `describe`, once, when it uses nothing of the plugin any more.
+    // SAFETY: the host hands back the context it got from the query, once, when it uses nothing of the plugin any more.
     let answered = unsafe { Box::from_raw(answered) };
     let host = answered.instance.host;
     boundary::guard_call(&host, || {
@@ -240,7 +241,7 @@ unsafe extern "C" fn unload_plugin<D: Send + Sync + 'static>(context: *mut c_voi
     })
 }
 
-/// Answers a host that asks who the plugin is: negotiates the version, makes the plugin, and hands out what it points to.
+/// Answers the query of a host: negotiates the version, builds the plugin and fills in the answer.
 ///
 /// # Safety
 ///
@@ -268,7 +269,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
         newest_minor: asking.contract_minor,
         oldest_minor: asking.contract_minor_oldest,
     };
-    // A host that does not understand this plugin gets the versions alone: it words the message, naming both ranges.
+    // A host with an incompatible version gets the versions alone: it words the message, which names both ranges.
     let failure = if theirs.meet(abi::Versions::OURS) {
         // SAFETY: the caller vouches for the services.
         let services = unsafe { HostServices::new(asking.context, asking.services) };
@@ -286,7 +287,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
     failure
 }
 
-/// Exports a plugin: defines `oarlock_plugin_query`, the one symbol of a shared object.
+/// Exports a plugin: defines `oarlock_plugin_query`, the only symbol that its shared object exports.
 ///
 /// ```
 /// # mod plugin {
@@ -303,7 +304,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
 #[macro_export]
 macro_rules! export {
     ($make:path) => {
-        /// Tells a host who this plugin is.
+        /// The entry point of this plugin: tells a host what the plugin is and offers.
         ///
         /// # Safety
         ///

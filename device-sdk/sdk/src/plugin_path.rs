@@ -1,12 +1,12 @@
-//! Where a plugin lies.
+//! The directory that a plugin was loaded from.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory of the shared object that this code is in, or of the program where it is linked with it. A plugin that needs
-/// libraries of its vendor finds those here that a package manager put beside it.
+/// The directory of the shared object that contains this code, or of the program if the code is linked into it. Libraries of
+/// the vendor that a package manager installed beside the plugin are found there.
 ///
-/// Nothing where the system does not say.
+/// `None` if the system does not say.
 #[must_use]
 pub fn plugin_directory() -> Option<PathBuf> {
     let here = plugin_directory as fn() -> Option<PathBuf> as usize;
@@ -15,7 +15,7 @@ pub fn plugin_directory() -> Option<PathBuf> {
     PathBuf::from(file).parent().map(PathBuf::from)
 }
 
-/// The file of a line such as `7f00-7f80 r-xp 00001000 08:01 42   /lib/foo.so`, if it is one with this address.
+/// The file of a line such as `7f00-7f80 r-xp 00001000 08:01 42   /lib/foo.so`, if the range contains the address.
 fn mapped_file(line: &str, address: usize) -> Option<&str> {
     let (range, rest) = line.split_once(' ')?;
     let (begin, end) = range.split_once('-')?;

@@ -1,4 +1,4 @@
-//! Addresses and callbacks that the host hands over.
+//! Addresses and callbacks that the host passes to a plugin.
 
 #![expect(unsafe_code, reason = "callbacks are C functions, addresses are the host's")]
 
@@ -8,19 +8,19 @@ use oarlock_abi as abi;
 
 use crate::error::{PluginError, Result};
 
-/// An address in the host's memory.
+/// An address in host memory.
 ///
-/// Asynchronous copies name host memory by such an address, since it must stay valid after the call has returned.
+/// Asynchronous copies take an address instead of a slice, since the memory is in use after the call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostPointer(*mut c_void);
 
-// SAFETY: an address may travel; whoever follows it argues why it may.
+// SAFETY: an address alone may cross threads; code that dereferences it argues why it may.
 unsafe impl Send for HostPointer {}
 // SAFETY: as above.
 unsafe impl Sync for HostPointer {}
 
 impl HostPointer {
-    /// An address that is not null.
+    /// Wraps an address. If it is null, the error calls it `name`.
     pub fn new(address: *mut c_void, name: &str) -> Result<Self> {
         if address.is_null() {
             return Err(PluginError::invalid_argument(format!(
@@ -30,12 +30,12 @@ impl HostPointer {
         Ok(Self(address))
     }
 
-    /// The address.
+    /// The address, for a driver that takes a raw pointer.
     pub fn as_ptr(self) -> *mut c_void {
         self.0
     }
 
-    /// The bytes at the address.
+    /// The memory at the address as a slice.
     ///
     /// # Safety
     ///
@@ -45,7 +45,7 @@ impl HostPointer {
         unsafe { core::slice::from_raw_parts(self.0.cast(), size) }
     }
 
-    /// The bytes at the address, to be written.
+    /// The memory at the address as a mutable slice.
     ///
     /// # Safety
     ///
@@ -56,11 +56,11 @@ impl HostPointer {
     }
 }
 
-/// Wants to know when a stream has come to a point. Is called once, so it is used up by it.
+/// A callback of the host, for when a stream reaches a certain point. It must be called exactly once, so calling consumes it.
 #[derive(Debug)]
 pub struct StreamReached {
     function: abi::StreamReached,
-    /// What the host wants back.
+    /// Passed back to the host's function.
     user: *mut c_void,
 }
 
@@ -77,13 +77,13 @@ impl StreamReached {
         }
     }
 
-    /// Tells the host that the stream is there.
+    /// Reports that the stream reached the point.
     pub fn notify(self, device: u32, stream: abi::Stream) {
         // SAFETY: the host gave this function and this value for each other.
         unsafe { (self.function)(device, stream, self.user, abi::Error::NONE) }
     }
 
-    /// Tells the host that the stream failed on the way.
+    /// Reports that the stream failed before it reached the point.
     pub fn notify_failure(
         self,
         host: &crate::HostServices,

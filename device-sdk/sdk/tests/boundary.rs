@@ -1,4 +1,4 @@
-//! A plugin written with the SDK, seen from the other side: through the C structs, as a host sees it.
+//! A plugin written with the SDK, seen through the C structs, as a host sees it.
 
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -13,10 +13,10 @@ use oarlock_sdk::{
     dispatch, family, query, slots,
 };
 
-/// What the host was told about errors: their codes, rules and messages.
+/// Codes, rules and messages of the errors that the plugin reported.
 static REPORTED_ERRORS: Mutex<Vec<(Code, String, String)>> = Mutex::new(Vec::new());
 static DROP_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The tests share the list of errors, so they take turns.
+/// The tests share the list of errors, so they run one at a time.
 static TEST_LOCK: Mutex<()> = Mutex::new(());
 
 unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -> abi::Error {

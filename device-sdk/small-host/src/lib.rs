@@ -1,5 +1,5 @@
-//! A host of as little as a plugin needs, for tests of plugins that must not know the runtime: it loads a plugin that is
-//! linked in, knows errors and options, runs loops on a few threads, and lets kernels allocate outputs.
+//! A minimal host for tests of plugins that must not depend on the runtime: it loads a plugin that is linked in, keeps errors
+//! and options, runs loops on a few threads, and lets kernels allocate outputs.
 
 #![expect(unsafe_code, reason = "a host calls through pointers, and is called through them")]
 
@@ -14,30 +14,30 @@ pub use crate::services::{OutputAllocator, WORKERS};
 
 use crate::services::SERVICES;
 
-/// What an error of a plugin said.
+/// An error that a plugin reported, copied out of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedError {
-    /// What kind of thing went wrong.
+    /// The category of the error.
     pub code: abi::Code,
-    /// What the plugin said, or nothing where that is no text.
+    /// The text of the error, or `None` if it is not UTF-8.
     pub message: Option<String>,
 }
 
 impl ReportedError {
-    /// What the plugin said.
+    /// The text of the error, with a placeholder where it is not UTF-8.
     pub fn into_text(self) -> String {
         self.message.unwrap_or_else(|| "expected UTF-8 text, found other bytes".to_owned())
     }
 }
 
-/// The host's side of one plugin.
+/// The state behind the context that services get.
 struct SmallHost {
     options: BTreeMap<String, String>,
-    /// The errors that nobody has asked about yet, by their numbers.
+    /// Number of the last error, and the errors that nobody has taken yet.
     failures: Mutex<(u64, BTreeMap<u64, ReportedError>)>,
 }
 
-/// A plugin as a host has loaded it. Unloaded when dropped.
+/// A plugin that is linked in, loaded as a host would load it. Dropping it unloads the plugin.
 pub struct HostedPlugin {
     host: Box<SmallHost>,
     asking: Box<abi::Host>,
@@ -50,7 +50,7 @@ unsafe impl Send for HostedPlugin {}
 unsafe impl Sync for HostedPlugin {}
 
 impl HostedPlugin {
-    /// Loads a plugin, which gets these options, or says why it refuses.
+    /// Loads a plugin with these options. The error is the plugin's reason to refuse.
     pub fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Result<Self, ReportedError> {
         let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let host = Box::new(SmallHost { options, failures: Mutex::default() });
@@ -68,36 +68,37 @@ impl HostedPlugin {
         loaded.result_from_error(failure).map(|()| loaded)
     }
 
-    /// What the plugin answered.
+    /// The plugin's answer to the query.
     pub fn abi_plugin(&self) -> &abi::Plugin {
         &self.plugin
     }
 
-    /// The table of the plugin's device.
+    /// The device table of the plugin.
     ///
     /// # Panics
     ///
-    /// If the plugin brings none.
+    /// If the plugin brings no device.
     pub fn core_table(&self) -> abi::CoreTable {
         // SAFETY: the tables of a plugin live until it is unloaded.
         unsafe { self.plugin.core.as_ref() }.copied().expect("a plugin that brings a device")
     }
 
-    /// The rows of the plugin.
+    /// Copies of the kernel records; empty if the plugin brings no kernels.
     pub fn kernel_records(&self) -> Vec<abi::Kernel> {
-        // SAFETY: the table and the rows live until the plugin is unloaded.
+        // SAFETY: the table and the records live until the plugin is unloaded.
         unsafe {
             let Some(table) = self.plugin.kernels.as_ref() else { return Vec::new() };
             (0..table.kernels_count as usize).map(|index| **table.kernels.add(index)).collect()
         }
     }
 
-    /// Starts the plugin and readies its devices, whose ids are returned.
+    /// Initializes the plugin and all of its devices, and returns the ids of the devices.
     pub fn start_devices(&self) -> Result<Vec<u32>, ReportedError> {
         let (core, context) = (self.core_table(), self.plugin.context);
         let (mut ids, mut count) = ([0; 64], 0);
         let list = core.device_list.expect("a list of devices");
-        // SAFETY: the context is the plugin's own, there is room for as many ids as are said, and devices are of the list.
+        // SAFETY: the context is the plugin's own, there is room for as many ids as the call says, and the devices are from its
+        // list.
         unsafe {
             core.initialize.map_or(Ok(()), |initialize| self.result_from_error(initialize(context)))?;
             self.result_from_error(list(context, ids.as_mut_ptr(), ids.len() as u64, &raw mut count))?;
@@ -108,7 +109,7 @@ impl HostedPlugin {
         Ok(ids[..count as usize].to_vec())
     }
 
-    /// Success, or what an error said, which is released by this.
+    /// Converts what a slot returned. An error is taken out of the registry, and so released.
     pub fn result_from_error(&self, error: abi::Error) -> Result<(), ReportedError> {
         if !error.is_some() {
             return Ok(());
@@ -118,7 +119,7 @@ impl HostedPlugin {
         Err(self.take_error(error).unwrap_or(unknown))
     }
 
-    /// What an error said, which is released by this; nothing for a number that stands for none.
+    /// Takes an error out of the registry; `None` if no error has this number.
     pub fn take_error(&self, error: abi::Error) -> Option<ReportedError> {
         self.host.failures.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&error.0)
     }

@@ -1,4 +1,4 @@
-//! What a plugin may ask of the host.
+//! The services that this host offers to plugins.
 
 use std::ffi::c_void;
 use std::sync::PoisonError;
@@ -7,10 +7,10 @@ use oarlock_abi as abi;
 
 use crate::{ReportedError, SmallHost};
 
-/// How many threads run a loop.
+/// The number of threads that run a loop.
 pub const WORKERS: u32 = 3;
 
-/// Makes the outputs that a kernel allocates, by index, dtype and shape. The address of one goes with a call, as its
+/// Provides the memory of outputs that a kernel allocates, by index, dtype and shape. A call refers to one through its
 /// `host_call`.
 pub struct OutputAllocator<'a>(pub &'a dyn Fn(usize, abi::Dtype, &[i64]) -> abi::Tensor);
 
@@ -59,8 +59,8 @@ unsafe extern "C" fn worker_count(_: *mut c_void, count: *mut u32) -> abi::Error
     abi::Error::NONE
 }
 
-/// Cuts the loop into pieces of just the grain, so that as many borders as may be are seen, on all threads. What is left at
-/// the end is a part of the last piece.
+/// Splits the loop into pieces of exactly the grain, so that tests see as many borders as possible, on all threads. The
+/// remainder is part of the last piece.
 unsafe extern "C" fn parallel_for(
     _: *mut c_void,
     count: u64,
@@ -92,7 +92,7 @@ unsafe extern "C" fn output_allocate(
     dims: *const i64,
     dims_count: u64,
 ) -> abi::Error {
-    // SAFETY: the call is the one the host is making; its outputs may be written and its record makes them.
+    // SAFETY: the call is the one that the host is making; its outputs may be written, and its `host_call` is an allocator.
     unsafe {
         let dims: &[i64] =
             if dims_count == 0 { &[] } else { std::slice::from_raw_parts(dims, dims_count as usize) };

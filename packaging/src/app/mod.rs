@@ -1,4 +1,4 @@
-//! What brings a program of a user to a cluster: the text of an image on top of ours, and the manifest of a job for Kubernetes.
+//! Deploys a user's program to a cluster: the Dockerfile of an image on top of ours, and a Kubernetes job manifest.
 
 use serde_json::json;
 use tera::{Context, Tera};
@@ -9,53 +9,53 @@ use crate::image::name::ImageName;
 const DOCKERFILE_TEMPLATE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
 const JOB_TEMPLATE: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
 
-/// What an engine does not take into an image.
+/// Paths that the engine must not send into the image.
 const DOCKERIGNORE_TEXT: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# What only you should have.\n**/.env\n.aws\n.netrc\n.ssh\n\
                        Dockerfile\n.dockerignore\njob.yaml\n";
 
-/// How long names are that systems of names on a network take.
+/// Longest DNS label.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// On how many hosts a job of Kubernetes runs that numbers them.
+/// Most hosts that an indexed Kubernetes job may have.
 const MAX_HOSTS: u32 = 100_000;
 
-/// A program, and how it is to run.
+/// A user's program and the way to run it.
 #[derive(Clone, Debug)]
 pub struct AppDeployment {
-    /// What the job is called.
+    /// The name of the job.
     pub name: String,
-    /// The image that it begins with.
+    /// The base image.
     pub base: String,
-    /// What its own image is called.
+    /// The name of the program's own image.
     pub image: String,
-    /// What runs: a program in Python or a command, with what it is told.
+    /// A Python program or another command, with its arguments.
     pub command: Vec<String>,
-    /// The file with the modules of Python that it needs.
+    /// The pip requirements file, if the program has one.
     pub requirements: Option<String>,
-    /// Where it listens.
+    /// The port that the program listens on.
     pub port: Option<u16>,
-    /// On how many hosts it runs at once.
+    /// The number of hosts that run it in parallel.
     pub hosts: u32,
-    /// How many GPUs it takes of each, and what the cluster calls them.
+    /// GPUs per host.
     pub gpus: u32,
-    /// What the cluster calls a GPU.
+    /// The Kubernetes resource name of a GPU, such as `nvidia.com/gpu`.
     pub gpu_resource: String,
-    /// How many processors it takes of each, such as `2` or `500m`.
+    /// CPU request per host, such as `2` or `500m`.
     pub cpu: String,
-    /// How much memory, such as `4Gi`.
+    /// Memory request per host, such as `4Gi`.
     pub memory: String,
-    /// How often it may fail.
+    /// The number of failures that the cluster tolerates.
     pub retries: u32,
-    /// Where in the cluster it runs, if not where everything of a user does.
+    /// The namespace to run in, if it is not the user's default one.
     pub namespace: Option<String>,
 }
 
 impl AppDeployment {
-    /// The files that it takes, by their names.
+    /// Renders the files of the deployment, by name.
     ///
     /// # Errors
     ///
-    /// When something is called what a cluster or an engine does not take.
+    /// When a name or an amount is one that a cluster or an engine rejects.
     pub fn render_files(&self) -> Result<Vec<(&'static str, String)>, Error> {
         self.validate_app()?;
         let quoted = |words: &[String]| json!(words).to_string();
@@ -64,7 +64,7 @@ impl AppDeployment {
         context.insert("base", &self.base);
         context.insert("image", &self.image);
         context.insert("command", &quoted(&self.command));
-        // A cluster puts a variable in the place of `$(NAME)`, which an engine takes as it is written.
+        // Kubernetes expands `$(NAME)`, while an engine passes it through unchanged.
         let as_written: Vec<String> = self.command.iter().map(|word| word.replace("$(", "$$(")).collect();
         context.insert("arguments", &quoted(&as_written));
         context.insert("requirements", &self.requirements);
@@ -91,7 +91,7 @@ impl AppDeployment {
         if self.command.first().is_none_or(String::is_empty) {
             return Err(Error::new("expected a program, found one without a name"));
         }
-        // Each host is called after the job, with its number.
+        // The host name of a pod is the name of the job, a dash and the index of the pod.
         let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
         check_label("the name of a job", &self.name, MAX_LABEL_LENGTH - room)?;
         if self.hosts > 1 && self.name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -143,7 +143,7 @@ impl AppDeployment {
         Ok(())
     }
 
-    /// That the image below is one, by its tag or by its digest, in which the program can run.
+    /// Checks that the base image has a tag or a digest and can run the program.
     fn check_base(&self) -> Result<(), Error> {
         let is_hash =
             |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
@@ -161,7 +161,7 @@ impl AppDeployment {
     }
 }
 
-/// A name that systems of names on a network take.
+/// Checks that a name is a valid DNS label.
 fn check_label(what: &str, name: &str, longest: usize) -> Result<(), Error> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
@@ -178,7 +178,7 @@ fn check_label(what: &str, name: &str, longest: usize) -> Result<(), Error> {
     )))
 }
 
-/// A number as clusters write it, with one of these units or none.
+/// Checks a Kubernetes quantity: a number with one of `units` or with none.
 fn check_amount(what: &str, text: &str, units: &[&str]) -> Result<(), Error> {
     let number = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
     if number.parse::<f64>().is_ok_and(|it| it > 0.0 && it.is_finite()) && !number.contains(['e', 'E', '+']) {
@@ -187,7 +187,7 @@ fn check_amount(what: &str, text: &str, units: &[&str]) -> Result<(), Error> {
     Err(Error::new(format!("expected {what}, found `{}`", text.escape_debug())))
 }
 
-/// A name for a job that runs a program, such as `fit-a-line` for `examples/fit_a_line.py`.
+/// Derives a job name from a program, such as `fit-a-line` from `examples/fit_a_line.py`.
 #[must_use]
 pub fn derive_job_name(program: &str) -> String {
     let file = program.rsplit('/').next().unwrap_or(program);

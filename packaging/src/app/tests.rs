@@ -1,4 +1,4 @@
-//! What is written for programs, and what is refused.
+//! Files that are written for a program, and names that are refused.
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn a_job_is_called_after_its_program() {
         ("examples/fit_a_line.py", "fit-a-line"),
         ("Train.py", "train"),
         ("_.py", "app"),
-        // Whose image would be called as ours.
+        // Its own image would have the name of ours.
         ("oarlock", "app"),
         ("model.tar.gz", "model"),
     ] {

@@ -1,4 +1,4 @@
-//! The documentation, and what everything is built of: what a release has beside wheels, packages and images.
+//! The documentation and the list of build materials: the parts of a release that are not wheels, packages or images.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,40 +10,40 @@ use crate::error::Error;
 use crate::image::DebianLock;
 use crate::release::provenance::BuildMaterials;
 
-/// What makes the documentation, and the script that builds that and knows in which version.
+/// The tool that renders the documentation; the build script of the book pins its version.
 pub(crate) const BOOK_TOOL: &str = "mdbook";
 pub(crate) const TOOL_SCRIPT: &str = "scripts/tools";
 
 impl WorkspaceBuilder {
-    /// Gets the tools that a build needs, and what makes the documentation, where they are missing.
+    /// Installs the build tools and the documentation tool where they are missing.
     ///
     /// # Errors
     ///
-    /// When one cannot be got.
+    /// When a tool cannot be installed.
     pub fn prepare_tools(&self) -> Result<(), Error> {
         let tools = BuildTools::new(&self.root, &self.target)?;
         tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg(BOOK_TOOL), BOOK_TOOL).map(drop)
     }
 
-    /// Writes the documentation as pages into a directory.
+    /// Renders the documentation as HTML pages into a directory.
     ///
     /// # Errors
     ///
-    /// When something in it is wrong.
+    /// When the documentation has an error.
     pub fn build_book(&self, out: &Path) -> Result<(), Error> {
         let maker = self.target.with_file_name("tools").join("bin").join(BOOK_TOOL);
-        // What it is given it takes from where the book lies.
+        // The tool resolves relative paths from the directory of the book.
         let out = std::path::absolute(out)?;
         let mut command = Command::new(maker);
         command.args(["build", "docs", "--dest-dir"]).arg(out);
         BuildTools::in_directory(&self.root, &self.target).run_tool(&mut command, "book").map(drop)
     }
 
-    /// What everything is built of, with the packages of Debian in images.
+    /// Everything that goes into a build, including the Debian packages of images.
     ///
     /// # Errors
     ///
-    /// When there is no compiler, or no lock of crates.
+    /// When there is no compiler or no `Cargo.lock`.
     pub fn collect_materials(&self, lock: &DebianLock) -> Result<BuildMaterials, Error> {
         Ok(BuildMaterials {
             crates: crates::locked_crates(&self.root)?,

@@ -1,5 +1,5 @@
-//! Compiling: cargo with zig as its linker, so that what is built runs with an older glibc than that of the builder, and with
-//! no path of the builder in it.
+//! Compiles with cargo and with zig as the linker, so that the output runs on a glibc older than the builder's and contains no
+//! path of the builder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::sbom;
 use crate::vendor;
 use crate::wheel::Wheel;
 
-/// What compiles no instruction of AVX, in the crates of others too.
+/// Keeps AVX out of all code, including third-party crates.
 const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
     "--cfg",
     "oarlock_no_avx",
@@ -30,33 +30,32 @@ const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
     "curve25519_dalek_backend=\"serial\"",
 ];
 
-/// What stands before the compiler then, from the root of the workspace.
+/// The rustc wrapper for builds without AVX, relative to the root of the workspace.
 const RUSTC_WRAPPER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 
-/// How the path of the library in the wheel of the core begins; how it ends depends on the Python.
+/// The start of the library's path in the core's wheel; the rest depends on the Python version.
 pub(crate) const CORE_LIBRARY_PREFIX: &str = "oarlock/_oarlock.";
 
-/// The profile in `Cargo.toml` of what is published.
+/// The profile in `Cargo.toml` for published builds.
 const CARGO_PROFILE: &str = "dist";
 
-/// What cargo says of a crate that it does not have yet.
+/// The line with which cargo reports that it compiles a crate rather than reusing it.
 const COMPILING_PREFIX: &str = "   Compiling ";
 
-/// What compiles parts.
 pub(crate) struct PartCompiler<'w> {
     root: &'w Path,
     target: &'w Path,
     tools: BuildTools<'w>,
     crates: CrateGraph,
     licence: String,
-    /// The command that asks plugins, where it is built already.
+    /// The command that queries plugins, if it is already built.
     command: Option<&'w Path>,
-    /// Flags of every part: no path of this machine, and a name for what debuggers need.
+    /// Flags for every part. They remove local paths and give debug information a stable name.
     flags: Vec<String>,
 }
 
 impl<'w> PartCompiler<'w> {
-    /// Installs the tools where they are missing.
+    /// Installs the tools that are missing.
     pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
         Ok(Self {
             root,
@@ -69,12 +68,11 @@ impl<'w> PartCompiler<'w> {
         })
     }
 
-    /// Where what is said while a part is compiled can be read.
+    /// The log of compiling a part.
     pub(crate) fn log_path(&self, recipe: &BuildRecipe) -> PathBuf {
         self.tools.log_path(&recipe.directory_name())
     }
 
-    /// Compiles the core.
     pub(super) fn compile_core(&self, recipe: &BuildRecipe, debug: &Path) -> Result<RecipeOutput, Error> {
         let made = self.target.join("made").join(recipe.directory_name());
         if made.exists() {
@@ -105,7 +103,8 @@ impl<'w> PartCompiler<'w> {
         Ok(RecipeOutput { made, took, note: None })
     }
 
-    /// Compiles a plugin, and notes why it has no manifest where that cannot be written here. `tell` hears of what takes long beside.
+    /// Compiles a plugin. Its note explains a missing manifest where this machine cannot write one. `tell` hears of slow side
+    /// work.
     pub(super) fn compile_plugin(
         &self,
         recipe: &BuildRecipe,
@@ -133,7 +132,6 @@ impl<'w> PartCompiler<'w> {
         Ok(RecipeOutput { made, took, note })
     }
 
-    /// Compiles a program or a library.
     pub(super) fn compile_file(
         &self,
         recipe: &BuildRecipe,
@@ -145,7 +143,7 @@ impl<'w> PartCompiler<'w> {
         Ok(RecipeOutput { made, took, note: None })
     }
 
-    /// What cargo makes under a name, finished.
+    /// Runs cargo for a recipe and returns the finished library or program.
     fn run_cargo_build(
         &self,
         recipe: &BuildRecipe,
@@ -167,10 +165,10 @@ impl<'w> PartCompiler<'w> {
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
         if is_program {
-            // The unwinder that every system has may call what only a newer glibc has; the one that it is beside then does.
+            // Every system's unwinder may use newer glibc symbols, which the glibc on that system provides.
             cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
         } else {
-            // Whatever else the crate can be, such as part of the command, is not compiled.
+            // Builds the library alone: the crate may have other targets, such as part of the command.
             cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
         let took = self.run_compiler(recipe, &mut cargo)?;
@@ -179,7 +177,7 @@ impl<'w> PartCompiler<'w> {
         Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
     }
 
-    /// What a plugin says of itself, for which it has to start; where it cannot, with the libraries of its vendor.
+    /// Loads a plugin to get its manifest; if it does not load, tries again with its vendor's libraries.
     fn plugin_manifest(
         &self,
         recipe: &BuildRecipe,
@@ -192,7 +190,7 @@ impl<'w> PartCompiler<'w> {
         }
         let place = self.target.join("libraries").join(&recipe.name);
         if !place.exists() {
-            // An environment, for what pip installs with `--target` lacks the files that lie outside of packages.
+            // A virtual environment, because `pip install --target` drops files outside of packages.
             let libraries = recipe.part.libraries.join(", ");
             tell(format!("installing {libraries}, to ask the plugin `{}` who it is", recipe.name));
             let new = place.with_extension("new");
@@ -204,7 +202,7 @@ impl<'w> PartCompiler<'w> {
         self.query_plugin_manifest(library, Some(&place))
     }
 
-    /// Has the command ask a plugin; libraries lie anywhere below `libraries`.
+    /// Queries a plugin through the command; libraries may be anywhere below `libraries`.
     fn query_plugin_manifest(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
         let mut command = Command::new(self.command.unwrap_or(Path::new("cargo")));
         if self.command.is_none() {
@@ -225,7 +223,7 @@ impl<'w> PartCompiler<'w> {
         Err(Error::new(complaint.lines().next().unwrap_or_default()))
     }
 
-    /// Strips a library, keeps what was stripped by its build id, and holds it to what its recipe says.
+    /// Strips a library, files its debug information under its build id, and checks it against its recipe.
     fn finish_library(&self, recipe: &BuildRecipe, bytes: &[u8], debug: &Path) -> Result<Vec<u8>, Error> {
         let directory = self.target.join("made");
         fs::create_dir_all(&directory)?;
@@ -268,15 +266,15 @@ impl<'w> PartCompiler<'w> {
         })
     }
 
-    /// Has the tools of others judge a wheel: `auditwheel` whether it runs where its name says, and `abi3audit` whether it uses
-    /// of Python what every version has.
+    /// Runs third-party audits of a wheel: `auditwheel` checks the platform tag, and `abi3audit` checks that it only uses the
+    /// stable ABI of Python.
     pub(crate) fn audit_wheel(&self, row: &Row, bytes: &[u8]) -> Result<(), Error> {
         let scratch = tempfile::tempdir_in(self.target)?;
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;
         let log = format!("audit-{}", row.name);
         let said = self.tools.run_tool(self.tools.tool_command("auditwheel").arg("show").arg(wheel), &log)?;
-        // It names the oldest system that the wheel runs on, which may be older than what was asked for.
+        // `auditwheel` reports the oldest compatible system, which may be older than the requested one.
         let found = parse_platform_tag(&said);
         if found
             .as_deref()
@@ -295,7 +293,7 @@ impl<'w> PartCompiler<'w> {
         Ok(())
     }
 
-    /// Compiles a part; gives how long that took when cargo last had something to compile for it.
+    /// Compiles a part. The result is the duration of the last run in which cargo had something to compile for it.
     fn run_compiler(&self, recipe: &BuildRecipe, command: &mut Command) -> Result<Duration, Error> {
         let begin = Instant::now();
         let said = self.tools.run_tool(command, &recipe.directory_name())?;
@@ -311,8 +309,8 @@ impl<'w> PartCompiler<'w> {
         }
     }
 
-    /// Flags change everything that is compiled, and maturin and cargo-zigbuild each add some, so what differs in them has a
-    /// directory of its own: otherwise each would undo what the other did.
+    /// A target directory for each set of flags. Flags affect every crate, and maturin and cargo-zigbuild each add their own, so
+    /// with a shared directory each build would invalidate the other's.
     pub(super) fn cargo_directory(&self, recipe: &BuildRecipe) -> PathBuf {
         let kind = match (&recipe.python, recipe.leaves_out_avx()) {
             (Some(_), _) => recipe.directory_name(),
@@ -322,15 +320,15 @@ impl<'w> PartCompiler<'w> {
         self.target.join("cargo").join(kind)
     }
 
-    /// A tool that compiles for a recipe.
+    /// A build tool with the environment of a recipe.
     fn tool_command(&self, name: &str, recipe: &BuildRecipe) -> Command {
         let mut command = self.tools.tool_command(name);
         command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none");
-        // The parts of the C library that zig compiles while it links would tell debuggers where zig lies. It keeps them, so
-        // not beside those of others.
+        // zig compiles parts of the C library while it links, and debug information would record zig's path. The cache keeps
+        // them, so these builds get a cache of their own.
         command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
         let mut flags = self.flags.clone();
         if recipe.leaves_out_avx() {
@@ -342,21 +340,21 @@ impl<'w> PartCompiler<'w> {
     }
 }
 
-/// The features of a package: a plugin exports what hosts ask for.
+/// The cargo features of a package: a plugin exports the symbols that hosts look up.
 fn cargo_features(recipe: &BuildRecipe) -> Vec<String> {
     let is_plugin = recipe.python.is_none() && recipe.part.file.is_none();
     let own = is_plugin.then(|| "shared-object".to_owned());
     own.into_iter().chain(recipe.part.features.iter().cloned()).collect()
 }
 
-/// The tag that `auditwheel show` finds for a wheel, such as `manylinux_2_17_x86_64`. It breaks its lines anywhere.
+/// The tag that `auditwheel show` reports, such as `manylinux_2_17_x86_64`. Its output breaks lines at any word.
 fn parse_platform_tag(said: &str) -> Option<String> {
     let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
 }
 
-/// Flags that leave no path of this machine in what is compiled: the same sources are the same bytes wherever they lie.
+/// Flags that remap local paths, so that the same sources compile to the same bytes in any directory.
 fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
@@ -368,7 +366,7 @@ fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
         (root.to_owned(), "/oarlock".to_owned()),
         (target.to_owned(), "/target".to_owned()),
     ];
-    // The directories that crates of registries lie in are called after their hosts. The last that matches counts.
+    // Cargo names registry directories after their hosts. The last matching flag wins.
     let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
     renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
     renamed.extend(vendor::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
@@ -380,8 +378,8 @@ fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     Ok(flags)
 }
 
-/// Flags that leave unwinding to the library that every system has. Zig would link one of its own, and two in a process do not
-/// understand each other: a thread that ends inside of a call, as Python's do when it exits, would end the process.
+/// Flags that leave unwinding to the system's library. zig would link its own unwinder, and two in one process do not understand
+/// each other: a forced unwind, as when a Python thread exits inside a call, would abort the process.
 fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
     let mut gcc = Command::new("gcc");
     gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
@@ -392,7 +390,7 @@ fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
     Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
 
-/// All directories below one that shared objects lie in.
+/// All directories below `root` that contain shared objects.
 fn library_directories(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = left.pop() {

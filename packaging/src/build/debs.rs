@@ -1,4 +1,4 @@
-//! Builds packages for Debian of the same parts as the wheels.
+//! Builds Debian packages from the same parts as the wheels.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::file;
 use crate::matrix::WheelMatrix;
 use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
 
-/// The part that says what is made of it, such as pages of manuals.
+/// The part that writes generated files, such as manual pages.
 const COMMAND_PART: &str = "command";
 
-/// Where it lies when it is compiled.
+/// The directory of the compiled command.
 const COMPILED_COMMAND: &str = "made/command";
 
-/// Packages, and the parts that they are put together of.
+/// Packages and the parts that they consist of.
 #[derive(Debug)]
 pub struct PackagePlan<'p> {
     packages: &'p PackageCatalog,
@@ -31,11 +31,11 @@ pub struct PackagePlan<'p> {
 }
 
 impl<'p> PackagePlan<'p> {
-    /// The packages of these names, or all; `keys` are the public ones of the archive that they are to lie in, if there are any.
+    /// Plans the packages of these names, or all. `keys` are the public keys of the archive that will list them, if any.
     ///
     /// # Errors
     ///
-    /// When there is no package of a name, or none of its parts in the matrix.
+    /// When there is no package of a name, or one of its parts is not in the matrix.
     pub fn new(
         matrix: &WheelMatrix,
         packages: &'p PackageCatalog,
@@ -57,7 +57,7 @@ impl<'p> PackagePlan<'p> {
         Ok(Self { packages, chosen, recipes, version, keys })
     }
 
-    /// The packages that go with wheels: those of whose parts each is in one of them, or in none of the matrix.
+    /// Plans the packages that match wheels: each of their parts is either in one of the wheels or in no row of the matrix.
     ///
     /// # Errors
     ///
@@ -85,17 +85,17 @@ impl<'p> PackagePlan<'p> {
         Self::new(plan.matrix, packages, &names, keys)
     }
 
-    /// What is compiled, each once.
+    /// The parts to compile, each once.
     pub fn recipes(&self) -> impl Iterator<Item = &BuildRecipe> {
         self.recipes.iter().map(|(recipe, _)| recipe)
     }
 
-    /// How many steps building them takes: what compiles is installed, each part compiled, each package packed.
+    /// The number of build steps: install tools, compile each part, pack each package.
     fn step_count(&self) -> usize {
         usize::from(!self.recipes.is_empty()) + self.recipes.len() + self.chosen.len()
     }
 
-    /// The version of Oarlock that they hold.
+    /// The version of Oarlock in the packages.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -108,20 +108,20 @@ impl<'p> PackagePlan<'p> {
 }
 
 impl WorkspaceBuilder {
-    /// That the machine has what plugins need to say who they are.
+    /// Checks that this machine has the libraries that plugins need to be queried.
     ///
     /// # Errors
     ///
-    /// When a library is missing; the error says which, and for what.
+    /// When a library is missing; the error names the library and the plugin.
     pub fn check_package_machine(&self, plan: &PackagePlan<'_>) -> Result<(), Error> {
         library_check::check_plugin_libraries(plan.recipes())
     }
 
-    /// Compiles the command `oarlock` as packages have it, to ask plugins with it who they are; gives its file.
+    /// Compiles the command `oarlock` as packages ship it, to query plugins with it, and returns its file.
     ///
     /// # Errors
     ///
-    /// When it does not compile.
+    /// When it fails to compile.
     pub fn build_command(&self, matrix: &WheelMatrix, tell: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
         let compiler = PartCompiler::new(&self.root, &self.target, None)?;
         let recipe = recipe_for_part(matrix, matrix.core_row(false)?, COMMAND_PART)?;
@@ -134,12 +134,11 @@ impl WorkspaceBuilder {
         Ok(file)
     }
 
-    /// Builds packages and writes them, each whole or not at all; `tell` hears what happens next. Gives the files with their
-    /// sizes in bytes.
+    /// Builds packages and writes each atomically; `tell` hears of each step. Returns the files with their sizes in bytes.
     ///
     /// # Errors
     ///
-    /// When a part does not compile or a package is not what it should be.
+    /// When a part fails to compile or a package fails its checks.
     pub fn build_packages(
         &self,
         plan: &PackagePlan<'_>,
@@ -193,7 +192,6 @@ impl WorkspaceBuilder {
         Ok(sizes)
     }
 
-    /// Compiles what packages are put together of.
     fn compile_package_parts(
         &self,
         plan: &PackagePlan<'_>,
@@ -204,7 +202,7 @@ impl WorkspaceBuilder {
         let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
         let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;
-        // What a wheel may be built with, a package cannot be: a plugin that cannot say who it is.
+        // A wheel may contain a plugin without a manifest; a package may not.
         if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {
             return Err(Error::new(note));
         }

@@ -1,4 +1,4 @@
-//! What a machine needs to have so that plugins can be asked there who they are.
+//! Checks that this machine has the libraries that plugins need to be queried.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,11 +6,11 @@ use std::process::Command;
 use super::plan::BuildRecipe;
 use crate::error::Error;
 
-/// Where the dynamic linker says which libraries it knows; those who are not root have no path to it.
+/// Locations of `ldconfig`; `/sbin` is not on the `PATH` of ordinary users.
 const LDCONFIG_PATHS: [&str; 2] = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
 
-/// That each plugin finds one of the libraries that it starts with, unless a package from PyPI brings them. Compiling takes long, and
-/// without them all of it would be for nothing.
+/// Checks that each plugin finds one of its startup libraries, unless a PyPI package provides them. It runs before compiling,
+/// which takes long and would be wasted without them.
 pub(super) fn check_plugin_libraries<'r>(
     recipes: impl Iterator<Item = &'r BuildRecipe>,
 ) -> Result<(), Error> {
@@ -32,7 +32,7 @@ pub(super) fn check_plugin_libraries<'r>(
     Ok(())
 }
 
-/// What the linker says, and what lies where `LD_LIBRARY_PATH` says.
+/// The linker's list of libraries, and the files in `LD_LIBRARY_PATH`.
 fn known_libraries() -> String {
     let linker = LDCONFIG_PATHS.into_iter().find(|file| Path::new(file).exists()).unwrap_or("ldconfig");
     let said = Command::new(linker).arg("-p").output().map(|said| said.stdout).unwrap_or_default();

@@ -1,6 +1,5 @@
-//! Builds the wheels of the matrix. What they are put together of is compiled once for all of them, by cargo with zig for an
-//! older glibc than that of the builder; putting together and packing is kept too, so that a run that was interrupted goes on
-//! where it stood.
+//! Builds the wheels of the matrix. Each part is compiled once for all wheels, by cargo with zig for a glibc older than the
+//! builder's. Assembled and packed files are cached too, so an interrupted run continues where it stopped.
 
 pub(crate) mod book;
 mod compile;
@@ -29,56 +28,55 @@ use crate::wheel::Wheel;
 use compile::PartCompiler;
 use parallel_jobs::{JobEvent, run_jobs};
 
-/// Where things are built.
+/// Builds wheels, packages and releases in a workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceBuilder {
-    /// The root of the workspace.
     root: PathBuf,
-    /// Where everything that is built and can be built again lies.
+    /// The directory for everything that can be built again.
     target: PathBuf,
-    /// The command `oarlock`, which asks plugins what they are.
+    /// The command `oarlock`, which queries plugins.
     command: Option<PathBuf>,
 }
 
-/// What is done next, of all that there is to do.
+/// Progress: the step that starts, out of all steps.
 #[derive(Debug)]
 pub struct BuildStep {
-    /// How many steps began before it.
+    /// The number of steps before this one.
     pub done: usize,
-    /// How many there are.
+    /// The number of steps in total.
     pub all: usize,
-    /// What it is.
+    /// A description of the step.
     pub text: String,
 }
 
-/// What came of a recipe.
+/// The output of a recipe.
 struct RecipeOutput {
     made: BuildArtifact,
-    /// How long compiling it took when cargo last had something to compile for it.
+    /// Compile time of the last run in which cargo had something to compile for it.
     took: Duration,
-    /// What has to be known of it, such as that a plugin has no manifest.
+    /// A remark, such as that a plugin has no manifest.
     note: Option<String>,
 }
 
-/// What came of a plan.
+/// The output of a plan.
 #[derive(Debug)]
 pub struct BuildOutcome {
     /// The wheels, with their sizes in bytes.
     pub wheels: Vec<(PathBuf, u64)>,
-    /// How long all of it took.
+    /// The duration of the whole build.
     pub took: Duration,
-    /// How long putting together, packing and judging took of that.
+    /// The time of that spent on assembling, packing and checking.
     pub packing: Duration,
-    /// How long it takes to compile each part once, as measured when cargo last had something to compile for it, beside others.
+    /// The time to compile each part once, as last measured, with other parts compiling in parallel.
     pub once: Duration,
-    /// The same if each wheel compiled its parts for itself.
+    /// The time if each wheel compiled its parts separately.
     pub apart: Duration,
-    /// What has to be known of what was built, such as that a plugin has no manifest.
+    /// Remarks, such as that a plugin has no manifest.
     pub notes: Vec<String>,
 }
 
 impl WorkspaceBuilder {
-    /// In a workspace.
+    /// Opens a workspace.
     ///
     /// # Errors
     ///
@@ -94,18 +92,18 @@ impl WorkspaceBuilder {
         Ok(Self { root, target, command: None })
     }
 
-    /// The same with the command `oarlock`, which asks plugins what they are. Without it cargo builds one where it is needed.
+    /// Uses this `oarlock` command to query plugins. Without it, cargo builds one on demand.
     #[must_use]
     pub fn with_command(self, command: Option<PathBuf>) -> Self {
         Self { command, ..self }
     }
 
-    /// Builds all of a plan and writes the wheels, each whole or not at all, and beside them in `debug` what debuggers find by
-    /// build id; `tell` hears what happens next.
+    /// Builds a plan and writes each wheel atomically, with debug information by build id in `debug` beside them; `tell` hears of
+    /// each step.
     ///
     /// # Errors
     ///
-    /// When a part does not compile or is not what it should be.
+    /// When a part fails to compile or fails its checks.
     pub fn build_wheels(
         &self,
         plan: &WheelPlan<'_>,
@@ -148,11 +146,11 @@ impl WorkspaceBuilder {
         Ok(BuildOutcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
     }
 
-    /// Has this program alone build a release here, for as long as the file is open.
+    /// Takes the lock for building a release here, held for as long as the file is open.
     ///
     /// # Errors
     ///
-    /// When another one does.
+    /// When another process holds it.
     pub fn lock_release_build(&self) -> Result<File, Error> {
         let place = self.release_path("building");
         let open = || {
@@ -169,13 +167,13 @@ impl WorkspaceBuilder {
         Ok(file)
     }
 
-    /// Where something that a release is put together of lies for as long as that takes.
+    /// The path of an intermediate product of a release.
     #[must_use]
     pub fn release_path(&self, what: &str) -> PathBuf {
         self.target.join("release").join(what)
     }
 
-    /// Compiles parts, and gives what comes of each.
+    /// Compiles parts and returns their outputs.
     fn compile_recipes(
         &self,
         compiler: &PartCompiler<'_>,
@@ -184,25 +182,25 @@ impl WorkspaceBuilder {
         steps: &mut StepCounter<'_>,
     ) -> Result<Vec<RecipeOutput>, Error> {
         let tell_of = steps.count_jobs(|recipe: &&BuildRecipe| self.compiling_message(compiler, recipe));
-        // Two cargos wait for each other where they write into one directory.
+        // Two cargo processes block each other on a shared target directory.
         let in_the_way = |one: &&BuildRecipe, other: &&BuildRecipe| {
             compiler.cargo_directory(one) == compiler.cargo_directory(other)
         };
         run_jobs(recipes, in_the_way, tell_of, |recipe, tell| compile_recipe(compiler, recipe, debug, tell))
     }
 
-    /// What is said before a part is compiled.
+    /// The progress message for a part.
     fn compiling_message(&self, compiler: &PartCompiler<'_>, recipe: &BuildRecipe) -> String {
         format!("compiling {recipe}; it is told in `{}`", self.display_path(&compiler.log_path(recipe)))
     }
 
-    /// A file as it is called from the root of the workspace.
+    /// A path relative to the root of the workspace.
     fn display_path<'f>(&self, file: &'f Path) -> std::path::Display<'f> {
         file.strip_prefix(&self.root).unwrap_or(file).display()
     }
 }
 
-/// Counts what is told of long work.
+/// Counts the steps of long work for progress reports.
 struct StepCounter<'t> {
     begun: usize,
     all: usize,
@@ -214,13 +212,13 @@ impl<'t> StepCounter<'t> {
         Self { begun: 0, all, tell }
     }
 
-    /// The next one begins.
+    /// Reports the next step.
     fn next(&mut self, text: String) {
         (self.tell)(&BuildStep { done: self.begun, all: self.all, text });
         self.begun += 1;
     }
 
-    /// What tells of works that go on side by side, of which each is a step; `text` is what is told as it begins.
+    /// Returns a callback for parallel jobs that counts each as one step; `text` describes a job when it starts.
     fn count_jobs<W>(&mut self, text: impl Fn(&W) -> String) -> impl FnMut(JobEvent<'_, W>) {
         move |heard| match heard {
             JobEvent::Begins(work) => self.next(text(work)),
@@ -231,7 +229,7 @@ impl<'t> StepCounter<'t> {
     }
 }
 
-/// Compiles a part; `tell` hears of what takes long beside.
+/// Compiles a part; `tell` hears of slow side work.
 fn compile_recipe(
     compiler: &PartCompiler<'_>,
     recipe: &BuildRecipe,
@@ -246,7 +244,7 @@ fn compile_recipe(
     part.map_err(|error| Error::new(format!("{recipe}: {error}")))
 }
 
-/// The wheel of a row, of what was compiled for it.
+/// Assembles the wheel of a row from its compiled parts.
 fn assemble_row(plan: &WheelPlan<'_>, row: &Row, parts: &[&RecipeOutput]) -> Result<Wheel, Error> {
     let core = parts.iter().find_map(|part| match &part.made {
         BuildArtifact::Core(core) => Some(core),

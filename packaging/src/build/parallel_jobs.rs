@@ -1,4 +1,4 @@
-//! Works that go on side by side: cargo leaves a core idle where one crate is left to be compiled, and what packs has one thread.
+//! Runs build jobs in parallel: cargo leaves cores idle while it compiles the last crate, and packing is single-threaded.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -8,35 +8,34 @@ use std::thread::{self, ScopedJoinHandle};
 
 use crate::error::Error;
 
-/// How many works at most, however many cores there are: compiling some parts takes gigabytes of memory.
+/// Most jobs at a time on any number of cores: compiling some parts takes gigabytes of memory.
 const MAX_JOBS: usize = 4;
 
-/// What says how much cargo does at once, in place of the number of cores.
+/// Limits cargo's parallelism in place of the number of cores.
 const CARGO_JOBS_VARIABLE: &str = "CARGO_BUILD_JOBS";
 
-/// What is said of a failure at once; all of it comes when the others have ended, whose work the next run finds.
+/// Shown as soon as a job fails; the full error follows when the others have ended, and the next run finds their output.
 const FAILED_MESSAGE: &str = "one failed; waiting for what goes on beside it";
 
-/// What is heard of works while they go on.
+/// Progress of the jobs.
 pub(super) enum JobEvent<'h, W> {
-    /// This one begins.
     Begins(&'h W),
-    /// Something that one does beside, which takes long.
+    /// A job starts slow side work.
     Beside(String),
 }
 
-/// What a thread says of its work, which is known by its place.
+/// A message from a job's thread; a job is known by its index.
 enum JobMessage {
     Beside(String),
     Ends(usize),
 }
 
-/// Has works done and gives what comes of them, in their order. At most as many go on as there are cores, and none of which one is
-/// in the way of another; of those that wait, the first that may begins. `hear` is called by this thread.
+/// Runs jobs and returns their results in order. At most one job runs per core, and never two that conflict (`in_the_way`); of
+/// the waiting jobs, the first that may run starts. `hear` runs on the calling thread.
 ///
 /// # Errors
 ///
-/// That of the first that fails. What goes on then comes to its end, and nothing else begins.
+/// The error of the first job that fails. Running jobs then finish, and no other job starts.
 pub(super) fn run_jobs<W: Sync, T: Send>(
     works: &[W],
     in_the_way: impl Fn(&W, &W) -> bool,
@@ -85,13 +84,13 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
     })
 }
 
-/// How many works may go on, where somebody may have said how much cargo does at once.
+/// The number of jobs at a time, given the value of the variable for cargo's parallelism.
 fn max_parallel_jobs(said: Option<String>) -> usize {
     let said = said.and_then(|said| said.parse().ok()).filter(|jobs| *jobs > 0);
     said.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MAX_JOBS)
 }
 
-/// Says that a work has ended, even where it panicked.
+/// Reports the end of a job when dropped, so also after a panic.
 struct JobNotifier {
     place: usize,
     say: Sender<JobMessage>,
@@ -99,7 +98,7 @@ struct JobNotifier {
 
 impl JobNotifier {
     fn notify_scheduler(&self, said: JobMessage) {
-        // Who would hear it waits for this thread.
+        // The receiver waits for this thread.
         let _ = self.say.send(said);
     }
 }

@@ -1,25 +1,23 @@
-//! What is to be built: rows of the matrix, and what they are put together of, each once.
+//! A plan of what to build: rows of the matrix, and each of their parts once.
 
 use std::fmt;
 
 use crate::error::{Error, nearest_names};
 use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
 
-/// What the matrix calls the Python package.
+/// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";
 
-/// Something that is compiled.
+/// A part with the settings that it is compiled with.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BuildRecipe {
-    /// What the matrix calls it, such as `core`.
     pub(crate) name: String,
-    /// What it is.
     pub(crate) part: MatrixPart,
-    /// Whether no instruction of AVX may lie in it.
+    /// True if it must not contain AVX instructions.
     pub(crate) without_avx: bool,
     /// The oldest glibc that it runs with, such as `2_28`.
     pub(crate) glibc: String,
-    /// The Python it is for, such as `cp311-abi3`; plugins are for every Python.
+    /// The Python that it is for, such as `cp311-abi3`; plugins serve every Python.
     pub(crate) python: Option<String>,
 }
 
@@ -34,25 +32,25 @@ impl fmt::Display for BuildRecipe {
 }
 
 impl BuildRecipe {
-    /// A name for what is built by it, which no other recipe of the matrix has.
+    /// A directory name, unique among the recipes of the matrix.
     pub(crate) fn directory_name(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
         let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
         format!("{}-{}{python}{without}", self.name, self.glibc)
     }
 
-    /// Whether instructions of AVX that it else has are left out.
+    /// True if it would contain AVX instructions and is compiled without them.
     pub(crate) fn leaves_out_avx(&self) -> bool {
         self.without_avx && self.part.has_avx
     }
 
-    /// Whether it is for a Python whose interpreter has no lock around it.
+    /// True for a free-threaded Python.
     pub(crate) fn is_free_threaded(&self) -> bool {
         self.python.as_ref().is_some_and(|python| python.ends_with('t'))
     }
 }
 
-/// Rows of the matrix, and the parts that they are put together of.
+/// Rows of the matrix and the parts that they consist of.
 #[derive(Debug)]
 pub struct WheelPlan<'m> {
     pub(crate) matrix: &'m WheelMatrix,
@@ -61,11 +59,11 @@ pub struct WheelPlan<'m> {
 }
 
 impl<'m> WheelPlan<'m> {
-    /// All rows of the matrix that can be built here, or those of these labels.
+    /// Plans all rows of the matrix that can be built here, or the rows with these labels.
     ///
     /// # Errors
     ///
-    /// When there is no row of a label, or one that cannot be built.
+    /// When no row has a label, or its row cannot be built.
     pub fn new(matrix: &'m WheelMatrix, labels: &[String]) -> Result<Self, Error> {
         let mut rows = Vec::new();
         for label in labels {
@@ -91,20 +89,20 @@ impl<'m> WheelPlan<'m> {
         Ok(Self { matrix, rows, recipes: needed })
     }
 
-    /// The rows.
+    /// The rows to build.
     #[must_use]
     pub fn rows(&self) -> &[&'m Row] {
         &self.rows
     }
 
-    /// What is compiled, each once.
+    /// The parts to compile, each once.
     #[must_use]
     pub fn recipes(&self) -> &[BuildRecipe] {
         &self.recipes
     }
 }
 
-/// That a row is of something that is put together: the core and after it plugins, or one plugin.
+/// Checks that a row can be assembled: the core followed by plugins, or one plugin.
 fn check_parts(matrix: &WheelMatrix, row: &Row) -> Result<(), Error> {
     let refuse = |found: &str| {
         Error::new(format!(
@@ -125,7 +123,7 @@ fn check_parts(matrix: &WheelMatrix, row: &Row) -> Result<(), Error> {
     }
 }
 
-/// Of a label that no row has, with those that look like it, or else all.
+/// The error for an unknown label, with similar labels, or else with all.
 fn unknown_label_error(matrix: &WheelMatrix, label: &str) -> Error {
     let labels = || matrix.wheels.iter().map(|row| row.label.as_str());
     let near = nearest_names(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
@@ -136,12 +134,12 @@ fn unknown_label_error(matrix: &WheelMatrix, label: &str) -> Error {
     Error::new(format!("expected a row of the matrix, {hint}"))
 }
 
-/// What a row is put together of, in its order.
+/// The recipes of a row, in the order of its parts.
 pub(crate) fn recipes_for_row(matrix: &WheelMatrix, row: &Row) -> Result<Vec<BuildRecipe>, Error> {
     row.parts.iter().map(|part| recipe_for_part(matrix, row, part)).collect()
 }
 
-/// A part as it is compiled to lie beside those of a row.
+/// The recipe of a part with the settings of a row.
 pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Result<BuildRecipe, Error> {
     let tag = &row.name.platform;
     let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
@@ -162,7 +160,7 @@ pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Re
     })
 }
 
-/// Whether no instruction of AVX may lie in a part of a row. What has none anyway is held to that too.
+/// True if a part of a row must not contain AVX instructions. The check also applies to parts that have no AVX code anyway.
 pub(crate) fn is_without_avx(row: &Row, part: &MatrixPart) -> bool {
     !part.has_avx || row.combination.get(&MatrixAxis::Isa).is_some_and(|isa| isa == "noavx")
 }

@@ -1,5 +1,4 @@
-//! The tools of others that a build needs: installed where they are missing, and run so that what they say can be read while they
-//! work.
+//! Third-party build tools: installed where they are missing, and run with logs that can be read while they work.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -9,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 use crate::vendor;
 
-/// What the tools are that a build needs beside cargo, as pip installs them, and what each is started as.
+/// The build tools beside cargo: the pip requirement and the name of the program.
 const PYTHON_TOOLS: [(&str, &str); 5] = [
     ("maturin==1.16.0", "maturin"),
     ("ziglang==0.17.1", "python-zig"),
@@ -18,29 +17,29 @@ const PYTHON_TOOLS: [(&str, &str); 5] = [
     ("abi3audit==0.0.26", "abi3audit"),
 ];
 
-/// How many lines of what a tool said are shown when it failed.
+/// Lines of a tool's log to show when it fails.
 const MAX_LOG_LINES: usize = 20;
 
-/// Settings by which a caller would change what cargo makes of the same sources.
+/// Settings of the caller that would change what cargo builds from the same sources.
 const CARGO_SETTING_PREFIXES: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
 
-/// The same as pip names them.
+/// The build tools as pip requirements.
 pub(crate) fn tool_requirements() -> Vec<String> {
     PYTHON_TOOLS.map(|(package, _)| package.to_owned()).to_vec()
 }
 
-/// Tools in a directory.
+/// Build tools in a directory.
 pub(crate) struct BuildTools<'w> {
     root: &'w Path,
     target: &'w Path,
 }
 
 impl<'w> BuildTools<'w> {
-    /// Installs them where one is missing; `target` is where everything lies that can be made again.
+    /// Installs the tools that are missing; `target` holds everything that can be built again.
     pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
         let tools = Self::in_directory(root, target);
         let list = tools.tools_directory().join("installed");
-        // What an environment of Python starts names the place of that environment, so one that was moved is none any more.
+        // Scripts of a virtual environment contain its path, so a moved environment does not work.
         let place = tools.tools_directory();
         let place = place.canonicalize().unwrap_or(place);
         let wanted = format!("{}\n{}", PYTHON_TOOLS.map(|(package, _)| package).join("\n"), place.display());
@@ -50,8 +49,8 @@ impl<'w> BuildTools<'w> {
         {
             return Ok(tools);
         }
-        // From the start, for pip takes what lost its files for installed.
-        // Several builds may share one directory by a link, which Python makes no environment at.
+        // Creates it anew, because pip considers a package with missing files installed. Resolves links first: several builds may
+        // share the directory through one, and Python creates no environment at a link.
         tools.create_environment(&place, "tools")?;
         let mut pip = tools.pip_command(&place);
         tools.run_tool(pip.args(PYTHON_TOOLS.map(|(package, _)| package)), "tools")?;
@@ -59,12 +58,12 @@ impl<'w> BuildTools<'w> {
         Ok(tools)
     }
 
-    /// The same, for what needs none of them.
+    /// Opens the directory without installing any tool.
     pub(crate) fn in_directory(root: &'w Path, target: &'w Path) -> Self {
         Self { root, target }
     }
 
-    /// What installs wheels into an environment, from beside the sources where they lie there, and else from PyPI.
+    /// A pip command for an environment; it installs from the vendored wheels if there are any, and otherwise from PyPI.
     pub(crate) fn pip_command(&self, environment: &Path) -> Command {
         let mut pip = Command::new(environment.join("bin/python"));
         pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--only-binary", ":all:"]);
@@ -82,12 +81,12 @@ impl<'w> BuildTools<'w> {
         self.tools_directory().join("bin")
     }
 
-    /// Makes an environment of Python, in place of what is there.
+    /// Creates a virtual environment, replacing whatever is there.
     pub(crate) fn create_environment(&self, place: &Path, log: &str) -> Result<(), Error> {
         self.run_tool(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place), log).map(drop)
     }
 
-    /// A tool, which finds the others, and nothing that its caller sets for other builds.
+    /// A tool that finds the other tools and ignores the caller's cargo settings.
     pub(crate) fn tool_command(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin_directory().join(name));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -99,12 +98,11 @@ impl<'w> BuildTools<'w> {
         command
     }
 
-    /// Where what is said under a name can be read.
     pub(crate) fn log_path(&self, name: &str) -> PathBuf {
         self.target.join("log").join(format!("{name}.txt"))
     }
 
-    /// Runs a tool. What it says is in a file from its first word on, and the end of it is shown where it fails.
+    /// Runs a tool. Its output goes to a log file from the start; on failure, the error shows the last lines.
     pub(crate) fn run_tool(&self, command: &mut Command, log: &str) -> Result<String, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
         let program = program.rsplit('/').next().unwrap_or_default().to_owned();
@@ -131,7 +129,7 @@ impl<'w> BuildTools<'w> {
     }
 }
 
-/// Whether a variable is one of those settings. How much cargo does at once changes nothing that it makes.
+/// True if a variable is a cargo setting that changes the output. The degree of parallelism does not.
 fn is_cargo_setting(name: &OsString) -> bool {
     let name = name.to_string_lossy();
     CARGO_SETTING_PREFIXES.iter().any(|begin| name.starts_with(begin)) && name != "CARGO_BUILD_JOBS"

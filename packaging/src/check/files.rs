@@ -1,4 +1,4 @@
-//! Which files lie in a wheel: what its row has, and nothing else.
+//! Checks the list of files in a wheel: exactly the files of its row.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -15,7 +15,7 @@ use crate::matrix::wheel_name::{WheelName, WheelVersion, normalize_distribution}
 use crate::matrix::{MatrixRow as Row, WheelMatrix};
 use crate::wheel::Wheel;
 
-/// That what is said about a wheel lies where its name says.
+/// Checks that the `dist-info` directory has the name that the wheel's file name implies.
 pub(super) fn check_dist_info(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
     let found = wheel.metadata_directory();
     let parts = found.strip_suffix(".dist-info").and_then(|it| it.split_once('-'));
@@ -36,7 +36,7 @@ pub(super) fn check_dist_info(name: &WheelName, wheel: &Wheel) -> Result<(), Err
     )))
 }
 
-/// That a wheel puts nothing into the directories of others, and can be imported.
+/// Checks that a wheel installs nothing into directories of other packages and can be imported.
 pub(super) fn check_file_locations(row: &Row, wheel: &Wheel) -> Result<(), Error> {
     let package = format!("{}/", python_package(row));
     let information = wheel.metadata_path("");
@@ -49,8 +49,8 @@ pub(super) fn check_file_locations(row: &Row, wheel: &Wheel) -> Result<(), Error
     wheel.file_bytes(&format!("{package}__init__.py")).map(drop)
 }
 
-/// That a wheel of this release has each file that its row gives it. What else lies in the package of the core is Python's; in
-/// all other places nothing else may.
+/// Checks that a wheel of this release has every file of its row. The core's package may contain further Python files; nothing
+/// else may be anywhere.
 pub(super) fn check_release_files(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
     let mut wanted: BTreeSet<String> = ["METADATA", "WHEEL"].map(|name| wheel.metadata_path(name)).into();
     let plugins = plugin_directory(row);

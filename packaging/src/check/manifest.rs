@@ -1,4 +1,4 @@
-//! What stands beside a plugin, by which a host knows it without starting it.
+//! Checks the manifest beside a plugin, from which a host knows the plugin without loading it.
 
 use oarlock_abi::Versions;
 
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
 use crate::wheel::{Wheel, sha256_hex};
 
-/// A manifest whose hash, where it says one, and contract are known to be well.
+/// A manifest with a checked contract version and, if it states one, a checked hash.
 pub(super) struct CheckedManifest {
     said: toml::Table,
     spoken: Versions,
 }
 
-/// Reads the manifest beside a library.
+/// Reads the manifest beside a library and checks it.
 pub(super) fn read_checked_manifest(
     wheel: &Wheel,
     path: &str,
@@ -45,7 +45,7 @@ pub(super) fn read_checked_manifest(
 }
 
 impl CheckedManifest {
-    /// That a host of this release takes the plugin, and that the manifest says of it what its part in the matrix does.
+    /// Checks that a host of this release accepts the plugin, and that the manifest agrees with the plugin's part of the matrix.
     pub(super) fn check_release_manifest(
         &self,
         matrix: &WheelMatrix,
@@ -81,7 +81,7 @@ impl CheckedManifest {
         self.expect_field("device_type", device)
     }
 
-    /// That a field has a value, or is not there.
+    /// Checks that a field has this value or, for `None`, is absent.
     fn expect_field(&self, field: &str, wanted: Option<&str>) -> Result<(), Error> {
         let found = self.said.get(field);
         if found.and_then(toml::Value::as_str) == wanted && found.is_some() == wanted.is_some() {
@@ -93,14 +93,14 @@ impl CheckedManifest {
     }
 }
 
-/// What manifests call the machines of a platform, such as `x86_64-linux` of `manylinux_2_28_x86_64`.
+/// The architecture in manifests for a platform tag, such as `x86_64-linux` for `manylinux_2_28_x86_64`.
 fn manifest_architecture(platform: &str) -> Option<String> {
     let rest = platform.strip_prefix("manylinux_").or_else(|| platform.strip_prefix("musllinux_"));
     let processor = rest.and_then(|rest| rest.splitn(3, '_').nth(2));
     processor.or_else(|| platform.strip_prefix("linux_")).map(|processor| format!("{processor}-linux"))
 }
 
-/// Versions of the contract as manifests have them: both ends, or one version.
+/// Parses contract versions as manifests write them: a range or a single version.
 fn parse_version_range(text: &str) -> Option<Versions> {
     let ends: Option<Vec<(u32, u32)>> = text
         .splitn(2, "..")

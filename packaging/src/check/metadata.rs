@@ -1,4 +1,4 @@
-//! What a wheel of this release says of itself: what its row does, word by word.
+//! Checks the metadata of a wheel of this release, word for word, against its row.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::headers::MetadataHeaders;
 use crate::matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
 use crate::wheel::Wheel;
 
-/// The fields of METADATA that follow from the row. What installers do is in these.
+/// The METADATA fields that follow from the row. Installers act on these.
 const METADATA_FIELDS: [&str; 6] = [
     "Requires-Python",
     "Requires-Dist",
@@ -20,10 +20,10 @@ const METADATA_FIELDS: [&str; 6] = [
     "Project-URL",
 ];
 
-/// The groups of entry points by which an installer makes commands.
+/// The groups of entry points from which an installer creates commands.
 const SCRIPT_GROUPS: [&str; 2] = ["console_scripts", "gui_scripts"];
 
-/// That METADATA, entry points, bills of materials and what the doctor reads are those of the row.
+/// Checks METADATA, entry points, SBOMs and the doctor's file against the row.
 pub(super) fn check_wheel_metadata(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
     let parts: Vec<&MatrixPart> = row.parts.iter().filter_map(|part| matrix.parts.get(part)).collect();
     check_core_metadata(matrix, row, &parts, wheel)?;
@@ -77,7 +77,7 @@ fn check_core_metadata(
     }
 }
 
-/// That a plugin is announced and nothing is made a command.
+/// Checks that a plugin is registered and that the wheel installs no command.
 fn check_entry_points(row: &Row, parts: &[&MatrixPart], wheel: &Wheel) -> Result<(), Error> {
     let found = wheel.metadata_file("entry_points.txt").unwrap_or_default();
     let found = String::from_utf8_lossy(found);
@@ -97,7 +97,7 @@ fn check_entry_points(row: &Row, parts: &[&MatrixPart], wheel: &Wheel) -> Result
     }
 }
 
-/// That a bill of materials is one, and that of a part.
+/// Checks that a file is an SBOM, and the SBOM of this part.
 fn check_sbom(part: &MatrixPart, bytes: &[u8]) -> Result<(), Error> {
     let bill: Value = serde_json::from_slice(bytes)
         .map_err(|error| Error::new(format!("expected a bill of materials as JSON: {error}")))?;

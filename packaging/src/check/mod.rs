@@ -1,4 +1,4 @@
-//! Holds wheels to the matrix, wherever they come from: that each is whole, and is what its name says.
+//! Checks wheels from any source against the matrix: each must be complete and be what its name says.
 
 mod files;
 mod manifest;
@@ -16,11 +16,11 @@ use crate::matrix::wheel_name::WheelName;
 use crate::matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
 use crate::wheel::Wheel;
 
-/// Checks wheels of a matrix, each once however often it is named; gives how many there are.
+/// Checks wheels of a matrix, each once even if it is named twice, and returns their number.
 ///
 /// # Errors
 ///
-/// When one is none of the matrix, is not whole, or holds something else than its row says.
+/// When a wheel is not in the matrix, is incomplete, or differs from its row.
 pub fn check_wheels(matrix: &WheelMatrix, files: &[impl AsRef<Path>]) -> Result<usize, Error> {
     let mut seen = BTreeSet::new();
     for file in files.iter().map(AsRef::as_ref) {
@@ -42,8 +42,8 @@ fn check_wheel_file(matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
     check_wheel_contents(matrix, row, &row.name, &wheel, size)
 }
 
-/// Holds what is in a wheel to its name and to the row of its distribution. Of another release it is not known which libraries
-/// it opens, nor with which host it goes together; and how large it may be is known of just what the row names.
+/// Checks the contents of a wheel against its name and the row of its distribution. For other releases the opened libraries and
+/// the matching host version are unknown; the size budget only applies to the exact name of the row.
 pub(crate) fn check_wheel_contents(
     matrix: &WheelMatrix,
     row: &Row,
@@ -56,7 +56,7 @@ pub(crate) fn check_wheel_contents(
         check_size(row, wheel, size)?;
     }
     files::check_dist_info(name, wheel)?;
-    // What nobody here builds, nobody here knows the parts of.
+    // The matrix does not list the parts of wheels that are not built here.
     if row.parts.is_empty() || row.planned.is_some() {
         return Ok(());
     }
@@ -94,14 +94,14 @@ pub(crate) fn check_wheel_contents(
     Ok(())
 }
 
-/// The part of a row whose library a path is.
+/// The part of a row to which the library at `path` belongs.
 pub(crate) fn part_of_library<'r>(matrix: &WheelMatrix, row: &'r Row, path: &str) -> Option<&'r str> {
     let is_it =
         |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_part_library(path, part, about));
     row.parts.iter().find(is_it).map(String::as_str)
 }
 
-/// That a wheel is no larger than its row allows, `packed` as a file and installed.
+/// Checks both size budgets of a row: `packed` bytes as a file, and the installed size.
 pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Error> {
     let installed = wheel.installed_size();
     for (budget, found, words, key) in [
@@ -118,7 +118,7 @@ pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Er
     Ok(())
 }
 
-/// That a wheel says in itself for which Pythons and platforms it is as its name does, where several stand in one field.
+/// Checks the tags in the WHEEL file against the file name, where several tags may share a field.
 fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
     let about = String::from_utf8_lossy(wheel.metadata_file("WHEEL")?);
     let found: BTreeSet<&str> =
@@ -148,11 +148,11 @@ fn is_part_library(path: &str, part: &str, about: &MatrixPart) -> bool {
     path.rsplit('/').next().is_some_and(|file| file == plugin_file_name(&about.package))
 }
 
-/// That a Python which the name of a wheel promises finds the module of the core.
+/// Checks that the Python versions in the wheel's name can find the core's module.
 fn check_python_module(name: &WheelName, path: &str) -> Result<(), Error> {
     let abi = name.python.split_once('-').map_or("", |(_, abi)| abi);
     let wanted = match abi.strip_prefix("cp") {
-        // Before the name of the machine.
+        // Followed by the name of the machine.
         Some(version) => format!("oarlock/_oarlock.cpython-{version}-"),
         None => format!("oarlock/_oarlock.{abi}.so"),
     };

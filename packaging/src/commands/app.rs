@@ -102,10 +102,10 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
         let there = there.display();
         return Err(format!("expected no file `{there}`, found one; `--replace` writes over it").into());
     }
-    // What is wrong with the engine is found before anything is written.
+    // Problems with the engine must show before any file is written.
     let engine = if call.build && !dry_run { Some(engine::find_engine()?) } else { None };
     let missing = missing_files(call);
-    // A path from the root is one in the image, whatever this machine has there.
+    // An absolute path refers to the image, whether or not this machine has it.
     if let Some(file) = missing.iter().find(|file| engine.is_some() && !file.starts_with('/')) {
         let out = call.out.display();
         return Err(format!(
@@ -150,7 +150,7 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
     Ok(())
 }
 
-/// An option of this command among what the program is told.
+/// An option of this command that appears among the program's arguments.
 fn misplaced_option(call: &AppArguments) -> Option<&String> {
     let own = AppArguments::augment_args(clap::Command::new("app"));
     let is_own = |word: &&String| {
@@ -160,7 +160,7 @@ fn misplaced_option(call: &AppArguments) -> Option<&String> {
     call.command.iter().skip(1).find(is_own)
 }
 
-/// The files that the program needs and that are not where the image is made.
+/// Files that the program needs and that are missing from the build context.
 fn missing_files(call: &AppArguments) -> Vec<&String> {
     let program = call.command.first().filter(|it| it.ends_with(".py"));
     let files = program.into_iter().chain(&call.requirements);

@@ -50,7 +50,7 @@ pub(crate) fn run(call: &AptKeyArguments, json: bool, dry_run: bool) -> Result<(
     }
     let fingerprint = key.fingerprint_hex();
     match (json, dry_run) {
-        // The next key is another one.
+        // Another run creates a different key.
         (true, true) => say!("{}", serde_json::json!({ "key": out })),
         (true, false) => say!("{}", serde_json::json!({ "key": out, "fingerprint": fingerprint })),
         (false, true) => say!("would write {}", out.display()),

@@ -102,7 +102,6 @@ pub(crate) fn run(call: &AptRepoArguments, json: bool, dry_run: bool) -> Result<
     Ok(())
 }
 
-/// A secret key in a file.
 pub(super) fn read_secret_key(file: &Path) -> Result<OpenPgpKey, Box<dyn Error>> {
     let of_file = |error: &dyn Error| format!("`{}`: {error}", file.display());
     let bytes = std::fs::read(file).map_err(|error| of_file(&error))?;

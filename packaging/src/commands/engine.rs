@@ -1,4 +1,4 @@
-//! The engine of this machine, as commands use it.
+//! The local container engine, as commands use it.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use oarlock_pack::image::ImageName;
 
 use super::progress::ProgressReporter;
 
-/// The engine that this user's environment says, or that is at a usual place.
+/// Finds the engine that the environment names, or one at a default socket.
 pub(crate) fn find_engine() -> Result<ContainerEngine, Error> {
     ContainerEngine::find_local(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
-/// Gives it an archive, and shows how far that is.
+/// Loads an archive into the engine and shows progress.
 pub(crate) fn load_image(
     engine: &ContainerEngine,
     archive: &Path,
@@ -24,7 +24,7 @@ pub(crate) fn load_image(
     })
 }
 
-/// Has it build an image, and shows how far that is.
+/// Has the engine build an image and shows progress.
 pub(crate) fn build_image(
     engine: &ContainerEngine,
     directory: &Path,
@@ -43,7 +43,7 @@ fn with_progress(
     progress.note_activity(what);
     work(&mut |heard| match heard {
         ProgressEvent::Sent(done, all) => {
-            // In thousands of bytes, so that the numbers stay short.
+            // In KiB, which keeps the numbers short.
             progress.count_step((done >> 10) as usize, (all >> 10) as usize, &format!("{what}, KiB sent"));
         }
         ProgressEvent::Step(number, count, text) => progress.begin_step(number - 1, count, text),

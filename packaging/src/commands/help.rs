@@ -1,4 +1,4 @@
-//! What the help of each command shows below its options: examples, which a test reads as the command reads them.
+//! Examples in the help of each command. A test parses each of them as the command would.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -143,7 +143,7 @@ mod tests {
 
     use crate::commands::PackArguments;
 
-    /// The words of a line as a shell takes them: without comment, in quotes as one.
+    /// Splits a line as a shell does: it drops comments and keeps quoted words together.
     fn split_words(line: &str) -> Vec<String> {
         let line = line.split(" #").next().unwrap_or_default().split(" | ").next().unwrap_or_default();
         let line = line.split(" > ").next().unwrap_or_default();

@@ -80,7 +80,7 @@ pub(super) struct MirrorChoice {
     mirror: Option<String>,
 }
 
-/// That a mirror may be at an address, before anything is fetched.
+/// Validates the address of a mirror before anything is fetched.
 fn parse_mirror_address(text: &str) -> Result<String, String> {
     DebianMirror::at_address(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
@@ -100,7 +100,7 @@ struct LockArguments {
     out: PathBuf,
 }
 
-/// Where packages of Debian are kept, and what is needed for a moment.
+/// Caches for Debian packages and for intermediate files.
 const POOL_DIRECTORY: &str = "target/pack/pool";
 const SCRATCH_DIRECTORY: &str = "target/pack/scratch";
 
@@ -129,7 +129,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
     }
     let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
     if let Some(name) = &call.name {
-        // Before anything that takes long.
+        // Fails early on an invalid name.
         ImageName::new(name, "0")?;
     }
     let chosen = images.select_images(&call.images)?;
@@ -149,7 +149,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
     let mut wanted = Vec::new();
     let mut passed_over = Vec::new();
     for image in chosen {
-        // Those to build the sources are large, and few want them.
+        // Images for building are large, and few users want them.
         if call.images.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
             continue;
         }
@@ -180,7 +180,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         return show_plan(&wanted, &workshop, &pool, call, json);
     }
     let began = Instant::now();
-    // What is wrong with the engine is found before anything that takes long.
+    // Problems with the engine must show before the slow work.
     let engine = call.engine.map(|how| Ok::<_, Box<dyn Error>>((how, engine::find_engine()?))).transpose()?;
     if let Some((_, engine)) = &engine {
         engine.check_disk_space(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
@@ -192,7 +192,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
     Ok(())
 }
 
-/// Gives images to an engine, and says by which number it knows each.
+/// Loads images into an engine and prints the id of each.
 fn deliver_images(
     finished: &[FinishedImage],
     how: EngineDelivery,
@@ -210,7 +210,7 @@ fn deliver_images(
     Ok(known)
 }
 
-/// Fetches what is not kept yet, and makes the images.
+/// Fetches missing packages and builds the images.
 fn make_images<'w>(
     wanted: &[&'w ImageSpec],
     workshop: &mut ImageBuilder<'w>,
@@ -218,7 +218,7 @@ fn make_images<'w>(
     call: &ImageArguments,
 ) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
     let progress = ProgressReporter::new();
-    // All of them before the first image, so that nothing is found wrong when half is done.
+    // Fetches for all images first, so that a bad package does not show halfway through.
     fetch_packages(pool, &workshop.debian_packages(wanted), &progress)?;
     let mut finished = Vec::new();
     for (done, image) in wanted.iter().enumerate() {
@@ -230,7 +230,7 @@ fn make_images<'w>(
     Ok(finished)
 }
 
-/// Fetches the packages of Debian that are not kept yet, and checks all of them.
+/// Fetches the Debian packages that are not cached yet, and verifies all of them.
 pub(super) fn fetch_packages(
     pool: &PackagePool,
     needed: &[&LockedPackage],

@@ -59,7 +59,7 @@ pub(crate) fn run(call: &MatrixArguments, json: bool) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// The rows with columns of one width, without those that say nothing.
+/// Renders the rows in aligned columns, without empty columns.
 fn render_table(rows: &[TableRow<'_>]) -> String {
     let lines: Vec<[String; COLUMN_TITLES.len()]> = std::iter::once(COLUMN_TITLES.map(str::to_owned))
         .chain(rows.iter().map(TableRow::to_cells))

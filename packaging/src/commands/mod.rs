@@ -1,4 +1,4 @@
-//! What the command can be asked, and how it shows the answer.
+//! The subcommands and options, and the output of results.
 
 mod app;
 mod apt_key;
@@ -134,7 +134,7 @@ impl MatrixChoice {
     }
 }
 
-/// Does what is asked.
+/// Runs the requested subcommand.
 pub(crate) fn run(arguments: &PackArguments) -> Result<(), Box<dyn Error>> {
     match &arguments.command {
         PackCommand::Matrix(call) => matrix::run(call, arguments.json),
@@ -159,12 +159,12 @@ pub(crate) fn run(arguments: &PackArguments) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A number of things, such as `1 wheel` or `2 wheels`.
+/// A count with its noun, such as `1 wheel` or `2 wheels`.
 fn count_label(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Says what went wrong.
+/// Prints an error: as JSON to stdout, or as text to stderr.
 pub(crate) fn print_error(error: &dyn Error, json: bool) {
     if json {
         say::say!("{}", serde_json::json!({ "error": { "message": error.to_string() } }));
@@ -173,7 +173,7 @@ pub(crate) fn print_error(error: &dyn Error, json: bool) {
     }
 }
 
-/// Says what does not stop the command and should be mended.
+/// Prints a problem that does not stop the command but should be fixed.
 fn print_warning(words: &str) {
     anstream::eprintln!("{WARNING_STYLE}warning:{WARNING_STYLE:#} {words}");
 }

@@ -28,7 +28,7 @@ pub(crate) fn run(call: &OptionsArguments, json: bool) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// What each option comes to, and the wheels.
+/// Lists the meaning of each option, and the resulting wheels.
 pub(super) fn render_options(resolved: &ResolvedOptions) -> String {
     let width =
         |of: fn(&ResolvedOption) -> &str| resolved.options.iter().map(|it| of(it).len()).max().unwrap_or(0);

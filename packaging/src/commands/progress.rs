@@ -1,11 +1,11 @@
-//! Progress of long work: a bar where somebody watches, a line for each step where not.
+//! Progress of long work: a bar on a terminal, one line per step otherwise.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What shows how far something is. It writes where errors go, so that what is printed stays for programs to read.
+/// Reports progress on stderr, so that stdout stays machine-readable.
 pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
 }
@@ -21,7 +21,7 @@ impl ProgressReporter {
         Self { bar }
     }
 
-    /// Says which of several works begins; each has steps of its own.
+    /// Starts one of several stages, each with its own steps.
     pub(crate) fn begin_stage(&self, number: usize, all: usize, text: &str) {
         let line = format!("{number} of {all}: {text}");
         match &self.bar {
@@ -30,7 +30,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Says what comes next, after `done` steps of `all`.
+    /// Starts the next step, after `done` of `all`.
     pub(crate) fn begin_step(&self, done: usize, all: usize, text: &str) {
         self.count_step(done, all, text);
         if self.bar.is_none() {
@@ -38,7 +38,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Says what goes on where nobody knows how far it is.
+    /// Describes current work of unknown length.
     pub(crate) fn note_activity(&self, text: &str) {
         self.show_message(text);
         if self.bar.is_none() {
@@ -46,14 +46,14 @@ impl ProgressReporter {
         }
     }
 
-    /// The same for who watches alone.
+    /// Like [`note_activity`](Self::note_activity), but on a terminal only.
     pub(crate) fn show_message(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(text.to_owned());
         }
     }
 
-    /// As `step`, of steps that are too short for a line each.
+    /// Like [`begin_step`](Self::begin_step), for steps too short for a line each.
     pub(crate) fn count_step(&self, done: usize, all: usize, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_length(all as u64);

@@ -64,13 +64,12 @@ pub(crate) struct ReleaseArguments {
     mirror: MirrorChoice,
 }
 
-/// What a release may take of a disk on the way, in bytes: four rows, with all that is compiled for them, took 6 GB.
+/// Disk space that a release may need while it is built, in bytes: four rows with all their build output took 6 GB.
 const REQUIRED_DISK_BYTES: u64 = 12_000_000_000;
 
-/// The address of a rehearsal that has none; nobody is ever there.
+/// The placeholder address of a rehearsal; it never resolves.
 const REHEARSAL_HOST: &str = "https://oarlock.example";
 
-/// What is done, one after the other.
 const STAGE_COUNT: usize = 7;
 
 pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
@@ -88,7 +87,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     let chosen = select_images(&images, &package_plan, &call.images)?;
     let workshop = WorkspaceBuilder::new(".".as_ref())?;
     let version = package_plan.version().to_owned();
-    // Everything that can be found wrong without building anything, before anything is built.
+    // Run all checks that need no build before building anything.
     let source = SourceRevision::of_directory(".".as_ref(), &version, call.rehearsal)?;
     let suite = apt_suite(call, host, &source);
     suite.check_usable(&keys, date::seconds_now())?;
@@ -125,7 +124,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     Ok(())
 }
 
-/// The images that are named, or all whose packages are built.
+/// The named images, or all whose packages are built.
 fn select_images<'i>(
     images: &'i ImageCatalog,
     plan: &PackagePlan<'_>,
@@ -151,7 +150,7 @@ fn select_images<'i>(
     Ok(chosen)
 }
 
-/// The address at which a release will be.
+/// The address where the release will be published.
 fn release_host(call: &ReleaseArguments) -> Result<&str, String> {
     match &call.host {
         Some(host) => Ok(host.trim_end_matches('/')),
@@ -162,7 +161,7 @@ fn release_host(call: &ReleaseArguments) -> Result<&str, String> {
     }
 }
 
-/// Where the index will be, of a release at an address.
+/// The address of the wheel index within a release.
 fn wheel_index_address(host: &str) -> String {
     format!("{host}/wheels")
 }
@@ -178,7 +177,6 @@ fn apt_suite(call: &ReleaseArguments, host: &str, source: &SourceRevision) -> Su
     }
 }
 
-/// What builds the contents of a release.
 struct ReleaseBuilder<'b> {
     call: &'b ReleaseArguments,
     host: &'b str,
@@ -190,8 +188,8 @@ struct ReleaseBuilder<'b> {
 }
 
 impl ReleaseBuilder<'_> {
-    /// Builds all of it. What was compiled, packed or fetched before is not again, so that a run that was stopped goes on where it
-    /// stood.
+    /// Builds all contents. Everything compiled, packed or fetched before is reused, so an interrupted run continues where it
+    /// stopped.
     fn build_contents(
         &self,
         plan: &WheelPlan<'_>,
@@ -209,7 +207,7 @@ impl ReleaseBuilder<'_> {
             }
         }
         let pool = self.call.pool.open_pool(&self.call.mirror);
-        // What may be missing elsewhere comes first: whether it is there has nothing to do with what is built.
+        // Fetching comes first: whether it succeeds does not depend on anything that is built.
         stage(1, "taking packages of Debian, and tools");
         super::image::fetch_packages(&pool, &self.lock.packages_of_images(images), &progress)?;
         self.workshop.prepare_tools()?;

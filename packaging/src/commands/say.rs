@@ -1,18 +1,18 @@
-//! What the command prints.
+//! Output to stdout.
 
 use std::fmt;
 use std::io::{self, Write as _};
 use std::process;
 
-/// Prints a line.
+/// Prints a line to stdout, as [`print`] does.
 macro_rules! say {
     ($($words:tt)*) => { $crate::commands::say::print(format_args!("{}\n", format_args!($($words)*))) };
 }
 
 pub(crate) use say;
 
-/// Prints a text. A reader that stops reading, as `head` does, is no error, and what is done goes on; where it cannot be written
-/// for another reason, such as a full disk, whoever reads it would take a part for the whole.
+/// Prints to stdout. A closed pipe, as `head` leaves, is not an error, and the work goes on. Any other failure, such as a full
+/// disk, ends the process: a reader would take partial output for the whole.
 pub(crate) fn print(text: fmt::Arguments<'_>) {
     match io::stdout().write_fmt(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

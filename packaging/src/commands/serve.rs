@@ -58,7 +58,7 @@ pub(crate) fn run(call: &ServeArguments, json: bool, dry_run: bool) -> Result<()
     if dry_run {
         return Ok(());
     }
-    // Who reads the log may go away; the index is served on.
+    // The reader of the log may go away; serving continues.
     let tell: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
     Ok(serve::serve_directory(&call.index, listener, tell)?)
 }

@@ -69,7 +69,7 @@ pub(crate) fn run(call: &VerifyArguments, json: bool) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// The files in a directory, or the one file that is named.
+/// The files in a directory, or the single file.
 fn list_files(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     if place.is_file() {
         return Ok(vec![place.to_owned()]);
@@ -80,7 +80,7 @@ fn list_files(place: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// How many files of each kind there are.
+/// Counts the files of each kind.
 fn count_kinds(places: &[&Path]) -> String {
     let count =
         |ending: &str| places.iter().filter(|it| it.extension().is_some_and(|it| it == ending)).count();

@@ -1,21 +1,19 @@
-//! The container of a package of Debian: files one after the other, each behind a line that says its name and its size.
+//! The `ar` container of a `.deb`: files one after the other, each behind a header with its name and size.
 
 use crate::error::Error;
 
-/// What such a container begins with.
 const AR_MAGIC: &[u8] = b"!<arch>\n";
 
-/// How long the line before each file is.
+/// Length of the header before each file.
 const HEADER_LENGTH: usize = 60;
 
-/// How the line before each file ends.
 const HEADER_END: &[u8] = b"`\n";
 
-/// Which part of that line says what. Between the two lie a time, an owner and a mode, which nobody asks for.
+/// The fields of a header that are read. Between them are a time, an owner and a mode, which do not matter here.
 const NAME_FIELD: std::ops::Range<usize> = 0..16;
 const SIZE_FIELD: std::ops::Range<usize> = 48..58;
 
-/// The files of a container with their names, in their order.
+/// The files of a container with their names, in order.
 pub(super) fn read_ar(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, Error> {
     let expected =
         || Error::new("expected a Debian package, which begins with `!<arch>`; found something else");
@@ -30,7 +28,7 @@ pub(super) fn read_ar(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, Error> {
         let unreadable =
             |what: &str| Error::new(format!("expected {what} of a file at byte {place}, found none"));
         let name = text(NAME_FIELD).map_err(|_| unreadable("the name"))?;
-        // Some tools end names with a slash.
+        // GNU `ar` ends names with a slash.
         let name = name.strip_suffix('/').unwrap_or(name);
         let size = text(SIZE_FIELD).ok().and_then(|size| size.parse::<usize>().ok());
         let size = size.ok_or_else(|| unreadable("the size"))?;
@@ -40,13 +38,13 @@ pub(super) fn read_ar(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, Error> {
             Error::new(format!("expected {size} bytes of `{name}`, found {found}: the package is cut short"))
         })?;
         files.push((name, file));
-        // Files begin at even places.
+        // Files are aligned to even offsets.
         rest = rest.get(size + size % 2..).unwrap_or_default();
     }
     Ok(files)
 }
 
-/// A container of these files, all of one time.
+/// Builds a container of these files, all with the same time.
 pub(super) fn write_ar(files: &[(&str, &[u8])], seconds: u64) -> Vec<u8> {
     let mut bytes = AR_MAGIC.to_vec();
     for (name, file) in files {
@@ -102,7 +100,7 @@ mod tests {
             wrong[place] = byte;
             assert!(refused(&wrong).contains(what), "{what}");
         }
-        // More than any memory holds is more than there is.
+        // The largest size that its field can state.
         let mut wrong = whole;
         wrong[AR_MAGIC.len() + SIZE_FIELD.start..AR_MAGIC.len() + SIZE_FIELD.end]
             .copy_from_slice(b"9999999999");

@@ -1,4 +1,4 @@
-//! The archives in a package, which are packed in one of several ways.
+//! Compression of the archives in a `.deb`.
 
 use std::io::{self, Read};
 
@@ -8,23 +8,24 @@ use liblzma::stream::{CONCATENATED, Check, Filters, LzmaOptions, PRESET_EXTREME,
 
 use crate::error::Error;
 
-/// How what is written is packed: as small as it gets, by one thread, so that no machine makes other bytes of it.
+/// The strongest preset, always on a single thread, so that the output does not depend on the number of cores.
 const XZ_PRESET: u32 = 9 | PRESET_EXTREME;
 
-/// How much is packed in several ways. What is larger is not for everybody, as are the symbols that debuggers want.
+/// Largest input for which several encodings are tried. Only debug symbols are larger, and few users install those.
 const MAX_BYTES_TO_TRY: usize = 24 << 20;
 
-/// How much memory unpacking may take; the strongest of the usual presets take a fourteenth.
+/// Memory limit for decompression; the strongest of the usual presets needs a fourteenth of it.
 const MAX_UNPACK_MEMORY: u64 = 1 << 30;
 
-/// Packs bytes as `.xz`, in whichever of some ways makes least of them: one for anything and two for programs.
+/// Compresses to `.xz`, and keeps the smallest of three encodings: a general one and two for machine code.
 pub(crate) fn compress_xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let usual = LzmaOptions::new_preset(XZ_PRESET).map_err(compression_error)?;
     if bytes.len() > MAX_BYTES_TO_TRY {
         return compress_with(bytes, Filters::new().lzma2(&usual));
     }
     let mut of_programs = LzmaOptions::new_preset(XZ_PRESET).map_err(compression_error)?;
-    // Instructions begin at any byte, unlike what the usual way expects, and calls name how far it is and not where to.
+    // Machine code has no alignment, unlike the preset's assumption, and calls have relative targets, which the x86 filter makes
+    // absolute.
     of_programs.literal_context_bits(4).position_bits(0);
     let packed = compress_with(bytes, Filters::new().lzma2(&usual))?;
     let other = compress_with(bytes, Filters::new().x86().lzma2(&of_programs))?;
@@ -43,7 +44,7 @@ fn compression_error(error: liblzma::stream::Error) -> Error {
     Error::new(format!("packing failed: {error}"))
 }
 
-/// Unpacks what the end of a name says how to unpack, such as `.xz`, to at most `largest` bytes.
+/// Decompresses by the suffix of a name, such as `.xz`, to at most `largest` bytes.
 pub(crate) fn decompress_by_name(name: &str, bytes: &[u8], largest: u64) -> Result<Vec<u8>, Error> {
     let mut reader: Box<dyn Read + '_> = match name.rsplit_once(".tar").map(|(_, end)| end) {
         Some("") => Box::new(bytes),

@@ -1,38 +1,36 @@
-//! What Debian says of packages and repositories: paragraphs of fields, each a name and a value.
+//! Control files of Debian packages and repositories: paragraphs of fields, each with a name and a value.
 //!
-//! A value may go over several lines, of which all but the first begin with a space. A line of such a value that is empty is
-//! written as a dot.
+//! A value may span several lines; all but the first begin with a space. An empty line within a value is written as a dot.
 
 use std::fmt;
 
 use crate::error::Error;
 
-/// Fields in their order.
+/// A paragraph: fields in their order.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ControlParagraph {
     fields: Vec<(String, String)>,
 }
 
 impl ControlParagraph {
-    /// The value of a field, whatever the case of its name.
+    /// The value of a field. Names are case-insensitive.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let field = self.fields.iter().find(|(there, _)| there.eq_ignore_ascii_case(name));
         field.map(|(_, value)| value.as_str())
     }
 
-    /// The same of a field that has to be there.
+    /// The value of a required field.
     ///
     /// # Errors
     ///
-    /// When it is not, or empty.
+    /// When the field is missing or empty.
     pub fn require_field(&self, name: &str) -> Result<&str, Error> {
         let value = self.get(name).filter(|value| !value.is_empty());
         value.ok_or_else(|| Error::new(format!("expected a field `{name}`, found none")))
     }
 
-    /// Gives a field a value, in the place of the one that it has, or after all others. Lines of the value are those that it is
-    /// written in.
+    /// Sets the value of a field, replacing the old value or adding the field at the end. Line breaks in the value are kept.
     pub fn set(&mut self, name: &str, value: &str) {
         let lines: Vec<&str> = value.trim_end().lines().map(str::trim_end).collect();
         let value = lines.join("\n");
@@ -42,7 +40,7 @@ impl ControlParagraph {
         }
     }
 
-    /// The same, where a new field comes right after another one that is there.
+    /// Like [`set`](Self::set), but inserts a new field right after the field `before`.
     pub(crate) fn set_after(&mut self, before: &str, name: &str, value: &str) {
         let is_new = self.get(name).is_none();
         self.set(name, value);
@@ -52,21 +50,21 @@ impl ControlParagraph {
         }
     }
 
-    /// Takes a field away.
+    /// Removes a field, if it is there.
     pub fn remove(&mut self, name: &str) {
         self.fields.retain(|(there, _)| !there.eq_ignore_ascii_case(name));
     }
 
-    /// All fields with their values.
+    /// All fields with their values, in order.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The paragraphs of a text, which empty lines keep apart. Lines that begin with `#` are passed over.
+    /// Parses paragraphs, which are separated by empty lines. Lines that begin with `#` are comments.
     ///
     /// # Errors
     ///
-    /// When a line is neither a field nor goes on with one, or a field comes twice; the error says in which line.
+    /// When a line neither starts nor continues a field, or a field is repeated; the error has the line number.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
         let mut paragraphs = Vec::new();
         let mut paragraph = Self::default();
@@ -83,11 +81,11 @@ impl ControlParagraph {
         Ok(paragraphs)
     }
 
-    /// The only paragraph of a text.
+    /// Parses a text of exactly one paragraph.
     ///
     /// # Errors
     ///
-    /// As [`ControlParagraph::parse_all`], and when there is none, or more than one.
+    /// As [`ControlParagraph::parse_all`], and when the number of paragraphs is not one.
     pub fn parse_single(text: &str) -> Result<Self, Error> {
         let paragraphs = Self::parse_all(text)?;
         let count = paragraphs.len();

@@ -1,5 +1,4 @@
-//! Packages of Debian: read with their checks, and written so that the same contents are the same bytes wherever and whenever
-//! that is done.
+//! Debian packages: read with validation, and written so that the same contents give the same bytes in any place and at any time.
 
 mod archive;
 pub(crate) mod compression;
@@ -15,37 +14,37 @@ use self::control::ControlParagraph;
 use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry, TreeNode};
 
-/// A package: what is said of it, what is run when it is installed, and what it installs.
+/// A package: its control fields, its maintainer scripts and its files.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct DebPackage {
-    /// The fields such as `Package` and `Depends`. What is installed says how large that is, when the package is written.
+    /// Fields such as `Package` and `Depends`. `Installed-Size` is computed when the package is written.
     pub control: ControlParagraph,
-    /// The other files beside them, such as `postinst`, `triggers` and `conffiles`, without `md5sums`, which is made when the
+    /// The other control files, such as `postinst`, `triggers` and `conffiles`, without `md5sums`, which is computed when the
     /// package is written.
     pub scripts: FileTree,
-    /// What it installs.
+    /// The files that it installs.
     pub contents: FileTree,
 }
 
-/// The version of the format, of which all of 2 can be read.
+/// The version of the format that is written; every version 2.x can be read.
 const FORMAT_VERSION: &[u8] = b"2.0\n";
 
-/// More than any package holds; what claims more is not unpacked.
+/// Limit for decompression, larger than any package.
 const MAX_PACKAGE_BYTES: u64 = 4 << 30;
 
-/// The same of what is said of a package.
+/// The same limit for the control archive.
 const MAX_CONTROL_BYTES: u64 = 64 << 20;
 
-/// Where in the first archive the fields lie, and the hashes of what is installed.
+/// Names in the control archive.
 const CONTROL_FILE: &str = "control";
 const HASHES_FILE: &str = "md5sums";
 
 impl DebPackage {
-    /// Reads a package and checks that it is whole and that its files are those that it says it has.
+    /// Reads a package and checks that it is complete and that its files match its `md5sums`.
     ///
     /// # Errors
     ///
-    /// When it is broken, or lacks a name, a version or an architecture.
+    /// When it is damaged, or has no name, version or architecture.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut files = archive::read_ar(bytes)?.into_iter();
         match files.next() {
@@ -59,7 +58,7 @@ impl DebPackage {
             }
             _ => return Err(Error::new("expected `debian-binary` first in a Debian package, found none")),
         }
-        // The format lets others put what is theirs between, under names that begin so.
+        // The format reserves members with a leading underscore for extensions.
         let mut files = files.filter(|(name, _)| !name.starts_with('_'));
         let mut part = |start: &str, largest: u64| match files.next() {
             Some((name, bytes)) if name.starts_with(start) => {
@@ -90,21 +89,21 @@ impl DebPackage {
         Ok(package)
     }
 
-    /// The same of a file.
+    /// Reads a package from a file.
     ///
     /// # Errors
     ///
-    /// As [`DebPackage::from_bytes`], and when the file cannot be read; the error names it.
+    /// As [`DebPackage::from_bytes`], and when the file cannot be read; the error has the file name.
     pub fn read_file(file: &Path) -> Result<Self, Error> {
         let read = std::fs::read(file).map_err(Error::from).and_then(|bytes| Self::from_bytes(&bytes));
         read.map_err(|error| error.in_file(file.display()))
     }
 
-    /// The package as a file in which everything is of one time.
+    /// Writes the package with one timestamp for everything.
     ///
     /// # Errors
     ///
-    /// When it lacks a name, a version or an architecture, or a path is longer than archives can say.
+    /// When the name, version or architecture is missing, or a path is too long for the archive format.
     pub fn to_bytes(&self, seconds: u64) -> Result<Vec<u8>, Error> {
         self.check_fields()?;
         let mut control = self.control.clone();
@@ -123,20 +122,20 @@ impl DebPackage {
         Ok(archive::write_ar(&files, seconds))
     }
 
-    /// What the package is called.
+    /// The package name.
     ///
     /// # Errors
     ///
-    /// When it has no name, or one that no package can have.
+    /// When it is missing or not a valid package name.
     pub fn name(&self) -> Result<&str, Error> {
         self.checked_field("Package", "lower-case letters, digits, `+`, `-` and `.`", is_package_name)
     }
 
-    /// Its version.
+    /// The package version.
     ///
     /// # Errors
     ///
-    /// When it has none, or one that no package can have.
+    /// When it is missing or not a valid version.
     pub fn version(&self) -> Result<&str, Error> {
         let is_version = |version: &str| {
             let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
@@ -147,23 +146,23 @@ impl DebPackage {
         self.checked_field("Version", "a version such as `1.0-1`", is_version)
     }
 
-    /// The kind of machine that it is for, or `all`.
+    /// The architecture that it is for, or `all`.
     ///
     /// # Errors
     ///
-    /// When it says none, or one that cannot be.
+    /// When it is missing or not a valid architecture.
     pub fn architecture(&self) -> Result<&str, Error> {
         let is_architecture = |name: &str| is_word_of(name, "-", u8::is_ascii_lowercase);
         self.checked_field("Architecture", "lower-case letters, digits and `-`", is_architecture)
     }
 
-    /// What its file is called.
+    /// The conventional file name.
     ///
     /// # Errors
     ///
-    /// When it lacks a name, a version or an architecture.
+    /// When the name, version or architecture is missing.
     pub fn file_name(&self) -> Result<String, Error> {
-        // What tells an old way of counting from a new one is no part of names of files, where a colon means something.
+        // File names omit the epoch, since a colon is special in them.
         let version = self.version()?;
         let version = version.split_once(':').map_or(version, |(_, version)| version);
         Ok(format!("{}_{version}_{}.deb", self.name()?, self.architecture()?))
@@ -182,7 +181,7 @@ impl DebPackage {
         self.file_name().map(drop)
     }
 
-    /// How much room it takes, counted as `dpkg` does.
+    /// Installed size in KiB, computed as `dpkg` does.
     fn installed_kibibytes(&self) -> usize {
         let rooms = self.contents.entries().map(|(_, entry)| match &entry.node {
             TreeNode::File(bytes) => bytes.len().div_ceil(1024),
@@ -192,13 +191,13 @@ impl DebPackage {
         rooms.sum()
     }
 
-    /// A line for each file, but for those that the machine's owner may change.
+    /// A line for each file, except for conffiles, which administrators may edit.
     fn md5sums_text(&self) -> Result<String, Error> {
         let kept = file_text(&self.scripts, "conffiles")?.unwrap_or_default();
         let is_kept = |path: &str| kept.lines().any(|line| line.trim_start_matches('/') == path);
         let mut lines = String::new();
         for (path, bytes) in self.contents.files().filter(|(path, _)| !is_kept(path)) {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             _ = writeln!(lines, "{}  {path}", md5_hex(bytes));
         }
         Ok(lines)
@@ -221,12 +220,12 @@ impl DebPackage {
     }
 }
 
-/// Whether a package may be called so.
+/// True for a valid package name.
 pub(crate) fn is_package_name(name: &str) -> bool {
     name.len() >= 2 && is_word_of(name, "+-.", u8::is_ascii_lowercase)
 }
 
-/// Whether a word begins with a letter of a kind or a digit, and is made of those and of a few others.
+/// True if a word begins with a letter of this kind or a digit and continues with those or characters in `others`.
 fn is_word_of(word: &str, others: &str, is_letter: fn(&u8) -> bool) -> bool {
     let is_plain = |byte: &u8| is_letter(byte) || byte.is_ascii_digit();
     word.as_bytes().first().is_some_and(is_plain)
@@ -239,7 +238,7 @@ fn file_text<'a>(tree: &'a FileTree, path: &str) -> Result<Option<&'a str>, Erro
     text.map_err(|_| Error::new("expected UTF-8").in_part(path))
 }
 
-/// The hash of a file as `dpkg` notes it.
+/// The MD5 hash as `dpkg` stores it.
 pub(crate) fn md5_hex(bytes: &[u8]) -> String {
     Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Packages are written, read again, and read by `dpkg-deb`.
+//! Packages are written, read back, and read by `dpkg-deb`.
 
 use std::io::ErrorKind;
 use std::process::Command;
@@ -28,7 +28,7 @@ fn refusal_of(bytes: &[u8]) -> String {
     DebPackage::from_bytes(bytes).expect_err("a broken package").to_string()
 }
 
-/// The package with other archives in it.
+/// A package made of arbitrary archives.
 fn package_of_archives(parts: &[(&str, &[u8])]) -> Vec<u8> {
     archive::write_ar(&[&[("debian-binary", FORMAT_VERSION)], parts].concat(), BUILD_TIME)
 }
@@ -46,7 +46,7 @@ fn what_is_written_is_read_again_and_the_same_whenever_it_is_written() {
     let bytes = example_package().to_bytes(BUILD_TIME).expect("a package");
     let mut again = DebPackage::from_bytes(&bytes).expect("what was written");
     assert_eq!(again.to_bytes(BUILD_TIME).expect("a package"), bytes);
-    // Two files that take 1 and 3, an empty one, a link, and 24 directories.
+    // Two files of 1 and 3 KiB, an empty one, a link, and 24 directories.
     assert_eq!(again.control.get("Installed-Size"), Some("29"));
     again.control.remove("Installed-Size");
     assert_eq!(again, example_package());
@@ -208,13 +208,13 @@ fn every_cut_and_every_changed_archive_is_refused() {
     for length in (0..bytes.len()).step_by(11) {
         refusal_of(&bytes[..length]);
     }
-    // What the packed archives begin with, and bytes within them.
+    // Offsets within the compressed archives: near the start and near the end.
     let (first, last) = (8 + 60 + 4 + 60, bytes.len() - 60);
     for place in (first..last).step_by(37) {
         let mut wrong = bytes.clone();
         wrong[place] ^= 0x55;
         let read = DebPackage::from_bytes(&wrong);
-        // Times and owners of the container say nothing.
+        // Times and owners in the container are ignored.
         assert!(read.is_err() || read == DebPackage::from_bytes(&bytes), "byte {place}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where the engine of this machine listens, as Docker's own command finds it.
+//! The address of the local engine, found in the same way as Docker's own command finds it.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,35 +12,35 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::wheel::sha256_hex;
 
-/// A place where an engine may listen.
+/// An address of an engine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum EngineAddress {
-    /// A socket of this machine.
+    /// A Unix socket on this machine.
     Socket(PathBuf),
-    /// A host and a port.
+    /// A host and port.
     Host(String),
 }
 
-/// Variables of the environment by their names. An empty one counts as none.
+/// Looks up environment variables. An empty variable counts as unset.
 pub type EnvironmentLookup<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// The port of engines whose address says none.
+/// The port for addresses without one.
 const DEFAULT_PORT: u16 = 2375;
 
-/// For how long a host may think about whether it lets somebody in.
+/// The time to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What an engine is started with.
+/// Advice on starting an engine.
 const START_ADVICE: &str = "start one, such as with `sudo systemctl start docker` or `systemctl --user start podman.socket`, or say in \
                      `DOCKER_HOST` where one listens; the archive of an image is written without one";
 
 impl EngineAddress {
-    /// Where an engine listens, which was tried: where `DOCKER_HOST` or a context of Docker says, or at the first of the usual
-    /// sockets where somebody listens.
+    /// Finds an address that accepts connections: the one in `DOCKER_HOST` or in a Docker context, or else the first usable
+    /// default socket.
     ///
     /// # Errors
     ///
-    /// When nobody does, or this user is not let in.
+    /// When no engine accepts a connection, or this user has no permission.
     pub fn find_listening(environment: EnvironmentLookup<'_>) -> Result<Self, Error> {
         if let Some((said, of)) = configured_address(environment)? {
             let address = Self::from_docker_host(&said).map_err(|error| error.in_part(&of))?;
@@ -61,7 +61,7 @@ impl EngineAddress {
             let address = Self::Socket(socket.clone());
             match address.try_connect() {
                 Ok(()) => return Ok(address),
-                // Of all reasons that one counts which is not just that there is nothing.
+                // A socket that exists but fails tells more than one that is missing.
                 Err(problem) if socket.exists() => worst = worst.or(Some(problem)),
                 Err(_) => {}
             }
@@ -72,11 +72,11 @@ impl EngineAddress {
         })))
     }
 
-    /// An address as `DOCKER_HOST` says it.
+    /// Parses an address in the syntax of `DOCKER_HOST`.
     ///
     /// # Errors
     ///
-    /// When it is another kind of address.
+    /// When the kind of address is not supported.
     pub fn from_docker_host(text: &str) -> Result<Self, Error> {
         let host = |host: &str| {
             let host = host.trim_end_matches('/');
@@ -101,7 +101,7 @@ impl EngineAddress {
         })
     }
 
-    /// Whether somebody listens there and lets this user in; if not, why and what to do.
+    /// Tries to connect; the error says why that failed and what to do.
     fn try_connect(&self) -> Result<(), String> {
         match self {
             Self::Socket(path) => {
@@ -129,7 +129,7 @@ impl fmt::Display for EngineAddress {
     }
 }
 
-/// The address that somebody chose, and what says so.
+/// The address that the user configured, with the name of that setting.
 fn configured_address(environment: EnvironmentLookup<'_>) -> Result<Option<(String, String)>, Error> {
     if let Some(host) = environment("DOCKER_HOST") {
         return Ok(Some((host, "DOCKER_HOST".to_owned())));
@@ -165,12 +165,12 @@ fn configured_address(environment: EnvironmentLookup<'_>) -> Result<Option<(Stri
     Ok(Some((host, format!("the context {context}"))))
 }
 
-/// What a file says, if it is there and JSON.
+/// Reads a JSON file, if it exists and is valid.
 fn read_json(file: &Path) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// The sockets of engines that nobody told to listen elsewhere.
+/// Default sockets of Docker and podman.
 fn default_sockets(environment: EnvironmentLookup<'_>) -> Vec<PathBuf> {
     let own = environment("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = own.iter().flat_map(|it| [it.join("docker.sock"), it.join("podman/podman.sock")]);
@@ -180,7 +180,7 @@ fn default_sockets(environment: EnvironmentLookup<'_>) -> Vec<PathBuf> {
     sockets
 }
 
-/// Why a socket is of no use, and what to do.
+/// Explains why a socket cannot be used, and what to do.
 fn socket_problem(path: &Path, error: &io::Error) -> String {
     let file = path.display();
     match error.kind() {
@@ -201,7 +201,7 @@ fn socket_problem(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// What to do about a socket that is for others.
+/// Advice for a socket without permission.
 fn permission_advice(file: &str, about: &std::fs::Metadata) -> String {
     let name = |list: &str, number: u32| {
         let list = std::fs::read_to_string(list).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an engine builds from: a directory, as the archive that is sent to it.
+//! Build contexts: a directory as the archive that is sent to the engine.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,11 +11,10 @@ use super::ignore_rules::IgnoreRules;
 use crate::error::Error;
 use crate::image::dockerfile;
 
-/// What says which files are not sent.
 const DOCKERIGNORE_FILE: &str = ".dockerignore";
 
-/// An archive of a directory, without what is kept out of it, in a file that has no name. The text that it is built from and what
-/// says what is kept out are sent in any case: an engine reads both, and then does without them where that says so.
+/// Packs a directory without ignored files into an anonymous temporary file. The Dockerfile and `.dockerignore` are always sent:
+/// an engine reads both, and itself excludes them from the build where they are ignored.
 pub(super) fn pack_context(directory: &Path) -> Result<File, Error> {
     let at = |error: io::Error| Error::from(error).in_file(directory.display());
     let ignored = match fs::read_to_string(directory.join(DOCKERIGNORE_FILE)) {
@@ -36,7 +35,7 @@ pub(super) fn pack_context(directory: &Path) -> Result<File, Error> {
             };
             names.push(if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") });
         }
-        // The same directory is the same archive, by which an engine knows what it has done already.
+        // A stable order makes the archive reproducible, so the engine's build cache recognizes it.
         names.sort_unstable();
         for path in names {
             let file = directory.join(&path);
@@ -61,7 +60,7 @@ fn append_file(archive: &mut Builder<File>, path: &str, file: &Path, about: &fs:
     let mut header = Header::new_gnu();
     header.set_mode(about.mode() & 0o7777);
     header.set_mtime(u64::try_from(about.mtime()).unwrap_or_default());
-    // Whose it is here means nothing there.
+    // Local user ids have no meaning in the image.
     header.set_uid(0);
     header.set_gid(0);
     header.set_size(0);
@@ -73,7 +72,7 @@ fn append_file(archive: &mut Builder<File>, path: &str, file: &Path, about: &fs:
         header.set_entry_type(EntryType::Symlink);
         return archive.append_link(&mut header, path, fs::read_link(file)?);
     }
-    // Sockets and the like are nothing that an image could hold.
+    // An image cannot hold sockets and other special files.
     if !about.is_file() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What an engine says while it works, and what is said of it where it fails.
+//! The output of an engine, and the errors derived from it.
 
 use std::error::Error as _;
 
@@ -10,27 +10,26 @@ use super::steps::DockerfileStep;
 use super::{ProgressEvent, ProgressSink};
 use crate::error::Error;
 
-/// What there is to do where an engine has no room.
+/// Advice for an engine without disk space.
 pub(super) const NO_SPACE_ADVICE: &str =
     "`docker system df` says what takes it, and `docker system prune` frees what nothing uses";
 
-/// How many of the last lines of a step are kept for who asks why it failed.
+/// The number of output lines to keep of a step, for errors.
 const MAX_STEP_LINES: usize = 12;
 
-/// How many letters of a line or message are shown.
+/// The number of characters to show of a line or message.
 const MAX_SHOWN_LETTERS: usize = 2000;
 
-/// What was heard so far.
+/// The output so far.
 #[derive(Default)]
 pub(super) struct EngineLog {
-    /// The number of the step that runs.
+    /// The step that runs.
     step: usize,
-    /// The last lines that it wrote.
+    /// Its last output lines.
     lines: Vec<String>,
-    /// What is said of a line that is not over.
+    /// A line whose end has not arrived yet.
     open: String,
     is_finished: bool,
-    /// What it calls the image that it loaded.
     loaded: Option<String>,
 }
 
@@ -39,12 +38,11 @@ impl EngineLog {
         self.is_finished
     }
 
-    /// What was said last.
     pub(super) fn last_line(&self) -> &str {
         self.lines.last().map_or("", String::as_str)
     }
 
-    /// Hears a message, and passes on what it says.
+    /// Handles a message and forwards its lines.
     pub(super) fn handle_message(&mut self, message: BuildInfo, tell: ProgressSink<'_>) -> Result<(), Error> {
         if let Some(detail) = message.error_detail {
             return Err(error_from_text(detail.message.as_deref().unwrap_or("an error without a word")));
@@ -62,13 +60,13 @@ impl EngineLog {
         Ok(())
     }
 
-    /// Hears that there is no more to come.
+    /// Handles the end of the output.
     pub(super) fn flush_open_line(&mut self, tell: ProgressSink<'_>) {
         let last = std::mem::take(&mut self.open);
         self.handle_line(last.trim_end(), tell);
     }
 
-    /// What it calls the image that it loaded.
+    /// The engine's name for the image that it loaded.
     pub(super) fn loaded_image(&self) -> Option<&str> {
         self.loaded.as_deref()
     }
@@ -88,7 +86,7 @@ impl EngineLog {
         if let Some(name) = line.strip_prefix("Loaded image: ") {
             (self.is_finished, self.loaded) = (true, Some(name.to_owned()));
         }
-        // What the engine does for itself, of which nobody asked.
+        // Progress of the engine itself, not output of the build.
         if line.starts_with(" ---> ") || line.starts_with("Removing intermediate container ") {
             return;
         }
@@ -99,7 +97,7 @@ impl EngineLog {
         self.lines.push(line.to_owned());
     }
 
-    /// A failure, said of the step that ran and with what that wrote last.
+    /// An error in the current step, with the line of the step and its last output.
     pub(super) fn error_in_step(&self, steps: &[DockerfileStep], error: Error) -> Error {
         let Some(DockerfileStep { line, word, rest }) =
             self.step.checked_sub(1).and_then(|index| steps.get(index))
@@ -119,7 +117,7 @@ impl EngineLog {
     }
 }
 
-/// A failure before the first step ran: of the line with the instruction that it names, where there is just one of them.
+/// An error before the first step, attributed to the line of the instruction that it names if there is only one.
 fn error_before_steps(steps: &[DockerfileStep], error: Error) -> Error {
     let said = error.to_string();
     let is_named = |step: &&DockerfileStep| {
@@ -132,8 +130,8 @@ fn error_before_steps(steps: &[DockerfileStep], error: Error) -> Error {
     }
 }
 
-/// The number of a step, of how many, and what it does, where a line says that: `Step 1/5 : FROM base`, which podman writes
-/// as `STEP 1/5: FROM base`.
+/// Parses a step line, such as `Step 1/5 : FROM base` or podman's `STEP 1/5: FROM base`, into its number, the total and the
+/// instruction.
 fn parse_step_line(line: &str) -> Option<(usize, usize, &str)> {
     let rest = line.strip_prefix("Step ").or_else(|| line.strip_prefix("STEP "))?;
     let (numbers, text) = rest.split_once(':')?;
@@ -141,7 +139,7 @@ fn parse_step_line(line: &str) -> Option<(usize, usize, &str)> {
     Some((number.parse().ok()?, count.parse().ok()?, text.trim()))
 }
 
-/// What is said where an engine cannot be talked to, or says that something failed.
+/// The error for a failed request or a failure that the engine reported.
 pub(super) fn engine_error(failure: &Failure) -> Error {
     match failure {
         Failure::DockerResponseServerError { message, .. } if !message.trim().is_empty() => {
@@ -169,12 +167,12 @@ pub(super) fn engine_error(failure: &Failure) -> Error {
     }
 }
 
-/// What is said of an answer that no engine gives.
+/// The error for a response that does not come from an engine.
 fn not_an_engine(why: &str) -> Error {
     Error::new(format!("expected an answer as engines give it, found another: {}", why.escape_debug()))
 }
 
-/// What an engine says, with what to do where that is known.
+/// An error message of the engine, with advice where the cause is known.
 fn error_from_text(text: &str) -> Error {
     let mut said = sanitize_text(text.trim());
     if said.contains("no space left on device") {
@@ -183,7 +181,7 @@ fn error_from_text(text: &str) -> Error {
     Error::new(said)
 }
 
-/// A text as it may be shown on a terminal: what programs write comes from anywhere, and is as long as they like.
+/// Makes text safe for a terminal: output of programs can contain anything and have any length.
 fn sanitize_text(text: &str) -> String {
     let text = strip_str(text).to_string();
     let letters = text.chars().take(MAX_SHOWN_LETTERS);

@@ -1,6 +1,6 @@
-//! What `.dockerignore` keeps out of what an engine builds from, by the rules that Docker documents for that file.
+//! `.dockerignore` rules, as Docker documents them.
 
-/// Which files are meant, in the order in which they are written; the last line that means a file decides.
+/// The rules in order; the last one that matches a path decides.
 #[derive(Debug, Default)]
 pub(super) struct IgnoreRules {
     lines: Vec<IgnoreRule>,
@@ -8,9 +8,9 @@ pub(super) struct IgnoreRules {
 
 #[derive(Debug)]
 struct IgnoreRule {
-    /// The pattern, a part for each directory.
+    /// The pattern, split at slashes.
     parts: Vec<String>,
-    /// Whether what it means stays after all.
+    /// True for an exception (`!`), which includes matching paths again.
     but: bool,
 }
 
@@ -38,7 +38,7 @@ impl IgnoreRules {
         Self { lines: text.lines().filter_map(line).collect() }
     }
 
-    /// Whether a file is kept out, or a directory with all that is in it.
+    /// True if a path or one of its parent directories is ignored.
     pub(super) fn is_ignored(&self, path: &str) -> bool {
         let path: Vec<&str> = path.split('/').collect();
         let means =
@@ -46,18 +46,18 @@ impl IgnoreRules {
         self.lines.iter().rev().find(means).is_some_and(|line| !line.but)
     }
 
-    /// Whether something may stay that lies in a directory which is kept out.
+    /// True if an ignored directory may contain included files.
     pub(super) fn has_exceptions(&self) -> bool {
         self.lines.iter().any(|line| line.but)
     }
 }
 
-/// Whether a pattern means just this path.
+/// True if a pattern matches exactly this path.
 fn matches_path(pattern: &[String], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
         (Some((first, rest)), _) if first == "**" => {
-            // At the end it means what lies in a directory, and not the directory.
+            // A trailing `**` matches the contents of a directory but not the directory.
             let least = usize::from(rest.is_empty());
             (least..=path.len()).any(|count| matches_path(rest, &path[count..]))
         }
@@ -69,7 +69,7 @@ fn matches_path(pattern: &[String], path: &[&str]) -> bool {
     }
 }
 
-/// Whether a part of a pattern means a name.
+/// True if one part of a pattern matches a name.
 fn matches_name(pattern: &[char], name: &[char]) -> bool {
     match (pattern, name) {
         ([], []) => true,
@@ -86,7 +86,7 @@ fn matches_name(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Whether a letter is among those between brackets, such as `a-z`, or `^0-9` for all others.
+/// True if a character is in a class such as `a-z`, or `^0-9` for its complement.
 fn is_in_class(letters: &[char], letter: char) -> bool {
     let (is_other, mut letters) = match letters {
         ['^', rest @ ..] => (true, rest),

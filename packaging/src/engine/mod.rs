@@ -1,6 +1,6 @@
-//! The engine of this machine, Docker or podman, through the interface that both answer to: it is given images, and builds them.
+//! The local engine, Docker or podman, through the API that both offer: loads and builds images.
 //!
-//! Nothing else here needs one. What can be wrong with it is found when it is looked for, before anything that takes long.
+//! The other modules need no engine. Problems with it are detected when it is located, before any slow work.
 
 mod address;
 mod context;
@@ -27,7 +27,7 @@ use self::engine_log::{EngineLog, engine_error};
 use crate::error::Error;
 use crate::image::{ImageName, dockerfile};
 
-/// An engine that answers.
+/// An engine that responds.
 pub struct ContainerEngine {
     docker: Docker,
     runtime: Runtime,
@@ -35,46 +35,46 @@ pub struct ContainerEngine {
     name: String,
 }
 
-/// What is heard of work that takes long.
+/// Progress of long work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProgressEvent<'h> {
-    /// So many bytes of all have been sent.
+    /// Bytes sent, and bytes in total.
     Sent(u64, u64),
-    /// A step of all begins, and what it does.
+    /// A step starts: its number, the number of steps, and a description.
     Step(usize, usize, &'h str),
-    /// A line that the step wrote.
+    /// A line of the current step's output.
     Line(&'h str),
 }
 
-/// What hears of it.
+/// Receives progress.
 pub type ProgressSink<'t> = &'t mut dyn FnMut(ProgressEvent<'_>);
 
-/// The oldest interface that this was tried with, of Docker 20.10 and podman 4.3.
+/// The oldest supported API, of Docker 20.10 and podman 4.3.
 const OLDEST_API_VERSION: (usize, usize) = (1, 41);
 
-/// For how long an engine may think about who it is, and about an image, until it says the first word of it.
+/// Timeouts: for short queries, and for the first response to an upload.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const WORK_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// How often somebody hears how much has been sent, and how much is sent at once.
+/// The interval of progress reports, and the size of a chunk.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 const UPLOAD_CHUNK: usize = 1 << 16;
 
 impl ContainerEngine {
-    /// The engine of this machine.
+    /// Finds and queries the engine of this machine.
     ///
     /// # Errors
     ///
-    /// When there is none, it does not let this user in, is too old or too new, or what answers is no engine.
+    /// When there is none, this user has no permission, its version is unsupported, or the server is not an engine.
     pub fn find_local(environment: EnvironmentLookup<'_>) -> Result<Self, Error> {
         Self::connect_to(EngineAddress::find_listening(environment)?)
     }
 
-    /// The engine at an address.
+    /// Connects to the engine at an address.
     ///
     /// # Errors
     ///
-    /// As `find`.
+    /// As [`find_local`](Self::find_local).
     pub fn connect_to(address: EngineAddress) -> Result<Self, Error> {
         let at = address.to_string();
         let of_address = |error: Error| error.in_part(&at);
@@ -99,24 +99,24 @@ impl ContainerEngine {
         Ok(Self { docker, runtime, address, name })
     }
 
-    /// What it is and where, such as `Docker 28.2.2 at unix:///var/run/docker.sock`.
+    /// Name, version and address, such as `Docker 28.2.2 at unix:///var/run/docker.sock`.
     #[must_use]
     pub fn description(&self) -> String {
         format!("{} at {}", self.name, self.address)
     }
 
-    /// That there is room for images of some bytes, unpacked, where that can be known: on the disk of an engine of this machine.
+    /// Checks disk space for this many unpacked bytes where it can be known: for an engine on this machine.
     ///
     /// # Errors
     ///
-    /// When there is less.
+    /// When there is too little.
     pub fn check_disk_space(&self, bytes: u64) -> Result<(), Error> {
         if matches!(self.address, EngineAddress::Host(_)) {
             return Ok(());
         }
         let info = self.block_on(self.docker.info())?;
         let Some(root) = info.docker_root_dir else { return Ok(()) };
-        // Where it lies may be closed to this user, or be the name of another machine's directory.
+        // The directory may be inaccessible to this user, or be a path on another machine.
         let Ok(disk) = rustix::fs::statvfs(&root) else { return Ok(()) };
         let free = disk.f_bavail * disk.f_frsize;
         if free >= bytes {
@@ -131,11 +131,11 @@ impl ContainerEngine {
         )))
     }
 
-    /// The number by which the engine knows an image, if it has one of that name.
+    /// The engine's id of an image, if it has one with this name.
     ///
     /// # Errors
     ///
-    /// When it does not answer.
+    /// When the engine does not respond.
     pub fn image_id(&self, name: &ImageName) -> Result<Option<String>, Error> {
         match self.runtime.block_on(self.docker.inspect_image(&name.to_string())) {
             Err(bollard::errors::Error::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
@@ -144,11 +144,11 @@ impl ContainerEngine {
         }
     }
 
-    /// Gives it an image as an archive, and says by which number the engine knows it.
+    /// Loads an image archive and returns the engine's id of the image.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or the engine does not take it.
+    /// When the file cannot be read, or the engine rejects it.
     pub fn load_image(
         &self,
         archive: &Path,
@@ -162,7 +162,7 @@ impl ContainerEngine {
         let answers = self.docker.import_image(ImportImageOptions::default(), body_try_stream(body), None);
         self.follow_messages(answers, &sent, tell, &mut told)
             .map_err(|error| error.in_part(archive.display()).in_part(self.description()))?;
-        // podman puts some names under a host of its own, where it does not look for them.
+        // podman files some names under a host of its own, where it then does not find them.
         if let Some(other) = told.loaded_image().filter(|other| *other != name.to_string()) {
             let called = TagImageOptionsBuilder::default().repo(name.repository()).tag(name.tag()).build();
             self.block_on(self.docker.tag_image(other, Some(called)))?;
@@ -170,11 +170,11 @@ impl ContainerEngine {
         self.finished_image_id(name, &told)
     }
 
-    /// Has it build an image from a directory, and says by which number the engine knows that.
+    /// Builds an image from a directory and returns the engine's id of it.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be read, has no text to build from or a broken one, or a step of that fails.
+    /// When the directory cannot be read, the Dockerfile is missing or invalid, or a step fails.
     pub fn build_image(
         &self,
         directory: &Path,
@@ -201,7 +201,7 @@ impl ContainerEngine {
         self.finished_image_id(name, &told)
     }
 
-    /// Hears all that the engine says of its work.
+    /// Reads the engine's messages to the end.
     fn follow_messages(
         &self,
         answers: impl Stream<Item = Result<BuildInfo, bollard::errors::Error>>,
@@ -234,7 +234,7 @@ impl ContainerEngine {
         })
     }
 
-    /// The number of an image that is finished, if it is.
+    /// The id of the image, or an error if the engine did not finish it.
     fn finished_image_id(&self, name: &ImageName, told: &EngineLog) -> Result<String, Error> {
         let id = if told.is_finished() { self.image_id(name)? } else { None };
         id.ok_or_else(|| {
@@ -255,7 +255,7 @@ impl ContainerEngine {
     }
 }
 
-/// A file on its way, and how much of it has been sent.
+/// An upload that counts the bytes sent.
 struct FileUpload {
     file: File,
     all: u64,
@@ -268,7 +268,7 @@ impl FileUpload {
         Ok(Self { file, all, done: Arc::default() })
     }
 
-    /// Its bytes, which are counted as they are taken.
+    /// The bytes as a stream, counted as the client takes them.
     fn body_stream(&self) -> io::Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>> {
         let (mut file, done) = (self.file.try_clone()?, Arc::clone(&self.done));
         let piece = move || {
@@ -292,7 +292,7 @@ impl FileUpload {
     }
 }
 
-/// What an engine says it is, where it understands what is asked of it here.
+/// Name and version of the engine, or an error if its API is not compatible.
 fn describe_version(version: &SystemVersion) -> Result<String, Error> {
     let read = |text: Option<&String>| {
         let (major, minor) = text?.split_once('.')?;

@@ -1,19 +1,18 @@
-//! The steps of a Dockerfile, each with the line where it begins, so that what an engine says of a step can be said of a line.
+//! The steps of a Dockerfile with their line numbers, to attribute engine errors to lines.
 
 use crate::error::{Error, nearest_names};
 
-/// A step.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct DockerfileStep {
-    /// Where it begins; the first line is 1.
+    /// The line that it starts on, counted from 1.
     pub(super) line: usize,
-    /// Its instruction, in capitals.
+    /// The instruction in capitals.
     pub(super) word: String,
-    /// What the instruction is about.
+    /// The arguments of the instruction.
     pub(super) rest: String,
 }
 
-/// What a step may begin with.
+/// All Dockerfile instructions.
 const DOCKERFILE_INSTRUCTIONS: [&str; 18] = [
     "ADD",
     "ARG",
@@ -35,14 +34,14 @@ const DOCKERFILE_INSTRUCTIONS: [&str; 18] = [
     "WORKDIR",
 ];
 
-/// Reads what an engine would build, so that a slip of the pen is found before anything is sent.
+/// Parses a Dockerfile to find syntax errors before anything is sent.
 pub(super) fn read_steps(text: &str) -> Result<Vec<DockerfileStep>, Error> {
     let escape = escape_character(text);
     let mut steps: Vec<DockerfileStep> = Vec::new();
     let mut goes_on = false;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim_start_matches('\u{feff}').trim();
-        // Such lines may also lie within a step.
+        // Empty lines and comments are also allowed within a step.
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -94,7 +93,7 @@ fn check_steps(steps: &[DockerfileStep]) -> Result<(), Error> {
     }
 }
 
-/// What a line ends with that goes on in the next. The first lines may say another than is usual.
+/// The character that continues a line. A directive at the top may change it.
 fn escape_character(text: &str) -> char {
     let directives = text.lines().map_while(|line| line.trim().strip_prefix('#'));
     let mut pairs = directives.map_while(|line| line.split_once('='));

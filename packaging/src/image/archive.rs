@@ -1,4 +1,4 @@
-//! Images as files: an archive that is both a layout of OCI and what `docker load` reads, over the same bytes.
+//! Image archives: an OCI layout that `docker load` also accepts, over the same blobs.
 
 use serde_json::{Value, json};
 
@@ -8,29 +8,29 @@ use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry};
 use crate::wheel::sha256_hex;
 
-/// Where files lie by the hashes of their bytes.
+/// The directory of blobs, which are named by their SHA-256.
 pub(super) const BLOB_DIRECTORY: &str = "blobs/sha256";
 
-/// What lists the images of an archive, and what does so for Docker.
+/// The OCI index, and Docker's list of images.
 pub(super) const INDEX_FILE: &str = "index.json";
 pub(super) const DOCKER_MANIFEST_FILE: &str = "manifest.json";
 
-/// By what the index says what stands behind the colon in the name of an image.
+/// The annotation for the tag of an image.
 pub(super) const TAG_ANNOTATION: &str = "org.opencontainers.image.ref.name";
 
-/// An image as a file.
+/// An image archive with the digest of its image.
 pub struct ImageArchive {
-    /// Its bytes.
+    /// The archive.
     pub bytes: Vec<u8>,
-    /// The hash by which registries know the image.
+    /// The digest of the manifest, by which registries know the image.
     pub digest: String,
 }
 
-/// Puts an image together. The archive depends on what is in it alone.
+/// Assembles an image. The archive only depends on the contents.
 ///
 /// # Errors
 ///
-/// When it cannot be packed.
+/// When the archive cannot be written.
 pub fn write_archive(
     name: &ImageName,
     config: &ImageConfig,

@@ -1,5 +1,5 @@
-//! Python compiles a module when it is first used, and keeps what it made beside it. In an image nobody may write there, so
-//! that it would be made at every start; this makes it once, with the image's own interpreter.
+//! Precompiles Python modules. Python caches the bytecode of a module beside it on first use, but images are read-only for their
+//! user, so every start would compile again. The image's own interpreter does it once instead.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::file::StagedDirectory;
 use crate::tree::{FileTree, TreeEntry, TreeNode};
 
-/// Where modules lie.
+/// The directory of modules from Debian packages.
 const MODULE_DIRECTORY: &str = "usr/lib/python3";
 
 const INTERPRETER_PATH: &str = "usr/bin/python3";
 
-/// What is made of the modules of `new`, by the interpreter in `all`. It depends on their text alone: it says no time, and is
-/// used without a look at what it was made of, which never changes.
+/// Compiles the modules in `new` with the interpreter in `all`. The bytecode only depends on the sources: it stores no timestamp
+/// and is never checked against its source, which does not change in an image.
 pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
     let is_module = |path: &str| path.starts_with(MODULE_DIRECTORY) && path.ends_with(".py");
     let modules: Vec<&str> = new.files().map(|(path, _)| path).filter(|path| is_module(path)).collect();
@@ -37,7 +37,7 @@ pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -
     let root = place.path().canonicalize()?;
     extract_tree(all, &root)?;
     let libraries = root.join(linker.rsplit_once('/').map_or("", |(directory, _)| directory));
-    // The machine's own interpreter and libraries are others; those of the image are enough for themselves.
+    // Runs the image's interpreter with the image's libraries, not with this machine's.
     let mut command = Command::new(root.join(linker));
     command.arg("--library-path").arg(libraries).arg(root.join(INTERPRETER_PATH));
     command.args(["-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]);
@@ -64,7 +64,7 @@ pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -
     bytecode_files(&root, &modules)
 }
 
-/// What lies beside the modules now.
+/// The bytecode of these modules.
 fn bytecode_files(root: &Path, modules: &[&str]) -> Result<FileTree, Error> {
     let mut tree = FileTree::default();
     let directories: BTreeSet<&str> =
@@ -77,7 +77,7 @@ fn bytecode_files(root: &Path, modules: &[&str]) -> Result<FileTree, Error> {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let module = name.split('.').next().unwrap_or_default();
             let module = format!("{}/{module}.py", directory.trim_end_matches("/__pycache__"));
-            // What lay there before was made with an earlier layer.
+            // Other bytecode belongs to an earlier layer.
             if modules.binary_search(&module.as_str()).is_ok() {
                 tree.insert_entry(&format!("{directory}/{name}"), TreeEntry::file(std::fs::read(&file)?))?;
             }
@@ -86,7 +86,7 @@ fn bytecode_files(root: &Path, modules: &[&str]) -> Result<FileTree, Error> {
     Ok(tree)
 }
 
-/// Writes a tree into an empty directory, as who runs this.
+/// Writes a tree into an empty directory, owned by the current user.
 pub(super) fn extract_tree(tree: &FileTree, directory: &Path) -> Result<(), Error> {
     for (path, entry) in tree.entries() {
         let place = directory.join(path);

@@ -1,4 +1,4 @@
-//! Which packages of Debian the layers need: those that are named, and all that they depend on.
+//! Resolves the Debian packages of each layer: the named ones and all their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use super::version;
 use crate::deb::control::ControlParagraph;
 use crate::error::Error;
 
-/// All packages that there are, the newest of each.
+/// The newest version of every available package.
 struct PackageCandidates<'i> {
     packages: BTreeMap<&'i str, PackageCandidate<'i>>,
-    /// The packages that say they are as good as another.
+    /// Providers of virtual packages.
     providers: BTreeMap<&'i str, BTreeSet<&'i str>>,
 }
 
@@ -23,11 +23,11 @@ struct PackageCandidate<'i> {
     paragraph: &'i ControlParagraph,
 }
 
-/// The lock of images, by the indexes of their suites.
+/// Resolves the lock of all images from the indexes of their suites.
 ///
 /// # Errors
 ///
-/// When a package is nowhere, or it is not plain which one is meant.
+/// When a package does not exist, or a choice between packages is ambiguous.
 pub fn resolve_lock(images: &ImageCatalog, indexes: &[(String, SuiteIndex)]) -> Result<DebianLock, Error> {
     let known = PackageCandidates::new(images, indexes)?;
     let nothing = BTreeMap::new();
@@ -79,7 +79,7 @@ impl<'i> PackageCandidates<'i> {
         Ok(Self { packages, providers })
     }
 
-    /// The packages that roots need, and the roots.
+    /// The roots and all their dependencies.
     fn transitive_closure(
         &self,
         roots: &'i [String],
@@ -113,7 +113,7 @@ impl<'i> PackageCandidates<'i> {
         Ok(needed)
     }
 
-    /// The first of several that there is.
+    /// The first available alternative.
     fn choose_alternative(&self, choice: &[&'i str], needed: &BTreeSet<&'i str>) -> Result<&'i str, Error> {
         for name in choice {
             if self.packages.contains_key(name) {
@@ -155,13 +155,13 @@ impl PackageCandidate<'_> {
     }
 }
 
-/// What a package is built of, which is called as the package where nothing is said.
+/// The source package, which by default has the name of the package.
 fn source_name(paragraph: &ControlParagraph) -> String {
     let named = paragraph.get("Source").or_else(|| paragraph.get("Package")).unwrap_or_default();
     named.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// Of a field such as `Depends`, the names of what is as good as each other, without versions and kinds of machines.
+/// The alternatives of each dependency in a field such as `Depends`, without versions and architectures.
 pub(super) fn dependency_alternatives<'p>(
     paragraph: &'p ControlParagraph,
     field: &str,
@@ -294,7 +294,7 @@ Version: 2
         };
         assert_eq!(said("python"), Some(("3", "main")));
         assert_eq!(said("tool-library"), Some(("2", "backports")));
-        // What images to run programs do without is there where they are built.
+        // Packages that `prod` images leave out are present where images are for building.
         let of_build: Vec<&str> = of_tools.packages_of_layer("build").map(|it| it.name.as_str()).collect();
         assert_eq!(of_build, ["left", "tool", "tool-library"]);
         let error = lock("[\"others\"]").expect_err("a refusal").to_string();

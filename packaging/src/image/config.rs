@@ -1,4 +1,4 @@
-//! What an image says of itself: what a container runs, as whom, and what the image is.
+//! The configuration of an image: the command and user of a container, and metadata.
 
 use std::collections::BTreeMap;
 
@@ -11,47 +11,47 @@ use super::notebook;
 use crate::date;
 use crate::error::Error;
 
-/// What is known of an image.
+/// The properties of an image.
 #[derive(Clone, Debug)]
 pub struct ImageConfig {
-    /// What it is for.
+    /// The purpose of the image.
     pub kind: ImageKind,
-    /// What it is, in a few words.
+    /// A short description.
     pub title: String,
-    /// The version of what is in it.
+    /// The version of the contents.
     pub version: String,
-    /// The kind of machine, as Debian calls it.
+    /// The Debian architecture.
     pub architecture: String,
-    /// Whether a program decides what a container does.
+    /// True if an entry point script decides what a container runs.
     pub has_entry: bool,
-    /// Whether a container serves notebooks where nothing is said.
+    /// True if a container serves notebooks by default.
     pub has_notebook: bool,
-    /// Variables of the environment, as `NAME=value`.
+    /// Environment variables, as `NAME=value`.
     pub environment: Vec<String>,
-    /// The time that everything in it is of, in seconds since 1970.
+    /// The time of everything in the image, in seconds since 1970.
     pub seconds: u64,
 }
 
-/// A layer with what is said of it.
+/// A layer with its description.
 pub struct DescribedLayer<'l> {
-    /// What it is called among the layers.
+    /// The name of the layer.
     pub name: &'l str,
-    /// What it is for.
+    /// The purpose of the layer.
     pub purpose: &'l str,
-    /// Its bytes.
+    /// The compressed layer.
     pub packed: &'l PackedLayer,
 }
 
-/// How often a container is asked whether it works, and for how long it may think about that, in nanoseconds.
+/// Interval and timeout of the health check, in nanoseconds.
 const HEALTH_INTERVAL_NANOSECONDS: u64 = 60_000_000_000;
 const HEALTH_TIMEOUT_NANOSECONDS: u64 = 10_000_000_000;
 
 impl ImageConfig {
-    /// That of an image, with what its layers ask for.
+    /// The configuration of an image, with the settings that its layers request.
     ///
     /// # Errors
     ///
-    /// When it names a layer that there is not.
+    /// When the image names an unknown layer.
     pub fn for_image(
         images: &ImageCatalog,
         image: &ImageSpec,
@@ -79,7 +79,7 @@ impl ImageConfig {
         })
     }
 
-    /// What a container runs where nothing is said.
+    /// The default command of a container.
     #[must_use]
     pub fn command(&self) -> Vec<&'static str> {
         match (self.has_notebook, self.has_entry) {
@@ -89,43 +89,43 @@ impl ImageConfig {
         }
     }
 
-    /// What stands before what a container is told to run.
+    /// The program that receives the command of a container.
     #[must_use]
     pub fn entry_point(&self) -> Option<String> {
         self.has_entry.then(|| format!("/{}", image_root::entry_point_path(self.kind)))
     }
 
-    /// What says whether a container works, where it runs Oarlock.
+    /// The health check, for images that run Oarlock.
     #[must_use]
     pub fn health_check(&self) -> Option<Vec<&'static str>> {
         match self.kind {
             ImageKind::Dev => None,
             ImageKind::Prod if self.has_notebook => Some(vec![notebook::NOTEBOOK_PROGRAM, "--check"]),
-            // Not `doctor`, for which a machine without the driver of a plugin is one where something is wrong.
+            // Not `doctor`, which reports an error on a machine without the driver of an installed plugin.
             ImageKind::Prod => Some(vec!["oarlock", "devices"]),
         }
     }
 
-    /// Where it listens.
+    /// The port that the default command listens on.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.has_notebook.then_some(notebook::NOTEBOOK_PORT)
     }
 
-    /// Whom a container runs as. One that builds becomes whom the sources belong to, for which it has to be root.
+    /// User and group of the container. A build container starts as root and then switches to the owner of the sources.
     #[must_use]
     pub fn user(&self) -> String {
         let user = if self.kind == ImageKind::Prod { CONTAINER_USER } else { 0 };
         format!("{user}:{user}")
     }
 
-    /// Where a container begins.
+    /// The initial working directory.
     #[must_use]
     pub fn working_directory(&self) -> String {
         format!("/{}", if self.kind == ImageKind::Prod { WORK_DIRECTORY } else { SOURCE_DIRECTORY })
     }
 
-    /// What programs that list images show.
+    /// Labels with the standard OCI names.
     #[must_use]
     pub fn labels(&self) -> Vec<(String, String)> {
         let labels = [
@@ -137,7 +137,7 @@ impl ImageConfig {
         labels.into_iter().map(|(name, value)| (format!("org.opencontainers.image.{name}"), value)).collect()
     }
 
-    /// The configuration of an image of these layers, in the form of OCI. Docker's engines read the check of health too.
+    /// The configuration in OCI's format. The health check is an extension that Docker's engines read.
     #[must_use]
     pub fn to_json(&self, layers: &[DescribedLayer<'_>]) -> Value {
         let created = date::format_iso8601(self.seconds);

@@ -1,5 +1,5 @@
-//! What an image may be: of the packages that the lock and its layers name, and, where it is to run programs, of what those brought,
-//! as they brought it, and of nothing else.
+//! Checks the contents of an image: it has the packages of the lock and of its layers, and, if it is for running programs,
+//! exactly their files, unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +17,14 @@ use crate::deb::md5_hex;
 use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry, TreeNode};
 
-/// Programs that make programs, or are of those that do.
+/// Compilers, linkers and their internal programs.
 const COMPILER_NAMES: [&str; 28] = [
     "ar", "as", "c++", "c89", "c99", "cargo", "cc", "cc1", "cc1plus", "clang", "clang++", "collect2", "cpp",
     "g++", "gcc", "gfortran", "go", "gold", "ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "nvcc", "ptxas",
     "rustc", "tcc", "zig",
 ];
 
-/// What an image is held to.
+/// An image specification to check archives against.
 pub(crate) struct ExpectedImage<'e> {
     pub(crate) images: &'e ImageCatalog,
     pub(crate) image: &'e About,
@@ -32,12 +32,12 @@ pub(crate) struct ExpectedImage<'e> {
 }
 
 impl ExpectedImage<'_> {
-    /// That an image is such a one. Gives all that a container sees of it.
+    /// Checks an image, and returns its files as a container sees them.
     ///
     /// # Errors
     ///
-    /// When it has another package, lacks one, has a file that is of none or not as that brought it, a program that makes programs or
-    /// is run as somebody else, a link that leads nowhere, or says something else of itself.
+    /// When a package is missing or unexpected, a file is unknown or modified, a program is a compiler or setuid, a link is
+    /// broken, or the configuration differs.
     pub(crate) fn check_image(&self, found: &LoadedImage) -> Result<FileTree, Error> {
         self.check_config(found)?;
         let mut tree = FileTree::default();
@@ -52,7 +52,7 @@ impl ExpectedImage<'_> {
         Ok(tree)
     }
 
-    /// That an image says of itself, to the last word, what one of these layers should.
+    /// Checks that the configuration is exactly the one that follows from the layers.
     fn check_config(&self, found: &LoadedImage) -> Result<(), Error> {
         let version = found.tag.strip_suffix(&self.image.suffix).unwrap_or(&found.tag);
         let seconds = found.layers.first().map_or(0, |layer| layer.seconds);
@@ -71,7 +71,7 @@ impl ExpectedImage<'_> {
         Err(Error::new(format!("expected {expected} as `{name}` of the image, found {found}")))
     }
 
-    /// The names of the packages that are installed, which are those of the lock and of the layers.
+    /// The names of the installed packages, which must be those of the lock and the layers.
     fn installed_packages(&self, tree: &FileTree) -> Result<BTreeSet<String>, Error> {
         let locked = self.lock.packages_of_images(&[self.image]).into_iter();
         let locked = locked.map(|it| (it.name.as_str(), Some(it.version.as_str())));
@@ -104,7 +104,7 @@ impl ExpectedImage<'_> {
         }
     }
 
-    /// That files are those that packages brought, and those that every image has.
+    /// Checks that each file comes from a package, unchanged, or is part of every image.
     fn check_files(&self, tree: &FileTree, packages: &BTreeSet<String>) -> Result<(), Error> {
         let ours = ImageRoot::base_files(self.images, self.image)?;
         let authorities = image_root::bundle_ca_certificates(tree);
@@ -148,7 +148,8 @@ impl ExpectedImage<'_> {
     }
 }
 
-/// That a layer takes nothing away of those below, and goes through no link of them: engines would put a directory there.
+/// Checks that a layer deletes nothing and writes through no link of a lower layer: engines would replace such a link with a
+/// directory.
 fn check_overlay(below: &FileTree, layer: &FileTree) -> Result<(), Error> {
     for (path, entry) in layer.entries() {
         let refuse = |what: &str| Err(Error::new(format!("expected layers that {what}, found `{path}`")));
@@ -164,7 +165,7 @@ fn check_overlay(below: &FileTree, layer: &FileTree) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is first not as expected, by its name: what should be there, and what is.
+/// The first difference between two configurations: its name, the expected value and the found one.
 fn first_difference(name: &str, expected: &Value, found: &Value) -> Option<(String, String, String)> {
     let shown = |value: &Value| if value.is_null() { "nothing".to_owned() } else { value.to_string() };
     match (expected, found) {
@@ -177,7 +178,8 @@ fn first_difference(name: &str, expected: &Value, found: &Value) -> Option<(Stri
     }
 }
 
-/// Whether something is as packages bring it: root's, and nobody else's to change; where programs lie, everybody may run it.
+/// True if owner and mode are those of packaged files: owned by root, writable for nobody else, and executable in program
+/// directories.
 fn has_usual_permissions(path: &str, entry: &TreeEntry) -> bool {
     let is_program = ["usr/bin/", "usr/sbin/"].iter().any(|directory| path.starts_with(directory));
     let modes: &[u32] = match entry.node {
@@ -189,7 +191,7 @@ fn has_usual_permissions(path: &str, entry: &TreeEntry) -> bool {
     entry.owner == (0, 0) && modes.contains(&entry.mode)
 }
 
-/// The files that a package brought into an image.
+/// The files that a package installed in an image.
 pub(crate) fn package_files<'t>(
     tree: &'t FileTree,
     package: &str,
@@ -198,26 +200,26 @@ pub(crate) fn package_files<'t>(
     brought.files.into_keys().filter_map(|path| tree.file_bytes(&path).map(|bytes| (path, bytes)))
 }
 
-/// What packages brought, as lists in the image say.
+/// The files of installed packages, from dpkg's lists in the image.
 struct InstalledFiles<'t> {
     files: BTreeMap<String, InstalledFile<'t>>,
-    /// Those, links and directories.
+    /// All paths, including links and directories.
     paths: BTreeSet<String>,
-    /// Where the lists are.
+    /// The paths of the lists themselves.
     lists: BTreeSet<&'t str>,
 }
 
-/// The package that brought a file, and the hash of what it brought.
+/// The package that installed a file, and the hash that it recorded.
 struct InstalledFile<'t> {
     name: &'t str,
     hash: &'t str,
 }
 
 impl<'t> InstalledFiles<'t> {
-    /// By packages that are installed.
+    /// Reads the lists of these packages.
     fn of_packages(tree: &'t FileTree, installed: &BTreeSet<String>) -> Self {
         let mut brought = Self { files: BTreeMap::new(), paths: BTreeSet::new(), lists: BTreeSet::new() };
-        // What a package has below `/lib` lies where that leads.
+        // `/lib` is a link, so a packaged path below it must be resolved.
         let place = |path: &str| tree.resolve_parent_links(path).unwrap_or_else(|_| path.to_owned());
         for (list, bytes) in tree.files() {
             let named = list.strip_prefix(DPKG_INFO_DIRECTORY).and_then(|name| name.rsplit_once('.'));
@@ -240,7 +242,7 @@ impl<'t> InstalledFiles<'t> {
         brought
     }
 
-    /// Whether something is of packages, or made of that: a list of it, or what Python compiled of a module.
+    /// True if a path comes from a package, or is a package list or compiled Python bytecode.
     fn is_from_package(&self, path: &str, entry: &TreeEntry) -> bool {
         match entry.node {
             TreeNode::Directory | TreeNode::Link(_) => self.paths.contains(path),
@@ -255,14 +257,14 @@ impl<'t> InstalledFiles<'t> {
     }
 }
 
-/// The module that compiled bytes of Python are of, such as `a/b.py` for `a/__pycache__/b.cpython-313.pyc`.
+/// The source of a bytecode file, such as `a/b.py` for `a/__pycache__/b.cpython-313.pyc`.
 fn bytecode_source(path: &str) -> Option<String> {
     let (directory, name) = path.split_once("__pycache__/")?;
     let (name, version) = name.strip_suffix(".pyc")?.rsplit_once('.')?;
     (version.starts_with("cpython-") && !name.contains('/')).then(|| format!("{directory}{name}.py"))
 }
 
-/// Whether something is, or leads to, a program that makes programs, under a name such as `gcc` or `x86_64-linux-gnu-gcc-14`.
+/// True for a compiler or a link to one, including names such as `x86_64-linux-gnu-gcc-14`.
 fn is_compiler(path: &str, entry: &TreeEntry) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let short = name.trim_end_matches(|last: char| last.is_ascii_digit() || "-.".contains(last));

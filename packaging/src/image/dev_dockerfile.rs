@@ -1,5 +1,5 @@
-//! The text from which an engine makes an image with the tools on a machine that has nothing else: in contrast to the images that
-//! are laid out here, it is built by scripts of packages, over the network, of the versions that Debian has that day.
+//! The Dockerfile of the development image, for machines that have nothing but an engine. Unlike the images that this crate
+//! assembles, it runs package scripts, needs the network and installs the versions that Debian has that day.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::error::Error;
 
 const DEV_DOCKERFILE_TEMPLATE: &str = include_str!("../../../docker/Dockerfile.dev.tera");
 
-/// Where links are that the scripts of Debian's packages do not all make. They make those of libraries.
+/// The directory of links that the package scripts do not all create; links to libraries they do.
 const LINK_DIRECTORY: &str = "usr/bin/";
 
-/// The `Dockerfile` in the root of the sources: the packages, the environment and the entry of an image to build the sources with.
+/// Renders `Dockerfile` in the root of the sources: packages, environment and entry point of a build image.
 ///
 /// # Errors
 ///
-/// When there is no such image, it is not one to build the sources with, or the template asks for something else.
+/// When the image does not exist or is not for building, or the template uses an unknown variable.
 pub fn render_dev_dockerfile(images: &ImageCatalog, label: &str) -> Result<String, Error> {
     let failed = |error: tera::Error| Error::new(error.to_string()).in_file("docker/Dockerfile.dev.tera");
     let chosen = images.select_images(&[label.to_owned()])?;
@@ -44,7 +44,7 @@ pub fn render_dev_dockerfile(images: &ImageCatalog, label: &str) -> Result<Strin
             Some(BTreeMap::from([("name", path.strip_prefix(LINK_DIRECTORY)?), ("target", target)]))
         }));
     }
-    // Other parts of a suite than `main` have nothing that builds the sources.
+    // Suite components other than `main` contain nothing that the build needs.
     let only = images.debian.only.iter().filter(|(suite, _)| !suite.contains('/')).map(|(suite, sources)| {
         let sources_named = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
         let pinned = sources.iter().map(|source| format!("src:{source}")).collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! The text from which an engine makes the same image.
+//! The Dockerfile that builds the same image with an engine.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::error::Error;
 
 const DOCKERFILE_TEMPLATE: &str = include_str!("../../../docker/Dockerfile.tera");
 
-/// What the text is called.
+/// The default name that engines look for.
 pub const DOCKERFILE_NAME: &str = "Dockerfile";
 
-/// What a layer is called beside it.
+/// The file name of a layer beside the Dockerfile.
 #[must_use]
 pub fn layer_file_name(layer: &str) -> String {
     format!("{layer}.tar.gz")
 }
 
-/// The text for an image whose layers lie beside it.
+/// Renders a Dockerfile for an image with its layers beside it.
 ///
 /// # Errors
 ///
-/// When the template asks for something else.
+/// When the template uses an unknown variable.
 pub fn render_dockerfile(
     name: &ImageName,
     config: &ImageConfig,
     layers: &[DescribedLayer<'_>],
 ) -> Result<String, Error> {
     let failed = |error: tera::Error| Error::new(error.to_string()).in_file("docker/Dockerfile.tera");
-    // An engine puts variables of its own in place of their names.
+    // Engines expand `$NAME` in values.
     let quoted = |text: &str| Value::from(text).to_string().replace('$', "\\$");
     let layers = layers.iter().map(|layer| {
         BTreeMap::from([

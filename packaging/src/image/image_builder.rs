@@ -1,4 +1,4 @@
-//! Where images are made: their layers laid out one over the other, each once for all images that begin with the same.
+//! Builds images layer by layer; images that start with the same layers share them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,49 +21,49 @@ use crate::error::Error;
 use crate::file;
 use crate::output_directory::DirectoryKind;
 
-/// What images are made of, and where.
+/// Builds images from packages.
 pub struct ImageBuilder<'w> {
     images: &'w ImageCatalog,
     lock: &'w DebianLock,
     pool: &'w PackagePool,
     own: &'w LocalPackages,
     repository: &'w str,
-    /// The time that everything is of, in seconds since 1970.
+    /// The time of everything in the images, in seconds since 1970.
     seconds: u64,
-    /// A directory for what is needed for a moment.
+    /// The directory for temporary files.
     scratch: PathBuf,
-    /// What was made already, by the names of the layers up to it.
+    /// Finished stages, by the names of the layers up to each.
     stages: BTreeMap<Vec<&'w str>, Rc<LayerStage>>,
 }
 
-/// A directory from which an engine makes an image.
+/// A directory with a Dockerfile and its layers.
 const IMAGE_DIRECTORY: DirectoryKind =
     DirectoryKind { list: ".oarlock-image", one: "an image", none: "no image" };
 
-/// A root after a layer, and that layer.
+/// The file system after a layer, and that layer.
 struct LayerStage {
     root: ImageRoot,
     packed: PackedLayer,
 }
 
-/// An image that was made.
+/// An image that was built.
 pub struct FinishedImage {
-    /// What it is called.
+    /// The name and tag.
     pub name: ImageName,
-    /// The file that holds it.
+    /// The archive.
     pub file: PathBuf,
-    /// The directory with the text from which an engine makes it, where that was asked for.
+    /// The directory with the Dockerfile, if it was requested.
     pub dockerfile: Option<PathBuf>,
-    /// The hash by which registries know it.
+    /// The digest by which registries know it.
     pub digest: String,
-    /// How many bytes its layers have, packed and not.
+    /// Name, compressed size and uncompressed size of each layer, in bytes.
     pub layers: Vec<(String, u64, u64)>,
-    /// How many it may have, packed.
+    /// The limit on the compressed size, in bytes.
     pub budget: u64,
 }
 
 impl FinishedImage {
-    /// How many bytes its layers have together.
+    /// The total compressed size of the layers, in bytes.
     #[must_use]
     pub fn layer_bytes(&self) -> u64 {
         self.layers.iter().map(|(_, packed, _)| packed).sum()
@@ -71,7 +71,7 @@ impl FinishedImage {
 }
 
 impl<'w> ImageBuilder<'w> {
-    /// A workshop in a directory for what can be made again.
+    /// Creates a builder; `target` holds everything that can be built again.
     #[must_use]
     pub fn new(
         images: &'w ImageCatalog,
@@ -92,54 +92,54 @@ impl<'w> ImageBuilder<'w> {
         }
     }
 
-    /// The same for images that are called otherwise.
+    /// Uses another repository name.
     #[must_use]
     pub fn with_repository(self, repository: &'w str) -> Self {
         Self { repository, ..self }
     }
 
-    /// The same in which everything is of another time than the lock.
+    /// Uses another timestamp than that of the lock.
     #[must_use]
     pub fn with_time(self, seconds: u64) -> Self {
         Self { seconds, ..self }
     }
 
-    /// The packages of our own that an image needs and that are not there.
+    /// Our own packages that an image needs and that are not built.
     ///
     /// # Errors
     ///
-    /// When it names a layer that there is not.
+    /// When the image names an unknown layer.
     pub fn missing_packages(&self, image: &ImageSpec) -> Result<Vec<&'w str>, Error> {
         Ok(self.images.own_packages(image)?.into_iter().filter(|name| !self.own.has_package(name)).collect())
     }
 
-    /// What an image is called.
+    /// The name and tag of an image.
     ///
     /// # Errors
     ///
-    /// When a package is missing, or no engine would take the name.
+    /// When a package is missing, or engines would reject the name.
     pub fn image_name(&self, image: &ImageSpec) -> Result<ImageName, Error> {
         let own = self.images.own_packages(image)?;
         let version = match own.is_empty() {
-            // Tools go with the sources that this is built of.
+            // Build images contain no package of ours and go with these sources.
             true => env!("CARGO_PKG_VERSION").to_owned(),
             false => self.own.upstream_version(own.into_iter())?,
         };
-        // Tags have no room for all that versions have.
+        // Tags allow fewer characters than versions.
         ImageName::new(self.repository, &format!("{}{}", version.replace(['+', '~'], "-"), image.suffix))
     }
 
-    /// The packages of Debian that images are made of.
+    /// The Debian packages that images contain.
     #[must_use]
     pub fn debian_packages(&self, images: &[&ImageSpec]) -> Vec<&'w LockedPackage> {
         self.lock.packages_of_images(images)
     }
 
-    /// The packages of an image: ours, and those of Debian.
+    /// The packages of an image: our own, and those of Debian.
     ///
     /// # Errors
     ///
-    /// When one of ours is missing or broken.
+    /// When one of our own is missing or damaged.
     pub fn packages_of_image(
         &self,
         image: &ImageSpec,
@@ -153,12 +153,12 @@ impl<'w> ImageBuilder<'w> {
         Ok((own, self.debian_packages(&[image])))
     }
 
-    /// Makes an image, as a file in a directory and, where that is asked for, as a directory beside it from which an engine makes
-    /// it. `tell` hears of each layer that is laid out. Nothing is written before all of it is there.
+    /// Builds an image as an archive in a directory and, on request, a directory with a Dockerfile beside it. `tell` hears of
+    /// each layer. Nothing is written before the image is complete.
     ///
     /// # Errors
     ///
-    /// When a package is missing or broken, does not fit the others, or the image is larger than it may be.
+    /// When a package is missing, damaged or incompatible, or the image exceeds its size limit.
     pub fn build_image(
         &mut self,
         image: &'w ImageSpec,
@@ -170,7 +170,7 @@ impl<'w> ImageBuilder<'w> {
         let file = out.join(name.file_name());
         let directory = file.with_extension("");
         if with_dockerfile {
-            // Before anything that takes long.
+            // Fails early if the directory may not be replaced.
             IMAGE_DIRECTORY.check_directory(&directory)?;
         }
         let layers: Vec<&str> = image.layers.iter().map(String::as_str).collect();
@@ -224,7 +224,7 @@ impl<'w> ImageBuilder<'w> {
         Ok(finished)
     }
 
-    /// The root after the last of some layers.
+    /// The stage after the last of these layers, built or reused.
     fn build_stage(&mut self, layers: &[&'w str], tell: &dyn Fn(&str)) -> Result<Rc<LayerStage>, Error> {
         if let Some(stage) = self.stages.get(layers) {
             return Ok(Rc::clone(stage));
@@ -274,7 +274,7 @@ impl<'w> ImageBuilder<'w> {
         Ok(stage)
     }
 
-    /// That our own packages find all that they depend on.
+    /// Checks that the dependencies of our own packages are installed.
     fn check_dependencies(&self, image: &ImageSpec, stages: &[Rc<LayerStage>]) -> Result<(), Error> {
         let Some(last) = stages.last() else { return Ok(()) };
         for name in self.images.own_packages(image)? {

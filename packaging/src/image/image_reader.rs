@@ -1,4 +1,4 @@
-//! Reads an image out of an archive, and holds everything in it to what says so elsewhere: one that was changed is none.
+//! Reads images from archives and verifies every digest, so that a modified image is rejected.
 
 use std::collections::BTreeMap;
 
@@ -13,41 +13,41 @@ use crate::error::Error;
 use crate::tree::FileTree;
 use crate::wheel::sha256_hex;
 
-/// More than any layer of ours holds.
+/// Limit for decompression, larger than any of our layers.
 const MAX_LAYER_BYTES: u64 = 4 << 30;
 
-/// An image as it was found.
+/// An image from an archive.
 pub(crate) struct LoadedImage {
-    /// What stands behind the colon in its name.
+    /// The tag of its name.
     pub(crate) tag: String,
-    /// What it says of itself.
+    /// Its configuration.
     pub(crate) config: Value,
-    /// Its layers, the lowest first.
+    /// Its layers, starting with the lowest.
     pub(crate) layers: Vec<LoadedLayer>,
 }
 
-/// A layer as it was found.
+/// A layer from an archive.
 pub(crate) struct LoadedLayer {
     pub(crate) packed: PackedLayer,
     pub(crate) tree: FileTree,
-    /// The time of everything in it.
+    /// The timestamp that all its entries share.
     pub(crate) seconds: u64,
 }
 
-/// The list of what is in an archive.
+/// The `index.json` of an OCI layout.
 #[derive(Deserialize)]
 struct OciIndex {
     manifests: Vec<OciDescriptor>,
 }
 
-/// What an image is made of.
+/// An OCI image manifest.
 #[derive(Deserialize)]
 struct OciManifest {
     config: OciDescriptor,
     layers: Vec<OciDescriptor>,
 }
 
-/// A file that is called by the hash of its bytes.
+/// A reference to a blob by digest.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OciDescriptor {
@@ -56,12 +56,12 @@ struct OciDescriptor {
     size: u64,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
-    /// Where else it may be had.
+    /// Alternative sources of the blob.
     #[serde(default)]
     urls: Vec<String>,
 }
 
-/// What Docker reads in place of all that.
+/// Docker's own `manifest.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct DockerManifest {
@@ -72,11 +72,11 @@ struct DockerManifest {
 }
 
 impl LoadedImage {
-    /// Reads the one image of an archive.
+    /// Reads an archive of exactly one image.
     ///
     /// # Errors
     ///
-    /// When it is no layout of OCI, holds no image or several, or a file in it is not what another one says of it.
+    /// When it is not an OCI layout, does not contain exactly one image, or a blob contradicts its descriptor.
     pub(crate) fn read_archive(archive: &[u8]) -> Result<Self, Error> {
         let files = FileTree::from_tar(archive)?;
         let index: OciIndex = parse_json(INDEX_FILE, require_file(&files, INDEX_FILE)?)?;
@@ -99,14 +99,14 @@ impl LoadedImage {
         Ok(Self { tag, config, layers })
     }
 
-    /// How many bytes its layers have, packed.
+    /// The total compressed size of its layers.
     pub(crate) fn packed_bytes(&self) -> u64 {
         self.layers.iter().map(|layer| layer.packed.bytes.len() as u64).sum()
     }
 }
 
 impl OciDescriptor {
-    /// The layer that it is.
+    /// Reads the blob as a layer.
     fn read_layer(&self, files: &FileTree) -> Result<LoadedLayer, Error> {
         let bytes = self.verified_bytes(files)?;
         let name = if self.media_type.ends_with("gzip") { "layer.tar.gz" } else { "layer.tar" };
@@ -122,7 +122,7 @@ impl OciDescriptor {
         Ok(LoadedLayer { packed, tree, seconds })
     }
 
-    /// Its bytes, which are what it is called by.
+    /// The blob, whose size and digest match the descriptor.
     fn verified_bytes<'f>(&self, files: &'f FileTree) -> Result<&'f [u8], Error> {
         let bytes = require_file(files, &self.blob_path())?;
         let found = format!("sha256:{}", sha256_hex(bytes));
@@ -148,7 +148,7 @@ impl OciDescriptor {
     }
 }
 
-/// That Docker is told of the same image, where it is told of one.
+/// Checks that Docker's manifest, if there is one, describes the same image.
 fn check_docker_manifest(files: &FileTree, manifest: &OciManifest, tag: &str) -> Result<(), Error> {
     let Some(list) = files.file_bytes(DOCKER_MANIFEST_FILE) else { return Ok(()) };
     let images: Vec<DockerManifest> = parse_json(DOCKER_MANIFEST_FILE, list)?;

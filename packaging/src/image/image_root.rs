@@ -1,4 +1,4 @@
-//! What lies in an image: packages, and the little that their scripts would do and that matters in a container.
+//! The file system of an image: unpacked packages, and the few effects of their scripts that matter in a container.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,33 +11,32 @@ use crate::deb::{DebPackage, md5_hex};
 use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry, TreeNode};
 
-/// The root of an image, as far as it is laid out.
+/// The root file system while it is assembled.
 #[derive(Clone)]
 pub(super) struct ImageRoot {
     tree: FileTree,
-    /// What is said of each package that is installed.
+    /// The `dpkg` status paragraph of each installed package.
     installed: BTreeMap<String, String>,
-    /// Their names, and what they say they are as good as.
+    /// Names of installed packages, and the virtual packages that they provide.
     provided: BTreeSet<String>,
 }
 
-/// The number of the user whom containers run as, and of the group. It says so as a number, by which those who run containers
-/// see that it is not root.
+/// User and group id of containers. The image states it as a number, which lets a cluster verify that it is not root.
 pub(super) const CONTAINER_USER: u32 = 10_001;
 
-/// Where containers begin, and where those who run them put their files.
+/// The working directory of containers, where users mount their files.
 pub(super) const WORK_DIRECTORY: &str = "work";
 
-/// The same of images that build the sources, which lie there.
+/// The working directory of build images, where the sources are mounted.
 pub(super) const SOURCE_DIRECTORY: &str = "oarlock";
 
-/// Where that user is at home.
+/// The home directory of that user.
 pub(super) const HOME_DIRECTORY: &str = "home/oarlock";
 
-/// Directories that are links since all programs and libraries lie below one.
+/// Links into `/usr`, since Debian merged these directories.
 const MERGED_DIRECTORIES: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
-/// Directories that engines put something at, or that programs expect, and what everybody may do in them.
+/// Mount points and directories that programs expect, with their modes.
 const FIXED_DIRECTORIES: [(&str, u32); 9] = [
     ("dev", 0o755),
     ("proc", 0o755),
@@ -50,31 +49,31 @@ const FIXED_DIRECTORIES: [(&str, u32); 9] = [
     ("var/tmp", 0o1777),
 ];
 
-/// Links that a script of Debian's makes, and what they lead to.
+/// Links that a Debian script creates, with their targets.
 const MOVED_DIRECTORIES: [(&str, &str); 2] = [("var/lock", "/run/lock"), ("var/run", "/run")];
 
-/// Who looks names up, and where.
+/// The sources for lookups of users and hosts.
 const NSSWITCH_TEXT: &str =
     "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
 
-/// Lists of users and groups, and what packages expect to stand in them.
+/// Account files, and the Debian templates with the entries that packages expect.
 const ACCOUNT_FILES: [(&str, &str); 2] = [
     ("etc/passwd", "usr/share/base-passwd/passwd.master"),
     ("etc/group", "usr/share/base-passwd/group.master"),
 ];
 
-/// Where programs find whom they believe that somebody is who he says.
+/// The bundle of CA certificates where TLS libraries look for it.
 pub(super) const CA_CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// Where it is noted which packages are installed, and of each what it brought.
+/// The database of installed packages, and the directory of their file lists.
 pub(super) const DPKG_STATUS: &str = "var/lib/dpkg/status";
 pub(super) const DPKG_INFO_DIRECTORY: &str = "var/lib/dpkg/info/";
 
-/// The bits by which a program runs as somebody else than who starts it.
+/// The setuid and setgid bits.
 const SETUID_SETGID_BITS: u32 = 0o6000;
 
 impl ImageRoot {
-    /// A root that nothing is installed in.
+    /// A root without any package.
     pub(super) fn new() -> Result<Self, Error> {
         let mut tree = FileTree::default();
         for name in MERGED_DIRECTORIES {
@@ -97,7 +96,7 @@ impl ImageRoot {
             "root:x:0:0:root:/root:/bin/sh\noarlock:x:{CONTAINER_USER}:{CONTAINER_USER}:Oarlock:/{HOME_DIRECTORY}:/bin/sh\n\
              nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
         );
-        // The group that may use the GPUs of the machine, by the number that it has on Debian.
+        // The group `video` has Debian's id, which grants access to GPUs.
         let groups = format!("root:x:0:\nvideo:x:44:\noarlock:x:{CONTAINER_USER}:\nnogroup:x:65534:\n");
         for (file, text) in
             [("passwd", users), ("group", groups), ("nsswitch.conf", NSSWITCH_TEXT.to_owned())]
@@ -107,7 +106,7 @@ impl ImageRoot {
         Ok(Self { tree, installed: BTreeMap::new(), provided: BTreeSet::new() })
     }
 
-    /// What an image has that no package brings and that does not depend on packages.
+    /// The files of every image that come from no package and depend on none.
     pub(super) fn base_files(images: &ImageCatalog, image: &ImageSpec) -> Result<FileTree, Error> {
         let mut root = Self::new()?;
         for name in &image.layers {
@@ -126,17 +125,15 @@ impl ImageRoot {
         Ok(root.tree)
     }
 
-    /// All that lies in it.
     pub(super) fn tree(&self) -> &FileTree {
         &self.tree
     }
 
-    /// The same with more laid over it.
     pub(super) fn overlay_tree(&mut self, over: FileTree) -> Result<(), Error> {
         self.tree.overlay_tree(over)
     }
 
-    /// Lays out a package, and notes that it is there as `dpkg` does, by which programs that look for flaws know it.
+    /// Unpacks a package and records it in the `dpkg` database, which vulnerability scanners read.
     pub(super) fn install_package(
         &mut self,
         package: DebPackage,
@@ -156,7 +153,7 @@ impl ImageRoot {
         let file =
             if same { format!("{name}:{}", control.require_field("Architecture")?) } else { name.clone() };
         let (mut list, mut hashes) = (String::from("/.\n"), String::new());
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         contents.entries().for_each(|(path, _)| _ = writeln!(list, "/{path}"));
         for (path, bytes) in contents.files() {
             _ = writeln!(hashes, "{}  {path}", md5_hex(bytes));
@@ -175,12 +172,12 @@ impl ImageRoot {
         Ok(())
     }
 
-    /// Does what has to be done when all packages of a layer are there.
+    /// Writes the files that depend on all packages of a layer.
     pub(super) fn finish_layer(&mut self) -> Result<(), Error> {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
         self.tree.insert_entry(DPKG_STATUS, TreeEntry::file(status.into_bytes()))?;
         if self.installed.contains_key("dpkg") {
-            // That names of lists say the kind of machine, without which it finds none of them.
+            // Marks the architecture in list names, without which `dpkg` finds none of the lists.
             self.tree.insert_entry("var/lib/dpkg/info/format", TreeEntry::file(*b"1\n"))?;
         }
         if let Some(authorities) = bundle_ca_certificates(&self.tree) {
@@ -189,7 +186,7 @@ impl ImageRoot {
         ACCOUNT_FILES.iter().try_for_each(|(list, expected)| self.add_accounts(list, expected))
     }
 
-    /// Adds to a list of users or groups what packages expect there.
+    /// Adds the entries that packages expect to a list of users or groups.
     fn add_accounts(&mut self, list: &str, expected: &str) -> Result<(), Error> {
         let text =
             |path: &str| self.tree.file_bytes(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -203,7 +200,7 @@ impl ImageRoot {
         self.tree.insert_entry(list, TreeEntry::file(all.into_bytes()))
     }
 
-    /// Puts links there that scripts of packages would make.
+    /// Adds links that package scripts would create.
     pub(super) fn add_links(&mut self, links: &BTreeMap<String, String>) -> Result<(), Error> {
         for (path, target) in links {
             let (directory, _) = path.rsplit_once('/').unwrap_or_default();
@@ -219,7 +216,7 @@ impl ImageRoot {
         Ok(())
     }
 
-    /// Puts the program there that decides what a container does.
+    /// Adds the entry point script, which decides what a container runs.
     pub(super) fn put_entry_point(&mut self, kind: ImageKind) -> Result<(), Error> {
         let text = match kind {
             ImageKind::Prod => include_str!("../../../docker/entry.sh"),
@@ -231,12 +228,12 @@ impl ImageRoot {
         self.tree.insert_entry(entry_point_path(kind), TreeEntry::program(text.as_bytes()))
     }
 
-    /// Puts the tutorial there as notebooks, and the program that serves them.
+    /// Adds the tutorial as notebooks, and their server.
     pub(super) fn put_notebook(&mut self) -> Result<(), Error> {
         notebook::install_notebooks(&mut self.tree)
     }
 
-    /// What a package depends on and is not there.
+    /// The unmet dependencies of a package.
     pub(super) fn missing_dependencies(
         &self,
         name: &str,
@@ -257,14 +254,14 @@ impl ImageRoot {
     }
 }
 
-/// All authorities as one file, if a package brings any.
+/// All CA certificates in one file, if a package installs any.
 pub(super) fn bundle_ca_certificates(tree: &FileTree) -> Option<Vec<u8>> {
     let is_one = |path: &str| path.starts_with("usr/share/ca-certificates/") && path.ends_with(".crt");
     let all: Vec<&[u8]> = tree.files().filter(|(path, _)| is_one(path)).map(|(_, bytes)| bytes).collect();
     (!all.is_empty()).then(|| all.concat())
 }
 
-/// Where the program lies that decides what a container does.
+/// The path of the entry point script.
 pub(super) fn entry_point_path(kind: ImageKind) -> &'static str {
     match kind {
         ImageKind::Prod => "usr/bin/oarlock-entry",
@@ -272,7 +269,7 @@ pub(super) fn entry_point_path(kind: ImageKind) -> &'static str {
     }
 }
 
-/// Whether it is a program that runs as whom it belongs to.
+/// True for a program that runs as its owner or group.
 pub(super) fn is_setuid_or_setgid(entry: &TreeEntry) -> bool {
     matches!(entry.node, TreeNode::File(_)) && entry.mode & SETUID_SETGID_BITS != 0
 }

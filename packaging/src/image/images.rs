@@ -1,4 +1,4 @@
-//! Which images there are, as it is written down.
+//! The catalog of images and layers.
 //!
 //! ```toml
 //! name = "oarlock"
@@ -46,121 +46,121 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-/// A file that describes images.
+/// A catalog file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageCatalog {
-    /// What they are called, before the colon.
+    /// The repository name of all images.
     pub name: String,
-    /// Where the packages of Debian come from.
+    /// The sources of Debian packages.
     pub debian: DebianSources,
-    /// What packages bring and images do without.
+    /// Packaged files that images leave out.
     #[serde(default)]
     pub left_out: Vec<ExcludedPaths>,
-    /// What they are made of, by name.
+    /// Layers by name.
     pub layers: BTreeMap<String, LayerSpec>,
-    /// All of them.
+    /// The images.
     pub images: Vec<ImageSpec>,
 }
 
-/// Where packages of Debian come from, and which are not wanted.
+/// The sources of Debian packages, and the packages to leave out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianSources {
-    /// The suites; of each package the newest is taken, whichever has it.
+    /// The suites; the newest version of each package wins, from any suite.
     pub suites: Vec<String>,
-    /// Suites of which nothing is taken but what is built of these sources.
+    /// Suites restricted to packages built from these source packages.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// The kind of machine, as Debian calls it.
+    /// The Debian architecture.
     pub architecture: String,
-    /// What packages depend on and images to run programs do without, and why.
+    /// Dependencies that `prod` images leave out, each with the reason.
     #[serde(default)]
     pub left_out: BTreeMap<String, String>,
 }
 
-/// What an image is for.
+/// The purpose of an image.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
-    /// To run programs, with nothing in it that they do without.
+    /// Runs programs, and contains nothing more than that takes.
     #[default]
     Prod,
-    /// To build the sources, with all that packages depend on, so that `apt` can add to it.
+    /// Builds the sources. It has all dependencies of its packages, so `apt` can add others.
     Dev,
 }
 
-/// Directories and files that images do without.
+/// Directories and files that images leave out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExcludedPaths {
-    /// The kinds of images that do without them.
+    /// The kinds of images that leave them out.
     #[serde(default = "default_excluded_kinds")]
     pub kinds: Vec<ImageKind>,
-    /// Directories with all in them, or files.
+    /// Directories with their contents, or files.
     pub below: Vec<String>,
-    /// What is kept nevertheless: files whose names begin so.
+    /// Exceptions: files with these name prefixes are kept.
     #[serde(default)]
     pub but: Vec<String>,
-    /// Why nobody misses it.
+    /// The reason.
     pub why: String,
 }
 
-/// What an image is made of.
+/// A layer of images.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerSpec {
-    /// What the images are for that have it.
+    /// The purpose of the images that use it.
     #[serde(default)]
     pub kind: ImageKind,
-    /// What it is for.
+    /// A short description.
     pub purpose: String,
-    /// Packages of Debian, which bring what they depend on.
+    /// Debian packages, to which their dependencies are added.
     #[serde(default)]
     pub debian: Vec<String>,
-    /// Packages of our own.
+    /// Our own packages.
     #[serde(default)]
     pub own: Vec<String>,
-    /// Whether it brings the program that decides what a container does, for which it needs a shell.
+    /// True if it adds the entry point script, which needs a shell.
     #[serde(default)]
     pub entry: bool,
-    /// Links that scripts of its packages would make, by their paths.
+    /// Links that the scripts of its packages would create, by path.
     #[serde(default)]
     pub links: BTreeMap<String, String>,
-    /// Whether it brings the tutorial as notebooks and the program that serves them, which a container then does.
+    /// True if it adds the tutorial as notebooks with their server, which becomes the default command.
     #[serde(default)]
     pub notebook: bool,
-    /// Variables of the environment.
+    /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
 
-/// An image.
+/// An image of the catalog.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageSpec {
-    /// What stands behind the version in its tag, such as `-noavx`.
+    /// The suffix after the version in its tag, such as `-noavx`.
     pub suffix: String,
-    /// What it is, in a few words.
+    /// A short description.
     pub title: String,
-    /// The names of its layers, from the lowest.
+    /// The names of its layers, starting with the lowest.
     pub layers: Vec<String>,
-    /// Variables of the environment, beside those of its layers.
+    /// Environment variables in addition to those of its layers.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// How large it may be, packed, in millions of bytes.
+    /// The limit on its compressed size, in millions of bytes.
     pub budget_mb: u64,
 }
 
-/// The images of Oarlock.
+/// The catalog of Oarlock's images.
 pub const OWN_IMAGES: &str = include_str!("../../images.toml");
 
 impl ImageCatalog {
-    /// Reads a file.
+    /// Reads a catalog.
     ///
     /// # Errors
     ///
-    /// When it is not such a file, or names what it does not have.
+    /// When the text is not a catalog, or refers to something undefined.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, Error> {
         let images: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
         images.check_references().map_err(|error| error.in_file(file))?;
@@ -194,21 +194,21 @@ impl ImageCatalog {
         }
     }
 
-    /// A layer by its name.
+    /// Finds a layer by name.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// When there is none of that name.
     pub fn find_layer(&self, name: &str) -> Result<&LayerSpec, Error> {
         let layer = self.layers.get(name);
         layer.ok_or_else(|| Error::new(format!("expected the name of a layer, found `{name}`")))
     }
 
-    /// The packages of our own in an image.
+    /// Our own packages in an image.
     ///
     /// # Errors
     ///
-    /// When it names a layer that there is not.
+    /// When the image names an unknown layer.
     pub fn own_packages(&self, image: &ImageSpec) -> Result<Vec<&str>, Error> {
         let mut names = Vec::new();
         for layer in &image.layers {
@@ -217,34 +217,34 @@ impl ImageCatalog {
         Ok(names)
     }
 
-    /// The image that a tag is of, whatever the version in it.
+    /// Finds the image of a tag with any version.
     #[must_use]
     pub fn image_of_tag(&self, tag: &str) -> Option<&ImageSpec> {
         let of_it = self.images.iter().filter(|image| tag.ends_with(&image.suffix));
         of_it.max_by_key(|image| image.suffix.len())
     }
 
-    /// What an image is for.
+    /// The purpose of an image.
     ///
     /// # Errors
     ///
-    /// When it has no layers, or one that there is not.
+    /// When it has no layers or an unknown one.
     pub fn kind_of_image(&self, image: &ImageSpec) -> Result<ImageKind, Error> {
         Ok(self.find_layer(image.layers.first().map_or("", String::as_str))?.kind)
     }
 
-    /// What packages bring and images of a kind do without.
+    /// The paths that images of a kind leave out.
     #[must_use]
     pub fn excluded_paths(&self, kind: ImageKind) -> Vec<&ExcludedPaths> {
         self.left_out.iter().filter(|it| it.kinds.contains(&kind)).collect()
     }
 
-    /// The images whose suffixes these are, with or without the line in front, or all where none is said. The plain image is
+    /// Selects images by suffix, with or without the leading dash, or all if none is given. The image without a suffix is
     /// `plain`.
     ///
     /// # Errors
     ///
-    /// When there is none with such a suffix.
+    /// When no image has such a suffix.
     pub fn select_images(&self, wanted: &[String]) -> Result<Vec<&ImageSpec>, Error> {
         if wanted.is_empty() {
             return Ok(self.images.iter().collect());
@@ -266,7 +266,7 @@ impl ImageCatalog {
 }
 
 impl DebianSources {
-    /// All suites, also those of which little is taken.
+    /// All suites, including the restricted ones.
     pub fn all_suites(&self) -> impl Iterator<Item = &String> {
         self.suites.iter().chain(self.only.keys())
     }
@@ -277,7 +277,7 @@ fn default_excluded_kinds() -> Vec<ImageKind> {
 }
 
 impl ImageSpec {
-    /// What it is called among the images.
+    /// The suffix without its dash, or `plain`.
     #[must_use]
     pub fn label(&self) -> &str {
         if self.suffix.is_empty() { "plain" } else { self.suffix.trim_start_matches('-') }

@@ -1,4 +1,4 @@
-//! Layers, packed as images hold them.
+//! Compressed layers.
 
 use libdeflater::{CompressionLvl, Compressor};
 
@@ -7,29 +7,29 @@ use crate::error::Error;
 use crate::tree::FileTree;
 use crate::wheel::sha256_hex;
 
-/// A layer as it lies in an image.
+/// A layer as images store it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PackedLayer {
-    /// Its bytes.
+    /// The gzip-compressed archive.
     pub bytes: Vec<u8>,
-    /// The hash of those.
+    /// SHA-256 of the compressed archive.
     pub digest: String,
-    /// The hash of what is packed in them.
+    /// SHA-256 of the uncompressed archive.
     pub unpacked_digest: String,
-    /// How many bytes are packed in them.
+    /// The uncompressed size, in bytes.
     pub unpacked: u64,
 }
 
 impl PackedLayer {
-    /// Packs what a layer adds. The same tree is the same bytes wherever and whenever that is done.
+    /// Packs the files of a layer. The same tree gives the same bytes in any place and at any time.
     ///
     /// # Errors
     ///
-    /// When a path is longer than archives can say.
+    /// When a path is too long for the archive format.
     pub fn new(tree: &FileTree, seconds: u64, kind: ImageKind) -> Result<Self, Error> {
         let archive = tree.to_tar("", seconds)?;
-        // By gzip, which every engine reads. No name and no time is in it, so that the bytes depend on the archive alone.
-        // Compilers are large, and few fetch them: larger by some hundredths, they are packed in a tenth of the time.
+        // gzip, because every engine reads it. It stores no name and no time, so the bytes only depend on the archive. Build
+        // images are large and rarely downloaded: a few percent larger, they compress in a tenth of the time.
         let effort = if kind == ImageKind::Prod { CompressionLvl::best() } else { CompressionLvl::default() };
         let mut packer = Compressor::new(effort);
         let mut bytes = vec![0; packer.gzip_compress_bound(archive.len())];

@@ -1,5 +1,5 @@
-//! The list of all libraries that the loader of programs looks into, made by the image's own `ldconfig` where it has one. `ldconfig
-//! -p` shows it, by which scripts see what is installed; without it programs find libraries all the same.
+//! The cache of the dynamic loader, built by the image's own `ldconfig` if it has one. Scripts read it through `ldconfig -p`;
+//! programs find their libraries without it.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::file::StagedDirectory;
 use crate::tree::{FileTree, TreeEntry};
 
-/// What makes the list, and the list.
+/// The program that writes the cache, and the cache.
 const LDCONFIG_PATH: &str = "usr/sbin/ldconfig";
 const LOADER_CACHE_PATH: &str = "etc/ld.so.cache";
 
-/// The list of the libraries in a root. It is the same wherever it is made.
+/// Builds the cache for a root. It is reproducible.
 pub(super) fn build_loader_cache(root: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
     let mut tree = FileTree::default();
     if root.get(LDCONFIG_PATH).is_none() {
@@ -25,7 +25,7 @@ pub(super) fn build_loader_cache(root: &FileTree, scratch: &Path) -> Result<File
     needed.retain(is_needed);
     let place = StagedDirectory::create_beside(&scratch.join("libraries"))?;
     extract_tree(&needed, place.path())?;
-    // It is linked with nothing, so that it runs as it is.
+    // `ldconfig` is statically linked, so it runs outside of its image.
     let mut maker = Command::new(place.path().join(LDCONFIG_PATH));
     maker.arg("-X").arg("-r").arg(place.path()).env_clear();
     let output = maker.output().map_err(|error| Error::from(error).in_file(LDCONFIG_PATH))?;

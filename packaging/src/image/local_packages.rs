@@ -1,4 +1,4 @@
-//! Our own packages, as they lie in a directory.
+//! Our own packages in a directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use crate::deb::DebPackage;
 use crate::error::Error;
 
-/// A directory of packages of our own.
+/// An index of the packages in a directory.
 pub struct LocalPackages {
     directory: PathBuf,
-    /// By name, the files that hold the package.
+    /// The files of each package, by name.
     files: BTreeMap<String, Vec<PathBuf>>,
 }
 
 impl LocalPackages {
-    /// The packages in a directory; none where there is no directory.
+    /// Lists the packages in a directory; a missing directory counts as empty.
     ///
     /// # Errors
     ///
@@ -40,17 +40,17 @@ impl LocalPackages {
         Ok(Self { directory: directory.to_owned(), files })
     }
 
-    /// Whether there is a package of a name.
+    /// True if there is a file of this package.
     #[must_use]
     pub fn has_package(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
-    /// The version of Oarlock that some packages hold, which is one and the same.
+    /// The version of Oarlock that these packages share.
     ///
     /// # Errors
     ///
-    /// When one is missing or there are several of it, or they hold different versions.
+    /// When a package is missing or has several files, or versions differ.
     pub fn upstream_version<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<String, Error> {
         let mut found: Option<(String, String)> = None;
         for name in names {
@@ -74,11 +74,11 @@ impl LocalPackages {
             .ok_or_else(|| Error::new("expected packages of our own, found none"))
     }
 
-    /// A package.
+    /// Reads a package by name.
     ///
     /// # Errors
     ///
-    /// When it is missing, there are several of it, or it is broken.
+    /// When it is missing, has several files or is damaged.
     pub fn read_package(&self, name: &str) -> Result<DebPackage, Error> {
         let file = self.package_path(name)?;
         let package = DebPackage::read_file(file)?;
@@ -110,12 +110,12 @@ impl LocalPackages {
     }
 }
 
-/// Of the name of a file, the package, its version and the kind of machine.
+/// Splits a file name into package, version and architecture.
 fn split_file_name(file: &str) -> Option<[&str; 3]> {
     <[&str; 3]>::try_from(file.strip_suffix(".deb")?.split('_').collect::<Vec<_>>()).ok()
 }
 
-/// What a version of a package holds, without which package of it that is.
+/// The version of the contents, without Debian's revision of the package.
 fn strip_revision(version: &str) -> &str {
     version.rsplit_once('-').map_or(version, |(upstream, _)| upstream)
 }

@@ -1,4 +1,4 @@
-//! Which packages of Debian images are made of, to the byte. Next year they are the same, whatever Debian has by then.
+//! The lock of Debian packages, with exact hashes. Images stay reproducible whatever Debian offers later.
 
 use std::collections::BTreeSet;
 
@@ -7,55 +7,55 @@ use serde::{Deserialize, Serialize};
 use super::images::ImageSpec;
 use crate::error::Error;
 
-/// What images are made of that is not ours.
+/// The packages in images that are not our own.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianLock {
-    /// The kind of machine, as Debian calls it.
+    /// The Debian architecture.
     pub architecture: String,
-    /// When the newest of the indexes was made, in seconds since 1970. Everything in images is of that time.
+    /// The date of the newest index, in seconds since 1970; it becomes the timestamp of everything in images.
     pub date: u64,
-    /// The packages, in the order of their names.
+    /// The packages, sorted by name.
     pub packages: Vec<LockedPackage>,
 }
 
-/// A package, to the byte.
+/// A package with its exact hash.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackage {
-    /// What it is called.
+    /// The package name.
     pub name: String,
-    /// Its version.
+    /// The package version.
     pub version: String,
-    /// The kind of machine that it is for, or `all`.
+    /// The architecture that it is for, or `all`.
     pub architecture: String,
     /// The layers that need it.
     pub layers: Vec<String>,
-    /// The suite that had it.
+    /// The suite that it came from.
     pub suite: String,
-    /// Where it lies on a mirror.
+    /// Its path on a mirror.
     pub path: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
-    /// The hash of those.
+    /// Its SHA-256.
     pub sha256: String,
 }
 
-/// The packages of Oarlock's own images.
+/// The lock of Oarlock's own images.
 pub const OWN_LOCK: &str = include_str!("../../debian.lock.toml");
 
-/// Where that lies in the sources.
+/// Its path in the sources.
 pub const LOCK_PATH: &str = "packaging/debian.lock.toml";
 
 const LOCK_HEADER: &str =
     "# The packages of Debian that images are made of; `oarlock-pack image lock` writes this file.\n\n";
 
 impl DebianLock {
-    /// Reads a file.
+    /// Reads a lock.
     ///
     /// # Errors
     ///
-    /// When it is none, or says something that no lock does.
+    /// When the text is not a valid lock.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, Error> {
         let lock: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
         let mut names = BTreeSet::new();
@@ -70,17 +70,17 @@ impl DebianLock {
         Ok(lock)
     }
 
-    /// The file that says so.
+    /// Writes the lock as TOML.
     ///
     /// # Errors
     ///
-    /// When a text cannot be written so.
+    /// When it cannot be serialized.
     pub fn to_toml(&self) -> Result<String, Error> {
         let text = toml::to_string(self).map_err(|error| Error::new(error.to_string()))?;
         Ok(format!("{LOCK_HEADER}{text}"))
     }
 
-    /// What images need.
+    /// The packages that any of these images needs.
     pub fn packages_of_images<'l>(&'l self, images: &[&ImageSpec]) -> Vec<&'l LockedPackage> {
         let is_needed = |package: &&LockedPackage| {
             package.layers.iter().any(|layer| images.iter().any(|image| image.layers.contains(layer)))
@@ -88,7 +88,7 @@ impl DebianLock {
         self.packages.iter().filter(is_needed).collect()
     }
 
-    /// What a layer needs.
+    /// The packages that a layer needs.
     pub fn packages_of_layer<'l>(&'l self, layer: &'l str) -> impl Iterator<Item = &'l LockedPackage> {
         self.packages.iter().filter(move |package| package.layers.iter().any(|it| it == layer))
     }
@@ -112,7 +112,7 @@ impl LockedPackage {
         Ok(())
     }
 
-    /// What its file is called.
+    /// The file name on a mirror.
     #[must_use]
     pub fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()

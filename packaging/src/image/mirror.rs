@@ -1,4 +1,4 @@
-//! A mirror of Debian, as this machine knows one.
+//! Access to a Debian mirror.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,40 +12,40 @@ use crate::deb::control::ControlParagraph;
 use crate::error::Error;
 use crate::wheel::sha256_hex;
 
-/// Where the packages of Debian lie, and those that mend what is not safe.
+/// The addresses of a mirror for the main archive and for security updates.
 pub struct DebianMirror {
     agent: Agent,
     main: String,
     security: String,
 }
 
-/// What a mirror said of a suite, with the signature checked.
+/// The index of a suite, with a verified signature.
 pub struct SuiteIndex {
     /// A paragraph for each package.
     pub packages: Vec<ControlParagraph>,
-    /// When it was made, in seconds since 1970.
+    /// The date of the index, in seconds since 1970.
     pub date: u64,
 }
 
-/// Where a machine says which mirrors it uses.
+/// The directory of apt's source lists.
 const APT_SOURCES_DIRECTORY: &str = "/etc/apt";
 
-/// The keys that Debian signs with, on every machine of Debian.
+/// Debian's signing keys, present on every Debian system.
 const DEBIAN_KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Longer than a package takes on a slow line.
+/// Enough time for a package on a slow connection.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// More than any package or index of Debian has.
+/// Limit for a download, larger than any package or index of Debian.
 const MAX_DOWNLOAD_BYTES: u64 = 2 << 30;
 
 impl DebianMirror {
-    /// The mirror at an address, such as `http://mirror.example.org/debian`; what is about security lies beside it, under
-    /// the same name with `-security` behind.
+    /// A mirror at an address, such as `http://mirror.example.org/debian`; the security archive is beside it, with `-security`
+    /// appended to the name.
     ///
     /// # Errors
     ///
-    /// When it is no such address.
+    /// When the address is not valid.
     pub fn at_address(address: &str) -> Result<Self, Error> {
         let address = address.trim_end_matches('/');
         Self::with_addresses(address, &format!("{address}-security"))
@@ -67,11 +67,11 @@ impl DebianMirror {
         Ok(Self { agent: config.into(), main: main.to_owned(), security: security.to_owned() })
     }
 
-    /// The mirror that this machine takes its own packages from.
+    /// The mirror that this machine's apt uses.
     ///
     /// # Errors
     ///
-    /// When it takes them from none.
+    /// When apt uses no mirror.
     pub fn of_machine() -> Result<Self, Error> {
         let addresses = source_addresses(Path::new(APT_SOURCES_DIRECTORY))?;
         let ending = |end: &str| addresses.iter().find(|it| it.starts_with("http://") && it.ends_with(end));
@@ -86,7 +86,7 @@ impl DebianMirror {
         Self::with_addresses(main, &security)
     }
 
-    /// What lies at a path beside a suite; nothing where nothing does.
+    /// Downloads a path from the mirror that has a suite; `None` if it does not exist.
     pub(crate) fn fetch_file(&self, suite: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
         let mirror = if split_suite(suite).0.ends_with("-security") { &self.security } else { &self.main };
         let address = format!("{mirror}/{path}");
@@ -104,11 +104,11 @@ impl DebianMirror {
         }
     }
 
-    /// The index of a suite for a kind of machine.
+    /// Downloads the index of a suite for an architecture.
     ///
     /// # Errors
     ///
-    /// When there is none, it is not signed by Debian, or is not what was signed.
+    /// When there is none, Debian's signature is invalid, or the hash is wrong.
     pub fn fetch_index(&self, suite: &str, architecture: &str) -> Result<SuiteIndex, Error> {
         let (suite, part) = split_suite(suite);
         let need = |path: &str| {
@@ -128,7 +128,7 @@ impl DebianMirror {
                 sha256_hex(&packed)
             )));
         }
-        // It is packed as archives in packages are, whose names say how.
+        // The function decides by the name of an archive in a package.
         let text = decompress_by_name("Packages.tar.xz", &packed, MAX_DOWNLOAD_BYTES)?;
         let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
         Ok(SuiteIndex {
@@ -138,12 +138,12 @@ impl DebianMirror {
     }
 }
 
-/// A suite, and which part of it is meant: the one that is Debian, where nothing stands behind a slash.
+/// Splits a suite such as `trixie/non-free` into suite and component; the default component is `main`.
 fn split_suite(suite: &str) -> (&str, &str) {
     suite.split_once('/').unwrap_or((suite, "main"))
 }
 
-/// What a mirror's text says, when Debian signed it.
+/// Verifies Debian's signature of a text and returns the signed content.
 fn verify_signature(bytes: &[u8]) -> Result<String, Error> {
     let place = tempfile::tempdir()?;
     let (file, checked) = (place.path().join("InRelease"), place.path().join("checked"));
@@ -163,7 +163,7 @@ fn verify_signature(bytes: &[u8]) -> Result<String, Error> {
     Ok(std::fs::read_to_string(checked)?)
 }
 
-/// The SHA-256 that an index of a suite has for a file.
+/// The SHA-256 in a suite's index for a file.
 fn listed_sha256<'r>(release: &'r ControlParagraph, path: &str) -> Option<&'r str> {
     let mut lines = release.get("SHA256")?.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     lines.find_map(|words| match words[..] {
@@ -172,7 +172,7 @@ fn listed_sha256<'r>(release: &'r ControlParagraph, path: &str) -> Option<&'r st
     })
 }
 
-/// All addresses that a machine's list of sources has, in both forms of such lists.
+/// All mirror addresses in apt's source lists, in either format.
 fn source_addresses(directory: &Path) -> Result<Vec<String>, Error> {
     let mut files = vec![directory.join("sources.list")];
     if let Ok(entries) = std::fs::read_dir(directory.join("sources.list.d")) {

@@ -1,8 +1,8 @@
-//! Images for containers, written without an engine.
+//! Container images, built without an engine.
 //!
-//! [`ImageCatalog`] says which there are and which layers each is made of. A layer is laid out of packages: of Debian, which a
-//! [`DebianLock`] names to the byte and a [`PackagePool`] keeps, and of our own. Nothing of a package is run: what its scripts would do and
-//! matters here is done by `root`. So the same packages are the same image, byte for byte, wherever and whenever it is made.
+//! [`ImageCatalog`] defines the images and their layers. A layer is assembled from packages: Debian packages, which a
+//! [`DebianLock`] pins by hash and a [`PackagePool`] caches, and our own. No package script runs: `image_root` does the few
+//! things that matter here. So the same packages give the same image, byte for byte, in any place and at any time.
 
 pub mod archive;
 mod bytecode;

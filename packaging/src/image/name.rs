@@ -1,4 +1,4 @@
-//! What an image is called: where it lies, and a tag.
+//! Image names: a repository and a tag.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ pub struct ImageName {
     tag: String,
 }
 
-/// How long what stands before the tag may be, and the tag.
+/// Longest repository and longest tag.
 const MAX_REPOSITORY_LENGTH: usize = 255;
 const MAX_TAG_LENGTH: usize = 128;
 
-/// Where images lie whose names say no host.
+/// The registry of names without a host.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
 impl ImageName {
-    /// A name of two parts, which every engine takes.
+    /// Validates a repository and a tag against the rules of all engines.
     ///
     /// # Errors
     ///
-    /// When some engine would not.
+    /// When some engine would reject the name.
     pub fn new(repository: &str, tag: &str) -> Result<Self, Error> {
         let wrong = |expected: &str, found: &str| {
             let message = format!("expected {expected}, found `{}`", found.escape_debug());
@@ -48,32 +48,32 @@ impl ImageName {
         Ok(Self { repository: repository.to_owned(), tag: tag.to_owned() })
     }
 
-    /// A name as it is written; the tag may be left out, and is then `latest`.
+    /// Parses a name; the default tag is `latest`.
     ///
     /// # Errors
     ///
-    /// When some engine would not take it.
+    /// When some engine would reject the name.
     pub fn parse_name(text: &str) -> Result<Self, Error> {
-        // A colon before the last slash is that of a port.
+        // A colon before the last slash separates a port.
         match text.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
             Some((repository, tag)) => Self::new(repository, tag),
             None => Self::new(text, "latest"),
         }
     }
 
-    /// What stands before the colon of the tag.
+    /// The part before the tag.
     #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// What stands behind the colon.
+    /// The tag.
     #[must_use]
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// The same with the host that is meant where none is said, as some engines want it.
+    /// The name with an explicit registry, as some engines require.
     #[must_use]
     pub fn with_registry(&self) -> String {
         match self.repository.split_once('/') {
@@ -83,7 +83,7 @@ impl ImageName {
         }
     }
 
-    /// What the file is called that holds the image.
+    /// The file name for an archive of the image.
     #[must_use]
     pub fn file_name(&self) -> String {
         let last = self.repository.rsplit('/').next().unwrap_or_default();
@@ -97,7 +97,7 @@ impl fmt::Display for ImageName {
     }
 }
 
-/// Whether the first part of a name is a machine, and no part of the name there.
+/// True if the first component of a name is a registry host.
 fn is_registry(part: &str) -> bool {
     let (host, port) = part.split_once(':').map_or((part, None), |(host, port)| (host, Some(port)));
     let is_label = |label: &str| {
@@ -110,7 +110,7 @@ fn is_registry(part: &str) -> bool {
     says_so && host.split('.').all(is_label) && port.is_none_or(|port| port.parse::<u16>().is_ok())
 }
 
-/// Whether a part of a name is one.
+/// True if a component of a name is valid.
 fn is_name_component(part: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let between = |run: &[u8]| {

@@ -1,20 +1,20 @@
-//! The tutorial as notebooks, and the program that serves them.
+//! The tutorial as notebooks, and their server.
 
 use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry};
 
-/// What the program is called.
+/// The name of the server program.
 pub(super) const NOTEBOOK_PROGRAM: &str = "oarlock-notebook";
 
-/// Where it listens unless it is told otherwise.
+/// The default port of the server.
 pub(super) const NOTEBOOK_PORT: u16 = 8888;
 
 const SERVER_SCRIPT: &str = include_str!("../../../docker/notebook.py");
 
-/// Where the program finds the notebooks.
+/// The directory that the server reads.
 const NOTEBOOK_DIRECTORY: &str = "usr/share/oarlock/notebooks";
 
-/// The notebooks, and what they read.
+/// The notebooks and their data files.
 const NOTEBOOK_FILES: [(&str, &[u8]); 8] = [
     ("1-arrays.ipynb", include_bytes!("../../../docs/notebooks/1-arrays.ipynb")),
     ("2-other-libraries.ipynb", include_bytes!("../../../docs/notebooks/2-other-libraries.ipynb")),
@@ -26,7 +26,7 @@ const NOTEBOOK_FILES: [(&str, &[u8]); 8] = [
     ("digits.onnx", include_bytes!("../../../docs/src/models/digits.onnx")),
 ];
 
-/// Puts all of them into an image.
+/// Installs the notebooks and the server in an image.
 pub(super) fn install_notebooks(tree: &mut FileTree) -> Result<(), Error> {
     tree.insert_entry(&format!("usr/bin/{NOTEBOOK_PROGRAM}"), TreeEntry::program(SERVER_SCRIPT.as_bytes()))?;
     NOTEBOOK_FILES.iter().try_for_each(|(name, bytes)| {

@@ -1,4 +1,4 @@
-//! Packages of Debian as files, fetched once and kept: each is there whole and as the lock has it, or not at all.
+//! A cache of Debian packages: each file is complete and matches the lock, or is absent.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,37 +9,37 @@ use crate::error::Error;
 use crate::file;
 use crate::wheel::sha256_hex;
 
-/// A directory of packages.
+/// A directory of cached packages.
 pub struct PackagePool {
     directory: PathBuf,
-    /// What fills it; why there is none matters when something is missing.
+    /// The source of missing packages; the error matters only once a package is missing.
     mirror: Option<Result<DebianMirror, Error>>,
 }
 
 impl PackagePool {
-    /// A directory that holds all that is needed. Nothing is fetched, and nothing is written there.
+    /// A directory that must contain everything. Nothing is fetched or written.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), mirror: None }
     }
 
-    /// A directory that a mirror fills, if there is one.
+    /// A directory that is filled from a mirror, if there is one.
     #[must_use]
     pub fn with_mirror(directory: &Path, mirror: Result<DebianMirror, Error>) -> Self {
         Self { directory: directory.to_owned(), mirror: Some(mirror) }
     }
 
-    /// Whether a package does not have to be fetched.
+    /// True if a package is cached.
     #[must_use]
     pub fn has_package(&self, package: &LockedPackage) -> bool {
         self.package_path(package).metadata().is_ok_and(|it| it.len() == package.size)
     }
 
-    /// The bytes of a package, which are those of the lock.
+    /// The bytes of a package, verified against the lock.
     ///
     /// # Errors
     ///
-    /// When it is nowhere, or what is there are not those.
+    /// When it cannot be found, or its contents do not match the lock.
     pub fn read_package(&self, package: &LockedPackage) -> Result<Vec<u8>, Error> {
         let place = self.package_path(package);
         let kept = match std::fs::read(&place) {
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A mirror that gives one answer to as many as ask.
+    /// A mirror that gives every request the same response.
     fn single_answer_mirror(status: &'static str, body: &'static [u8]) -> DebianMirror {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/debian", listener.local_addr().expect("an address"));

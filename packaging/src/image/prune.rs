@@ -1,11 +1,11 @@
-//! What packages bring and images do without.
+//! Removes packaged files that images leave out.
 
 use std::collections::BTreeSet;
 
 use super::images::ExcludedPaths;
 use crate::tree::{FileTree, TreeNode};
 
-/// A tree without what is left out, and without the directories that are empty without it.
+/// Removes excluded paths, and directories that become empty.
 pub(super) fn prune_tree(tree: &mut FileTree, left_out: &[&ExcludedPaths]) {
     let is_kept = |path: &str, node: &TreeNode| {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -15,7 +15,7 @@ pub(super) fn prune_tree(tree: &mut FileTree, left_out: &[&ExcludedPaths]) {
             });
             is_below && !it.but.iter().any(|start| name.starts_with(start.as_str()))
         };
-        // A link that stands for a directory leads to what is kept there.
+        // A link in place of a directory leads to the files that are kept there.
         let is_link_with_kept = matches!(node, TreeNode::Link(_))
             && left_out
                 .iter()
@@ -32,7 +32,7 @@ pub(super) fn prune_tree(tree: &mut FileTree, left_out: &[&ExcludedPaths]) {
     tree.retain(|path| kept.contains(path));
 }
 
-/// Whether a path lies directly in a directory.
+/// True if `path` is directly in `directory`.
 fn is_child(path: &str, directory: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(above, _)| above == directory)
 }

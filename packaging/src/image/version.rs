@@ -1,8 +1,8 @@
-//! Versions of packages of Debian, which of two is newer.
+//! Comparison of Debian versions.
 
 use std::cmp::Ordering;
 
-/// How one version stands to another, as `dpkg --compare-versions` has it.
+/// Compares two versions like `dpkg --compare-versions`.
 #[must_use]
 pub fn compare_versions(one: &str, other: &str) -> Ordering {
     let parts = |version: &str| {
@@ -17,12 +17,12 @@ pub fn compare_versions(one: &str, other: &str) -> Ordering {
         .then_with(|| compare_piecewise(&one.2, &other.2))
 }
 
-/// Texts and numbers take turns; texts are compared letter by letter, numbers as numbers.
+/// Compares alternating text and digits: text character by character, digits as numbers.
 fn compare_piecewise(one: &str, other: &str) -> Ordering {
     let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
     while !one.is_empty() || !other.is_empty() {
         let (text, other_text) = (take_run(&mut one, false), take_run(&mut other, false));
-        // Where one text ends, the other is compared with the end.
+        // The end of the shorter text takes part in the comparison.
         for place in 0..text.len().max(other_text.len()) {
             let order = sort_weight(text.get(place)).cmp(&sort_weight(other_text.get(place)));
             if order.is_ne() {
@@ -38,7 +38,7 @@ fn compare_piecewise(one: &str, other: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// A tilde comes before the end, the end before letters, and letters before all else.
+/// Order of characters: tilde, end of text, letters, everything else.
 fn sort_weight(byte: Option<&u8>) -> u16 {
     match byte {
         Some(b'~') => 0,
@@ -55,7 +55,7 @@ fn take_run<'a>(rest: &mut &'a [u8], wants_digits: bool) -> &'a [u8] {
     taken
 }
 
-/// The next number without the zeros before it.
+/// Takes the digits at the front, without leading zeros.
 fn take_number<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let number = take_run(rest, true);
     &number[number.iter().take_while(|byte| **byte == b'0').count()..]

@@ -1,4 +1,4 @@
-//! The index as JSON.
+//! The JSON form of the index.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use super::WheelIndex;
 use super::listed_wheel::ListedWheel;
 
-/// Which version of the interface it is.
+/// The version of the JSON API.
 const API_VERSION: &str = "1.1";
 
-/// All projects.
+/// The list of all projects.
 pub(super) fn projects_json(index: &WheelIndex) -> Value {
     let projects: Vec<Value> = index.projects.keys().map(|name| json!({ "name": name })).collect();
     json!({ "meta": { "api-version": API_VERSION }, "projects": projects })
 }
 
-/// A project, from which `files` leads to its wheels and to what is said about its variants.
+/// The page of a project; `files` is the relative path to its wheels and variant metadata.
 pub(super) fn project_json(
     name: &str,
     wheels: &[ListedWheel],
@@ -48,7 +48,8 @@ fn file_json(wheel: &ListedWheel, files: &str) -> Value {
         "url": format!("{files}{}", crate::html::encode_path(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
-        // By its first name, which pages have beside this, pip 22.3 to 23.1.2 read a text and fail on what it has to be here.
+        // Only under the newer name: pip 22.3 to 23.1.2 expect a string under the old name, which pages also have, and fail on an
+        // object.
         "core-metadata": { "sha256": crate::wheel::sha256_hex(&wheel.metadata) },
     });
     if let Some(python) = &wheel.requires_python {

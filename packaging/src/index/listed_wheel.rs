@@ -1,4 +1,4 @@
-//! A wheel as an index lists it.
+//! Wheels as entries of an index.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +9,32 @@ use crate::matrix::WheelMatrix;
 use crate::matrix::wheel_name::WheelName;
 use crate::wheel::Wheel;
 
-/// A wheel as an index lists it.
+/// A wheel with the facts that an index lists.
 #[derive(Clone, Debug)]
 pub(super) struct ListedWheel {
     pub(super) name: WheelName,
-    /// What the file is called, which is not what `name` makes of it where other tools called it so.
+    /// The file name, which may differ from the canonical form that `name` produces if other tools built the wheel.
     pub(super) file_name: String,
     pub(super) source: WheelSource,
     pub(super) size: u64,
     pub(super) sha256: String,
-    /// What is said about the wheel in it.
+    /// Its METADATA file.
     pub(super) metadata: Vec<u8>,
     pub(super) requires_python: Option<String>,
-    /// Why nobody should install it any more who does not ask for just this one.
+    /// The reason why it was yanked: installers only take it when it is pinned exactly.
     pub(super) yanked: Option<String>,
 }
 
-/// Where the bytes of a wheel are.
+/// The source of a wheel's bytes.
 #[derive(Clone, Debug)]
 pub(super) enum WheelSource {
     File(PathBuf),
-    /// They were made for the index.
+    /// Generated for the index.
     Made(Vec<u8>),
 }
 
 impl ListedWheel {
-    /// Reads and checks a wheel; one of a distribution of the matrix is held to its row.
+    /// Reads and checks a wheel, also against its row if the matrix has its distribution.
     pub(super) fn read_wheel(file: &Path, matrix: &WheelMatrix) -> Result<Self, Error> {
         let file_name = file.file_name().and_then(|name| name.to_str());
         let file_name = file_name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?;

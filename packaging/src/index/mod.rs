@@ -1,17 +1,17 @@
-//! An index of wheels, from which pip and uv install: pages for them to read, and the files that those lead to.
+//! An index from which pip and uv install: pages, and the files that they link to.
 //!
 //! | where | what |
 //! |---|---|
 //! | `simple/` | the index as pages (PEP 503, with the attributes of PEP 592, 658 and 714) |
-//! | `json/` | the same as JSON (PEP 691 and 700), for a server that does not choose by what is asked for |
-//! | `files/` | the wheels, and beside each what is said about it |
+//! | `json/` | the same as JSON (PEP 691 and 700), for servers without content negotiation |
+//! | `files/` | the wheels, each with its METADATA beside it |
 //! | `cpu-mkl/` and the like | a page of links for each directory of the matrix |
 //!
-//! With variants (PEP 825, a draft) `files/` also has `oarlock-1.0-variants.json` and the like, to which the pages of the
-//! projects lead.
+//! With variants (PEP 825, a draft) `files/` also has files such as `oarlock-1.0-variants.json`, to which the pages of the
+//! projects link.
 //!
-//! Wheels that the matrix puts into a directory are on its page alone: their versions, such as `1.0+cpu.mkl`, come after the
-//! plain one, so pip would choose them for everybody.
+//! Wheels to which the matrix gives a directory are only on that page: their versions, such as `1.0+cpu.mkl`, sort after the
+//! plain version, so pip would choose them for everybody.
 
 mod json;
 mod listed_wheel;
@@ -30,26 +30,26 @@ use crate::matrix::checked_values::check_address;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{MatrixRow as Row, WheelMatrix};
 
-/// Wheels by project, and by the directory of the matrix.
+/// Wheels by project and by directory of the matrix.
 #[derive(Debug, Default)]
 pub struct WheelIndex {
-    /// The wheels of each project that are for everybody, in the order of their versions.
+    /// The default wheels of each project, sorted by version.
     projects: BTreeMap<String, Vec<ListedWheel>>,
     /// The wheels of each directory.
     directories: BTreeMap<String, Vec<ListedWheel>>,
-    /// What is said about the variants of each project, by the name of the file.
+    /// The variant metadata of each project, by file name.
     variants: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
-    /// Where it will be, if that is known.
+    /// The address where it will be published, if known.
     host: Option<String>,
 }
 
 impl WheelIndex {
-    /// The wheels in a directory, each of which is checked. `matrix` says which of them are on pages of their own; `yanked` gives a
-    /// reason for the file names of those that should not be installed any more. `tell` hears how many are read, of how many.
+    /// Reads and checks the wheels in a directory. `matrix` decides which of them get a page of their own; `yanked` maps file
+    /// names to the reason why they were yanked. `tell` hears how many wheels are read, and of how many.
     ///
     /// # Errors
     ///
-    /// When there is no wheel in the directory, or something that is none, or not whole, or not what its name says.
+    /// When the directory has no wheel, an incomplete or mislabeled wheel, or another file.
     pub fn of_directory(
         directory: &Path,
         matrix: &WheelMatrix,
@@ -59,8 +59,7 @@ impl WheelIndex {
         let at = |error: std::io::Error| Error::from(error).in_file(directory.display());
         let entries = std::fs::read_dir(directory).map_err(at)?.collect::<Result<Vec<_>, _>>().map_err(at)?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        // Beside the wheels lie what debuggers want of them and the index itself, in directories of their own, and what other
-        // programs keep for themselves.
+        // Subdirectories hold debug information and the index itself, and hidden files belong to other programs.
         files.retain(|file| !is_hidden(file) && !file.is_dir());
         if files.is_empty() {
             return Err(Error::new("expected wheels, found none").in_file(directory.display()));
@@ -89,18 +88,17 @@ impl WheelIndex {
         Ok(index)
     }
 
-    /// The same, for an address at which it will be: what it says of itself names that.
+    /// Sets the address where the index will be published, for links in its own pages.
     ///
     /// # Errors
     ///
-    /// When that is no address.
+    /// When it is not a valid address.
     pub fn with_address(mut self, address: &str) -> Result<Self, Error> {
         check_address(address)?;
         self.host = Some(address.trim_end_matches('/').to_owned());
         Ok(self)
     }
 
-    /// Puts the wheels of each list in the order of their versions.
     fn sort_wheels(&mut self) {
         let lists = self.projects.values_mut().chain(self.directories.values_mut());
         lists.for_each(|wheels| {
@@ -108,14 +106,14 @@ impl WheelIndex {
         });
     }
 
-    /// The wheels of a matrix that can be built and are not there.
+    /// The wheels of a matrix that can be built but are missing.
     #[must_use]
     pub fn missing_wheels<'a>(&self, matrix: &'a WheelMatrix) -> Vec<&'a WheelName> {
         let rows = matrix.wheels.iter().filter(|row| row.planned.is_none()).map(|row| &row.name);
         rows.filter(|name| !self.all_wheels().any(|wheel| wheel.name == **name)).collect()
     }
 
-    /// How many wheels there are.
+    /// The number of wheels, with and without directory.
     #[must_use]
     pub fn wheel_count(&self) -> usize {
         self.all_wheels().count()
@@ -130,7 +128,7 @@ fn is_hidden(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The row of the matrix that a wheel is of, also where that is of another release.
+/// The row of the matrix for a wheel of any release.
 fn find_row<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Option<&'a Row> {
     let wanted = |row: &&Row| {
         row.name.distribution == name.distribution && local_segments(&row.name) == local_segments(name)
@@ -140,7 +138,7 @@ fn find_row<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Option<&'a Row> {
     rows().find(|row| tags(&row.name) == tags(name)).or_else(|| rows().next())
 }
 
-/// Which page of its own a wheel is on. Empty for what is for everybody.
+/// The directory of the page that a wheel is on; empty for the default index.
 fn page_directory<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Result<&'a str, Error> {
     let Some(row) = find_row(matrix, name) else {
         let is_ours = matrix.wheels.iter().any(|row| row.name.distribution == name.distribution);
@@ -161,7 +159,7 @@ fn page_directory<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Result<&'a s
     }
 }
 
-/// What follows the plain version.
+/// The local part of the version.
 fn local_segments(name: &WheelName) -> &[LocalSegment] {
     match &name.version {
         WheelVersion::Valid(version) => version.local(),

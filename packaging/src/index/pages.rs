@@ -1,4 +1,4 @@
-//! The index as pages of HTML.
+//! The HTML form of the index.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) fn projects_page(index: &WheelIndex) -> String {
     render_page("Projects", "", &links.collect::<String>())
 }
 
-/// A page of wheels, from which `files` leads to them and to what is said about their variants.
+/// A page of wheels; `files` is the relative path to them and to their variant metadata.
 pub(super) fn wheels_page(
     title: &str,
     wheels: &[ListedWheel],
@@ -35,7 +35,7 @@ fn wheel_link(wheel: &ListedWheel, files: &str) -> String {
         add("data-requires-python", python);
     }
     let metadata = format!("sha256={}", crate::wheel::sha256_hex(&wheel.metadata));
-    // The second is what the first was called by mistake; pip read it for years.
+    // The second attribute is the old name from a mistake in the standard, which pip used for years.
     add("data-core-metadata", &metadata);
     add("data-dist-info-metadata", &metadata);
     if let Some(reason) = &wheel.yanked {

@@ -1,5 +1,5 @@
-//! Wheel variants as PEP 825 has them, a draft: files of the plain version that say what they need of a machine, from which an
-//! installer may choose. Each is the same files as a wheel on a page of its own, under another name.
+//! Wheel variants, a draft (PEP 825): wheels of the plain version that state what they require of a machine, so that an installer
+//! can choose. Each has the same files as a wheel on a page of its own, under another name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,15 @@ use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{VariantProperty, WheelMatrix};
 use crate::wheel::{Wheel, sha256_hex};
 
-/// Which draft of the format it is.
+/// The version of the draft.
 const VARIANT_SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";
 
 impl WheelIndex {
-    /// Adds a variant of the plain version for each wheel on a page of its own of which the matrix says what it needs of a
-    /// machine.
+    /// Adds a variant of the plain version for each wheel with a page of its own whose requirements the matrix states.
     ///
     /// # Errors
     ///
-    /// When a wheel cannot be read any more, or two variants need the same.
+    /// When a wheel can no longer be read, or two variants have the same requirements.
     pub fn with_variants(mut self, matrix: &WheelMatrix) -> Result<Self, Error> {
         let mut labels: BTreeMap<(String, String), BTreeMap<String, Value>> = BTreeMap::new();
         let listed: Vec<ListedWheel> = self.directories.values().flatten().cloned().collect();
@@ -57,13 +56,13 @@ impl WheelIndex {
     }
 }
 
-/// What a variant is called: what follows the plain version.
+/// The label of a variant: the local part of the version.
 fn variant_label(name: &WheelName) -> Option<String> {
     let words: Vec<String> = local_segments(name).iter().map(ToString::to_string).collect();
     (!words.is_empty()).then(|| words.join("."))
 }
 
-/// A wheel as a variant of the plain version.
+/// Repacks a wheel as a variant of the plain version.
 fn variant_wheel(wheel: &ListedWheel, label: &str, about: &[u8]) -> Result<ListedWheel, Error> {
     let plain = match &wheel.name.version {
         WheelVersion::Valid(version) => version.clone().without_local(),
@@ -91,7 +90,7 @@ fn variant_wheel(wheel: &ListedWheel, label: &str, about: &[u8]) -> Result<Liste
     })
 }
 
-/// Namespaces with features with values.
+/// Nests properties as namespaces, features and values.
 fn nest_properties(properties: &[VariantProperty]) -> Value {
     let mut namespaces: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for VariantProperty { namespace, feature, value } in properties {
@@ -100,7 +99,7 @@ fn nest_properties(properties: &[VariantProperty]) -> Value {
     json!(namespaces)
 }
 
-/// What is said about variants, in a wheel or beside all of them.
+/// Variant metadata, for a single wheel or for a whole version.
 fn variant_metadata(matrix: &WheelMatrix, variants: impl IntoIterator<Item = (String, Value)>) -> Vec<u8> {
     let about = json!({
         "$schema": VARIANT_SCHEMA,

@@ -1,4 +1,4 @@
-//! An index as files.
+//! Writes an index as files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,32 +9,31 @@ use crate::error::Error;
 use crate::generated_tables;
 use crate::output_directory::{DirectoryKind, DirectoryWriter};
 
-/// The distribution that the script is about.
+/// An index with this project also has the install script.
 const CORE_DISTRIBUTION: &str = "oarlock";
 
-/// Lies beside the core, for machines that have nothing yet.
+/// Published beside the core, for machines without any installer.
 const INSTALL_SCRIPT: &str = include_str!("../../../scripts/install.sh");
 
-/// Where an index lies.
+/// The kind of directory that an index is.
 const INDEX_DIRECTORY: DirectoryKind =
     DirectoryKind { list: ".oarlock-index", one: "an index", none: "no index" };
 
 impl WheelIndex {
-    /// Writes the index in place of the one that was there. Readers see the old one or the new one, and nothing of what was
-    /// there stays.
+    /// Writes the index in place of an older one. Readers see the old or the new index in full, and no old file remains.
     ///
     /// # Errors
     ///
-    /// When the directory holds anything but an index, or cannot be written.
+    /// When the directory contains anything but an index, or cannot be written.
     pub fn write_index(&self, directory: &Path) -> Result<(), Error> {
         INDEX_DIRECTORY.write_directory(directory, |files| self.put_files(files))
     }
 
-    /// That an index may be written there.
+    /// Checks that an index may be written to a directory.
     ///
     /// # Errors
     ///
-    /// When the directory holds anything but an index, or cannot be read.
+    /// When the directory contains anything but an index, or cannot be read.
     pub fn check_target(directory: &Path) -> Result<(), Error> {
         INDEX_DIRECTORY.check_directory(directory)
     }

@@ -1,21 +1,21 @@
-//! What wheels can differ in.
+//! The axes of the matrix.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What wheels can differ in. Combinations are listed in this order, the last changing first.
+/// A property in which wheels differ. Combinations are listed in this order, with the last axis changing fastest.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatrixAxis {
-    /// The machine: operating system and architecture.
+    /// The operating system and architecture.
     Platform,
-    /// What computes.
+    /// The kind of device that the wheel has kernels for.
     Device,
-    /// The version of what drives the device, such as that of CUDA.
+    /// The version of the device's software stack, such as CUDA.
     Accelerator,
-    /// The library that multiplies matrices.
+    /// The library for matrix products.
     Blas,
     /// The instruction set of the CPU.
     Isa,
@@ -24,11 +24,11 @@ pub enum MatrixAxis {
 }
 
 impl MatrixAxis {
-    /// All of them.
+    /// All axes, in order.
     pub const ALL: [Self; 6] =
         [Self::Platform, Self::Device, Self::Accelerator, Self::Blas, Self::Isa, Self::Python];
 
-    /// What files and tables call it.
+    /// The name in files and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,5 +48,5 @@ impl fmt::Display for MatrixAxis {
     }
 }
 
-/// A value on each axis that means something: a wheel for the CPU has no version of an accelerator.
+/// A value on each axis that applies: a wheel for the CPU has no accelerator version.
 pub type Combination = BTreeMap<MatrixAxis, String>;

@@ -1,4 +1,4 @@
-//! Values of a matrix that have to be of a form, checked while they are read, so that an error says in which line.
+//! Values that are validated while a matrix is parsed, so that errors have a line number.
 
 use std::str::FromStr as _;
 
@@ -11,7 +11,7 @@ use super::wheel_name::normalize_distribution;
 use crate::error::Error;
 use crate::major_minor::MajorMinor;
 
-/// That a text is an address that can stand in a page and in a script as it is.
+/// Checks that an address needs no escaping in a page or a script.
 pub(crate) fn check_address(text: &str) -> Result<(), Error> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~:/%@+[]".contains(it);
     let mut starts = ["https://", "http://", "file:///"].iter();
@@ -24,20 +24,20 @@ pub(crate) fn check_address(text: &str) -> Result<(), Error> {
     )))
 }
 
-/// Where something is.
+/// Deserializes a required address.
 pub(crate) fn deserialize_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     check_address(&text).map_err(D::Error::custom).map(|()| text)
 }
 
-/// The same where there may be none.
+/// Deserializes an optional address.
 pub(super) fn deserialize_optional_address<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     deserialize_address(deserializer).map(Some)
 }
 
-/// Names of libraries, such as `libcuda.so.1`.
+/// Deserializes library names, such as `libcuda.so.1`.
 pub(super) fn deserialize_sonames<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<String>, D::Error> {
@@ -54,7 +54,7 @@ fn is_soname(text: &str) -> bool {
     })
 }
 
-/// Packages of Python, each with the versions that will do, such as `mkl>=2023.0,<2027`.
+/// Deserializes Python requirements, such as `mkl>=2023.0,<2027`.
 pub(super) fn deserialize_requirements<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<String>, D::Error> {
@@ -87,7 +87,7 @@ fn deserialize_checked<'de, D: Deserializer<'de>>(
     }
 }
 
-/// Compute capabilities as they are written.
+/// A range of compute capabilities as the file writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CapabilityRange {

@@ -1,4 +1,4 @@
-//! From groups to wheels: all combinations, what each is called, and that no two are confused.
+//! Expands groups to wheels: all combinations with their names, checked for ambiguity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 
 type Axes = BTreeMap<MatrixAxis, Vec<String>>;
 
-/// All that a file stands for.
+/// Expands a file to its matrix.
 pub(crate) fn expand_matrix(file: MatrixFile) -> Result<WheelMatrix, Error> {
     for python in file.axes.get(&MatrixAxis::Python).into_iter().flatten() {
         wheel_name::parse_python_tags(python)?;
@@ -78,7 +78,7 @@ pub(crate) fn expand_matrix(file: MatrixFile) -> Result<WheelMatrix, Error> {
     })
 }
 
-/// Each channel with its version.
+/// The versions of the channels.
 fn channel_versions(channels: &[ReleaseChannel]) -> Result<Vec<(String, WheelVersion)>, Error> {
     let version = |channel: &ReleaseChannel| match (&channel.version, &channel.no_version) {
         (Some(version), None) => {
@@ -98,7 +98,7 @@ fn unknown_channel(found: &str, channels: &[(String, WheelVersion)]) -> Error {
     Error::new(format!("expected a channel, one of {known}; found `{found}`"))
 }
 
-/// The values of an axis that are selected, each of which the axis must have.
+/// The selected values of an axis, each of which must be declared.
 fn selected_values(axis: MatrixAxis, values: &AxisSelector, axes: &Axes) -> Result<Vec<String>, Error> {
     let all = axes.get(&axis).map_or(&[][..], Vec::as_slice);
     let wanted = match values {
@@ -118,7 +118,7 @@ fn selected_values(axis: MatrixAxis, values: &AxisSelector, axes: &Axes) -> Resu
     }
 }
 
-/// All combinations of the values that are selected, the last axis changing first.
+/// All combinations of the selected values, with the last axis changing fastest.
 fn selected_combinations(selection: &AxisSelection, axes: &Axes) -> Result<Vec<Combination>, Error> {
     let mut found = vec![Combination::new()];
     for (axis, wanted) in selection {
@@ -140,7 +140,7 @@ fn check_selection(selection: &AxisSelection, axes: &Axes) -> Result<(), Error> 
     selection.iter().try_for_each(|(axis, wanted)| selected_values(*axis, wanted, axes).map(drop))
 }
 
-/// Whether a combination has one of the wanted values on every axis that is named.
+/// True if a combination has a selected value on every axis of the selection.
 fn matches_selection(combination: &Combination, selection: &AxisSelection) -> bool {
     selection.iter().all(|(axis, wanted)| {
         combination.get(axis).is_some_and(|value| match wanted {
@@ -202,7 +202,7 @@ fn megabytes_to_bytes(megabytes: u32) -> u64 {
     u64::from(megabytes) * 1_000_000
 }
 
-/// What a wheel needs of a machine.
+/// The requirements of a wheel on a machine.
 fn expand_properties(
     needs: &[PropertyRule],
     combination: &Combination,
@@ -214,7 +214,7 @@ fn expand_properties(
         .collect()
 }
 
-/// What the platform of a wheel is called.
+/// The platform tag of a wheel.
 fn platform_tag<'a>(
     file: &'a MatrixFile,
     group: &'a MatrixGroup,
@@ -230,7 +230,7 @@ fn platform_tag<'a>(
         .ok_or_else(|| Error::new(format!("expected a tag in [tags] or of the group, found {found}")))
 }
 
-/// A text with values in place of `{device}` and the like; `{oarlock}` is the version of this program.
+/// Replaces placeholders such as `{device}`; `{oarlock}` is the version of this program.
 fn fill_template(template: &str, combination: &Combination) -> Result<String, Error> {
     let mut filled = String::new();
     let mut rest = template;
@@ -254,7 +254,7 @@ fn fill_template(template: &str, combination: &Combination) -> Result<String, Er
     Ok(filled + rest)
 }
 
-/// A path below a host or a directory, which it does not lead out of.
+/// Checks that a path stays below its host or directory.
 fn checked_path(text: String) -> Result<String, Error> {
     let is_plain = |part: &str| {
         let mut letters = part.bytes();
@@ -268,7 +268,7 @@ fn checked_path(text: String) -> Result<String, Error> {
     Err(Error::new(format!("expected nothing or a path such as `/linux/cpu`, found `{text}`")))
 }
 
-/// That no wheel could stand in the place of another.
+/// Checks that no two wheels have the same file name within the scope.
 fn check_names(wheels: &[MatrixRow], file_names: FileNameScope) -> Result<(), Error> {
     let mut seen: BTreeMap<String, &MatrixRow> = BTreeMap::new();
     for wheel in wheels {
@@ -288,8 +288,8 @@ fn check_names(wheels: &[MatrixRow], file_names: FileNameScope) -> Result<(), Er
     Ok(())
 }
 
-/// That each wheel that is built has a label of its own, by which it is asked for. Those that others built had one for all
-/// versions of Python.
+/// Checks that the labels of wheels to build are unique, since builds are requested by label. Historical matrices share a label
+/// among all Python versions.
 fn check_labels(wheels: &[MatrixRow]) -> Result<(), Error> {
     let mut seen: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
     for MatrixRow { channel, label, name, parts, .. } in wheels {
@@ -303,7 +303,7 @@ fn check_labels(wheels: &[MatrixRow]) -> Result<(), Error> {
     Ok(())
 }
 
-/// That what a wheel is put together of is described.
+/// Checks that all parts of wheels are defined.
 fn check_parts(wheels: &[MatrixRow], parts: &BTreeMap<String, MatrixPart>) -> Result<(), Error> {
     for wheel in wheels.iter().filter(|wheel| wheel.planned.is_none()) {
         if let Some(unknown) = wheel.parts.iter().find(|part| !parts.contains_key(*part)) {

@@ -1,4 +1,4 @@
-//! A matrix as it is written down.
+//! The file format of a matrix.
 //!
 //! ```toml
 //! host = "https://example.org/wheels"
@@ -30,26 +30,26 @@ use super::axis::MatrixAxis;
 use super::checked_values;
 use crate::major_minor::MajorMinor;
 
-/// A file that describes a matrix.
+/// A matrix file before expansion.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixFile {
     #[serde(deserialize_with = "checked_values::deserialize_address")]
     pub(crate) host: String,
-    /// Where the pages are, if not there.
+    /// The address of the pages, if it is not that of the wheels.
     #[serde(default, deserialize_with = "checked_values::deserialize_optional_address")]
     pub(crate) pages_host: Option<String>,
     #[serde(default)]
     pub(crate) file_names: FileNameScope,
     pub(crate) axes: BTreeMap<MatrixAxis, Vec<String>>,
-    /// What each platform is called in the name of a wheel.
+    /// The wheel platform tag of each platform.
     #[serde(default)]
     pub(crate) tags: BTreeMap<String, String>,
-    /// Which GPUs each version of what drives a device is for, where that is not all.
+    /// Compute capabilities that each accelerator version supports, if limited.
     #[serde(default)]
     pub(crate) accelerators: BTreeMap<String, ComputeCapabilities>,
     pub(crate) channels: Vec<ReleaseChannel>,
-    /// What wheels are put together of.
+    /// The parts of wheels.
     #[serde(default)]
     pub(crate) parts: BTreeMap<String, MatrixPart>,
     pub(crate) wheels: Vec<MatrixGroup>,
@@ -57,79 +57,79 @@ pub struct MatrixFile {
     pub(crate) exclude: Vec<ExcludedCombination>,
     #[serde(default)]
     pub(crate) pages: Vec<PageGroup>,
-    /// What wheels need of a machine; what matters most comes first.
+    /// Requirements of wheels on a machine, most important first.
     #[serde(default)]
     pub(crate) properties: Vec<PropertyRule>,
 }
 
-/// What NVIDIA calls compute capability: from which on it compiles for a GPU, and up to which where that is known.
+/// A range of NVIDIA compute capabilities that a CUDA version compiles for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(try_from = "checked_values::CapabilityRange")]
 pub struct ComputeCapabilities {
-    /// The first.
+    /// The lowest capability, inclusive.
     pub lowest: MajorMinor,
-    /// The last; nothing for what may yet learn more.
+    /// The highest capability, inclusive; `None` if open-ended.
     pub highest: Option<MajorMinor>,
 }
 
 impl ComputeCapabilities {
-    /// Whether a GPU of this one is among them.
+    /// True if a capability is in the range.
     #[must_use]
     pub fn includes_capability(&self, capability: MajorMinor) -> bool {
         self.lowest <= capability && self.highest.is_none_or(|highest| capability <= highest)
     }
 }
 
-/// Among which wheels a file name must stand for one alone.
+/// The scope in which file names of wheels must be unique.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 pub(crate) enum FileNameScope {
     #[default]
     #[serde(rename = "unique")]
     Unique,
-    /// Told apart by their directories alone, as wheels once were. An index cannot hold them.
+    /// Historical: directories alone tell such wheels apart, and an index cannot hold them.
     #[serde(rename = "unique in a directory")]
     UniqueInDirectory,
 }
 
-/// Where wheels are published, and as which version.
+/// A release channel with its version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseChannel {
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// What stood where a version should; pip refuses such names.
+    /// A historical word in place of a version; pip rejects such names.
     pub(crate) no_version: Option<String>,
 }
 
-/// Something that is compiled, and what it needs where it runs.
+/// A compiled part, and its requirements at run time.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixPart {
-    /// The package of cargo that it is.
+    /// Its cargo package.
     pub package: String,
-    /// What the file is called that comes of it, where it is neither the Python package nor a plugin.
+    /// The name of the compiled file, if it is neither the Python package nor a plugin.
     pub file: Option<String>,
-    /// Features of that package; it has no others.
+    /// The cargo features to enable; default features are off.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Whether it has instructions of AVX for processors that have them. Rows without AVX take a build that leaves them out.
+    /// True if it contains AVX code, selected at run time. Rows without AVX use a build that omits it.
     #[serde(default)]
     pub has_avx: bool,
-    /// The least share, in percent, that vector instructions must have of its arithmetic of 32-bit floats. Kernels that a compiler
-    /// did not vectorize give the right numbers, so that no test of results finds them.
+    /// The minimum percentage of SIMD instructions in its `f32` arithmetic. Kernels that the compiler failed to vectorize still
+    /// give correct results, so tests of results do not notice.
     pub vectorized_percent: Option<u8>,
-    /// Libraries that it opens while it runs, which nothing that reads its header can see.
+    /// Libraries that it opens at run time, which do not show in its ELF headers.
     #[serde(default, deserialize_with = "checked_values::deserialize_sonames")]
     pub opens: Vec<String>,
-    /// Libraries that its text names for another reason.
+    /// Library names that its data contains for other reasons.
     #[serde(default, deserialize_with = "checked_values::deserialize_sonames")]
     pub names: Vec<String>,
-    /// Packages of Python that bring such libraries to a machine that has none.
+    /// Python packages that provide these libraries on a machine without them.
     #[serde(default, deserialize_with = "checked_values::deserialize_requirements")]
     pub libraries: Vec<String>,
 }
 
-/// One value of an axis, some, or with `"*"` all.
+/// One value of an axis, a list, or all with `"*"`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum AxisSelector {
@@ -137,31 +137,30 @@ pub(crate) enum AxisSelector {
     Some(Vec<String>),
 }
 
-/// Some values of some axes.
+/// Selected values on some axes.
 pub(crate) type AxisSelection = BTreeMap<MatrixAxis, AxisSelector>;
 
-/// Wheels that are alike: all combinations of the values that are selected. An axis that is not selected means nothing for
-/// them.
+/// A group of similar wheels: all combinations of the selected values. An axis without selection does not apply to them.
 #[derive(Debug, Deserialize)]
 pub(crate) struct MatrixGroup {
-    /// What they are called in each channel that has them.
+    /// The naming rule in each channel that has the wheels.
     pub(crate) names: BTreeMap<String, NamingRule>,
-    /// Stands in place of the tag of the platform.
+    /// Overrides the platform tag.
     pub(crate) tag: Option<String>,
     #[serde(default)]
     pub(crate) parts: Vec<String>,
     pub(crate) planned: Option<String>,
-    /// What has to be known of it.
+    /// A remark for users.
     pub(crate) note: Option<String>,
-    /// How large the file may be.
+    /// The limit on the file size.
     pub(crate) budget_mb: Option<u32>,
-    /// How large its files may be together once they are installed.
+    /// The limit on the installed size.
     pub(crate) installed_budget_mb: Option<u32>,
     #[serde(flatten)]
     pub(crate) selection: AxisSelection,
 }
 
-/// What wheels are called in a channel. `{device}` and the like stand for the value on an axis.
+/// Wheel names in a channel, with placeholders such as `{device}` for axis values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamingRule {
@@ -169,12 +168,12 @@ pub(crate) struct NamingRule {
     #[serde(default)]
     pub(crate) directory: String,
     pub(crate) distribution: String,
-    /// What follows the version of the channel.
+    /// Follows the version of the channel.
     #[serde(default)]
     pub(crate) suffix: String,
 }
 
-/// Combinations that there are no wheels for, though groups stand for them.
+/// Combinations to exclude from the groups.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ExcludedCombination {
     pub(crate) because: String,
@@ -182,8 +181,7 @@ pub(crate) struct ExcludedCombination {
     pub(crate) selection: AxisSelection,
 }
 
-/// Pages that are alike, one for all combinations of the values that are selected. An axis that is not selected may have
-/// any value.
+/// A group of similar pages, one for each combination of the selected values. An axis without selection may have any value.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PageGroup {
     pub(crate) channel: String,
@@ -192,10 +190,10 @@ pub(crate) struct PageGroup {
     pub(crate) selection: AxisSelection,
 }
 
-/// What all wheels need of a machine that have one of the values that are selected on each axis.
+/// A machine requirement of all wheels that match a selection.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PropertyRule {
-    /// As `namespace :: feature :: value`.
+    /// In the form `namespace :: feature :: value`.
     pub(crate) property: String,
     #[serde(flatten)]
     pub(crate) selection: AxisSelection,

@@ -1,18 +1,18 @@
-//! What a wheel needs of a machine, as PEP 825 has it, a draft.
+//! Variant properties: requirements of a wheel on a machine, after the draft PEP 825.
 
 use std::str::FromStr;
 
 use super::wheel_name::is_word;
 use crate::error::Error;
 
-/// `namespace :: feature :: value`.
+/// A property, written as `namespace :: feature :: value`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VariantProperty {
-    /// Who says what the rest means.
+    /// The authority that defines the feature.
     pub namespace: String,
-    /// What it is about.
+    /// The feature.
     pub feature: String,
-    /// What of that a machine must have.
+    /// The value that a machine must support.
     pub value: String,
 }
 

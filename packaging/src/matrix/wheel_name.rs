@@ -1,4 +1,4 @@
-//! The name of a wheel: distribution, version and tags, each of which has rules of its own.
+//! Wheel file names: distribution, version and tags, each with its own syntax.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,30 +7,30 @@ use pep440_rs::Version;
 
 use crate::error::Error;
 
-/// `{distribution}-{version}-{python}-{abi}-{platform}.whl`.
+/// A name of the form `{distribution}-{version}-{python}-{abi}-{platform}.whl`.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct WheelName {
-    /// As people write it, such as `oarlock-cuda12`.
+    /// In its usual spelling, such as `oarlock-cuda12`.
     pub distribution: String,
-    /// Its version.
+    /// The version or a historical word.
     pub version: WheelVersion,
     /// Interpreter and ABI, such as `cp311-abi3`.
     pub python: String,
-    /// The tag of the machine, such as `manylinux_2_28_x86_64`.
+    /// The platform tag, such as `manylinux_2_28_x86_64`.
     pub platform: String,
 }
 
-/// What stands for the version in the name of a wheel.
+/// The version field of a wheel name.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum WheelVersion {
-    /// A version as PEP 440 writes it.
+    /// A version as defined by PEP 440.
     Valid(Version),
-    /// A word that was published in place of a version. pip refuses such names.
+    /// A word that was published in place of a version. pip rejects such names.
     Word(String),
 }
 
 impl WheelName {
-    /// Whether pip takes it for the name of a wheel.
+    /// True if pip accepts the name.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         matches!(self.version, WheelVersion::Valid(_))
@@ -53,8 +53,8 @@ impl fmt::Display for WheelName {
     }
 }
 
-/// From the name of a file, which other tools may have given it: with a number of the build, several tags of each kind, or a
-/// distribution that is not in the form in which indexes list it.
+/// Parses a file name, possibly one of another tool: with a build number, several tags per field, or a distribution that is not
+/// in normalized form.
 impl FromStr for WheelName {
     type Err = Error;
 
@@ -86,19 +86,19 @@ impl FromStr for WheelName {
     }
 }
 
-/// The name of a distribution in the form in which indexes list it.
+/// Normalizes a distribution name as indexes do.
 pub(crate) fn normalize_distribution(name: &str) -> String {
     let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-/// Whether a text has small letters and digits alone, or some others, and some of them.
+/// True for a non-empty text of lowercase letters, digits and `others`.
 pub(crate) fn is_word(text: &str, others: &[u8]) -> bool {
     let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || others.contains(&it);
     !text.is_empty() && text.bytes().all(is_letter)
 }
 
-/// A version in the form in which it stands in names.
+/// Parses a version, which must be in normalized form.
 pub(crate) fn parse_version(text: &str) -> Result<Version, Error> {
     let found = || format!("expected a version such as `1.2.3` or `1.2.3+cuda12`, found `{text}`");
     let version = Version::from_str(text).map_err(|_| Error::new(found()))?;
@@ -108,7 +108,7 @@ pub(crate) fn parse_version(text: &str) -> Result<Version, Error> {
     Err(Error::new(format!("expected the version as it is written in names, `{version}`; found `{text}`")))
 }
 
-/// A distribution in the form in which indexes list it.
+/// Parses a distribution, which must be in normalized form.
 pub(crate) fn parse_distribution(text: &str) -> Result<String, Error> {
     if text.split('-').all(|word| is_word(word, b"")) {
         return Ok(text.to_owned());
@@ -118,7 +118,7 @@ pub(crate) fn parse_distribution(text: &str) -> Result<String, Error> {
     )))
 }
 
-/// An interpreter and an ABI that fit each other.
+/// Parses an interpreter tag and an ABI tag that fit each other.
 pub(crate) fn parse_python_tags(text: &str) -> Result<String, Error> {
     if text
         .split_once('-')
@@ -131,13 +131,13 @@ pub(crate) fn parse_python_tags(text: &str) -> Result<String, Error> {
     )))
 }
 
-/// `py3`, `cp311` and the like.
+/// True for a tag such as `py3` or `cp311`.
 fn is_interpreter(text: &str) -> bool {
     let version = text.strip_prefix("cp").or_else(|| text.strip_prefix("py"));
     version.is_some_and(|digits| (1..=3).contains(&digits.len()) && is_number(digits))
 }
 
-/// `none`, the stable ABI, or that of one interpreter with the letters of its build, such as `cp27mu` and `cp314t`.
+/// True for `none`, the stable ABI, or the ABI of one interpreter with build flags, such as `cp27mu` and `cp314t`.
 fn is_abi(interpreter: &str, abi: &str) -> bool {
     let letters = abi.strip_prefix(interpreter);
     let of_one =
@@ -146,7 +146,7 @@ fn is_abi(interpreter: &str, abi: &str) -> bool {
     abi == "none" || of_one || stable
 }
 
-/// What a machine is called: `linux_x86_64`, `manylinux_2_28_x86_64`, `win_amd64`, `any` and the like.
+/// Parses a platform tag such as `linux_x86_64`, `manylinux_2_28_x86_64`, `win_amd64` or `any`.
 pub(crate) fn parse_platform_tag(text: &str) -> Result<String, Error> {
     let families = ["linux_", "manylinux_", "musllinux_", "macosx_", "win_"];
     let is_known = families.iter().any(|family| text.starts_with(family))

@@ -1,14 +1,13 @@
-//! Bytes as lines of text, between one that says what they are and one that says that they end.
+//! ASCII armor: Base64 lines between a header line and a footer line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::error::Error;
 
-/// How long a line is.
 const ARMOR_LINE_LENGTH: usize = 64;
 
-/// The text of bytes that are of a kind, such as `PUBLIC KEY BLOCK`.
+/// Encodes bytes as a block of a kind such as `PUBLIC KEY BLOCK`.
 pub(super) fn encode_armor(kind: &str, bytes: &[u8]) -> String {
     let mut text = format!("-----BEGIN PGP {kind}-----\n\n");
     let encoded = STANDARD.encode(bytes);
@@ -21,14 +20,14 @@ pub(super) fn encode_armor(kind: &str, bytes: &[u8]) -> String {
     text + &format!("={}\n-----END PGP {kind}-----\n", STANDARD.encode(crc24(bytes)))
 }
 
-/// The bytes of the first part of a text that is of a kind.
+/// Decodes the first block of a kind.
 pub(super) fn decode_armor(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
     let (begin, end) = (format!("-----BEGIN PGP {kind}-----"), format!("-----END PGP {kind}-----"));
     let mut lines = text.lines().map(str::trim_end);
     if !lines.any(|line| line == begin) {
         return Err(Error::new(format!("expected a line `{begin}`, found none")));
     }
-    // Up to an empty line it may say what wrote it.
+    // Armor headers extend to the first empty line.
     let mut encoded = String::new();
     let mut sum_there = None;
     for line in lines.skip_while(|line| !line.is_empty()).skip(1) {
@@ -48,7 +47,7 @@ pub(super) fn decode_armor(kind: &str, text: &str) -> Result<Vec<u8>, Error> {
     Err(Error::new(format!("expected a line `{end}`, found none")))
 }
 
-/// What tells changed bytes from those that were written.
+/// The checksum that OpenPGP appends to armor.
 fn crc24(bytes: &[u8]) -> [u8; 3] {
     let mut sum: u32 = 0x00b7_04ce;
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! A key with its owner, as OpenPGP writes it.
+//! OpenPGP secret keys with their user id.
 
 use ed25519_dalek::pkcs8::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
@@ -11,41 +11,40 @@ use super::packet::{self, PacketKind};
 use super::signature::{self, SignatureTarget};
 use crate::error::Error;
 
-/// The version of keys and signatures, the one that every installation of apt knows.
+/// The version of keys and signatures; every version of apt supports it.
 pub(super) const KEY_VERSION: u8 = 4;
 
-/// Ed25519, under the number that it had first, which is also the one that all of them know.
+/// Ed25519 under its legacy id, which every version of apt supports.
 pub(super) const EDDSA_ALGORITHM: u8 = 22;
 
-/// The same once more, as it stands in a key.
+/// The object identifier of Ed25519, with its length.
 const CURVE_OID: &[u8] = &[9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
 
-/// What a point of the curve begins with.
+/// The prefix of a compressed curve point.
 const POINT_PREFIX: u8 = 0x40;
 
-/// What the text of a secret key says that it is.
 const SECRET_KEY_BLOCK: &str = "PRIVATE KEY BLOCK";
 
-/// What is expected of a file with a key.
+/// Expected in a key file, for errors.
 const EXPECTED_KEY: &str =
     "expected a secret Ed25519 key without a passphrase, as `oarlock-pack apt-key new` makes it";
 
-/// A secret key that signs.
+/// An Ed25519 key for signing.
 #[derive(Clone)]
 pub struct OpenPgpKey {
     pub(super) secret: SigningKey,
-    /// When it was made, in seconds since 1970.
+    /// The time of its creation, in seconds since 1970.
     made: u32,
-    /// Whose it is, with the signatures of that, as packets.
+    /// User ids with their self-signatures, as packets.
     owners: Vec<u8>,
 }
 
 impl OpenPgpKey {
-    /// A key that nobody had before, of an owner such as `Archive <archive@example.org>`.
+    /// Generates a key for an owner such as `Archive <archive@example.org>`.
     ///
     /// # Errors
     ///
-    /// When the system has no random numbers, or the time is none that a key can say.
+    /// When the system has no random numbers, or a key cannot represent the time.
     pub fn new(owner: &str, seconds: u64) -> Result<Self, Error> {
         let mut seed = [0; 32];
         let count = getrandom(&mut seed, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
@@ -55,7 +54,7 @@ impl OpenPgpKey {
         Self::from_seed(seed, owner, seconds)
     }
 
-    /// The key that a seed stands for.
+    /// Derives a key from a seed.
     pub(super) fn from_seed(seed: [u8; 32], owner: &str, seconds: u64) -> Result<Self, Error> {
         if owner.is_empty() || owner.contains(char::is_control) {
             let found = owner.escape_debug();
@@ -74,11 +73,11 @@ impl OpenPgpKey {
         Ok(key)
     }
 
-    /// Reads a key that this program wrote, or GnuPG without a passphrase.
+    /// Reads a key from this program, or one from GnuPG without a passphrase.
     ///
     /// # Errors
     ///
-    /// When it is another kind of key, encrypted, or broken.
+    /// When the kind of key is not supported, or it is encrypted or damaged.
     pub fn from_armor(text: &str) -> Result<Self, Error> {
         let wrong = |found: &str| Error::new(format!("{EXPECTED_KEY}; found {found}"));
         let bytes = armor::decode_armor(SECRET_KEY_BLOCK, text)
@@ -123,63 +122,63 @@ impl OpenPgpKey {
         Ok(key)
     }
 
-    /// The key as a file that has to stay secret.
+    /// The secret key as armored text.
     #[must_use]
     pub fn to_secret_armor(&self) -> String {
         let mut number = Vec::new();
         packet::write_mpi(&mut number, self.secret.as_bytes());
-        // It is not encrypted.
+        // Marked as not encrypted.
         let body = [self.public_key_body().as_slice(), &[0], &number, &secret_checksum(&number)].concat();
         armor::encode_armor(SECRET_KEY_BLOCK, &self.key_packets(PacketKind::SECRET_KEY, &body))
     }
 
-    /// What others check signatures with.
+    /// The public key as packets, for verification.
     #[must_use]
     pub fn to_public_packets(&self) -> Vec<u8> {
         self.key_packets(PacketKind::PUBLIC_KEY, &self.public_key_body())
     }
 
-    /// The same for programs that know nothing of OpenPGP, as PEM.
+    /// The public key as PEM, for programs without OpenPGP.
     ///
     /// # Errors
     ///
-    /// When it cannot be written so.
+    /// When it cannot be encoded.
     pub fn to_public_pem(&self) -> Result<String, Error> {
         let text = self.secret.verifying_key().to_public_key_pem(LineEnding::LF);
         text.map_err(|error| Error::new(format!("the public key: {error}")))
     }
 
-    /// The signature of bytes, as programs make it that know nothing of OpenPGP.
+    /// A plain Ed25519 signature, for programs without OpenPGP.
     #[must_use]
     pub fn sign_raw(&self, bytes: &[u8]) -> [u8; 64] {
         self.secret.sign(bytes).to_bytes()
     }
 
-    /// What tells it from all other keys.
+    /// The fingerprint, which identifies the key.
     #[must_use]
     pub fn fingerprint(&self) -> [u8; 20] {
         Sha1::digest(self.hashed_key()).into()
     }
 
-    /// The same as people read it.
+    /// The fingerprint as hexadecimal digits.
     #[must_use]
     pub fn fingerprint_hex(&self) -> String {
         self.fingerprint().iter().map(|byte| format!("{byte:02X}")).collect()
     }
 
-    /// From when on nobody takes its signatures any more, in seconds since 1970, if there is such a time.
+    /// The time when the key expires, in seconds since 1970; `None` if it never does.
     #[must_use]
     pub fn expiration_time(&self) -> Option<u64> {
         let packets = packet::read_packets(&self.owners).unwrap_or_default();
         let signatures = packets.iter().filter(|(kind, _)| *kind == PacketKind::SIGNATURE);
         let mut ends = signatures.filter_map(|(_, body)| signature::key_validity_seconds(body));
-        // The last that the owner said holds, also where that is that it does not end.
+        // The most recent self-signature counts, even if it removes the expiration.
         ends.next_back()
             .filter(|seconds| *seconds > 0)
             .map(|seconds| u64::from(self.made) + u64::from(seconds))
     }
 
-    /// A time at which it can sign: the one that is asked for, or its own where it was made later.
+    /// The time to put into a signature: the requested one, or the creation of the key if that is later.
     pub(super) fn signing_time(&self, seconds: u64) -> Result<u32, Error> {
         Ok(time_to_u32(seconds)?.max(self.made))
     }
@@ -191,7 +190,7 @@ impl OpenPgpKey {
         packets
     }
 
-    /// The public key, as it is hashed.
+    /// The public key in the form that is hashed for fingerprints and signatures.
     fn hashed_key(&self) -> Vec<u8> {
         let body = self.public_key_body();
         [&[0x99], (body.len() as u16).to_be_bytes().as_slice(), &body].concat()
@@ -211,7 +210,7 @@ fn public_point(secret: &SigningKey) -> Vec<u8> {
     [&[POINT_PREFIX], secret.verifying_key().as_bytes().as_slice()].concat()
 }
 
-/// What tells a changed secret from the one that was written.
+/// The checksum of an unencrypted secret key.
 fn secret_checksum(number: &[u8]) -> [u8; 2] {
     number.iter().fold(0_u16, |sum, byte| sum.wrapping_add(u16::from(*byte))).to_be_bytes()
 }

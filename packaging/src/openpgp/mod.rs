@@ -1,5 +1,4 @@
-//! Keys and signatures as OpenPGP writes them, just as much of it as a repository of packages needs: one kind of key, Ed25519, which
-//! signs. Decision 25 says why.
+//! The subset of OpenPGP that a package repository needs: one kind of key, Ed25519, for signing. Decision 25 says why.
 
 mod armor;
 mod key;
@@ -10,32 +9,31 @@ pub use self::key::OpenPgpKey;
 use self::signature::SignatureTarget;
 use crate::error::Error;
 
-/// What the text of a signature says that it is.
 const SIGNATURE_BLOCK: &str = "SIGNATURE";
 
-/// A text with the signatures of keys below it, which were made at a time.
+/// Signs a text with keys at a given time, in the cleartext framework.
 ///
 /// # Errors
 ///
-/// When the time is none that a signature can say.
+/// When a signature cannot represent the time.
 pub fn sign_cleartext(text: &str, keys: &[OpenPgpKey], seconds: u64) -> Result<String, Error> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let lines = || text.split('\n').map(|line| line.trim_end_matches([' ', '\t', '\r']));
     let signed = lines().collect::<Vec<_>>().join("\r\n");
     let mut written = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n".to_owned();
     for line in lines() {
-        // No line looks like one of those around the signature.
+        // Dash escaping: no line of the text may look like a line of the armor.
         let escape = if line.starts_with('-') { "- " } else { "" };
         written += &format!("{escape}{line}\n");
     }
     Ok(written + &armor_signatures(signed.as_bytes(), SignatureTarget::Text, keys, seconds)?)
 }
 
-/// The signatures of bytes, without those.
+/// Signs bytes with keys, as armored signatures without the bytes.
 ///
 /// # Errors
 ///
-/// When the time is none that a signature can say.
+/// When a signature cannot represent the time.
 pub fn sign_detached(bytes: &[u8], keys: &[OpenPgpKey], seconds: u64) -> Result<String, Error> {
     armor_signatures(bytes, SignatureTarget::Bytes, keys, seconds)
 }

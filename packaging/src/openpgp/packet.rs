@@ -1,8 +1,8 @@
-//! The pieces that keys and signatures are written in, and the numbers in them.
+//! OpenPGP packets and multiprecision integers.
 
 use crate::error::Error;
 
-/// What a piece is.
+/// A packet tag.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct PacketKind(pub(super) u8);
 
@@ -11,11 +11,11 @@ impl PacketKind {
     pub(super) const SECRET_KEY: Self = Self(5);
     pub(super) const PUBLIC_KEY: Self = Self(6);
     pub(super) const OWNER: Self = Self(13);
-    /// Further keys of the same owner, in front of what is said of them.
+    /// Subkeys, which may follow the primary key and come before user ids.
     pub(super) const SUBKEYS: [Self; 2] = [Self(7), Self(14)];
 }
 
-/// Adds a piece. It is written in the older of two ways, which is the only one in which apt 2 knows files of keys.
+/// Appends a packet in the old format, the only one that apt 2 accepts in key files.
 pub(super) fn write_packet(packets: &mut Vec<u8>, kind: PacketKind, body: &[u8]) {
     let first = 0x80 | (kind.0 << 2);
     match (u8::try_from(body.len()), u16::try_from(body.len())) {
@@ -32,7 +32,7 @@ pub(super) fn write_packet(packets: &mut Vec<u8>, kind: PacketKind, body: &[u8])
     packets.extend_from_slice(body);
 }
 
-/// All pieces with what is in them.
+/// Splits bytes into packets.
 pub(super) fn read_packets(mut bytes: &[u8]) -> Result<Vec<(PacketKind, &[u8])>, Error> {
     let mut packets = Vec::new();
     while !bytes.is_empty() {
@@ -56,7 +56,7 @@ fn take_packet<'a>(bytes: &mut &'a [u8]) -> Option<(PacketKind, &'a [u8])> {
     Some((PacketKind(kind), bytes.split_off(..length)?))
 }
 
-/// A length of one byte, two or five. `long` is the first byte that begins neither of the first two.
+/// Takes a length of one, two or five bytes. `long` is the first value that does not start a one- or two-byte length.
 pub(super) fn take_length(bytes: &mut &[u8], long: u8) -> Option<usize> {
     let first = *bytes.split_off_first()?;
     if first < 192 {
@@ -70,7 +70,7 @@ pub(super) fn take_length(bytes: &mut &[u8], long: u8) -> Option<usize> {
     Some(u32::from_be_bytes(length.try_into().ok()?) as usize)
 }
 
-/// Adds a number, of which the highest bytes come first: how many bits it has, and those.
+/// Appends a big-endian integer with its length in bits.
 pub(super) fn write_mpi(body: &mut Vec<u8>, number: &[u8]) {
     let start = number.iter().position(|byte| *byte != 0).unwrap_or(number.len());
     let number = &number[start..];
@@ -79,7 +79,7 @@ pub(super) fn write_mpi(body: &mut Vec<u8>, number: &[u8]) {
     body.extend_from_slice(number);
 }
 
-/// Takes such a number from the front.
+/// Takes such an integer from the front.
 pub(super) fn take_mpi<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
     let bits = body.split_off(..2)?;
     let bits = u16::from_be_bytes(bits.try_into().ok()?);
@@ -118,7 +118,7 @@ mod tests {
         let mut whole = Vec::new();
         write_packet(&mut whole, PacketKind::SIGNATURE, &[1; 300]);
         assert!((1..whole.len()).all(|length| read_packets(&whole[..length]).is_err()));
-        // No kind, no end, one of several parts, and a length that is longer than anything.
+        // No tag, no end, one of several parts, and a length beyond the data.
         for wrong in [[0x00, 0].as_slice(), &[0xb7], &[0xcd, 224, 1], &[0xcd, 255, 255, 255, 255, 255]] {
             assert!(read_packets(wrong).is_err(), "{wrong:?}");
         }

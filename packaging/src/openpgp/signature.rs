@@ -1,4 +1,4 @@
-//! Signatures: of a text, of bytes, and of a key's owner.
+//! OpenPGP signatures: of text, of bytes, and of a user id.
 
 use ed25519_dalek::Signer as _;
 use sha2::{Digest as _, Sha512};
@@ -6,21 +6,20 @@ use sha2::{Digest as _, Sha512};
 use super::key::{EDDSA_ALGORITHM, KEY_VERSION, OpenPgpKey};
 use super::packet::{self, PacketKind};
 
-/// What is signed.
+/// The type of a signature.
 #[derive(Clone, Copy)]
 pub(super) enum SignatureTarget {
-    /// Bytes as they are.
+    /// Binary data.
     Bytes = 0x00,
-    /// Lines, however they end.
+    /// Text, independent of line endings.
     Text = 0x01,
-    /// That a key is its owner's.
+    /// The binding of a user id to a key.
     Owner = 0x13,
 }
 
-/// The hash that is signed, by its number.
 const SHA512_ALGORITHM: u8 = 10;
 
-/// What is said of a signature, by the numbers that parts of it have.
+/// Ids of signature subpackets.
 const CREATION_TIME_SUBPACKET: u8 = 2;
 const KEY_EXPIRATION_SUBPACKET: u8 = 9;
 const ISSUER_SUBPACKET: u8 = 16;
@@ -28,10 +27,10 @@ const PREFERRED_HASHES_SUBPACKET: u8 = 21;
 const KEY_FLAGS_SUBPACKET: u8 = 27;
 const ISSUER_FINGERPRINT_SUBPACKET: u8 = 33;
 
-/// That a key signs keys and what it is given.
+/// The key may certify other keys and sign data.
 const CERTIFY_AND_SIGN_FLAGS: u8 = 0x01 | 0x02;
 
-/// A signature of `content`, made at a time, as a packet.
+/// Signs `content` at a given time; the result is a packet.
 pub(super) fn write_signature(
     packets: &mut Vec<u8>,
     key: &OpenPgpKey,
@@ -41,7 +40,7 @@ pub(super) fn write_signature(
 ) {
     let mut said = Vec::new();
     let mut say = |what: u8, value: &[u8]| {
-        // One byte says how long it is: none of what is said is long.
+        // All subpackets are short enough for a one-byte length.
         said.extend([value.len() as u8 + 1, what]);
         said.extend_from_slice(value);
     };
@@ -60,7 +59,7 @@ pub(super) fn write_signature(
     hash.update([KEY_VERSION, 0xff]);
     hash.update((body.len() as u32).to_be_bytes());
     let hash = hash.finalize();
-    // What is not signed itself: the short name of the key, for who looks for it by that.
+    // Unhashed: the short key id, by which readers look up the key.
     let short = &key.fingerprint()[12..];
     body.extend([0, short.len() as u8 + 2, short.len() as u8 + 1, ISSUER_SUBPACKET]);
     body.extend_from_slice(short);
@@ -71,10 +70,11 @@ pub(super) fn write_signature(
     packet::write_packet(packets, PacketKind::SIGNATURE, &body);
 }
 
-/// For how many seconds a key is good, as a signature of its owner says; 0 for ever. Nothing where it does not say it of the key.
+/// The validity of a key in seconds, from a self-signature; 0 means forever, and `None` that the signature says nothing about the
+/// key.
 pub(super) fn key_validity_seconds(body: &[u8]) -> Option<u32> {
     let (head, rest) = body.split_at_checked(6)?;
-    // What stands between says that the owner is known in another way.
+    // The types in this range are all self-signatures, of different confidence.
     if head[0] != KEY_VERSION || !(0x10..=0x13).contains(&head[1]) {
         return None;
     }
@@ -82,7 +82,7 @@ pub(super) fn key_validity_seconds(body: &[u8]) -> Option<u32> {
     while !said.is_empty() {
         let length = packet::take_length(&mut said, 255)?;
         let (what, value) = said.split_off(..length)?.split_first()?;
-        // Who has to understand it has a bit for that.
+        // The high bit of the id marks critical subpackets.
         if what & 0x7f == KEY_EXPIRATION_SUBPACKET {
             return Some(u32::from_be_bytes(value.try_into().ok()?));
         }

@@ -1,4 +1,4 @@
-//! Keys are read again, and GnuPG takes them and what they sign.
+//! Keys are read back, and GnuPG accepts them and their signatures.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn key_of_seed(seed: u8) -> OpenPgpKey {
     OpenPgpKey::from_seed([seed; 32], KEY_OWNER, SIGNING_TIME).expect("a key")
 }
 
-/// What a program says, if it is here.
+/// Runs a program with its own home directory, if the program is installed.
 fn run_with_home(program: &str, home: &Path, arguments: &[&str]) -> Option<Output> {
     match Command::new(program).arg("--homedir").arg(home).args(arguments).current_dir(home).output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -31,7 +31,7 @@ fn output_text(output: &Output) -> String {
 
 #[test]
 fn a_key_that_is_written_is_read_again() {
-    // Seeds whose first bytes are 0 are shorter numbers.
+    // Seeds with leading zero bytes are shorter as integers.
     for seed in [[7; 32], [0; 32], std::array::from_fn(|place| if place < 3 { 0 } else { 0xff })] {
         let key = OpenPgpKey::from_seed(seed, KEY_OWNER, SIGNING_TIME).expect("a key");
         let again = OpenPgpKey::from_armor(&key.to_secret_armor()).expect("what was written");
@@ -155,6 +155,6 @@ fn keys_go_to_gnupg_and_come_from_it() {
     let locked =
         generate("locked <locked@example.org>", "secret").map(drop).expect_err("a key that is encrypted");
     assert!(locked.to_string().ends_with("found one that is encrypted, or kept elsewhere"), "{locked}");
-    // What GnuPG started for this directory ends with it.
+    // Stops the agent that GnuPG started for this directory.
     _ = Command::new("gpgconf").arg("--homedir").arg(home.path()).args(["--kill", "all"]).status();
 }

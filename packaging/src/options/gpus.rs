@@ -1,20 +1,20 @@
-//! The GPUs that wheels are for: generations of NVIDIA by their names, and the versions of CUDA that serve them. No wheel has
-//! kernels compiled in advance, so nothing but the version of CUDA follows from them.
+//! GPU selection: NVIDIA generations by name, and the CUDA versions that support them. No wheel contains precompiled kernels, so
+//! only the CUDA version depends on it.
 
 use crate::error::Error;
 use crate::major_minor::MajorMinor;
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
-/// Every GPU that any wheel serves.
+/// All supported GPUs.
 pub(super) const ALL_GPUS: &str = "All";
 
-/// Those of this machine.
+/// The GPUs of this machine.
 const AUTO_GPUS: &str = "Auto";
 
-/// Those of `CUDA_ARCH_BIN`.
+/// The capabilities in `CUDA_ARCH_BIN`.
 const MANUAL_GPUS: &str = "Manual";
 
-/// What option it is, and what the numbers for `Manual` are given with.
+/// The option of these words, and the option with the numbers for `Manual`.
 const ARCH_NAME_OPTION: &str = "CUDA_ARCH_NAME";
 const ARCH_BIN_OPTION: &str = "CUDA_ARCH_BIN";
 
@@ -22,7 +22,7 @@ const fn capability(major: u32, minor: u32) -> MajorMinor {
     MajorMinor { major, minor }
 }
 
-/// Generations, and the compute capabilities of their GPUs.
+/// The compute capabilities of each generation.
 const GPU_GENERATIONS: [(&str, &[MajorMinor]); 9] = [
     ("Kepler", &[capability(3, 0), capability(3, 5), capability(3, 7)]),
     ("Maxwell", &[capability(5, 0), capability(5, 2)]),
@@ -35,26 +35,26 @@ const GPU_GENERATIONS: [(&str, &[MajorMinor]); 9] = [
     ("Blackwell", &[capability(10, 0), capability(12, 0)]),
 ];
 
-/// Wheels for some GPUs, and why those.
+/// The selected CUDA versions, with the reason.
 pub(super) struct GpuSelection {
-    /// Versions of CUDA; nothing where any will do.
+    /// CUDA versions; `None` if any is fine.
     pub(super) versions: Option<Vec<String>>,
-    /// What it came to.
+    /// The reason to show.
     pub(super) reason: String,
 }
 
-/// One of the words that the option may be.
+/// Parses a value of the option.
 pub(super) fn parse_arch_name(text: &str) -> Option<&'static str> {
     arch_names().find(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// All of them.
+/// All values of the option.
 pub(super) fn arch_names() -> impl Iterator<Item = &'static str> {
     [ALL_GPUS, AUTO_GPUS, MANUAL_GPUS].into_iter().chain(GPU_GENERATIONS.iter().map(|(name, _)| *name))
 }
 
-/// The versions of CUDA among wheels that serve what a word stands for; `numbers` is what `CUDA_ARCH_BIN` says, and `here` finds
-/// the compute capabilities of this machine.
+/// The available CUDA versions that support the selected GPUs; `numbers` is the value of `CUDA_ARCH_BIN`, and `here` probes the
+/// compute capabilities of this machine.
 pub(super) fn select_cuda_versions(
     matrix: &WheelMatrix,
     wheels: &[&MatrixRow],
@@ -96,7 +96,7 @@ pub(super) fn select_cuda_versions(
         gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.includes_capability(**gpu))).count()
     };
     let most = known.iter().map(|(_, cuda)| served(cuda)).max().unwrap_or_default();
-    // What is asked for by name is wanted whole; a machine is what it is.
+    // A named generation must be supported in full; on an actual machine, the version with the most supported GPUs will do.
     let least = if word == AUTO_GPUS { most.max(1) } else { gpus.len() };
     let in_words = gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (serving, others): (Vec<&str>, Vec<&str>) =
@@ -124,7 +124,7 @@ pub(super) fn select_cuda_versions(
     Ok(GpuSelection { versions: Some(serving.into_iter().map(ToOwned::to_owned).collect()), reason })
 }
 
-/// The numbers of `CUDA_ARCH_BIN`, such as `7.0 8.6`, or `70 86` as nvcc is given them.
+/// Parses the value of `CUDA_ARCH_BIN`, such as `7.0 8.6`, or `70 86` in the style of nvcc.
 fn parse_capabilities(text: Option<&str>) -> Result<Vec<MajorMinor>, Error> {
     let refuse = |found: &str| {
         Error::new(format!(

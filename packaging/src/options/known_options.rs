@@ -1,31 +1,30 @@
-//! The options that there were, with the values that held where none was given.
+//! The historical build options with their defaults.
 
 use super::gpus;
 
-/// An option.
 pub(super) struct KnownOption {
     pub(super) name: &'static str,
     pub(super) default: &'static str,
     pub(super) means: OptionMeaning,
 }
 
-/// What an option stands for now.
+/// The present meaning of an option.
 pub(super) enum OptionMeaning {
-    /// Where it is on: the device that the wheels bring.
+    /// If on: the device of the wheels.
     Device(&'static str),
-    /// Where it is on: a machine that there are no wheels for.
+    /// If on: a platform without wheels.
     Machine,
-    /// Whether AVX may lie in them.
+    /// Selects wheels with or without AVX.
     Avx,
-    /// The GPUs of NVIDIA that the wheels are for, which chooses among the versions of CUDA.
+    /// The NVIDIA GPUs to support, which select a CUDA version.
     Gpus,
-    /// Those GPUs by number, where `CUDA_ARCH_NAME` is `Manual`.
+    /// The GPUs by number, for `CUDA_ARCH_NAME=Manual`.
     Capabilities,
-    /// Whether MKL multiplies matrices, or OpenBLAS.
+    /// Selects MKL or OpenBLAS for matrix products.
     Mkl,
-    /// The Python that they are for.
+    /// The Python version.
     Python,
-    /// Nothing that a wheel could differ in: what holds, or is to be done, instead.
+    /// No effect on wheels; the text says what applies instead.
     Nothing(&'static str),
 }
 
@@ -45,7 +44,7 @@ const STABLE_INTERFACE: &str =
 const SEPARATE_PLUGIN: &str =
     "a device is a plugin, which is built from its own sources with what those need";
 
-/// Those that are always shown: the ones that had a table of their own.
+/// Options that are always shown: those of the historical table.
 pub(super) const LISTED_OPTIONS: &[KnownOption] = &[
     known_option("WITH_GPU", "ON", Device("cuda")),
     known_option("WITH_ROCM", "OFF", Device("rocm")),
@@ -66,7 +65,7 @@ pub(super) const LISTED_OPTIONS: &[KnownOption] = &[
     known_option("TENSORRT_ROOT", "/usr", Nothing(LOADED_WHEN_ASKED)),
 ];
 
-/// Those that commands had beside them.
+/// Options that historical commands used beyond the table.
 pub(super) const OTHER_OPTIONS: &[KnownOption] = &[
     known_option("PY_VERSION", "any", Python),
     known_option("CUDA_ARCH_BIN", "none", Capabilities),

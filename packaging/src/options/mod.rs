@@ -1,8 +1,7 @@
-//! Options of a build by the names that they had where wheels were one for each combination, such as `WITH_GPU=ON`, and the
-//! rows of the matrix that they stand for.
+//! Historical build options, such as `WITH_GPU=ON`, from the time of one wheel per combination, mapped to rows of the matrix.
 //!
-//! They choose rows and nothing else. What is built is named by its row, so that options which are given anew can never mean
-//! what was built for others.
+//! Options only select rows. Build output is named after its row, so changed options can never reuse output that was built for
+//! others.
 
 mod gpus;
 mod known_options;
@@ -15,39 +14,38 @@ use crate::major_minor::MajorMinor;
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 use crate::select::PythonInterpreter;
 
-/// What some options come to.
+/// The outcome of a set of options.
 #[derive(Debug, Serialize)]
 pub struct ResolvedOptions {
-    /// Every option that there is a word for, whether it was given or not.
+    /// Every option, given or not.
     pub options: Vec<ResolvedOption>,
-    /// The rows of the matrix that are to be built.
+    /// The selected rows of the matrix.
     pub rows: Vec<String>,
-    /// The wheels in them.
+    /// The wheels of these rows.
     pub wheels: Vec<String>,
 }
 
 /// An option with its value.
 #[derive(Debug, Serialize)]
 pub struct ResolvedOption {
-    /// Its name.
+    /// The name of the option.
     pub name: &'static str,
-    /// Its value, `ON` and `OFF` for a switch.
+    /// Its value; `ON` or `OFF` for a switch.
     pub value: String,
-    /// Whether somebody gave it, or it is the default.
+    /// True if the user gave it, false for a default.
     pub is_given: bool,
-    /// Whether wheels differ in it.
+    /// True if wheels differ in it.
     pub has_meaning: bool,
-    /// What it comes to, or what holds instead.
+    /// Its effect, or what applies instead.
     pub means: String,
 }
 
-/// Finds the rows of a matrix that options stand for, each such as `WITH_GPU=ON`. Of an option that is given several times
-/// the last counts. `here` finds the compute capabilities of the GPUs of this machine, which is asked for `CUDA_ARCH_NAME=Auto`
-/// alone.
+/// Resolves options such as `WITH_GPU=ON` to rows of a matrix. The last value of a repeated option counts. `here` probes the
+/// compute capabilities of this machine's GPUs; it is only called for `CUDA_ARCH_NAME=Auto`.
 ///
 /// # Errors
 ///
-/// When one is unknown or has a value that it cannot have, or when there is no such wheel.
+/// When an option or a value is unknown, or no wheel matches.
 pub fn resolve_options(
     matrix: &WheelMatrix,
     given: &[String],
@@ -99,7 +97,7 @@ pub fn resolve_options(
         of(known).is_some() || LISTED_OPTIONS.iter().any(|listed| listed.name == known.name)
     };
     let chosen = |known: &'static KnownOption| {
-        // A device that was asked for takes the place of the one that otherwise were.
+        // A requested device displaces the default one.
         let is_displaced =
             of(known).is_none() && matches!(known.means, OptionMeaning::Device(it) if it != device);
         let value = if is_displaced { SWITCH_OFF } else { value(known) };
@@ -129,7 +127,7 @@ fn all_options() -> impl Iterator<Item = &'static KnownOption> {
     LISTED_OPTIONS.iter().chain(OTHER_OPTIONS)
 }
 
-/// An option and its value, of `NAME=VALUE` or `NAME:TYPE=VALUE`.
+/// Parses `NAME=VALUE` or `NAME:TYPE=VALUE`.
 fn parse_option(text: &str) -> Result<(&'static KnownOption, String), Error> {
     let (name, value) = text
         .split_once('=')
@@ -153,7 +151,7 @@ fn parse_option(text: &str) -> Result<(&'static KnownOption, String), Error> {
     Ok((known, value))
 }
 
-/// Of a name that no option has, with those that look like it.
+/// The error for an unknown option, with similar names.
 fn unknown_option(name: &str) -> Error {
     let upper = name.to_ascii_uppercase();
     let near = nearest_names(&upper, all_options().map(|known| (known.name.to_owned(), known.name)));
@@ -165,7 +163,7 @@ fn unknown_option(name: &str) -> Error {
     Error::new(format!("expected an option that there is, found `{name}`{hint}"))
 }
 
-/// The device that the options ask for. The default stands back where another is asked for.
+/// The requested device. A request displaces the default.
 fn selected_device<'v>(
     given: &[(&KnownOption, String)],
     value: &impl Fn(&'static KnownOption) -> &'v str,
@@ -182,7 +180,7 @@ fn selected_device<'v>(
     match asked[..] {
         [] => Ok(on.first().map_or("cpu", |(_, device)| device)),
         [(first, device), ref more @ ..] => match more.iter().find(|(_, it)| it != device) {
-            // A device may have had several options that were given together.
+            // One device may have had several options that were used together.
             None => Ok(device),
             Some((other, _)) => Err(Error::new(format!(
                 "expected one device, found `{}=ON` and `{}=ON`",
@@ -192,7 +190,7 @@ fn selected_device<'v>(
     }
 }
 
-/// A Python such as `3.12`, or `3.14t` without a lock around the interpreter.
+/// Parses a Python version such as `3.12`, or `3.14t` for free-threaded.
 fn parse_python(text: &str) -> Result<PythonInterpreter, Error> {
     let (number, free_threaded) = text.strip_suffix('t').map_or((text, false), |number| (number, true));
     let version: MajorMinor = number.parse().map_err(|_| {
@@ -201,7 +199,7 @@ fn parse_python(text: &str) -> Result<PythonInterpreter, Error> {
     Ok(PythonInterpreter { version, free_threaded, cpython: true, bits_32: false })
 }
 
-/// The wheels of one file that have one of the wanted values on each axis.
+/// The wheels that have one of the wanted values on each axis.
 fn select_wheels<'m>(
     matrix: &'m WheelMatrix,
     wanted: &[(MatrixAxis, Vec<Option<&str>>)],
@@ -220,7 +218,7 @@ fn select_wheels<'m>(
         return Err(planned_wheel_error(wheel));
     }
     if fitting.is_empty() {
-        // The device may be planned by itself.
+        // The device alone may be what is still planned.
         let (axis, values) = &wanted[0];
         let of_device = published.iter().find(|wheel| wheel.planned.is_some() && has(wheel, *axis, values));
         let words: Vec<&str> = wanted.iter().filter_map(|(_, values)| values[0]).collect();
@@ -264,7 +262,7 @@ fn planned_wheel_error(wheel: &MatrixRow) -> Error {
 }
 
 impl OptionMeaning {
-    /// What a value comes to; `for_gpus` is what those of the GPUs do.
+    /// Describes the effect of a value; `for_gpus` is the text for the GPU options.
     fn describe_value(&self, value: &str, for_gpus: &str) -> String {
         let is_on = value == SWITCH_ON;
         match self {

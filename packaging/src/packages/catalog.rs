@@ -1,4 +1,4 @@
-//! The packages as they are written down.
+//! The catalog of Debian packages.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,24 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::matrix::checked_values::deserialize_address;
 
-/// A file that describes packages.
+/// A catalog file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackageCatalog {
-    /// Who answers for them.
+    /// The value of the field `Maintainer`.
     pub(crate) maintainer: String,
-    /// Where people read more.
+    /// The value of the field `Homepage`.
     #[serde(deserialize_with = "deserialize_address")]
     pub(crate) homepage: String,
-    /// What counts packages of one version of Oarlock.
+    /// The Debian revision, which counts packages of the same Oarlock version.
     pub revision: u32,
     #[serde(default)]
     pub(crate) sets: Vec<PackageSet>,
-    /// All of them.
+    /// The packages.
     pub(crate) packages: Vec<PackageSpec>,
 }
 
-/// Packages that together take no more than so much.
+/// A set of packages with a limit on their total size.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PackageSet {
@@ -33,11 +33,11 @@ pub(crate) struct PackageSet {
     pub(crate) budget_mb: u64,
 }
 
-/// What is said of a package, and what is in it.
+/// The description and contents of a package.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackageSpec {
-    /// What it is called.
+    /// The package name.
     pub name: String,
     pub(crate) section: String,
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct PackageSpec {
     pub(crate) summary: String,
     pub(crate) description: String,
     pub(crate) multi_arch: Option<String>,
-    /// What programs find its library by.
+    /// The soname of its library.
     pub(crate) soname: Option<String>,
     #[serde(default)]
     pub(crate) depends: Vec<String>,
@@ -59,20 +59,20 @@ pub struct PackageSpec {
     pub(crate) conflicts: Vec<String>,
     #[serde(default)]
     pub(crate) replaces: Vec<String>,
-    /// What runs when it comes and goes; each lies in `packaging/debian` under the names of both.
+    /// Maintainer scripts; each is in `packaging/debian` under the names of the package and the script.
     #[serde(default)]
     pub(crate) scripts: Vec<String>,
     pub(crate) contents: Vec<PackageContent>,
 }
 
-/// Which machines a package is for.
+/// The architectures of a package.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PackageArchitecture {
-    /// Those that what is compiled runs on.
+    /// Architectures that compiled code runs on.
     #[default]
     Any,
-    /// All.
+    /// Independent of the architecture.
     All,
 }
 
@@ -83,45 +83,45 @@ pub(crate) enum PackageArchitecture {
     expecting = "expected `at`, and one of `part`, `file`, `template`, `link`, `keys`, `says` and `writes`"
 )]
 pub(crate) enum PackageContent {
-    /// What is compiled of a part of the matrix: a file, or the Python package in a directory.
+    /// A compiled part of the matrix: a file, or the Python package in a directory.
     Part {
         #[serde(flatten)]
         compiled: PackagePart,
         at: String,
     },
-    /// A file or a directory of the sources.
+    /// A file or directory of the sources.
     File { file: String, at: String },
-    /// A file of the sources in which names between `@` stand for what is known only here.
+    /// A source file with placeholders between `@` for values known at build time.
     Template { template: String, at: String },
     /// A symbolic link.
     Link { link: String, at: String },
-    /// The keys that vouch for the archive which the packages are to lie in, where they are given.
+    /// The public keys of the archive that will list the packages, if given.
     Keys { keys: PublishedKeys, at: String },
-    /// What the command says when it is asked this.
+    /// The output of the command `oarlock` with these arguments.
     Says { says: Vec<String>, at: String },
-    /// The files that it writes when it is asked this and the directory.
+    /// The files that the command writes with these arguments and a directory.
     Writes { writes: Vec<String>, at: String },
 }
 
-/// Which keys are meant.
+/// A choice of keys.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PublishedKeys {
-    /// Those that can be known to everybody.
+    /// The public keys.
     Public,
 }
 
-/// A part as it is compiled.
+/// A part with its build settings.
 #[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct PackagePart {
     pub(crate) part: String,
-    /// Whether no instruction of AVX may lie in it.
+    /// True if it must not contain AVX instructions.
     #[serde(default)]
     pub(crate) without_avx: bool,
 }
 
 impl PackageContent {
-    /// The part that is compiled for it, if one is.
+    /// The part to compile for this content, if any.
     pub(crate) fn compiled_part(&self) -> Option<&PackagePart> {
         match self {
             Self::Part { compiled, .. } => Some(compiled),
@@ -143,11 +143,11 @@ impl PackageContent {
 }
 
 impl PackageCatalog {
-    /// Reads the packages; `source` is what errors call the text.
+    /// Parses a catalog; `source` names it in errors.
     ///
     /// # Errors
     ///
-    /// When the text describes no packages, or two of one name.
+    /// When the text is not a catalog, or names are not unique.
     pub fn from_toml(source: &str, text: &str) -> Result<Self, Error> {
         let packages: Self = toml::from_str(text).map_err(|error| Error::from_toml(source, text, &error))?;
         let refuse = |message: String| Err(Error::new(message).in_file(source));
@@ -163,11 +163,11 @@ impl PackageCatalog {
         }
     }
 
-    /// That packages that were written take together no more than their sets allow.
+    /// Checks the total size of written packages against their sets.
     ///
     /// # Errors
     ///
-    /// When a set takes more; the error says which package takes what.
+    /// When a set is too large; the error lists the sizes of its packages.
     pub(crate) fn check_set_sizes(&self, written: &[(PathBuf, u64)]) -> Result<(), Error> {
         for set in &self.sets {
             let mut found = Vec::new();
@@ -191,11 +191,11 @@ impl PackageCatalog {
         Ok(())
     }
 
-    /// Those of these names, or all; those that have keys only where keys are given.
+    /// Selects packages by name, or all; those with keys only if keys are given.
     ///
     /// # Errors
     ///
-    /// When there is none of a name, or one is named that has keys, and none are given.
+    /// When a name is unknown, or a package requires keys and none are given.
     pub fn select_packages(&self, names: &[String], has_keys: bool) -> Result<Vec<&PackageSpec>, Error> {
         let all = || self.packages.iter().map(|it| it.name.as_str());
         let find = |name: &String| {

@@ -1,4 +1,4 @@
-//! What lies in a package, of what was compiled and of the sources.
+//! The contents of a package, from compiled parts and sources.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::file_packer::compress_gzip;
 use crate::tree::{FileTree, TreeEntry};
 
 impl PackageBuilder<'_> {
-    /// What is compiled for a package.
+    /// The compiled parts of a package.
     pub(super) fn compiled_artifacts(&self, about: &PackageSpec) -> Result<Vec<&BuildArtifact>, Error> {
         about
             .contents
@@ -89,14 +89,14 @@ impl PackageBuilder<'_> {
                 for (path, bytes) in core.wheel.files() {
                     tree.insert_entry(&format!("{at}/{path}"), TreeEntry::file(bytes))?;
                 }
-                // What installed it, as every package of Python says.
+                // The installer, which every installed Python package states.
                 let about = core.wheel.metadata_path("INSTALLER");
                 tree.insert_entry(&format!("{at}/{about}"), TreeEntry::file(*b"debian\n"))
             }
         }
     }
 
-    /// What the command says.
+    /// Runs the command and returns its output.
     fn query_command(&self, arguments: &[String]) -> Result<Vec<u8>, Error> {
         let said = Command::new(self.command).args(arguments).output();
         let said = said.map_err(|error| Error::from(error).in_file(self.command.display()))?;
@@ -107,7 +107,7 @@ impl PackageBuilder<'_> {
         Err(Error::new(format!("`oarlock {}` failed: {}", arguments.join(" "), complaint.trim())))
     }
 
-    /// A file of the sources that says where things are installed.
+    /// Fills the placeholders of a source file with installation paths.
     fn fill_source_template(&self, text: &str) -> String {
         let libraries = library_directory();
         text.replace("@PREFIX@", "/usr")
@@ -117,7 +117,7 @@ impl PackageBuilder<'_> {
     }
 }
 
-/// A file, or all that lies in a directory.
+/// Adds a file, or a directory with its contents.
 fn put_files(tree: &mut FileTree, from: &Path, at: &str) -> Result<(), Error> {
     let of_file = |error: std::io::Error| Error::from(error).in_file(from.display());
     if !from.is_dir() {
@@ -130,7 +130,7 @@ fn put_files(tree: &mut FileTree, from: &Path, at: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files of a directory, packed as pages of manuals are.
+/// Adds the files of a directory, compressed as Debian compresses manual pages.
 fn put_gzipped_files(tree: &mut FileTree, directory: &Path, at: &str) -> Result<(), Error> {
     for entry in fs::read_dir(directory)? {
         let file = entry?.path();

@@ -1,4 +1,4 @@
-//! Our packages for Debian, put together of what was built, without compiling anything.
+//! Assembles our Debian packages from compiled parts, without compiling anything.
 
 mod catalog;
 mod contents;
@@ -17,35 +17,34 @@ use crate::assemble::BuildArtifact;
 use crate::deb::DebPackage;
 use crate::error::Error;
 
-/// Our own, as `packaging/packages.toml` has them.
+/// Oarlock's own packages, from `packaging/packages.toml`.
 pub const OWN_PACKAGES: &str = include_str!("../../packages.toml");
 
-/// Where people read more of Oarlock: packages and wheels say the same.
+/// The home page, the same in packages and wheels.
 pub(crate) fn homepage() -> Result<String, Error> {
     PackageCatalog::from_toml("packaging/packages.toml", OWN_PACKAGES).map(|packages| packages.homepage)
 }
 
-/// What packages are made of, and what they have in common.
+/// Inputs that all packages share.
 pub(crate) struct PackageBuilder<'m> {
-    /// Where the sources lie.
+    /// The root of the sources.
     pub(crate) root: &'m Path,
     pub(crate) packages: &'m PackageCatalog,
-    /// What was compiled.
     pub(crate) made: BTreeMap<PackagePart, BuildArtifact>,
     /// The version of Oarlock.
     pub(crate) version: &'m str,
-    /// The one time of everything.
+    /// The timestamp of everything.
     pub(crate) seconds: u64,
-    /// The command of this release, which says what is made of it.
+    /// The command of this release, which generates some files.
     pub(crate) command: &'m Path,
-    /// The public keys of the archive that the packages are to lie in.
+    /// The public keys of the archive that will list the packages.
     pub(crate) keys: &'m [u8],
-    /// What debuggers find by build id.
+    /// The directory of debug information, by build id.
     pub(crate) debug: &'m Path,
 }
 
 impl PackageBuilder<'_> {
-    /// A package, and the one that debuggers want beside it where something in it was compiled.
+    /// Builds a package and, if it has compiled contents, its debug package.
     pub(crate) fn build_packages(&self, about: &PackageSpec) -> Result<Vec<DebPackage>, Error> {
         let mut package = DebPackage { contents: self.assemble_contents(about)?, ..DebPackage::default() };
         let compiled = self.compiled_artifacts(about)?;
@@ -58,9 +57,9 @@ impl PackageBuilder<'_> {
         Ok(made)
     }
 
-    /// The version of packages.
+    /// The Debian version of the packages.
     pub(crate) fn package_version(&self) -> String {
-        // Before a release comes, for Debian, what has a tilde.
+        // In Debian versions a tilde sorts before a release.
         let at = self.version.find(|letter: char| letter.is_ascii_alphabetic());
         let upstream = at.map_or_else(
             || self.version.to_owned(),
@@ -69,18 +68,18 @@ impl PackageBuilder<'_> {
         format!("{upstream}-{}", self.packages.revision)
     }
 
-    /// A text with what stands in it for versions and places.
+    /// Replaces placeholders for versions and directories.
     fn fill_placeholders(&self, text: &str) -> String {
         fill_path(text, self.version).replace("{package}", &self.package_version())
     }
 }
 
-/// Where something lies that is told with what stands for the version of Oarlock and for the directory of libraries.
+/// Fills the placeholders for the Oarlock version and the library directory in a path.
 pub(crate) fn fill_path(at: &str, version: &str) -> String {
     at.replace("{lib}", &library_directory()).replace("{version}", version)
 }
 
-/// Where libraries lie.
+/// The multiarch library directory.
 fn library_directory() -> String {
     format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
 }

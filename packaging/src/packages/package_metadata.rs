@@ -1,4 +1,4 @@
-//! What is said of a package: its fields, its licences, what changed, and what runs when it comes and goes.
+//! The metadata of a package: control fields, licenses, changelog and maintainer scripts.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,17 +15,17 @@ use crate::file_packer::compress_gzip;
 use crate::library::build_id_path;
 use crate::tree::{FileTree, TreeEntry};
 
-/// The package that all of them are built of.
+/// The name of the source package that all packages state.
 const SOURCE_PACKAGE: &str = "oarlock";
 
-/// Why lintian says nothing of what comes after it.
+/// Explains the overrides that follow.
 const LINTIAN_OVERRIDES_HEADER: &str =
     "# Nobody asked Debian for packages that are not Debian's own, so they close none of its bugs.\n";
 
 const KEYRING_DESCRIPTION: &str =
     "# apt of Debian 12 takes the keys of one repository from files that are called so, or `.asc`.\n";
 
-/// How long a line of a description is.
+/// The width of lines in a description.
 const DESCRIPTION_WIDTH: usize = 78;
 
 impl PackageBuilder<'_> {
@@ -50,7 +50,7 @@ impl PackageBuilder<'_> {
         control
     }
 
-    /// The fields that every package begins with.
+    /// The fields that all packages start with.
     fn common_fields(&self, name: &str, section: &str, architecture: &str) -> ControlParagraph {
         let mut control = ControlParagraph::default();
         for (field, value) in [
@@ -69,7 +69,7 @@ impl PackageBuilder<'_> {
         control
     }
 
-    /// Licences, what changed, and a bill of what was compiled.
+    /// Adds licenses, the changelog and the SBOMs of compiled contents.
     pub(super) fn add_documentation(
         &self,
         about: &PackageSpec,
@@ -113,7 +113,7 @@ impl PackageBuilder<'_> {
         contents.insert_entry(&format!("{place}/changelog.Debian.gz"), TreeEntry::file(changes))
     }
 
-    /// What changed, as Debian writes it; what changed in Oarlock is in its own list.
+    /// The Debian changelog; it refers to Oarlock's own for changes of Oarlock.
     fn changelog(&self) -> String {
         format!(
             "{SOURCE_PACKAGE} ({}) unstable; urgency=medium\n\n  * Oarlock {}.\n\n -- {}  {}\n",
@@ -124,7 +124,7 @@ impl PackageBuilder<'_> {
         )
     }
 
-    /// What runs when a package comes and goes, and what programs that are linked with its library need of it.
+    /// Adds maintainer scripts, and the files that dependent programs need to link the library.
     pub(super) fn add_maintainer_scripts(
         &self,
         about: &PackageSpec,
@@ -140,7 +140,7 @@ impl PackageBuilder<'_> {
             .split_once(".so.")
             .ok_or_else(|| Error::new(format!("expected a name such as `libx.so.1`, found `{soname}`")))?;
         let symbols = super::shared_libraries::exported_symbols(&package.contents, soname)?;
-        // Debian counts a function from the version on that first had it; all that are there have been since the first.
+        // A symbols file states the version that introduced each symbol; all current ones have existed since the first.
         let lines: String = symbols.iter().map(|symbol| format!(" {symbol}@Base 0.1.0\n")).collect();
         let symbols = format!("{soname} {} #MINVER#\n{lines}", about.name);
         let lines = [
@@ -153,7 +153,7 @@ impl PackageBuilder<'_> {
         })
     }
 
-    /// The package that debuggers want beside another, if something in that was compiled.
+    /// The debug package of another package, if that has compiled contents.
     pub(super) fn debug_package(
         &self,
         about: &PackageSpec,
@@ -191,7 +191,7 @@ impl PackageBuilder<'_> {
     }
 }
 
-/// What Debian calls the machines that a package is for.
+/// The value of the field `Architecture`.
 fn debian_architecture(about: &PackageSpec) -> &'static str {
     match (about.architecture, std::env::consts::ARCH) {
         (PackageArchitecture::All, _) => "all",
@@ -201,7 +201,7 @@ fn debian_architecture(about: &PackageSpec) -> &'static str {
     }
 }
 
-/// A description with its summary, in lines of a width.
+/// A description: the summary and a wrapped text.
 fn format_description(summary: &str, text: &str) -> String {
     let mut lines = vec![summary.to_owned()];
     for (place, paragraph) in text.trim().split("\n\n").enumerate() {

@@ -1,4 +1,4 @@
-//! What the libraries and programs of a package need of others, and what they offer.
+//! Requirements and exports of the libraries and programs in a package.
 
 use object::{Object as _, ObjectSymbol as _};
 
@@ -6,28 +6,28 @@ use crate::error::Error;
 use crate::library;
 use crate::tree::FileTree;
 
-/// What everything in a package needs together.
+/// The combined requirements of a package.
 #[derive(Debug, Default)]
 pub(crate) struct PackageNeeds {
-    /// The newest version of glibc whose functions something calls.
+    /// The newest glibc symbol version that anything uses.
     glibc: Option<(u32, u32)>,
-    /// Whether something is linked with the library that unwinds.
+    /// True if anything links the unwinder.
     unwinds: bool,
-    /// What debuggers find the parts by.
+    /// The build ids of all compiled files.
     pub(crate) build_ids: Vec<String>,
 }
 
 impl PackageNeeds {
-    /// The packages that bring it.
+    /// The packages that satisfy the requirements.
     pub(crate) fn package_dependencies(&self) -> Vec<String> {
         let glibc = self.glibc.map(|(major, minor)| format!("libc6 (>= {major}.{minor})"));
-        // The version since which its functions are what they are.
+        // The version with the present ABI.
         let unwinder = self.unwinds.then(|| "libgcc-s1 (>= 4.2)".to_owned());
         glibc.into_iter().chain(unwinder).collect()
     }
 }
 
-/// What a tree needs.
+/// Collects the requirements of all compiled files.
 pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Error> {
     let mut all = PackageNeeds::default();
     for (path, bytes) in contents.files().filter(|(_, bytes)| library::is_compiled(bytes)) {
@@ -40,7 +40,7 @@ pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Err
     Ok(all)
 }
 
-/// The functions that the library of a name offers, sorted.
+/// The sorted exports of the library with a soname.
 pub(crate) fn exported_symbols(contents: &FileTree, soname: &str) -> Result<Vec<String>, Error> {
     let missing = || Error::new(format!("expected the library `{soname}` in its package, found none"));
     let mut files = contents.files();

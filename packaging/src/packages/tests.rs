@@ -1,4 +1,4 @@
-//! Packages of a library in C of a few bytes.
+//! Packages of a tiny C library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ contents = [
 ]
 "#;
 
-/// A directory with sources, a command and what was compiled.
+/// A directory with sources, a command and compiled files.
 struct PackageFixture {
     directory: TempDir,
     packages: PackageCatalog,
@@ -78,7 +78,7 @@ impl PackageFixture {
         self.directory.path()
     }
 
-    /// Makes the first package, and what is beside it.
+    /// Builds the first package, and its debug package.
     fn build_packages(&self, version: &str) -> Result<Vec<DebPackage>, Error> {
         let library = self.root_path().join("libsum.so");
         let mut compiler = Command::new("gcc");

@@ -1,16 +1,16 @@
-//! A release: everything that people install, in one directory that can be put on a server as it is.
+//! A release: all files that users install, in one directory that can be published on a server as it is.
 //!
 //! | where | what |
 //! |---|---|
 //! | `wheels/` | an index of the wheels, for pip and uv |
-//! | `apt/` | a signed repository of the packages for Debian |
-//! | `images/` | the images for containers |
+//! | `apt/` | a signed repository of the Debian packages |
+//! | `images/` | the container images |
 //! | `book/` | the documentation |
-//! | `bills/` | what each wheel, package and image is made of, in the forms of SPDX and CycloneDX |
-//! | `provenance.json` | of which sources and of what else all of it was built, by SLSA 1.0, signed |
-//! | `SHA256SUMS`, `SHA256SUMS.asc` | the hash of every file above, and the signatures of that list |
-//! | `release-key.gpg`, `release-key.pem` | what signatures are checked with, for OpenPGP and for others |
-//! | `index.html`, `release.json` | all that, for people and for programs |
+//! | `bills/` | the SBOM of each wheel, package and image, in the formats SPDX and CycloneDX |
+//! | `provenance.json` | the sources and materials of the build, as a signed SLSA 1.0 statement |
+//! | `SHA256SUMS`, `SHA256SUMS.asc` | the hashes of all files above, and the signatures of that list |
+//! | `release-key.gpg`, `release-key.pem` | the public keys, for OpenPGP and for other programs |
+//! | `index.html`, `release.json` | a summary, for people and for programs |
 
 mod page;
 pub mod provenance;
@@ -35,67 +35,67 @@ use crate::output_directory::{DirectoryKind, DirectoryWriter};
 use crate::repository::{AptRepository, SuiteRelease as Suite};
 use crate::wheel::Wheel;
 
-/// What is said of a release.
+/// The description of a release.
 #[derive(Debug)]
 pub struct ReleaseDescription<'r> {
     /// The version of Oarlock.
     pub version: &'r str,
-    /// What it is made of.
+    /// The sources that it was built from.
     pub source: SourceRevision,
-    /// The address at which it will be.
+    /// The address where it will be published.
     pub host: &'r str,
-    /// The rows of the matrix that are in it.
+    /// The rows of the matrix that it contains.
     pub rows: Vec<String>,
-    /// The images that are in it, by what they are called.
+    /// The names of the images that it contains.
     pub images: Vec<String>,
 }
 
-/// What was built for it.
+/// The files of a release before they are assembled.
 pub struct ReleaseContents {
     /// The wheels.
     pub wheels: WheelIndex,
-    /// The packages for Debian.
+    /// The Debian packages.
     pub packages: AptRepository,
-    /// What is said of their repository.
+    /// The suite of their repository.
     pub suite: Suite,
-    /// The images, as archives, each with what it is made of.
+    /// The image archives, each with its SBOM.
     pub images: Vec<(PathBuf, SbomDocument)>,
     /// The documentation, as a directory of pages.
     pub book: PathBuf,
-    /// What all of it was built of.
+    /// The materials of the build.
     pub materials: BuildMaterials,
 }
 
-/// A file that somebody installs.
+/// A file that users install.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReleaseItem {
-    /// Where it lies in the release.
+    /// The path in the release.
     pub path: String,
-    /// What it is.
+    /// The kind of file.
     pub kind: ReleaseItemKind,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The hash of those.
+    /// The SHA-256.
     pub sha256: String,
 }
 
-/// What people install.
+/// A kind of installable file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReleaseItemKind {
     /// A wheel, for pip.
     Wheel,
-    /// A package for Debian.
+    /// A Debian package.
     Package,
-    /// An image for containers.
+    /// A container image.
     Image,
 }
 
-/// Where a release lies.
+/// The kind of directory that a release is.
 const RELEASE_DIRECTORY: DirectoryKind =
     DirectoryKind { list: ".oarlock-release", one: "a release", none: "no release" };
 
-/// Where wheels, packages and images lie in it, and how their names end.
+/// Directory and file suffix of each kind.
 const ITEM_KINDS: [(ReleaseItemKind, &str, &str); 3] = [
     (ReleaseItemKind::Wheel, "wheels/files/", ".whl"),
     (ReleaseItemKind::Package, "apt/pool/", ".deb"),
@@ -108,22 +108,22 @@ const KEYRING_FILE: &str = "release-key.gpg";
 const PUBLIC_KEY_FILE: &str = "release-key.pem";
 const PROVENANCE_FILE: &str = "provenance.json";
 
-/// That a release may be written there.
+/// Checks that a release may be written to a directory.
 ///
 /// # Errors
 ///
-/// When the directory holds anything but a release, or cannot be read.
+/// When the directory contains anything but a release, or cannot be read.
 pub fn check_target(out: &Path) -> Result<(), Error> {
     RELEASE_DIRECTORY.check_directory(out)
 }
 
 impl ReleaseContents {
-    /// Writes the release in place of the one that was there; gives what people install of it. Readers see the old one or the new
-    /// one. The same contents are the same bytes.
+    /// Writes the release in place of an older one, and returns its installable files. Readers see the old or the new release in
+    /// full. The same contents give the same bytes.
     ///
     /// # Errors
     ///
-    /// When the directory holds anything but a release, something in it carries no bill, or it cannot be written.
+    /// When the directory contains anything but a release, a file has no SBOM, or writing fails.
     pub fn write_release(
         &self,
         out: &Path,
@@ -190,7 +190,7 @@ impl ReleaseContents {
 }
 
 impl ReleaseDescription<'_> {
-    /// Where pages say that a part of the release is.
+    /// The address of a part of the release, for its pages.
     fn part_address(&self, part: &str) -> String {
         format!("{}/{part}", self.host.trim_end_matches('/'))
     }
@@ -206,7 +206,7 @@ impl ReleaseDescription<'_> {
     }
 }
 
-/// What people install of a release that is all there.
+/// The installable files of a complete release.
 fn list_items(release: &Path) -> Result<Vec<ReleaseItem>, Error> {
     let mut items = Vec::new();
     for path in files_below(release)? {
@@ -220,14 +220,14 @@ fn list_items(release: &Path) -> Result<Vec<ReleaseItem>, Error> {
     Ok(items)
 }
 
-/// Writes the hashes of all that is there, and signs them.
+/// Writes and signs the hashes of all files.
 fn sign_checksums(
     files: &mut DirectoryWriter<'_>,
     about: &ReleaseDescription<'_>,
     keys: &[OpenPgpKey],
 ) -> Result<(), Error> {
     let mut sums = String::new();
-    // What other directories in it keep for themselves begins with a dot.
+    // Hidden files are bookkeeping of the nested output directories.
     let is_kept = |path: &String| path.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
     for path in files_below(files.path())?.into_iter().filter(|path| !is_kept(path)) {
         sums += &format!("{}  {path}\n", hash_file(&files.path().join(&path))?.0);
@@ -237,7 +237,7 @@ fn sign_checksums(
     files.write_file(CHECKSUMS_SIGNATURE_FILE, signatures.as_bytes())
 }
 
-/// The paths of all files below a directory, in their order.
+/// The sorted paths of all files below a directory.
 fn files_below(directory: &Path) -> Result<Vec<String>, Error> {
     let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(next) = left.pop() {
@@ -255,7 +255,7 @@ fn files_below(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// The hash of a file, and how many bytes it has.
+/// The SHA-256 and the size of a file.
 fn hash_file(file: &Path) -> Result<(String, u64), Error> {
     let of_file = |error: std::io::Error| Error::from(error).in_file(file.display());
     let mut open = File::open(file).map_err(of_file)?;

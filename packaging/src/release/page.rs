@@ -1,4 +1,4 @@
-//! The page of a release, for people.
+//! The HTML page of a release.
 
 use super::{
     CHECKSUMS_FILE, CHECKSUMS_SIGNATURE_FILE, KEYRING_FILE, PROVENANCE_FILE, ReleaseDescription, ReleaseItem,
@@ -7,7 +7,7 @@ use super::{
 use crate::date;
 use crate::html::{self, escape_html};
 
-/// What the kinds of files are called.
+/// The heading of each kind of file.
 const KIND_TITLES: [(ReleaseItemKind, &str); 3] = [
     (ReleaseItemKind::Wheel, "Wheels"),
     (ReleaseItemKind::Package, "Packages for Debian"),
@@ -25,7 +25,7 @@ code, pre { font: 13px/1.5 ui-monospace, monospace }
 pre { background: #8882; overflow-x: auto; padding: .6rem }
 ";
 
-/// The page.
+/// Renders the page.
 pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]) -> String {
     let source = &about.source;
     let mut body = String::new();
@@ -41,7 +41,7 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
     let has = |kind: ReleaseItemKind| items.iter().any(|item| item.kind == kind);
     body += "<h2>Install</h2>\n";
     if has(ReleaseItemKind::Wheel) {
-        // Exactly this one: somebody else may have the name elsewhere.
+        // The exact version: another index may have the same name with other contents.
         let pip = format!(
             "pip install oarlock=={} --index-url {}",
             about.version,
@@ -59,7 +59,7 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
         );
         body += &shell_block("With apt, on Debian 12 and newer, as root", &lines);
     }
-    // The one without a suffix is for everybody.
+    // The image without a suffix is the default one.
     let images = items.iter().filter(|item| item.kind == ReleaseItemKind::Image);
     if let Some(image) = images.min_by_key(|item| item.path.len()) {
         let lines = format!(
@@ -89,12 +89,12 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
     html::render_page(&format!("Oarlock {}", about.version), PAGE_STYLE, &body)
 }
 
-/// Lines for a shell, with what they are for.
+/// Shell commands under a heading.
 fn shell_block(title: &str, lines: &str) -> String {
     format!("<p>{}:</p>\n<pre>{}</pre>\n", escape_html(title), escape_html(lines))
 }
 
-/// How large something is, in words.
+/// A size with a unit.
 fn format_size(bytes: u64) -> String {
     if bytes < 1_000_000 {
         format!("{} kB", bytes.div_ceil(1000))

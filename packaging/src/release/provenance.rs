@@ -1,5 +1,5 @@
-//! Where a release comes from: a statement of in-toto that says, as SLSA 1.0 wants it, of which sources and of what else everything in
-//! it was built; and the envelope (DSSE) in which it is signed.
+//! The provenance of a release: an in-toto statement in the form of SLSA 1.0 of the sources and materials of all files, and the
+//! DSSE envelope that carries its signatures.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,23 +11,23 @@ use crate::crates::{LockedCrate as Crate, RustCompiler};
 use crate::image::lock::LockedPackage;
 use crate::openpgp::OpenPgpKey;
 
-/// What the envelope says that is in it.
+/// The media type of the signed statement.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-/// What else a release is built of.
+/// The materials of a build besides the sources.
 #[derive(Debug)]
 pub struct BuildMaterials {
-    /// The crates of the workspace, as its lock has them.
+    /// The crates in `Cargo.lock`.
     pub crates: Vec<Crate>,
-    /// The packages of Debian in images.
+    /// The Debian packages in images.
     pub debian: Vec<LockedPackage>,
-    /// The tools from PyPI that build wheels, such as `maturin==1.16.0`.
+    /// The PyPI tools that build wheels, such as `maturin==1.16.0`.
     pub tools: Vec<String>,
-    /// What compiles all of it.
+    /// The compiler.
     pub compiler: RustCompiler,
 }
 
-/// The statement about files.
+/// The provenance statement for the files of a release.
 #[must_use]
 pub fn provenance_statement(
     about: &ReleaseDescription<'_>,
@@ -73,7 +73,7 @@ pub fn provenance_statement(
                 "resolvedDependencies": built_of,
             },
             "runDetails": {
-                // Whoever has the key ran it on a machine of theirs; nothing else is known of that machine.
+                // A holder of the key ran the build on their own machine, of which nothing else is known.
                 "builder": {
                     "id": concat!(env!("CARGO_PKG_REPOSITORY"), "/build/by-hand"),
                     "version": { "oarlock-pack": env!("CARGO_PKG_VERSION") },
@@ -83,7 +83,7 @@ pub fn provenance_statement(
     })
 }
 
-/// A statement in an envelope, signed by all keys.
+/// Wraps a statement in a DSSE envelope with the signatures of all keys.
 #[must_use]
 pub fn sign_envelope(statement: &Value, keys: &[OpenPgpKey]) -> String {
     let payload = format!("{statement:#}\n");

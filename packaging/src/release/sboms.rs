@@ -1,5 +1,5 @@
-//! What each file of a release is made of: a bill of materials in the forms of SPDX and of CycloneDX. It is gathered from the bills of
-//! what was compiled, which wheels and packages carry, and from the lock of images.
+//! SBOMs of the files of a release, in the formats SPDX and CycloneDX. They combine the SBOMs of compiled parts, which wheels and
+//! packages contain, with the lock of images.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,62 +15,61 @@ use crate::error::Error;
 use crate::image::lock::LockedPackage;
 use crate::wheel::Wheel;
 
-/// What something is made of.
+/// The components of a file.
 #[derive(Clone, Debug, Default)]
 pub struct SbomDocument {
-    /// By what identifies each.
+    /// Components by package URL.
     parts: BTreeMap<String, SbomPart>,
 }
 
-/// A file that a bill is of.
+/// The file that an SBOM describes.
 pub struct SbomSubject<'s> {
-    /// What it is called.
+    /// The file name.
     pub file: &'s str,
     /// Its version.
     pub version: &'s str,
-    /// The hash of it.
+    /// Its SHA-256.
     pub sha256: &'s str,
-    /// When it was made, in seconds since 1970.
+    /// Its timestamp, in seconds since 1970.
     pub seconds: u64,
 }
 
-/// Something that a file is made of.
+/// A component of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct SbomPart {
     name: String,
     version: Option<String>,
-    /// What it is licensed under, as SPDX writes it.
+    /// Its license as an SPDX expression.
     licence: Option<String>,
-    /// The hash of what it was taken from.
+    /// The SHA-256 of its source archive.
     sha256: Option<String>,
-    /// Whether it is no part of the file, but opened while that runs, where the machine has it.
+    /// True if it is not part of the file, but a library that it may open at run time.
     is_opened: bool,
 }
 
-/// How the names of bills end in wheels and in packages.
+/// Suffixes of SBOM files in wheels and in packages.
 const WHEEL_SBOM_SUFFIX: &str = ".cyclonedx.json";
 const PACKAGE_SBOM_SUFFIX: &str = ".cyclonedx.json.gz";
 
-/// More than any bill has.
+/// Limit for decompression, larger than any SBOM.
 const MAX_SBOM_BYTES: u64 = 64 << 20;
 
-/// How what identifies a package everywhere begins.
 const PURL_PREFIX: &str = "pkg:";
 
-/// What things are called in a document of SPDX; parts have a number each.
+/// Ids within an SPDX document; components are numbered.
 const PART_ID_PREFIX: &str = "SPDXRef-Part-";
 const FILE_ID: &str = "SPDXRef-File";
 const DOCUMENT_ID: &str = "SPDXRef-DOCUMENT";
 
-/// What SPDX writes for what is not said here.
+/// The SPDX value for unknown data.
 const NO_ASSERTION: &str = "NOASSERTION";
 
 impl SbomDocument {
-    /// The bill of a wheel.
+    /// Reads the SBOM of a wheel.
     ///
     /// # Errors
     ///
-    /// When it carries none, or one that cannot be read.
+    /// When it has none, or one that cannot be parsed.
     pub fn of_wheel(wheel: &Wheel) -> Result<Self, Error> {
         let mut bill = Self::default();
         for (path, bytes) in wheel.files().filter(|(path, _)| path.ends_with(WHEEL_SBOM_SUFFIX)) {
@@ -79,11 +78,11 @@ impl SbomDocument {
         bill.require_parts()
     }
 
-    /// The bill of a package of ours; it is empty where nothing was compiled for it.
+    /// Reads the SBOM of one of our packages; it is empty for a package without compiled contents.
     ///
     /// # Errors
     ///
-    /// When it carries one that cannot be read.
+    /// When it has one that cannot be parsed.
     pub fn of_package(package: &DebPackage) -> Result<Self, Error> {
         let mut bill = Self::default();
         for (path, bytes) in package.contents.files().filter(|(path, _)| path.ends_with(PACKAGE_SBOM_SUFFIX))
@@ -96,11 +95,11 @@ impl SbomDocument {
         Ok(bill)
     }
 
-    /// The bill of an image: our packages, what they are made of in turn, and packages of Debian.
+    /// The SBOM of an image: our packages with their components, and Debian packages.
     ///
     /// # Errors
     ///
-    /// When one of ours has no name, or carries a bill that cannot be read.
+    /// When one of our packages has no name, or an SBOM that cannot be parsed.
     pub fn of_image(ours: &[DebPackage], debian: &[&LockedPackage]) -> Result<Self, Error> {
         let mut bill = Self::default();
         for package in ours {
@@ -121,7 +120,7 @@ impl SbomDocument {
         bill.require_parts()
     }
 
-    /// Adds what a bill that something carries says.
+    /// Adds the components of an embedded SBOM.
     fn add_embedded_sbom(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let carried: CycloneDxDocument = serde_json::from_slice(bytes)
             .map_err(|error| Error::new(format!("expected a bill of CycloneDX: {error}")))?;
@@ -145,7 +144,7 @@ impl SbomDocument {
         Ok(self)
     }
 
-    /// The bill in the form of CycloneDX 1.5.
+    /// Renders the SBOM as CycloneDX 1.5.
     #[must_use]
     pub fn to_cyclonedx(&self, subject: &SbomSubject<'_>) -> String {
         let hash = |hash: &str| json!([{ "alg": "SHA-256", "content": hash }]);
@@ -188,7 +187,7 @@ impl SbomDocument {
         format!("{bill:#}\n")
     }
 
-    /// The bill in the form of SPDX 2.3.
+    /// Renders the SBOM as SPDX 2.3.
     #[must_use]
     pub fn to_spdx(&self, subject: &SbomSubject<'_>) -> String {
         let checksum = |hash: &str| json!([{ "algorithm": "SHA256", "checksumValue": hash }]);
@@ -236,7 +235,7 @@ impl SbomDocument {
             "dataLicense": "CC0-1.0",
             "SPDXID": DOCUMENT_ID,
             "name": subject.file,
-            // What names a document to the whole world says what it is of.
+            // A namespace must be globally unique, so it contains the hash of the file.
             "documentNamespace": format!("{}/bills/{}", env!("CARGO_PKG_REPOSITORY"), subject.sha256),
             "creationInfo": {
                 "created": date::format_iso8601(subject.seconds),
@@ -250,7 +249,7 @@ impl SbomDocument {
 }
 
 impl SbomPart {
-    /// A part of which nothing but its name and version is known, and the hash of its file.
+    /// A component of which only name, version and file hash are known.
     fn for_file(name: &str, version: &str, sha256: Option<&str>) -> Self {
         Self {
             name: name.to_owned(),
@@ -262,11 +261,11 @@ impl SbomPart {
     }
 }
 
-/// What identifies a package everywhere.
+/// A package URL, which identifies a package globally.
 pub(super) fn package_url(kind: &str, name: &str, version: &str) -> String {
     let mut written = format!("{PURL_PREFIX}{kind}/{name}@");
     for byte in version.bytes() {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         _ = match byte {
             b'-' | b'.' | b'_' | b'~' => write!(written, "{}", char::from(byte)),
             _ if byte.is_ascii_alphanumeric() => write!(written, "{}", char::from(byte)),
@@ -280,7 +279,7 @@ fn relationship(of: &str, kind: &str, to: &str) -> Value {
     json!({ "spdxElementId": of, "relationshipType": kind, "relatedSpdxElement": to })
 }
 
-/// As much of a bill of CycloneDX as ours say.
+/// The fields of CycloneDX that our own SBOMs use.
 #[derive(Deserialize)]
 struct CycloneDxDocument {
     metadata: CycloneDxMetadata,

@@ -1,4 +1,4 @@
-//! The sources of a release, as git knows them.
+//! The source revision of a release, from git.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,27 +6,26 @@ use std::process::Command;
 use crate::date;
 use crate::error::Error;
 
-/// What a release is made of.
+/// The sources of a release.
 #[derive(Clone, Debug)]
 pub struct SourceRevision {
-    /// The commit, by its hash.
+    /// The commit hash.
     pub commit: String,
-    /// The tag that says which release it is; none where a release is only rehearsed.
+    /// The version tag; `None` for a rehearsal.
     pub tag: Option<String>,
-    /// The one time of everything in the release, in seconds since 1970.
+    /// The timestamp of everything in the release, in seconds since 1970.
     pub seconds: u64,
 }
 
-/// How many changed files are named.
+/// The number of changed files to list in an error.
 const MAX_NAMED_FILES: usize = 5;
 
 impl SourceRevision {
-    /// The sources in a directory, which are those of the version: nothing is changed, and they are tagged `v` and the version. A
-    /// rehearsal does without the tag.
+    /// Reads the sources in a directory. They must have no changes and, except in a rehearsal, the tag `v` plus the version.
     ///
     /// # Errors
     ///
-    /// When something is changed or the tag is missing, or git does not know the directory.
+    /// When a file is changed, the tag is missing, or the directory is not in a git repository.
     pub fn of_directory(root: &Path, version: &str, is_rehearsal: bool) -> Result<Self, Error> {
         let commit = git_output(root, &["rev-parse", "--verify", "HEAD"])?;
         let status = git_output(root, &["status", "--porcelain"])?;
@@ -43,7 +42,7 @@ impl SourceRevision {
                 named.join(", ")
             )));
         }
-        // Lower case says that a file counts as unchanged whatever it is, `S` that it is not looked at.
+        // Lowercase marks files that git assumes unchanged, and `S` files that it skips; changes to them would go unnoticed.
         let listed = git_output(root, &["ls-files", "-v"])?;
         let is_hidden = |line: &&str| line.starts_with(|flag: char| flag.is_ascii_lowercase() || flag == 'S');
         if let Some(line) = listed.lines().find(is_hidden) {
@@ -70,14 +69,13 @@ impl SourceRevision {
         Ok(Self { commit, tag, seconds: date::source_time(root)? })
     }
 
-    /// What people call it.
+    /// The tag, or else the commit.
     #[must_use]
     pub fn display_name(&self) -> &str {
         self.tag.as_deref().unwrap_or(&self.commit)
     }
 }
 
-/// What git says.
 fn git_output(root: &Path, arguments: &[&str]) -> Result<String, Error> {
     let said = Command::new("git").args(arguments).current_dir(root).output();
     let said = said.map_err(|error| Error::new(format!("expected to start `git`: {error}; install it")))?;

@@ -1,5 +1,5 @@
-//! Lists of the repositories that were at a place before. Who has read the list of lists a moment before another took its place
-//! finds what it names.
+//! Retention of old package lists: a client that read the `Release` file just before a new repository replaced it still finds the
+//! lists that it names.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -8,18 +8,18 @@ use std::path::Path;
 use crate::error::Error;
 use crate::output_directory::DirectoryWriter;
 
-/// The paths of lists, each with how many repositories came after the last that had it.
+/// Paths of lists, each with its age: the number of repositories published since one last had it.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct ListGenerations(Vec<(u32, String)>);
 
-/// How many repositories are remembered, with the newest.
+/// The number of retained repositories, including the newest.
 const REMEMBERED_GENERATIONS: u32 = 3;
 
-/// What remembers them.
+/// The file that records the ages.
 const GENERATIONS_FILE: &str = ".oarlock-generations";
 
 impl ListGenerations {
-    /// Those of a directory, which may be none yet.
+    /// Reads the record of a directory, which is empty for a new one.
     pub(super) fn read_generations(directory: &Path) -> Result<Self, Error> {
         match std::fs::read_to_string(directory.join(GENERATIONS_FILE)) {
             Ok(text) => Self::parse_generations(&text).map_err(|error| error.in_part(GENERATIONS_FILE)),
@@ -43,16 +43,16 @@ impl ListGenerations {
         Ok(Self(lines.collect::<Result<_, _>>()?))
     }
 
-    /// One that is not below a directory.
+    /// A list outside of `directory`, if there is one.
     pub(super) fn path_outside(&self, directory: &str) -> Option<&str> {
         self.0.iter().map(|(_, path)| path.as_str()).find(|path| !path.starts_with(directory))
     }
 
-    /// The same when a repository with these lists comes after them.
+    /// The record after publishing a repository with these lists.
     pub(super) fn followed_by(self, now: BTreeSet<String>) -> Self {
         let newest: BTreeSet<String> =
             self.0.iter().filter(|(age, _)| *age == 0).map(|(_, path)| path.clone()).collect();
-        // One with the same lists is the same once more, and displaces none.
+        // Republishing identical lists ages nothing.
         let step = u32::from(newest != now);
         let older = self.0.into_iter().filter(|(_, path)| !now.contains(path));
         let older =
@@ -63,7 +63,7 @@ impl ListGenerations {
         Self(all)
     }
 
-    /// Takes the older ones over from where they are, and remembers all.
+    /// Copies retained lists from the old directory, and writes the record.
     pub(super) fn carry_over(&self, files: &mut DirectoryWriter<'_>, from: &Path) -> Result<(), Error> {
         for (_, path) in self.0.iter().filter(|(age, _)| *age > 0) {
             files.copy_file(path, &from.join(path))?;
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(list_ages(&again), [(0, "b"), (0, "same"), (1, "a")]);
         let three = next_generations(again, &["c", "same"]);
         assert_eq!(list_ages(&three), [(0, "c"), (0, "same"), (1, "b"), (2, "a")]);
-        // What comes back is new again.
+        // A list that comes back is new again.
         assert_eq!(list_ages(&next_generations(three, &["b"])), [(0, "b"), (1, "c"), (1, "same")]);
     }
 

@@ -1,4 +1,4 @@
-//! A package as a repository lists it.
+//! Packages as entries of a repository.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use crate::deb::{DebPackage, is_package_name};
 use crate::error::Error;
 use crate::wheel::sha256_hex;
 
-/// A package as a repository lists it.
+/// A package with the facts that a repository lists.
 #[derive(Debug)]
 pub(super) struct ListedPackage {
-    /// Where it is now.
+    /// Its current file.
     pub(super) file: PathBuf,
-    /// Where it lies in the repository.
+    /// Its path in the repository.
     pub(super) path: String,
     pub(super) component: String,
     pub(super) architecture: String,
@@ -21,7 +21,7 @@ pub(super) struct ListedPackage {
     control: ControlParagraph,
 }
 
-/// What Debian parts packages by: what they and what they need may be used for.
+/// Debian's components, which separate packages by license.
 const DEBIAN_COMPONENTS: [&str; 4] = ["main", "contrib", "non-free", "non-free-firmware"];
 
 impl ListedPackage {
@@ -36,7 +36,7 @@ impl ListedPackage {
                 "expected a section as `science` or of a component, such as `contrib/science`, found `{section}`"
             )));
         }
-        // The name of what it is built from, behind which there may be a version.
+        // The source package, possibly followed by its version.
         let source = package.control.get("Source").and_then(|source| source.split(' ').next());
         let source = source.map_or_else(|| package.name(), Ok)?;
         if !is_package_name(source) {
@@ -54,7 +54,7 @@ impl ListedPackage {
         })
     }
 
-    /// What a list says of it.
+    /// Its paragraph in a package list.
     pub(super) fn to_paragraph(&self) -> ControlParagraph {
         let mut paragraph = self.control.clone();
         paragraph.set("Filename", &self.path);

@@ -1,13 +1,13 @@
-//! A repository of Debian packages, from which apt installs.
+//! A Debian package repository, for apt.
 //!
 //! | where | what |
 //! |---|---|
 //! | `pool/` | the packages |
-//! | `dists/stable/main/binary-amd64/Packages` and the like | what is said of those of a component for a kind of machine, also as `.xz` |
-//! | `…/by-hash/SHA256/` | the same under names that say what is in them, also that of the last repositories that were here: who read an older list of lists finds what it names |
-//! | `dists/stable/Release` | the list of those lists with their hashes, signed in `InRelease` and `Release.gpg` |
-//! | `oarlock-archive-keyring.gpg` | what the signatures are checked with |
-//! | `oarlock.sources` | what tells apt about the repository |
+//! | `dists/stable/main/binary-amd64/Packages` and the like | the packages of a component for an architecture, also as `.xz` |
+//! | `…/by-hash/SHA256/` | the same lists by hash, including those of recent repositories, for clients with an older `Release` file |
+//! | `dists/stable/Release` | the hashes of the lists, signed in `InRelease` and `Release.gpg` |
+//! | `oarlock-archive-keyring.gpg` | the public keys of the signatures |
+//! | `oarlock.sources` | the description of the repository for apt |
 
 mod generations;
 mod listed_package;
@@ -31,31 +31,31 @@ pub struct AptRepository {
     packages: Vec<ListedPackage>,
 }
 
-/// What is said of packages, by paths below the suite.
+/// Package lists by path below the suite.
 type PackageLists = BTreeMap<String, Vec<u8>>;
 
-/// Where a repository lies.
+/// The kind of directory that a repository is.
 const REPOSITORY_DIRECTORY: DirectoryKind =
     DirectoryKind { list: ".oarlock-repository", one: "a repository", none: "no repository" };
 
-/// The kind of machine of packages that are for all.
+/// The architecture of packages for every machine.
 const ARCHITECTURE_ALL: &str = "all";
 
-/// What is installed on a machine that uses the repository: what signatures are checked with, and where the repository is.
+/// Files to install on a client: the keyring, and the description of the repository.
 const KEYRING_FILE: &str = "oarlock-archive-keyring.gpg";
 pub(crate) const SOURCES_FILE: &str = "oarlock.sources";
 
-/// Whether a directory is a repository.
+/// True if a directory is a repository.
 pub(crate) fn is_repository(directory: &Path) -> bool {
     directory.join("dists").is_dir()
 }
 
 impl AptRepository {
-    /// The packages in files, each of which is checked. `tell` hears how many are read, of how many.
+    /// Reads and checks packages. `tell` hears how many are read, and of how many.
     ///
     /// # Errors
     ///
-    /// When one is not whole, or two are different and should have one place.
+    /// When a package is damaged, or two different ones have the same path.
     pub fn of_files(files: &[PathBuf], mut tell: impl FnMut(usize, usize)) -> Result<Self, Error> {
         let mut packages: BTreeMap<String, ListedPackage> = BTreeMap::new();
         for (done, file) in files.iter().enumerate() {
@@ -79,11 +79,11 @@ impl AptRepository {
         Ok(Self { packages: packages.into_values().collect() })
     }
 
-    /// The files in a directory that are packages by their names.
+    /// The `.deb` files in a directory.
     ///
     /// # Errors
     ///
-    /// When there are none, or it cannot be read.
+    /// When there are none, or the directory cannot be read.
     pub fn package_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
         let of_directory = |error: Error| error.in_file(directory.display());
         let entries = std::fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -97,18 +97,18 @@ impl AptRepository {
         Ok(files)
     }
 
-    /// How many packages there are.
+    /// The number of packages.
     #[must_use]
     pub fn package_count(&self) -> usize {
         self.packages.len()
     }
 
-    /// Writes the repository in place of the one that was there, signed with all keys; without one, it is not signed. Readers see
-    /// the old one or the new one.
+    /// Writes the repository in place of an older one, signed with all keys; without a key it is unsigned. Readers see the old or
+    /// the new repository in full.
     ///
     /// # Errors
     ///
-    /// When the directory holds anything but a repository of the same suite, or cannot be written.
+    /// When the directory contains anything but a repository of the same suite, or cannot be written.
     pub fn write_repository(
         &self,
         directory: &Path,
@@ -133,17 +133,17 @@ impl AptRepository {
         })
     }
 
-    /// That the repository may be written there.
+    /// Checks that the repository may be written to a directory.
     ///
     /// # Errors
     ///
-    /// When the directory holds anything but a repository of the same suite, or cannot be read.
+    /// When the directory contains anything but a repository of the same suite, or cannot be read.
     pub fn check_target(&self, directory: &Path, release: &SuiteRelease) -> Result<(), Error> {
         self.earlier_generations(directory, release, &PackageLists::new())?;
         REPOSITORY_DIRECTORY.check_directory(directory)
     }
 
-    /// What stays of the repositories that were there.
+    /// The retained lists of earlier repositories.
     fn earlier_generations(
         &self,
         directory: &Path,
@@ -175,7 +175,7 @@ impl AptRepository {
         let suite = release.suite_directory();
         let [signed, signatures] = ["InRelease", "Release.gpg"].map(|name| format!("{suite}/{name}"));
         if keys.is_empty() {
-            // Who keeps the key elsewhere signs there.
+            // Another program may hold the key and sign later.
             [&*signed, &*signatures, KEYRING_FILE].into_iter().for_each(|path| files.reserve_path(path));
         } else {
             files.write_file(&signed, openpgp::sign_cleartext(text, keys, release.made)?.as_bytes())?;
@@ -193,8 +193,7 @@ impl AptRepository {
         sources.set("URIs", &release.host);
         sources.set("Suites", &release.suite);
         sources.set("Components", &join_words(&self.components()));
-        // Where it is for one kind of machine, those that have programs for others too should not ask for them. Where it is for
-        // several, each asks for its own.
+        // With a single architecture, multiarch clients must not request others. With several, each client requests its own.
         let architectures = self.architectures();
         if architectures.len() == 1 && !architectures.contains(ARCHITECTURE_ALL) {
             sources.set("Architectures", &join_words(&architectures));
@@ -203,7 +202,7 @@ impl AptRepository {
         files.write_file(SOURCES_FILE, sources.to_string().as_bytes())
     }
 
-    /// What is said of the packages of each component for each kind of machine.
+    /// The package lists by component and architecture.
     fn package_lists(&self) -> Result<PackageLists, Error> {
         let mut lists = PackageLists::new();
         for component in self.components() {
@@ -227,8 +226,8 @@ impl AptRepository {
         self.packages.iter().map(|package| &*package.component).collect()
     }
 
-    /// The kinds of machines that there are packages for. Those for all of them are listed for each, and alone where there are no
-    /// others.
+    /// The architectures in the repository. Packages for all of them appear in each list, and get a list of their own only if
+    /// there is no other architecture.
     fn architectures(&self) -> BTreeSet<&str> {
         let mut found: BTreeSet<&str> = self.packages.iter().map(|package| &*package.architecture).collect();
         if found.len() > 1 {
@@ -238,7 +237,7 @@ impl AptRepository {
     }
 }
 
-/// The name of a list that says what is in it.
+/// The path of a list by its hash.
 fn by_hash_path(path: &str, bytes: &[u8]) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     format!("{directory}/by-hash/SHA256/{}", crate::wheel::sha256_hex(bytes))

@@ -1,4 +1,4 @@
-//! What a repository says of itself.
+//! The `Release` file of a repository.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,29 +10,29 @@ use crate::error::Error;
 use crate::openpgp::OpenPgpKey;
 use crate::wheel::sha256_hex;
 
-/// What a repository says of itself.
+/// The metadata of a suite.
 #[derive(Clone, Debug)]
 pub struct SuiteRelease {
-    /// What those who use it call it, such as `stable`.
+    /// The name that clients use, such as `stable`.
     pub suite: String,
-    /// What it is called beside that for as long as it exists.
+    /// The permanent name.
     pub codename: String,
-    /// Who made it.
+    /// The publisher.
     pub origin: String,
-    /// The address at which it will be.
+    /// The address where it will be published.
     pub host: String,
-    /// When it was made, in seconds since 1970.
+    /// Its timestamp, in seconds since 1970.
     pub made: u64,
-    /// From when on nobody takes it for the newest any more.
+    /// Its expiration time (`Valid-Until`), after which clients reject it.
     pub ends: u64,
 }
 
 impl SuiteRelease {
-    /// That it can be used now, and that keys can sign it.
+    /// Checks that it is valid now and that the keys can sign it.
     ///
     /// # Errors
     ///
-    /// When it is made in the future, has ended, or a key has; or when a word is none that may stand there.
+    /// When it is dated in the future or expired, a key is expired, or a field is invalid.
     pub fn check_usable(&self, keys: &[OpenPgpKey], now: u64) -> Result<(), Error> {
         for (what, name) in [("suite", &self.suite), ("codename", &self.codename)] {
             let is_plain =
@@ -82,7 +82,7 @@ impl SuiteRelease {
         Ok(())
     }
 
-    /// Where what it lists lies.
+    /// The directory of its lists.
     pub(super) fn suite_directory(&self) -> String {
         format!("dists/{}", self.suite)
     }
@@ -95,7 +95,7 @@ impl SuiteRelease {
     ) -> ControlParagraph {
         let mut hashes = String::new();
         for (path, bytes) in lists {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             _ = write!(hashes, "\n{} {} {path}", sha256_hex(bytes), bytes.len());
         }
         let mut paragraph = ControlParagraph::default();

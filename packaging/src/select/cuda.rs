@@ -1,11 +1,11 @@
-//! Which CUDA to install for.
+//! The choice of a CUDA version.
 
 use super::{GpuVendor, TargetMachine};
 use crate::error::Error;
 use crate::major_minor::MajorMinor;
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
-/// The CUDA to install for, and why.
+/// Chooses a CUDA version, with reasons.
 pub(super) fn choose_cuda(
     matrix: &WheelMatrix,
     wheels: &[&MatrixRow],
@@ -18,7 +18,7 @@ pub(super) fn choose_cuda(
     if brings_none { installed_cuda(&known, machine) } else { driver_cuda(matrix, &known, machine) }
 }
 
-/// What is wrong with a CUDA that was asked for by its number, on a machine that it does not fit, and what would fit.
+/// Warns about an explicitly requested CUDA version that does not fit the machine, and names one that does.
 pub(super) fn cuda_warning(
     matrix: &WheelMatrix,
     wheels: &[&MatrixRow],
@@ -47,7 +47,7 @@ pub(super) fn cuda_warning(
     Some(format!("{wrong}; {advice}"))
 }
 
-/// The versions that there are wheels for, the oldest first.
+/// The CUDA versions with wheels, oldest first.
 fn known_versions<'w>(wheels: &[&'w MatrixRow]) -> Vec<(MajorMinor, &'w String)> {
     let mut known: Vec<(MajorMinor, &String)> = wheels
         .iter()
@@ -59,7 +59,7 @@ fn known_versions<'w>(wheels: &[&'w MatrixRow]) -> Vec<(MajorMinor, &'w String)>
     known
 }
 
-/// How many GPUs of these compute capabilities a CUDA serves.
+/// The number of these GPUs that a CUDA version supports.
 fn served_gpu_count(matrix: &WheelMatrix, gpus: &[MajorMinor], cuda: &str) -> usize {
     let capabilities = matrix.accelerators.get(cuda);
     gpus.iter().filter(|gpu| capabilities.is_none_or(|it| it.includes_capability(**gpu))).count()
@@ -69,7 +69,7 @@ fn describe_gpus(gpus: &[MajorMinor]) -> String {
     gpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The one that is installed, for wheels that bring nothing of it.
+/// The installed CUDA version, for wheels that use the machine's libraries.
 fn installed_cuda(
     known: &[(MajorMinor, &String)],
     machine: &TargetMachine,
@@ -81,14 +81,14 @@ fn installed_cuda(
     let installed = machine.cuda.ok_or_else(|| refuse(&"none"))?;
     let found = known.iter().find(|(number, _)| *number == installed);
     let (number, text) = found.ok_or_else(|| refuse(&installed))?;
-    // A GPU runs nothing that was compiled before it was made.
+    // A CUDA version does not support GPUs that appeared after it.
     if number.major < 11 && known_capabilities(machine).iter().any(|it| it.major >= 8) {
         return Err(Error::new(format!("expected CUDA 11 or newer, which the GPU needs; found {installed}")));
     }
     Ok(((*text).clone(), vec![format!("CUDA {installed} is installed")]))
 }
 
-/// The newest that the driver runs, of those that serve the most GPUs. What is not known of a GPU is no reason against one.
+/// The newest version that the driver supports, among those that support the most GPUs. GPUs of unknown capability do not count.
 fn driver_cuda(
     matrix: &WheelMatrix,
     known: &[(MajorMinor, &String)],
@@ -127,7 +127,7 @@ fn driver_cuda(
     Ok(((*cuda).clone(), reasons))
 }
 
-/// Those of the GPUs of which they are known.
+/// The compute capabilities that are known.
 fn known_capabilities(machine: &TargetMachine) -> Vec<MajorMinor> {
     let gpus = machine.gpus.iter().filter(|gpu| gpu.vendor == GpuVendor::Nvidia);
     gpus.filter_map(|gpu| gpu.capability).collect()

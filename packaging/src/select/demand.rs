@@ -1,4 +1,4 @@
-//! What a wheel has to be for a machine, and what is said where none is.
+//! Requirements on the wheel to install, and errors if no wheel meets them.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use super::{InstallPreferences, OperatingSystem, PythonInterpreter, TargetMachin
 use crate::error::Error;
 use crate::matrix::{MatrixAxis, MatrixRow};
 
-/// What stands for a value on an axis where there is none.
+/// Stands for a missing value in errors.
 const NO_VALUE: &str = "none";
 
-/// Something that a wheel has to be.
+/// A requirement on a wheel.
 pub(super) struct WheelDemand<'a> {
-    /// What the machine has, or somebody asked for.
+    /// The property of the machine, or the user's request.
     found: String,
     is_met: Box<dyn Fn(&MatrixRow) -> bool + 'a>,
-    /// What a wheel has there.
+    /// The corresponding property of a wheel.
     value: Box<dyn Fn(&MatrixRow) -> String + 'a>,
-    /// The machine, where it is about that as a whole.
+    /// The machine, for the requirement of its platform.
     machine: Option<&'a TargetMachine>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> WheelDemand<'a> {
         Self { found, is_met: Box::new(is_met), value: Box::new(value), machine: None }
     }
 
-    /// That it runs there.
+    /// The wheel must support the platform.
     pub(super) fn for_platform(machine: &'a TargetMachine) -> Self {
         let demand = Self::new(
             machine.to_string(),
@@ -39,7 +39,7 @@ impl<'a> WheelDemand<'a> {
         Self { machine: Some(machine), ..demand }
     }
 
-    /// That it is for a Python.
+    /// The wheel must support the Python.
     pub(super) fn for_python(python: PythonInterpreter) -> Self {
         Self::new(
             python.to_string(),
@@ -48,7 +48,7 @@ impl<'a> WheelDemand<'a> {
         )
     }
 
-    /// That a wheel has a value on an axis, or none.
+    /// The wheel must have this value on an axis, or none.
     pub(super) fn for_axis(axis: MatrixAxis, wanted: Option<String>) -> Self {
         let has = move |wheel: &MatrixRow| wheel.combination.get(&axis).cloned();
         let name = move |value: Option<String>| {
@@ -57,7 +57,7 @@ impl<'a> WheelDemand<'a> {
         Self::new(name(wanted.clone()), move |it| has(it) == wanted, move |it| name(has(it)))
     }
 
-    /// That its instructions are those that the processor has.
+    /// The wheel must only use instructions of the processor.
     pub(super) fn for_isa(machine: &TargetMachine, wish: &InstallPreferences) -> Self {
         let isa = |wheel: &MatrixRow| wheel.combination.get(&MatrixAxis::Isa).cloned().unwrap_or_default();
         let (avx, without) = (machine.avx, wish.without_avx);
@@ -76,7 +76,7 @@ impl<'a> WheelDemand<'a> {
     }
 }
 
-/// The first wheel that meets all demands. Where none does, one demand is sought without which some would.
+/// The first wheel that meets all requirements. If there is none, the error names a requirement without which one would match.
 pub(super) fn first_match<'w>(
     wheels: &[&'w MatrixRow],
     demands: &[WheelDemand<'_>],
@@ -109,7 +109,7 @@ pub(super) fn first_match<'w>(
     Err(Error::new(format!("expected a wheel for {}, found none{instead}{advice}", found.join(", "))))
 }
 
-/// What to do where no wheel runs.
+/// Advice if no wheel supports the platform.
 fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<String> {
     if machine.python.is_some_and(|python| python.bits_32) {
         return Some("use a Python of 64 bits".to_owned());
@@ -132,11 +132,11 @@ fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<Str
             "use Linux, such as in a container or a virtual machine"
         }
     };
-    // What others publish cannot be built here.
+    // Historical wheels of others cannot be built here.
     wheels.iter().any(|wheel| !wheel.parts.is_empty()).then(|| words.to_owned())
 }
 
-/// The tag of a platform in words, where they are known.
+/// Describes a platform tag, if it is known.
 fn describe_platform(tag: &str) -> String {
     let of = |family: &str, words: &str| {
         let mut parts = tag.strip_prefix(family)?.splitn(3, '_');
@@ -149,7 +149,7 @@ fn describe_platform(tag: &str) -> String {
         .unwrap_or_else(|| tag.to_owned())
 }
 
-/// The tag of a Python in words, where they are known.
+/// Describes a Python tag, if it is known.
 fn describe_python(tag: &str) -> String {
     let words = || {
         let (interpreter, abi) = tag.split_once('-')?;

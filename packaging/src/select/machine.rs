@@ -1,4 +1,4 @@
-//! A machine, as far as it matters for what to install.
+//! The properties of a machine that decide what to install.
 
 use std::fmt;
 
@@ -6,38 +6,38 @@ use serde::Deserialize;
 
 use crate::major_minor::MajorMinor;
 
-/// Drivers of NVIDIA, the newest first: the version from which on one runs a CUDA, and any minor version of that.
+/// NVIDIA drivers, newest first: the minimum driver version for a CUDA version and its minor releases.
 pub const CUDA_DRIVERS: [(u32, MajorMinor); 3] = [
     (580, MajorMinor { major: 13, minor: 0 }),
     (525, MajorMinor { major: 12, minor: 0 }),
     (450, MajorMinor { major: 11, minor: 0 }),
 ];
 
-/// A machine. What is not known of it counts as not there.
+/// A machine. Unknown properties count as absent.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TargetMachine {
-    /// Its operating system.
+    /// The operating system.
     pub system: OperatingSystem,
-    /// Its architecture as the kernel calls it, such as `x86_64`.
+    /// The architecture in the kernel's spelling, such as `x86_64`.
     pub architecture: String,
-    /// The version of glibc, of musl or of macOS.
+    /// The version of glibc, musl or macOS.
     pub libc: Option<MajorMinor>,
     /// The Python to install for.
     pub python: Option<PythonInterpreter>,
-    /// Whether the processor has AVX.
+    /// True if the processor has AVX.
     #[serde(default)]
     pub avx: bool,
-    /// Its GPUs.
+    /// The GPUs.
     #[serde(default)]
     pub gpus: Vec<DetectedGpu>,
-    /// The newest CUDA that the driver can run.
+    /// The newest CUDA version that the driver supports.
     pub cuda_driver: Option<MajorMinor>,
-    /// The CUDA that is installed.
+    /// The installed CUDA version.
     pub cuda: Option<MajorMinor>,
 }
 
-/// An operating system, with the C library where that decides what runs.
+/// An operating system; on Linux, the C library makes a difference.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum OperatingSystem {
@@ -51,19 +51,19 @@ pub enum OperatingSystem {
     Windows,
 }
 
-/// An interpreter of Python.
+/// A Python interpreter.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PythonInterpreter {
-    /// Its version.
+    /// The Python version.
     pub version: MajorMinor,
-    /// Whether it has no lock around the interpreter.
+    /// True for a free-threaded build.
     #[serde(default)]
     pub free_threaded: bool,
-    /// Whether it is CPython.
+    /// True for CPython.
     #[serde(default = "default_true")]
     pub cpython: bool,
-    /// Whether it is a program of 32 bits.
+    /// True for a 32-bit build.
     #[serde(default)]
     pub bits_32: bool,
 }
@@ -76,13 +76,13 @@ fn default_true() -> bool {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DetectedGpu {
-    /// Who made it.
+    /// The vendor.
     pub vendor: GpuVendor,
-    /// What NVIDIA calls its compute capability.
+    /// The NVIDIA compute capability.
     pub capability: Option<MajorMinor>,
 }
 
-/// Who makes GPUs.
+/// A GPU vendor.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuVendor {
@@ -95,7 +95,7 @@ pub enum GpuVendor {
 }
 
 impl TargetMachine {
-    /// Whether programs with the tag of a platform run here.
+    /// True if programs with a platform tag run here.
     #[must_use]
     pub fn runs_platform(&self, tag: &str) -> bool {
         let is_64_bits = self.python.is_none_or(|python| !python.bits_32);
@@ -129,7 +129,7 @@ impl TargetMachine {
 }
 
 impl PythonInterpreter {
-    /// Whether it loads modules with this tag of interpreter and ABI.
+    /// True if the interpreter loads modules with this interpreter and ABI tag.
     #[must_use]
     pub fn loads_tag(&self, tag: &str) -> bool {
         let Some((interpreter, abi)) = tag.split_once('-') else { return false };
@@ -146,7 +146,7 @@ impl PythonInterpreter {
             }
             _ => {
                 let letters = abi.strip_prefix(&own).filter(|_| self.cpython && interpreter == own);
-                // The `m` of old versions says how they allocate, and `u` how they write texts, as on Linux they all do.
+                // In old versions `m` marks the allocator and `u` wide Unicode strings; all builds on Linux had both.
                 letters
                     .is_some_and(|letters| if self.free_threaded { letters == "t" } else { letters != "t" })
             }
@@ -168,7 +168,7 @@ impl fmt::Display for PythonInterpreter {
     }
 }
 
-/// In a few words.
+/// A short description.
 impl fmt::Display for TargetMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.system {

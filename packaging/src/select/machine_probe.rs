@@ -1,4 +1,4 @@
-//! What is known of the machine that this runs on. What cannot be found out counts as not there.
+//! Probes the local machine. Properties that cannot be determined count as absent.
 
 use std::fs;
 use std::path::Path;
@@ -14,17 +14,17 @@ use super::machine::{
 use crate::error::Error;
 use crate::major_minor::MajorMinor;
 
-/// Has a Python say what it is. The words stand for what [`PythonInterpreter`] holds.
+/// Makes a Python describe itself. Its output has a word for each field of [`PythonInterpreter`].
 const PYTHON_PROBE_SCRIPT: &str = "import struct, sys, sysconfig; \
     print(*sys.version_info[:2], sys.implementation.name == 'cpython', struct.calcsize('P') == 4, \
     bool(sysconfig.get_config_var('Py_GIL_DISABLED')))";
 
 impl TargetMachine {
-    /// This machine, with a Python that is a file or a command.
+    /// Probes this machine, with the Python that `python` names as a file or a command.
     ///
     /// # Errors
     ///
-    /// When that is no Python.
+    /// When it is not a Python.
     pub fn probe_local(python: &str) -> Result<Self, Error> {
         let (system, libc) = probe_libc();
         let cuda_driver = probe_cuda_driver();
@@ -41,10 +41,10 @@ impl TargetMachine {
     }
 }
 
-/// For how long a program is waited for. The tool of a driver that has died never answers.
+/// Timeout for external programs: `nvidia-smi` hangs forever if the driver has crashed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a program prints, also where it complains; nothing where it cannot be started or does not answer.
+/// The output of a program on stdout and stderr; `None` if it cannot be started or does not finish.
 fn program_output(mut program: Command) -> Option<String> {
     let child = program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
     let (told, heard) = mpsc::channel();
@@ -53,7 +53,7 @@ fn program_output(mut program: Command) -> Option<String> {
     let output = match heard.recv_timeout(PROBE_TIMEOUT) {
         Ok(output) => output.ok()?,
         Err(_) => {
-            // It ends in a moment, or it waits for a driver that has died, and nothing ends it.
+            // It dies at once, or it is stuck in a crashed driver, where nothing ends it.
             _ = kill_process(number, Signal::KILL);
             return None;
         }
@@ -80,7 +80,7 @@ fn probe_python(program: &str) -> Result<PythonInterpreter, Error> {
     })
 }
 
-/// The C library, by what its own tool says.
+/// The C library, from the output of `ldd`.
 fn probe_libc() -> (OperatingSystem, Option<MajorMinor>) {
     let mut command = Command::new("ldd");
     command.arg("--version");
@@ -99,7 +99,7 @@ fn has_avx() -> bool {
     false
 }
 
-/// The newest CUDA that the driver of NVIDIA runs: as its tool says, or by the version of the driver.
+/// The newest CUDA version that the driver supports, from `nvidia-smi` or from the driver version.
 fn probe_cuda_driver() -> Option<MajorMinor> {
     let text = program_output(Command::new("nvidia-smi")).unwrap_or_default();
     let by_tool =
@@ -107,7 +107,7 @@ fn probe_cuda_driver() -> Option<MajorMinor> {
     by_tool.or_else(|| cuda_of_driver(&fs::read_to_string("/proc/driver/nvidia/version").ok()?))
 }
 
-/// The CUDA that a driver runs, by what the kernel's part of it says of itself.
+/// The CUDA version for a driver, from the version text of its kernel module.
 fn cuda_of_driver(text: &str) -> Option<MajorMinor> {
     let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
     let mut versions = line.split_whitespace().filter_map(|word| word.split_once('.')?.0.parse::<u32>().ok());
@@ -115,12 +115,12 @@ fn cuda_of_driver(text: &str) -> Option<MajorMinor> {
     CUDA_DRIVERS.iter().find(|(least, _)| driver >= *least).map(|(_, cuda)| *cuda)
 }
 
-/// The GPUs on the bus, those of NVIDIA with what its tool says of them. A container or a virtual machine may hide the bus,
-/// but not that there is a driver.
+/// The GPUs on the PCI bus, with capabilities for those of NVIDIA. A container or a virtual machine may hide the bus, but not the
+/// driver.
 fn probe_gpus(has_driver: bool) -> Vec<DetectedGpu> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let devices = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten().map(|it| it.path());
-    // Class 3 is for what shows pictures, and class 0x12 for what only computes.
+    // PCI class 3 is for displays, and class 0x12 for accelerators without display.
     let computes =
         |device: &Path| ["0x03", "0x12"].iter().any(|class| read(&device.join("class")).starts_with(class));
     let vendor = |device: &Path| match read(&device.join("vendor")).trim() {
@@ -143,7 +143,7 @@ fn probe_gpus(has_driver: bool) -> Vec<DetectedGpu> {
     gpus
 }
 
-/// The compute capabilities of the GPUs of NVIDIA of this machine, as the tool of their driver says.
+/// The compute capabilities of the local NVIDIA GPUs, from `nvidia-smi`.
 #[must_use]
 pub fn local_capabilities() -> Vec<MajorMinor> {
     let mut command = Command::new("nvidia-smi");
@@ -152,7 +152,7 @@ pub fn local_capabilities() -> Vec<MajorMinor> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// The CUDA in a directory, by the file that it says its version in.
+/// The CUDA version in a directory, from its version file.
 fn cuda_in_directory(directory: &Path) -> Option<MajorMinor> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
     let of_json = |text: String| {
@@ -164,7 +164,7 @@ fn cuda_in_directory(directory: &Path) -> Option<MajorMinor> {
         .or_else(|| read("version.txt").and_then(|text| number_after(&text, "CUDA Version ")))
 }
 
-/// The first two numbers behind a text.
+/// The first two numbers after a text.
 fn number_after(text: &str, before: &str) -> Option<MajorMinor> {
     let (_, rest) = text.split_once(before)?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());

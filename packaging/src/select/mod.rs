@@ -1,4 +1,4 @@
-//! What to install on a machine: a pure function from a machine and a matrix to a requirement, with reasons.
+//! Selects what to install: a pure function from a machine and a matrix to requirements with reasons.
 
 mod cuda;
 mod demand;
@@ -14,35 +14,35 @@ use self::demand::{WheelDemand, first_match};
 use crate::error::Error;
 use crate::matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
-/// What somebody would rather have than what is best for the machine.
+/// The user's preferences over the best fit for the machine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstallPreferences {
-    /// A value of the axis `device`; with one of `accelerator` behind it, as `cuda12`, whatever driver is here.
+    /// A value of the axis `device`; a suffix, as in `cuda12`, fixes the accelerator version regardless of the driver.
     pub device: Option<String>,
     /// A value of the axis `blas`.
     pub blas: Option<String>,
-    /// Whether code with AVX may not even lie in the file.
+    /// True if the files must not contain AVX code, even unused.
     #[serde(default)]
     pub without_avx: bool,
-    /// Whether the libraries of vendors are on the machine.
+    /// True to use the vendor libraries on the machine.
     #[serde(default)]
     pub local_libraries: bool,
 }
 
-/// What to install, and why.
+/// The recommended installation, with reasons.
 #[derive(Debug, Eq, PartialEq, Serialize)]
 pub struct InstallChoice {
-    /// What pip is to install.
+    /// Requirements for pip.
     pub requirements: Vec<String>,
-    /// Where it finds that.
+    /// Options for pip that name the index and pages.
     pub arguments: Vec<String>,
-    /// Why, in sentences.
+    /// The reasons, as sentences.
     pub reasons: Vec<String>,
 }
 
 impl InstallChoice {
-    /// The command that does it.
+    /// The pip command line.
     #[must_use]
     pub fn install_command(&self) -> String {
         let words =
@@ -52,11 +52,11 @@ impl InstallChoice {
     }
 }
 
-/// What to install on a machine.
+/// Selects what to install on a machine.
 ///
 /// # Errors
 ///
-/// When nothing of the matrix runs there; the error says what would have to be otherwise.
+/// When nothing in the matrix fits; the error says what would have to change.
 pub fn select_install(
     matrix: &WheelMatrix,
     machine: &TargetMachine,
@@ -114,7 +114,7 @@ pub fn select_install(
         reasons.push(
             "the vendor's libraries come from PyPI; `--local-libraries` uses those of the machine".to_owned(),
         );
-        // Beside the index that pip always looks at.
+        // In addition to PyPI, the default index.
         option = "--extra-index-url";
     }
     let mut arguments = vec![option.to_owned(), format!("{}/simple/", matrix.host)];
@@ -126,12 +126,12 @@ pub fn select_install(
     Ok(InstallChoice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
 }
 
-/// What has to be known of a wheel, as a reason to think twice.
+/// The remark on a wheel, as a caution.
 fn wheel_note(wheel: &MatrixRow) -> Option<String> {
     wheel.note.as_ref().map(|note| format!("the wheel for this Python is {note}"))
 }
 
-/// That somebody asks for nothing that there are no wheels of yet.
+/// Fails if a requested value only has planned wheels.
 fn check_planned(matrix: &WheelMatrix, axis: MatrixAxis, value: &str) -> Result<(), Error> {
     let is_it = |it: &&MatrixRow| it.combination.get(&axis).is_some_and(|it| it == value);
     let mut rows = matrix.wheels.iter().filter(is_it);
@@ -143,7 +143,7 @@ fn check_planned(matrix: &WheelMatrix, axis: MatrixAxis, value: &str) -> Result<
     }
 }
 
-/// The device to install for, and the version of what drives it.
+/// Chooses a device and an accelerator version.
 fn choose_device(
     matrix: &WheelMatrix,
     wheels: &[&MatrixRow],
@@ -209,7 +209,7 @@ fn choose_device(
             reasons.extend(why);
             Ok(("cuda".to_owned(), Some(accelerator)))
         }
-        // What is not asked for is no reason to install nothing.
+        // A device that was not requested may be missing.
         Err(problem) if wish.device.is_none() => {
             reasons.push(format!("so the CPU alone is used: {problem}"));
             Ok(cpu())
@@ -218,7 +218,7 @@ fn choose_device(
     }
 }
 
-/// The way to a wheel that holds everything.
+/// Recommends a wheel that contains everything.
 fn choose_single_wheel(matrix: &WheelMatrix, wheel: &MatrixRow, mut reasons: Vec<String>) -> InstallChoice {
     reasons.extend(wheel_note(wheel));
     let page = matrix

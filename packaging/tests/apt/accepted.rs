@@ -1,4 +1,4 @@
-//! What apt takes.
+//! Repositories that apt accepts.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -33,7 +33,7 @@ pub(crate) fn lists_are_asked_for_by_their_hashes() {
     let log = served.server.request_log();
     assert!(log.contains("GET /dists/stable/InRelease 200"), "{log}");
     let lists: Vec<&str> = log.lines().filter(|line| line.contains("/binary-amd64/")).collect();
-    // The third has nothing for this kind of machine, and is not asked for.
+    // The third list is empty for this architecture, so apt does not request it.
     assert_eq!(lists.len(), 2, "{log}");
     assert!(!log.contains("/binary-arm64/"), "{log}");
     let by_hash = |line: &&str| line.contains("/binary-amd64/by-hash/SHA256/") && line.ends_with(" 200");
@@ -49,7 +49,7 @@ pub(crate) fn who_reads_an_older_release_finds_its_lists_for_two_more() {
         let newest = AptMachine::of_repository(&served);
         newest.run_apt_cleanly(&["update", "--error-on=any"]);
         newest.run_apt_cleanly(&["download", &format!("oarlock={version}")]);
-        // As somebody sees it who read the release a moment before, or from a cache on the way.
+        // The view of a client that read the release just before, or from a cache in between.
         std::fs::write(&release, &first).expect("a file");
         let older = AptMachine::of_repository(&served);
         if is_there {
@@ -67,7 +67,7 @@ pub(crate) fn who_was_refused_reads_the_next_release_from_its_beginning() {
     let served = ServedRepository::signed_with_new_key();
     let key = std::fs::read(served.file_path("oarlock-archive-keyring.gpg")).expect("keys");
     served.publish_version_with_key("1", "next");
-    // Servers say to the second how old a file is.
+    // HTTP dates have a resolution of one second.
     let release = File::options().append(true).open(served.file_path("dists/stable/InRelease"));
     let earlier = SystemTime::now() - Duration::from_secs(3600);
     release.expect("a release").set_modified(earlier).expect("another time");

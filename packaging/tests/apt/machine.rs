@@ -1,4 +1,4 @@
-//! A machine on which apt is told about a repository: a directory in which everything lies that apt knows and writes.
+//! A machine with apt, simulated by a directory that contains all of apt's configuration and state.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,14 +13,14 @@ pub(crate) struct AptMachine {
 }
 
 impl AptMachine {
-    /// One that knows a repository from the files which lie in it.
+    /// A machine that uses a repository through its own `.sources` file and keyring.
     pub(crate) fn of_repository(served: &ServedRepository) -> Self {
         let keys =
             std::fs::read(served.file_path("oarlock-archive-keyring.gpg")).expect("what checks signatures");
         Self::with_keys(served, &keys)
     }
 
-    /// The same, where signatures are checked with other keys.
+    /// A machine with other keys in its keyring.
     pub(crate) fn with_keys(served: &ServedRepository, keys: &[u8]) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let put = |path: &str, bytes: &[u8]| {
@@ -44,7 +44,7 @@ impl AptMachine {
         sources.set("URIs", &served.server.address);
         sources.set("Signed-By", &keyring.display().to_string());
         put("etc/apt/sources.list.d/oarlock.sources", sources.to_string().as_bytes());
-        // It is what the system's own settings are looked for below, so none of them are found.
+        // apt looks for the system's settings below this directory, so it finds none of them.
         let settings = format!(
             "Dir \"{root}\";\nDir::State::status \"{root}/var/lib/dpkg/status\";\n\
              APT::Architecture \"amd64\";\nAPT::Architectures {{ \"amd64\"; }};\n\
@@ -55,7 +55,7 @@ impl AptMachine {
         Self { root }
     }
 
-    /// What apt says to some arguments.
+    /// Runs apt with these arguments.
     pub(crate) fn run_apt(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new("apt-get");
         command.args(["-q", "-y"]).args(arguments).current_dir(self.root.path()).env("LC_ALL", "C");
@@ -65,7 +65,7 @@ impl AptMachine {
         command.env("APT_CONFIG", self.root.path().join("apt.conf")).output().expect("apt-get")
     }
 
-    /// The same where apt has to succeed without a warning; what it prints.
+    /// Runs apt, which must succeed without a warning, and returns its stdout.
     pub(crate) fn run_apt_cleanly(&self, arguments: &[&str]) -> String {
         let output = self.run_apt(arguments);
         let (printed, warned) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
@@ -73,9 +73,9 @@ impl AptMachine {
         printed
     }
 
-    /// What apt says as it fails to read the repository, after which it knows no package of it.
+    /// Runs an update that must fail, and returns its messages; apt then knows no package of the repository.
     pub(crate) fn refusal_of_update(&self) -> String {
-        // What cannot be fetched is a warning alone unless it is told otherwise.
+        // By default a failed download is only a warning.
         let output = self.run_apt(&["update", "--error-on=any"]);
         let said = utf8_text(&output.stdout) + &utf8_text(&output.stderr);
         assert!(!output.status.success(), "{said}");
@@ -88,7 +88,7 @@ impl AptMachine {
         said
     }
 
-    /// What it downloaded.
+    /// A file that apt downloaded.
     pub(crate) fn downloaded_file(&self, name: &str) -> Vec<u8> {
         std::fs::read(Path::new(self.root.path()).join(name)).expect("what apt downloaded")
     }

@@ -1,7 +1,6 @@
-//! apt installs from a repository that `oarlock-pack` wrote and serves, and refuses what it should.
+//! apt installs from a repository that `oarlock-pack` wrote and serves, and rejects invalid ones.
 //!
-//! It works below a directory of its own, where it is told to be, and changes nothing of the machine. Without apt there is one
-//! test, which is ignored and says so.
+//! apt runs with its own directory and changes nothing on the machine. Without apt there is one ignored test that says so.
 
 mod accepted;
 mod machine;
@@ -16,7 +15,6 @@ mod trials;
 
 use std::process::{Command, ExitCode};
 
-/// All tests.
 const TESTS: &[(&str, fn())] = &[
     (
         "accepted/apt_gets_just_the_packages_that_were_given",

@@ -1,4 +1,4 @@
-//! What apt refuses, and why.
+//! Repositories that apt rejects, and its reasons.
 
 use std::path::PathBuf;
 

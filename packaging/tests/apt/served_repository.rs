@@ -1,4 +1,4 @@
-//! Repositories of small packages, and the command that serves them.
+//! Repositories of tiny packages, served by the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ pub(crate) struct ServedRepository {
     pub(crate) server: PackServer,
 }
 
-/// What needs something that is for all machines, what needs that, and what is for other machines alone.
+/// A package that depends on an architecture-independent one, one that depends on it in turn, and one for another architecture.
 const TEST_PACKAGES: [(&str, &[(&str, &str)]); 4] = [
     ("oarlock", &[("Depends", "oarlock-data"), ("Section", "science")]),
     ("oarlock-data", &[("Architecture", "all")]),
@@ -26,12 +26,12 @@ const TEST_PACKAGES: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 impl ServedRepository {
-    /// One that the command signed with a new key.
+    /// A repository signed with a new key.
     pub(crate) fn signed_with_new_key() -> Self {
         Self::written_by_command(&["--key", "key"])
     }
 
-    /// One that the command wrote with these arguments. A key lies in each of the files `key` and `next`.
+    /// A repository that the command wrote with these arguments. The files `key` and `next` each contain a key.
     pub(crate) fn written_by_command(arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         for key in ["key", "next"] {
@@ -45,7 +45,7 @@ impl ServedRepository {
         Self::start_serving(directory)
     }
 
-    /// One that apt took for the newest until yesterday.
+    /// A repository that expired yesterday.
     pub(crate) fn expired_yesterday() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         write_packages(&directory.path().join("packages"), "1");
@@ -70,47 +70,47 @@ impl ServedRepository {
         Self { directory, server }
     }
 
-    /// Puts a repository of a later version in its place.
+    /// Publishes a later version in its place.
     pub(crate) fn publish_version(&self, version: &str) {
         self.publish_version_with_key(version, "key");
     }
 
-    /// The same, signed with another key.
+    /// Publishes a later version signed with another key.
     pub(crate) fn publish_version_with_key(&self, version: &str, key: &str) {
         write_packages(&self.directory.path().join("packages"), version);
         run_successfully(self.directory.path(), &["apt-repo", "packages", "--out", "apt", "--key", key]);
     }
 
-    /// A file of it.
+    /// The path of a file in the repository.
     pub(crate) fn file_path(&self, path: &str) -> PathBuf {
         self.directory.path().join("apt").join(path)
     }
 
-    /// A package as it was made.
+    /// The bytes of a package as it was built.
     pub(crate) fn package_bytes(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.directory.path().join("packages").join(format!("{name}.deb"))).expect("a package")
     }
 
-    /// Changes the last byte of files of it.
+    /// Flips the last byte of files.
     pub(crate) fn corrupt_files(&self, paths: &[PathBuf]) {
         for path in paths {
             let mut bytes = std::fs::read(path).expect("a file");
             *bytes.last_mut().expect("a byte") ^= 1;
-            // The old bytes may have another name, and are to stay there.
+            // The old file may be hard-linked under another name, and must not change there.
             std::fs::remove_file(path).expect("the file");
             std::fs::write(path, bytes).expect("a file");
         }
     }
 }
 
-/// Puts the packages into a directory, all of a version.
+/// Writes all packages with this version into a directory.
 fn write_packages(directory: &Path, version: &str) {
     for (name, fields) in TEST_PACKAGES {
         package::put_package(directory, name, &[&[("Version", version)], fields].concat());
     }
 }
 
-/// Does what has to succeed.
+/// Runs the command, which must succeed.
 fn run_successfully(directory: &Path, arguments: &[&str]) {
     let output = pack_command(directory).args(arguments).stdout(Stdio::null()).output().expect("the command");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

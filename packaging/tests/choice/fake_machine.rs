@@ -1,4 +1,4 @@
-//! What `scripts/install.sh` finds out about a machine, which here is a directory and some commands, and what it installs.
+//! `scripts/install.sh` on fake machines, each a directory with some commands: what it detects, and what it installs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +13,11 @@ use tempfile::TempDir;
 
 use super::install::{script_command, utf8_text};
 
-/// A machine: files below a root, and commands that say something.
+/// A machine: files below a root, and commands with fixed output.
 struct FakeMachine(TempDir);
 
 impl FakeMachine {
-    /// One of x86-64 with glibc, a processor with AVX and CPython 3.12, without a GPU.
+    /// A machine of x86-64 with glibc, a processor with AVX and CPython 3.12, without a GPU.
     fn new() -> Self {
         let machine = Self(tempfile::tempdir().expect("a directory"));
         machine.write_file("root/proc/cpuinfo", "flags\t\t: fpu sse2 avx avx2\n");
@@ -64,7 +64,7 @@ impl FakeMachine {
         self.script_command(options).output().expect("a shell")
     }
 
-    /// The first command that would be run, without what the machine is called here.
+    /// The first command that the script would run, without the path of the fake machine.
     fn first_command(&self, options: &[&str]) -> String {
         let output = self.run_script(options);
         assert!(output.status.success(), "{output:?}");
@@ -217,7 +217,7 @@ fn without_a_home_a_virtual_environment_has_to_be_named() {
     assert!(utf8_text(&other.stdout).contains("venv /data/oarlock/venv"), "{other:?}");
 }
 
-/// An index of a core that is one module, whose doctor ends with a number.
+/// An index with a core of one module, whose doctor exits with this code.
 fn write_index(directory: &Path, doctor: u8) -> String {
     let name = "oarlock-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl";
     let mut wheel = Wheel::new("oarlock-0.1.0");
@@ -231,7 +231,7 @@ fn write_index(directory: &Path, doctor: u8) -> String {
     fs::create_dir_all(&wheels).expect("a directory");
     fs::write(wheels.join(name), wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel"))
         .expect("a file");
-    // By a matrix without rows nobody wants to see its library.
+    // With a matrix without rows, no wheel is checked for its library.
     let mut matrix = super::own_matrix();
     matrix.wheels.clear();
     let index = WheelIndex::of_directory(&wheels, &matrix, &BTreeMap::new(), |_, _| {}).expect("an index");
@@ -256,7 +256,7 @@ fn it_installs_into_an_environment_and_has_the_doctor_look() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(utf8_text(&output.stdout).ends_with("looked at doctor\n"), "{output:?}");
     }
-    // Where an image is made there is no driver, and the doctor would find that wrong.
+    // An image is built without a driver, which the doctor would report as an error.
     let tools = directory.path().join("tools");
     fs::create_dir(&tools).expect("a directory");
     fs::write(tools.join("nvidia-smi"), "#!/bin/sh\nexit 9\n").expect("a file");
@@ -293,7 +293,7 @@ fn another_flavour_makes_room_for_what_was_chosen() {
         utf8_text(&output.stderr)
     };
     assert!(!install().contains("makes room"));
-    // What installers would take for what `oarlock==0.1.0` asks for.
+    // Other versions that satisfy `oarlock==0.1.0`.
     let versions = fs::read_dir(environment.join("lib")).expect("a directory");
     let python = versions.map(|it| it.expect("a directory").path()).next().expect("a version of Python");
     let packages = python.join("site-packages");

@@ -1,10 +1,10 @@
-//! What is in the tree says what the matrix says.
+//! Generated tables in the tree match the matrix.
 
 use std::path::Path;
 
 use oarlock_pack::generated_tables;
 
-/// Compares a file of the tree with what it should say, or writes it.
+/// Compares a file of the tree with its expected text, or updates it.
 fn assert_file_matches(path: &str, expected: impl Fn(&str) -> String) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let found = std::fs::read_to_string(&file).unwrap_or_default();

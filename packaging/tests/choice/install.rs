@@ -1,4 +1,4 @@
-//! `scripts/install.sh` chooses what `select` chooses, in every shell that is here.
+//! `scripts/install.sh` makes the same choices as `select`, in every available shell.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use super::ChoiceCase;
 
 const INSTALL_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
 
-/// The shells that are here, one of which always is.
+/// The available shells, at least one of which always exists.
 fn available_shells() -> Vec<Vec<&'static str>> {
     let known = [vec!["sh"], vec!["dash"], vec!["bash", "--posix"], vec!["busybox", "sh"]];
     let is_here = |words: &Vec<&str>| {
@@ -22,14 +22,14 @@ fn available_shells() -> Vec<Vec<&'static str>> {
     known.into_iter().filter(is_here).collect()
 }
 
-/// The script, to be run by a shell.
+/// The script, run by a shell.
 pub(super) fn script_command(shell: &[&str]) -> Command {
     let mut command = Command::new(shell[0]);
     command.args(&shell[1..]).arg(INSTALL_SCRIPT);
     command
 }
 
-/// What the script is told of a machine.
+/// Script arguments that describe a machine.
 fn machine_arguments(machine: &TargetMachine) -> String {
     let yes = |is: bool| if is { "yes" } else { "no" };
     let system = match machine.system {
@@ -63,7 +63,7 @@ fn machine_arguments(machine: &TargetMachine) -> String {
     words.join(" ")
 }
 
-/// What the script says for a case, in a shell.
+/// Runs the script for a case in a shell.
 fn run_script(shell: &[&str], case: &ChoiceCase) -> Output {
     let mut command = script_command(shell);
     command.arg("--dry-run").env("OARLOCK_INSTALL_MACHINE", machine_arguments(&case.machine));
@@ -74,7 +74,7 @@ fn run_script(shell: &[&str], case: &ChoiceCase) -> Output {
     command.output().expect("a shell that starts")
 }
 
-/// That the script chooses for a case what the function does, with the same reasons.
+/// Asserts that the script makes the same choice as the function, with the same reasons.
 fn assert_same_choice(shell: &[&str], case: &ChoiceCase) {
     let output = run_script(shell, case);
     let (said, told) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
@@ -107,7 +107,7 @@ fn the_script_chooses_what_the_function_chooses_and_says_the_same_reasons() {
 
 #[test]
 fn they_choose_alike_on_machines_that_nobody_thought_of() {
-    // Numbers that are the same in each run, of which the upper ones look like chance.
+    // A linear congruential generator with a fixed seed; its upper bits are the random ones.
     let mut state = 6_u64;
     let mut one_of = |count: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -188,7 +188,7 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.11"), &["--device"], 2, "expected a value after `--device`"),
     ] {
         let mut command = script_command(&["sh"]);
-        // What is described has no distribution either.
+        // A described machine has no distribution either.
         let output =
             command.args(options).env("OARLOCK_INSTALL_MACHINE", described).output().expect("a shell");
         let told = utf8_text(&output.stderr);

@@ -1,5 +1,4 @@
-//! What is chosen for many machines: by the function, by the script that people install with, and by what goes along with
-//! them.
+//! Choices for many machines: by the function, by the install script, and in the generated tables.
 
 mod fake_machine;
 mod generated_tables;
@@ -23,7 +22,7 @@ struct ChoiceCase {
     #[serde(default)]
     wish: InstallPreferences,
     gives: String,
-    /// One of the reasons that are told with it.
+    /// One of the reasons to expect.
     says: Option<String>,
 }
 

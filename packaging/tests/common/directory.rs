@@ -1,8 +1,8 @@
-//! What lies in a directory.
+//! Directory listings.
 
 use std::path::Path;
 
-/// What lies in a directory.
+/// The sorted names of files in a directory.
 pub(crate) fn file_names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory");
     let mut names: Vec<String> =

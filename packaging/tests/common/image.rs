@@ -1,4 +1,4 @@
-//! Small packages, and an image of them.
+//! Tiny packages, and images of them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use oarlock_pack::tree::TreeEntry;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-/// Images of those packages.
+/// A catalog of images with those packages.
 pub(crate) const IMAGE_CATALOG: &str = r#"
 name = "example"
 [debian]
@@ -37,7 +37,7 @@ layers = ["base", "more"]
 budget_mb = 1
 "#;
 
-/// Two packages of somebody else and one of our own, in directories.
+/// Two third-party packages and one of our own, in directories.
 pub(crate) struct ImageFixture {
     directory: TempDir,
     pub(crate) lock: DebianLock,
@@ -88,7 +88,7 @@ impl ImageFixture {
         self.directory.path().join(name)
     }
 
-    /// Makes the first of some images, and what an engine makes it of.
+    /// Builds the first image of a catalog, with its Dockerfile.
     pub(crate) fn build_first_image(&self, images: &str, out: &Path) -> Result<FinishedImage, Error> {
         let images = ImageCatalog::from_toml("images.toml", images)?;
         let pool = PackagePool::in_directory(&self.path("pool"));
@@ -99,7 +99,7 @@ impl ImageFixture {
     }
 }
 
-/// Bytes that cannot be packed.
+/// Incompressible bytes.
 fn random_bytes(count: usize) -> Vec<u8> {
     let mut state: u64 = 1;
     let next = || {
@@ -109,7 +109,6 @@ fn random_bytes(count: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(count).collect()
 }
 
-/// A hash as it is written.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Small wheels, and what lies in a directory.
+//! Tiny wheels and other fixtures.
 
 mod directory;
 
@@ -9,7 +9,7 @@ use oarlock_pack::wheel::Wheel;
 
 pub(crate) use self::directory::file_names;
 
-/// Puts a wheel into a directory.
+/// Writes a wheel into a directory.
 pub(crate) fn put_wheel(directory: &Path, distribution: &str, version: &str) {
     let metadata = format!(
         "Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Python: >=3.9\n\nText\n"

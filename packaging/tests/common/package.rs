@@ -1,12 +1,12 @@
-//! Small packages of Debian.
+//! Tiny Debian packages.
 
 use std::path::{Path, PathBuf};
 
 use oarlock_pack::deb::DebPackage;
 use oarlock_pack::tree::TreeEntry;
 
-/// Puts a package into a directory, in place of one of its name, and says where. It is version 1 for one kind of machine unless
-/// its fields say otherwise.
+/// Writes a package into a directory, replacing one of the same name, and returns its path. Unless its fields say otherwise, it
+/// has version 1 and one architecture.
 pub(crate) fn put_package(directory: &Path, name: &str, fields: &[(&str, &str)]) -> PathBuf {
     let about = [
         ("Package", name),
@@ -23,7 +23,7 @@ pub(crate) fn put_package(directory: &Path, name: &str, fields: &[(&str, &str)])
         .expect("a path");
     std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join(format!("{name}.deb"));
-    // A new file, for the old one may lie in a repository under another name.
+    // A new file, because the old one may be hard-linked into a repository.
     _ = std::fs::remove_file(&file);
     std::fs::write(&file, package.to_bytes(1_700_000_000).expect("a package")).expect("a file");
     file

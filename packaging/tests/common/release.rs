@@ -1,4 +1,4 @@
-//! A small release: a wheel, a package, an image and a page of a book.
+//! A tiny release: a wheel, a package, an image and a page of documentation.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,9 @@ use tempfile::TempDir;
 use crate::built::loadable_plugin;
 use crate::image::{IMAGE_CATALOG, ImageFixture};
 
-/// When everything in it was made.
+/// The timestamp of everything in it.
 pub(crate) const RELEASE_TIME: u64 = 1_700_000_000;
 
-/// Where it is built.
 pub(crate) struct ReleaseFixture {
     directory: TempDir,
     image: ImageFixture,
@@ -128,7 +127,7 @@ impl ReleaseFixture {
         contents.write_release(out, &about, &[self.signing_key()])
     }
 
-    /// The key that signs it, which is the same each time.
+    /// The signing key, which is the same in each run.
     fn signing_key(&self) -> OpenPgpKey {
         let file = self.path("key");
         if !file.exists() {

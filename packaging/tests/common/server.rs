@@ -4,16 +4,16 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// `oarlock-pack serve` until this goes away.
+/// A running `oarlock-pack serve`, which is killed on drop.
 pub(crate) struct PackServer {
     process: Child,
     log: PathBuf,
-    /// Where it says that it is.
+    /// The address that it prints.
     pub(crate) address: String,
 }
 
 impl PackServer {
-    /// Serves a directory within another, where also a file `log` lies.
+    /// Serves the subdirectory `served` of a directory, where it also writes a file `log`.
     pub(crate) fn start_serving(directory: &Path, served: &str) -> Self {
         let log = directory.join("log");
         let mut process = pack_command(directory)
@@ -30,7 +30,7 @@ impl PackServer {
         Self { process, log, address }
     }
 
-    /// What was asked for so far, with the status of each answer.
+    /// The requests so far, with the status of each response.
     pub(crate) fn request_log(&self) -> String {
         std::fs::read_to_string(&self.log).expect("a log")
     }
@@ -38,13 +38,13 @@ impl PackServer {
 
 impl Drop for PackServer {
     fn drop(&mut self) {
-        // What ended by itself needs no end.
+        // It may have exited on its own.
         _ = self.process.kill();
         _ = self.process.wait();
     }
 }
 
-/// The command in a directory.
+/// The command, run in a directory.
 pub(crate) fn pack_command(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
     command.current_dir(directory);

@@ -1,10 +1,10 @@
-//! Tests that need programs of others, without which there is one test, which is ignored and says what is missing.
+//! Tests that need external programs; without those there is one ignored test that says what is missing.
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// Runs tests by their names, unless something is missing.
+/// Runs tests by name, unless something is missing.
 pub(crate) fn run_trials(tests: &[(&str, fn())], missing: Option<String>) -> ExitCode {
     let arguments = Arguments::from_args();
     if let Some(missing) = missing {

@@ -1,5 +1,5 @@
-//! What PaddlePaddle told people to install, from pages as it had them: they name our server instead of its own, and the
-//! wheels hold nothing but their path.
+//! Installs as PaddlePaddle documented them, from pages as it published them: they name our server instead of its own, and each
+//! wheel contains just its own path.
 
 use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::matrix::{LinkPage, MatrixRow as Row, WheelMatrix};
@@ -8,17 +8,17 @@ use oarlock_pack::{file, link_page};
 use crate::served_index::{ServedIndex, pinned_requirement, small_wheel};
 use crate::tools::{PythonEnvironment, newest_pip};
 
-/// How many pages of an era are tried at most where not all pins are asked for, each with the wheel in its middle.
+/// Without all pins, the number of pages to try per era, each with the wheel in its middle.
 const MAX_TRIED_PAGES: usize = 9;
 
-/// The wheels of an era and its pages, served.
+/// The wheels and pages of an era, while they are served.
 struct ServedEra {
     served: ServedIndex,
     matrix: WheelMatrix,
     pages: Vec<LinkPage>,
 }
 
-/// What is in the wheel of a row.
+/// The contents of a row's wheel.
 fn wheel_bytes(row: &Row) -> Vec<u8> {
     let tags = format!("{}-{}", row.name.python, row.name.platform);
     let (version, path) = (row.name.version.to_string(), row.file_path());
@@ -50,7 +50,7 @@ impl ServedEra {
         Self { served, matrix, pages }
     }
 
-    /// The wheels of a page of which pip can read the names.
+    /// The wheels of a page whose names pip accepts.
     fn installable_rows(&self, page: &LinkPage) -> Vec<&Row> {
         page.wheels
             .iter()
@@ -59,7 +59,7 @@ impl ServedEra {
             .collect()
     }
 
-    /// What pip is told for a wheel, on a machine of its kind.
+    /// The pip arguments for a wheel, as on a machine of its kind.
     fn pip_arguments(&self, page: &LinkPage, row: &Row) -> Vec<String> {
         let (interpreter, abi) = row.name.python.split_once('-').expect("two tags");
         let version = interpreter.strip_prefix("cp").expect("CPython");
@@ -73,7 +73,7 @@ impl ServedEra {
     }
 }
 
-/// A page for each directory, where links led to wheels one by one.
+/// A page for each directory, for eras that linked to wheels directly.
 fn directory_pages(matrix: &WheelMatrix) -> Vec<LinkPage> {
     let mut pages: Vec<LinkPage> = Vec::new();
     for (place, row) in matrix.wheels.iter().enumerate() {
@@ -86,7 +86,7 @@ fn directory_pages(matrix: &WheelMatrix) -> Vec<LinkPage> {
     pages
 }
 
-/// That pip finds each wheel of an era on its page, or some of them, and just this.
+/// Asserts that pip finds each wheel of an era, or some of them, on its page and no other wheel.
 fn assert_all_found(version: &str, pages: usize, count: usize) {
     let era = ServedEra::new(version);
     let rows = || {
@@ -103,7 +103,7 @@ fn assert_all_found(version: &str, pages: usize, count: usize) {
     }
 }
 
-/// That pip downloads a wheel and nothing else.
+/// Asserts that pip downloads a wheel and nothing else.
 fn assert_downloads(era: &ServedEra, environment: &PythonEnvironment, page: &LinkPage, row: &Row) {
     let arguments = era.pip_arguments(page, row);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Extras, whose libraries lie in another index than ours.
+//! Extras, whose libraries come from another index than ours.
 
 use crate::served_index::{ServedIndex, VERSION};
 use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions};
@@ -9,7 +9,7 @@ pub(crate) fn an_extra_brings_the_libraries_of_a_vendor_from_another_index() {
     let plain = format!("oarlock[cuda12]=={VERSION}");
     let without_avx = format!("{plain}+noavx");
     for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
-        // As `scripts/install.sh` has it; the public one stands for the index that pip and uv always look at.
+        // As in `scripts/install.sh`; the public index stands for the default index of pip and uv.
         let indexes = match installer {
             PythonInstaller::Pip(_) => ["--index-url", &public, "--extra-index-url", &ours],
             PythonInstaller::Uv => ["--index", &ours, "--default-index", &public],

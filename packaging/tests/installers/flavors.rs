@@ -1,4 +1,4 @@
-//! One flavour of the core after another in the same environment.
+//! Installs one flavor of the core after another into the same environment.
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows};
 use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions, wheel_file_names};
@@ -16,7 +16,7 @@ pub(crate) fn a_flavour_takes_the_place_of_another_and_leaves_nothing() {
             let page = served.page_address(&row.directory);
             let requirement = format!("oarlock=={}", row.name.version);
             let from = match row.directory.as_str() {
-                // pip keeps `1.0+mkl` where `1.0` is asked for, which it fits; so do users have to be told.
+                // pip considers `1.0+mkl` to satisfy `1.0` and keeps it, so users need this option.
                 "" => vec!["--force-reinstall", "--index-url", &index],
                 _ => vec!["--index-url", &index, "--find-links", &page],
             };

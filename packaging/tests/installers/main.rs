@@ -1,7 +1,7 @@
 //! pip and uv install from an index that `oarlock-pack` wrote and serves.
 //!
-//! `scripts/get-installers` brings them, in versions that are known; without them there is one test, which is ignored and says
-//! so. With `OARLOCK_ALL_PINS`, set to anything, pip is asked for every wheel that PaddlePaddle published, not just for some.
+//! `scripts/get-installers` installs pinned versions of them; without them there is one ignored test that says so. With
+//! `OARLOCK_ALL_PINS`, set to anything, pip is asked for every wheel that PaddlePaddle published, not just for some.
 
 #[path = "../wheels/built.rs"]
 mod built;
@@ -20,7 +20,6 @@ mod yanked;
 
 use std::process::ExitCode;
 
-/// All tests.
 const TESTS: &[(&str, fn())] = &[
     ("eras/pip_finds_what_1_5_published", eras::pip_finds_what_1_5_published),
     ("eras/pip_finds_what_2_2_1_published", eras::pip_finds_what_2_2_1_published),

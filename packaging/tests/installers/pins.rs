@@ -1,4 +1,4 @@
-//! Each wheel of our own matrix by its exact version, and the core for who names none.
+//! Installs each wheel of our matrix by its exact version, and the core without a version.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use oarlock_pack::matrix::MatrixRow as Row;
 use crate::served_index::{ServedIndex, VERSION, buildable_rows, pinned_requirement};
 use crate::tools::{PythonEnvironment, PythonInstaller, newest_pip, pip_versions, wheel_file_names};
 
-/// What an installer is told for a wheel: the index, and the page of the wheel where it is on one of its own.
+/// Installer arguments for a wheel: the index, and the page of the wheel if it has one of its own.
 fn index_arguments(served: &ServedIndex, row: &Row) -> Vec<String> {
     let mut sources = vec!["--index-url".to_owned(), served.simple_address()];
     if !row.directory.is_empty() {
@@ -16,13 +16,13 @@ fn index_arguments(served: &ServedIndex, row: &Row) -> Vec<String> {
     sources
 }
 
-/// Those that the Python of the tests can install.
+/// The rows that the Python of the tests can install.
 fn installable_rows() -> Vec<Row> {
     let rows = buildable_rows().into_iter().filter(|row| row.name.python != "cp314-cp314t");
     rows.collect()
 }
 
-/// That a directory holds one wheel, byte for byte as it was made; takes it away.
+/// Asserts that a directory contains exactly one wheel, byte for byte, and removes it.
 fn assert_holds_only(directory: &Path, served: &ServedIndex, name: &str) {
     let entries = std::fs::read_dir(directory).expect("what was downloaded");
     let found: Vec<String> =
@@ -54,7 +54,7 @@ pub(crate) fn pip_downloads_the_wheel_of_each_pin() {
             assert_downloads_pin(&pip, &environment, &row, &index_arguments(&served, &row), &served);
         }
     }
-    // Every version of pip reads the JSON; what lies on a page of its own is on no other.
+    // Every version of pip reads JSON; a wheel with a page of its own is on no other page.
     assert!(
         served.request_log().contains("GET /simple/oarlock/ 200")
             && served.request_log().contains("GET /cpu-mkl/ 200")
@@ -86,7 +86,7 @@ pub(crate) fn pip_installs_the_wheel_of_each_pin_and_nothing_else() {
     }
 }
 
-/// That a wheel arrives in a fresh environment with all its files and no others.
+/// Asserts that a wheel is installed into a new environment with exactly its files.
 fn assert_installs_row(installer: &PythonInstaller, served: &ServedIndex, row: &Row) {
     let environment = PythonEnvironment::new();
     let (requirement, sources) = (pinned_requirement(row), index_arguments(served, row));
@@ -120,7 +120,7 @@ pub(crate) fn who_names_no_version_gets_the_plain_core() {
     let index = served.simple_address();
     let plain = wheel_file_names(&served.built_wheel_path(&buildable_rows()[0].name.to_string()));
     for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
-        // The public version alone stands for its local ones too, so it is no safer than none.
+        // The public version alone also matches local versions, so it is no safer than no version.
         for requirement in ["oarlock".to_owned(), format!("oarlock=={VERSION}")] {
             let environment = PythonEnvironment::new();
             environment.install_requirements(installer, &["--index-url", &index, &requirement]);
@@ -130,7 +130,7 @@ pub(crate) fn who_names_no_version_gets_the_plain_core() {
 }
 
 pub(crate) fn a_local_version_beside_the_plain_one_would_be_preferred() {
-    // Why they are on pages of their own.
+    // The reason why they are on pages of their own.
     let served = ServedIndex::own_matrix();
     let (index, page) = (served.simple_address(), served.page_address("/noavx"));
     for installer in [newest_pip(), PythonInstaller::Uv] {

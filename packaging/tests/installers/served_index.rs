@@ -1,4 +1,4 @@
-//! Small wheels of our own matrix, their index, and the command that serves it.
+//! Tiny wheels of our own matrix, and the command that serves their index.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,21 +13,21 @@ use tempfile::TempDir;
 use crate::built::{self, loadable_plugin};
 use crate::server::{PackServer, pack_command};
 
-/// The version of what is built.
+/// The current version.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Our own wheels that can be built.
+/// The rows of our matrix that can be built.
 pub(crate) fn buildable_rows() -> Vec<Row> {
     let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
     matrix.wheels.into_iter().filter(|row| row.planned.is_none()).collect()
 }
 
-/// What asks an installer for just this wheel.
+/// The requirement for exactly this wheel.
 pub(crate) fn pinned_requirement(row: &Row) -> String {
     format!("{}=={}", row.name.distribution, row.name.version)
 }
 
-/// A wheel of these files that is small and whole.
+/// A tiny valid wheel of these files.
 pub(crate) fn small_wheel(distribution: &str, version: &str, tags: &str, files: &[&str]) -> Wheel {
     let mut wheel = Wheel::new(&format!("{}-{version}", distribution.replace('-', "_")));
     let about = format!("Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n");
@@ -40,7 +40,7 @@ pub(crate) fn small_wheel(distribution: &str, version: &str, tags: &str, files: 
     wheel
 }
 
-/// A wheel as a row of the matrix says, with small libraries.
+/// A tiny wheel for a row of the matrix.
 fn wheel_of_row(row: &Row) -> Wheel {
     let plugins: Vec<BuiltPlugin> =
         row.parts.iter().filter(|part| *part != "core").map(|it| loadable_plugin(it)).collect();
@@ -54,12 +54,12 @@ fn wheel_of_row(row: &Row) -> Wheel {
     built::core_wheel_of_row(row, library, built::library_of_part("core"), &plugins)
 }
 
-/// All wheels that can be built of our matrix, by name.
+/// All wheels of our matrix that can be built, by name.
 fn named_wheels() -> impl Iterator<Item = (String, Wheel)> {
     buildable_rows().into_iter().map(|row| (row.name.to_string(), wheel_of_row(&row)))
 }
 
-/// A wheel of one file for all machines, by name.
+/// A wheel of one file for all platforms, by name.
 fn universal_wheel(distribution: &str, version: &str, file: &str) -> (String, Wheel) {
     let name = format!("{}-{version}-py3-none-any.whl", distribution.replace('-', "_"));
     (name, small_wheel(distribution, version, "py3-none-any", &[file]))
@@ -74,22 +74,22 @@ fn public_wheels() -> [(String, Wheel); 2] {
 pub(crate) struct ServedIndex {
     directory: TempDir,
     server: PackServer,
-    /// Where it is, without a slash at its end.
+    /// The address without a trailing slash.
     pub(crate) address: String,
 }
 
 impl ServedIndex {
-    /// All wheels that can be built of our matrix.
+    /// An index of all wheels of our matrix that can be built.
     pub(crate) fn own_matrix() -> Self {
         Self::of_wheels(named_wheels(), "", &[])
     }
 
-    /// The same, with variants.
+    /// The same index with variants.
     pub(crate) fn with_variants() -> Self {
         Self::of_wheels(named_wheels(), "", &["--variants"])
     }
 
-    /// The core in this version and in an older one; `yanked` says which of them should not be installed any more.
+    /// An index of the core in this version and an older one; `yanked` selects the yanked wheels.
     pub(crate) fn with_two_releases(yanked: &str) -> Self {
         let wheels = ["0.0.9", VERSION].map(|version| {
             let mut row = buildable_rows().swap_remove(0);
@@ -99,12 +99,13 @@ impl ServedIndex {
         Self::of_wheels(wheels, yanked, &[])
     }
 
-    /// An index as PyPI is, with packages of NVIDIA.
+    /// Stands for PyPI, with packages of NVIDIA.
     pub(crate) fn public_index() -> Self {
         Self::of_wheels(public_wheels(), "", &[])
     }
 
-    /// The same, where somebody has put a plugin of our name and version, which our own matrix would refuse.
+    /// The public index with a stranger's package under the name and version of one of our plugins, which our own matrix would
+    /// reject.
     pub(crate) fn public_index_with_stranger() -> Self {
         let stranger = universal_wheel("oarlock-cuda12", VERSION, "stranger.py");
         Self::of_wheels(public_wheels().into_iter().chain([stranger]), "", &["--era", "2.3.2"])
@@ -127,7 +128,7 @@ impl ServedIndex {
         Self::start_serving(directory)
     }
 
-    /// Serves the directory `index` of a directory.
+    /// Serves the subdirectory `index` of a directory.
     pub(crate) fn start_serving(directory: TempDir) -> Self {
         let server = PackServer::start_serving(directory.path(), "index");
         let address = server.address.strip_suffix("/simple/").expect("the address of an index").to_owned();
@@ -138,7 +139,7 @@ impl ServedIndex {
         format!("{}/simple/", self.address)
     }
 
-    /// The same as files, of which installers read the pages.
+    /// A `file:` URL of the pages.
     pub(crate) fn simple_file_address(&self) -> String {
         format!("file://{}/", self.directory.path().join("index/simple").display())
     }
@@ -148,17 +149,17 @@ impl ServedIndex {
         format!("{}{directory}/", self.address)
     }
 
-    /// A wheel as it was made.
+    /// The path of a wheel as it was built.
     pub(crate) fn built_wheel_path(&self, name: &str) -> PathBuf {
         self.directory.path().join("wheels").join(name)
     }
 
-    /// A wheel as it is served.
+    /// The path of a wheel as it is served.
     pub(crate) fn served_wheel_path(&self, name: &str) -> PathBuf {
         self.directory.path().join("index/files").join(name)
     }
 
-    /// What was asked for so far, with the status of each answer.
+    /// The requests so far, with the status of each response.
     pub(crate) fn request_log(&self) -> String {
         self.server.request_log()
     }

@@ -6,20 +6,20 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// What installs.
+/// An installer.
 #[derive(Clone, Debug)]
 pub(crate) enum PythonInstaller {
-    /// pip, from this directory.
+    /// A version of pip, installed in this directory.
     Pip(PathBuf),
     Uv,
 }
 
-/// Where `scripts/get-installers` puts them.
+/// The directory that `scripts/get-installers` fills.
 pub(crate) fn installer_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("installers")
 }
 
-/// Each version of pip, the oldest first.
+/// All versions of pip, the oldest first.
 pub(crate) fn pip_versions() -> Vec<PythonInstaller> {
     let entries = std::fs::read_dir(installer_directory()).expect("the directory of the tools");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("a directory").path()).collect();
@@ -29,15 +29,14 @@ pub(crate) fn pip_versions() -> Vec<PythonInstaller> {
     found.into_iter().map(PythonInstaller::Pip).collect()
 }
 
-/// The newest pip.
 pub(crate) fn newest_pip() -> PythonInstaller {
     pip_versions().pop().expect("a pip")
 }
 
-/// A Python with nothing installed.
+/// A Python environment without packages.
 pub(crate) struct PythonEnvironment {
     directory: TempDir,
-    /// What lies in it from the start.
+    /// The files that a new environment contains.
     before: BTreeSet<String>,
 }
 
@@ -55,8 +54,7 @@ impl PythonEnvironment {
         self.directory.path()
     }
 
-    /// Runs an installer in the directory of the environment, for its Python. It knows nothing of the settings of whoever
-    /// runs the tests, and keeps nothing for later.
+    /// Runs an installer for the environment, in its directory. It ignores the user's settings and caches nothing.
     pub(crate) fn run_installer(&self, installer: &PythonInstaller, arguments: &[&str]) -> Output {
         let mut command = match installer {
             PythonInstaller::Pip(_) => Command::new(self.path().join("venv/bin/python")),
@@ -88,7 +86,7 @@ impl PythonEnvironment {
             .unwrap_or_else(|error| panic!("{installer:?}: {error}"))
     }
 
-    /// What an installer that succeeds says.
+    /// Runs an installer that must succeed, and returns its output.
     pub(crate) fn run_successfully(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let output = self.run_installer(installer, arguments);
         let said = output_text(&output);
@@ -96,7 +94,7 @@ impl PythonEnvironment {
         said
     }
 
-    /// What an installer that fails says.
+    /// Runs an installer that must fail, and returns its output.
     pub(crate) fn run_to_failure(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let output = self.run_installer(installer, arguments);
         let said = output_text(&output);
@@ -104,7 +102,7 @@ impl PythonEnvironment {
         said
     }
 
-    /// Installs, with pip or with uv.
+    /// Installs with pip or uv.
     pub(crate) fn install_requirements(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let first: &[&str] = match installer {
             PythonInstaller::Pip(_) => &["install"],
@@ -113,7 +111,7 @@ impl PythonEnvironment {
         self.run_successfully(installer, &[first, arguments].concat())
     }
 
-    /// Takes away what is installed, with pip or with uv.
+    /// Uninstalls with pip or uv.
     pub(crate) fn uninstall_packages(&self, installer: &PythonInstaller, names: &[&str]) {
         let first: &[&str] = match installer {
             PythonInstaller::Pip(_) => &["uninstall", "--yes"],
@@ -122,7 +120,7 @@ impl PythonEnvironment {
         self.run_successfully(installer, &[first, names].concat());
     }
 
-    /// The files that installers put there of wheels, without what they write themselves.
+    /// The files that wheels installed, without those that installers write themselves.
     pub(crate) fn installed_files(&self) -> BTreeSet<String> {
         let is_of_installer = |path: &str| {
             let name = path.rsplit('/').next().unwrap_or_default();
@@ -132,7 +130,7 @@ impl PythonEnvironment {
         self.list_files().difference(&self.before).filter(|path| !is_of_installer(path)).cloned().collect()
     }
 
-    /// All that was added since the environment was new.
+    /// All files added since the environment was created.
     pub(crate) fn added_files(&self) -> Vec<String> {
         self.list_files().difference(&self.before).cloned().collect()
     }
@@ -148,7 +146,7 @@ impl PythonEnvironment {
                     left.push(path);
                     continue;
                 }
-                // Below `python3.11/site-packages`, or whatever that is called here.
+                // Below `python3.11/site-packages` or its equivalent.
                 let name =
                     path.strip_prefix(&libraries).expect("a file of it").to_string_lossy().into_owned();
                 found.insert(name.splitn(3, '/').nth(2).unwrap_or(&name).to_owned());
@@ -162,7 +160,7 @@ fn output_text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// The files of a wheel, but for the list of them.
+/// The files of a wheel without `RECORD`.
 pub(crate) fn wheel_file_names(wheel: &Path) -> BTreeSet<String> {
     let file = std::fs::File::open(wheel).unwrap_or_else(|error| panic!("{}: {error}", wheel.display()));
     let archive = zip::ZipArchive::new(file).expect("a wheel");

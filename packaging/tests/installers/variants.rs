@@ -1,4 +1,4 @@
-//! Variants of the plain version, for who knows what those are.
+//! Variants of the plain version, for installers that support them.
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows};
 use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions, wheel_file_names};
@@ -19,7 +19,7 @@ pub(crate) fn who_knows_variants_reads_what_is_said_of_them() {
     let served = ServedIndex::with_variants();
     let preview = ["pip", "install", "--preview-features", "wheel-variants", "--index-url"];
     let environment = PythonEnvironment::new();
-    // Which of them fits a machine is not settled, so uv takes none by itself.
+    // The draft does not settle how installers detect fitting variants, so uv takes none by default.
     environment.run_successfully(
         &PythonInstaller::Uv,
         &[&preview[..], &[&served.simple_address(), "oarlock"]].concat(),

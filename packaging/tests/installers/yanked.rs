@@ -1,4 +1,4 @@
-//! Wheels that should not be installed any more.
+//! Yanked wheels.
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows};
 use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions};

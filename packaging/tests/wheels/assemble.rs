@@ -1,4 +1,4 @@
-//! Wheels that are put together of what was built.
+//! Wheels assembled from compiled parts.
 
 use oarlock_pack::assemble::{self, BuiltCore, BuiltPlugin};
 use oarlock_pack::file_packer::CompressionEffort;
@@ -19,7 +19,7 @@ fn row_of_label(label: &str) -> Row {
         .unwrap_or_else(|| panic!("no row `{label}`"))
 }
 
-/// A part of the matrix that is a plugin; that of CUDA is the same for any version.
+/// A part of the matrix that is a plugin; all CUDA versions share one plugin.
 fn plugin_of_part(part: &str) -> BuiltPlugin {
     let name = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
     BuiltPlugin {
@@ -40,7 +40,7 @@ fn core_artifact() -> BuiltCore {
     built::core_of_wheel(wheel)
 }
 
-/// The paths of a wheel as it is written, and the text of one of them.
+/// The files of a wheel after writing, as text by path.
 fn written_files(wheel: &Wheel) -> std::collections::BTreeMap<String, String> {
     let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let directory = tempfile::tempdir().expect("a directory");
@@ -88,7 +88,7 @@ fn a_plugin_is_announced_by_its_wheel() {
     let about = &files["oarlock_cuda12-0.1.0.dist-info/METADATA"];
     assert!(about.contains("Name: oarlock-cuda12\nVersion: 0.1.0\n"), "{about}");
     assert!(about.contains("\nRequires-External: libfar.so.1\n"), "{about}");
-    // A host that knows of a library says so where it is not; the package is the one that pip can bring up to date.
+    // A host that knows the library reports when it is missing; the package is the one that pip can update.
     assert_eq!(
         files["oarlock_cuda12/liboarlock_plugin_cuda.oarlock.toml"],
         "name = \"x\"\npackage = \"oarlock-cuda12\"\n\n[[requires]]\noptional = true\nsoname = \"libfar.so.1\"\n"

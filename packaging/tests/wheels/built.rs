@@ -1,4 +1,4 @@
-//! What compiling gives, in a few bytes.
+//! Fake compiled parts of a few bytes.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;
 use sha2::{Digest as _, Sha256};
 
-/// A function without any instruction of AVX.
+/// A function without any AVX instruction.
 pub(crate) const SOURCE_WITHOUT_AVX: &str = "int sum(int one, int other) { return one + other; }";
 
-/// What is told of a part, which opens these libraries.
+/// A part that opens these libraries.
 pub(crate) fn compiled_part(part: &str, package: &str, opens: &[&str]) -> CompiledPart {
     let opened: Vec<_> = opens.iter().map(|soname| serde_json::json!({ "name": soname })).collect();
     let about = serde_json::json!({ "name": package, "version": env!("CARGO_PKG_VERSION") });
@@ -25,12 +25,12 @@ pub(crate) fn compiled_part(part: &str, package: &str, opens: &[&str]) -> Compil
     }
 }
 
-/// The core, of a wheel that has its files.
+/// The core from a wheel with its files.
 pub(crate) fn core_of_wheel(wheel: Wheel) -> BuiltCore {
     BuiltCore { built: compiled_part("core", "oarlock-python", &[]), wheel }
 }
 
-/// A shared object of a source in C.
+/// Compiles C source to a shared object.
 pub(crate) fn compile_library(source: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let [code, library] = ["code.c", "library.so"].map(|name| directory.path().join(name));
@@ -46,7 +46,7 @@ fn own_matrix() -> WheelMatrix {
     WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
-/// A library that names what a part of our matrix opens.
+/// A library that names the libraries that a part of our matrix opens.
 pub(crate) fn library_of_part(part: &str) -> Vec<u8> {
     compile_library(&format!(
         "{SOURCE_WITHOUT_AVX}const char *names = \"{} \";",
@@ -54,12 +54,12 @@ pub(crate) fn library_of_part(part: &str) -> Vec<u8> {
     ))
 }
 
-/// A plugin of a part that hosts of this release take.
+/// A plugin that hosts of this release accept.
 pub(crate) fn loadable_plugin(part: &str) -> BuiltPlugin {
     plugin_with_library(part, library_of_part(part))
 }
 
-/// The same with another library.
+/// The same plugin with another library.
 pub(crate) fn plugin_with_library(part: &str, library: Vec<u8>) -> BuiltPlugin {
     let hash: String = Sha256::digest(&library).iter().map(|byte| format!("{byte:02x}")).collect();
     let package = own_matrix().parts[part].package.clone();
@@ -78,7 +78,7 @@ pub(crate) fn plugin_with_library(part: &str, library: Vec<u8>) -> BuiltPlugin {
     BuiltPlugin { built, library, manifest: Some(manifest) }
 }
 
-/// A wheel of the core as maturin makes it, with a library at a path and the CPU device, put together for a row.
+/// Assembles a core wheel for a row as maturin builds it, with a library at a path and the CPU plugin.
 pub(crate) fn core_wheel_of_row(row: &Row, path: &str, library: Vec<u8>, plugins: &[BuiltPlugin]) -> Wheel {
     let mut wheel = Wheel::new("oarlock-0");
     wheel.add_file("oarlock/__init__.py", b"# Python\n".to_vec());

@@ -1,4 +1,4 @@
-//! Wheels that come from anywhere are held to the matrix.
+//! Wheels of any origin are checked against the matrix.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(crate) fn write_wheel(directory: &TempDir, name: &str, wheel: &Wheel) -> Pat
     file
 }
 
-/// The wheel of a plugin, of the row that it is alone in.
+/// Writes the wheel of a plugin, for the row that only has this plugin.
 pub(crate) fn write_plugin_wheel(directory: &TempDir, plugin: &BuiltPlugin) -> PathBuf {
     let is_it = |row: &Row| row.parts == [plugin.built.part.as_str()];
     let row = own_matrix().wheels.into_iter().find(is_it).expect("a row");
@@ -54,26 +54,26 @@ pub(crate) fn write_plugin_wheel(directory: &TempDir, plugin: &BuiltPlugin) -> P
     )
 }
 
-/// A plugin for OpenBLAS with another library.
+/// A plugin for OpenBLAS with a library of this code.
 fn openblas_plugin(code: &str) -> BuiltPlugin {
     plugin_with_library("openblas", compile_library(&format!("{SOURCE_WITHOUT_AVX}{code}")))
 }
 
-/// A wheel of the core with a library and the CPU device, and what it says in itself of where it runs.
+/// A core wheel with a library and the CPU plugin, and this tag in its WHEEL file.
 fn core_with_library(label: &str, path: &str, library: Vec<u8>, tag: &str) -> Wheel {
     let mut wheel = core_wheel_of_row(&row_of_label(label), path, library, &[loadable_plugin("cpu")]);
     wheel.add_metadata("WHEEL", format!("Wheel-Version: 1.0\nTag: {tag}\n").into_bytes());
     wheel
 }
 
-/// Why a wheel is refused: by `check` and, with the same words, by `index`.
+/// The error for a wheel from `check`; `index` must give the same one.
 pub(crate) fn refusal_of(file: &Path) -> String {
     let error = check::check_wheels(&own_matrix(), &[file]).expect_err("a wheel that is not as it should be");
     assert_eq!(index_refusal(file), error.to_string());
     error.to_string()
 }
 
-/// Why there is no index of the directory of a wheel.
+/// The error of indexing the directory of a wheel.
 fn index_refusal(file: &Path) -> String {
     let directory = file.parent().expect("a directory");
     WheelIndex::of_directory(directory, &own_matrix(), &Default::default(), |_, _| ())
@@ -112,7 +112,7 @@ fn a_library_for_other_processors_is_refused() {
     assert!(error.contains("oarlock_openblas/liboarlock_plugin_openblas.so"), "{error}");
     assert!(error.contains("it has 1 VEX instructions, the first at 0x"), "{error}");
     assert!(error.ends_with(" in `product`"), "{error}");
-    // What the core has where its row promises nothing.
+    // The core may contain AVX code unless its row rules it out.
     for (label, is_refused) in [("core", false), ("core, without AVX", true)] {
         let directory = temporary_directory();
         let library = compile_library(&format!("{SOURCE_WITHOUT_AVX}{AVX_SOURCE}"));
@@ -126,7 +126,7 @@ fn a_library_for_other_processors_is_refused() {
 #[test]
 fn a_library_for_another_machine_is_refused() {
     let mut plugin = loadable_plugin("openblas");
-    // The machine in the header of an ELF file: AArch64.
+    // The machine field of the ELF header: AArch64.
     plugin.library[18..20].copy_from_slice(&183_u16.to_le_bytes());
     let plugin = plugin_with_library("openblas", plugin.library);
     let error = refusal_of(&write_plugin_wheel(&temporary_directory(), &plugin));

@@ -1,4 +1,4 @@
-//! What wheels are put together of, and what they are held to.
+//! Assembly and validation of wheels.
 
 mod assemble;
 mod built;

@@ -1,4 +1,4 @@
-//! Wheels of this release have what their rows give them, say what follows from these, and nothing else.
+//! Wheels of this release contain exactly what their rows specify.
 
 use oarlock_pack::assemble::{self, BuiltPlugin};
 use oarlock_pack::check;
@@ -12,7 +12,7 @@ use crate::check::{
     own_matrix, refusal_of, row_of_label, temporary_directory, write_plugin_wheel, write_wheel,
 };
 
-/// The wheel of a row with the plugins that it has, as it is built.
+/// Builds the wheel of a row with its plugins.
 fn built_wheel_of_label(label: &str) -> (Row, Wheel) {
     let row = row_of_label(label);
     let plugins: Vec<BuiltPlugin> =
@@ -24,7 +24,7 @@ fn built_wheel_of_label(label: &str) -> (Row, Wheel) {
     (row, wheel)
 }
 
-/// Why the wheel of a row is refused after something was done to it.
+/// The error for the wheel of a row after a modification.
 fn refusal_after(label: &str, change: &dyn Fn(&mut Wheel)) -> String {
     let (row, mut wheel) = built_wheel_of_label(label);
     change(&mut wheel);
@@ -69,7 +69,7 @@ fn files_that_a_row_does_not_have_are_refused() {
         let error = refusal_after(label, &|wheel| wheel.add_file(path, b"x".to_vec()));
         assert!(error.contains(words), "{path}: {error}");
     }
-    // What is compiled is a library whatever it is called.
+    // A compiled file is a library under any name.
     let error = refusal_after("core", &|wheel| wheel.add_file("oarlock/tool", library_of_part("core")));
     assert!(error.contains("expected the libraries of core, cpu, found `oarlock/tool`"), "{error}");
 }
@@ -94,7 +94,7 @@ fn files_that_a_row_has_are_missed() {
     assert!(error.ends_with(&format!("expected a text in `{path}`, found nothing")), "{error}");
 }
 
-/// The same without a file.
+/// The wheel without a file.
 fn without_file(wheel: &Wheel, path: &str) -> Wheel {
     let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");
@@ -174,7 +174,7 @@ fn metadata_that_says_something_else_than_the_row_is_refused() {
     }
 }
 
-/// The text of a file of a wheel.
+/// A file of a wheel as text.
 fn text_of(wheel: &Wheel, path: &str) -> String {
     let bytes = wheel.to_bytes(&CompressionEffort::Usual.into()).expect("a wheel");
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).expect("an archive");

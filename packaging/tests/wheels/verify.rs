@@ -1,4 +1,4 @@
-//! The same plugin as a wheel and as a package for Debian.
+//! The same plugin as a wheel and as a Debian package.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::built::{compile_library, loadable_plugin};
 
-/// A directory with the plugin for OpenBLAS as a wheel, and as a package that has these files.
+/// A directory with the OpenBLAS plugin as a wheel, and as a package with these files.
 struct PublishedPlugin {
     wheel: PathBuf,
     package: PathBuf,
@@ -48,7 +48,7 @@ impl PublishedPlugin {
         Self { wheel: files.0, package: files.1, matrix, _directory: directory }
     }
 
-    /// What is found in both, or why not.
+    /// Verifies both, or returns the error.
     fn find_parts(&self) -> Result<FoundParts, oarlock_pack::Error> {
         let packages = PackageCatalog::from_toml("packages.toml", PACKAGES).expect("our own packages");
         let mut found = FoundParts::default();

@@ -1,4 +1,4 @@
-//! The functions that are taken from a library, in the C interface that all BLAS libraries have.
+//! The functions resolved in a library, by the C interface that all BLAS libraries share.
 
 #![expect(unsafe_code, reason = "the functions are C")]
 
@@ -7,15 +7,15 @@ use core::ffi::c_int;
 use libloading::os::unix::Library as Opened;
 use oarlock_sdk::{Element, PluginError, Result};
 
-/// Numbers in C order, row after row.
+/// `CblasRowMajor`.
 const CBLAS_ROW_MAJOR: c_int = 101;
 const CBLAS_NO_TRANSPOSE: c_int = 111;
 const CBLAS_TRANSPOSE: c_int = 112;
 
 type GemmFunction<T> = unsafe extern "C" fn(
     order: c_int,
-    left_turned: c_int,
-    right_turned: c_int,
+    left_transposed: c_int,
+    right_transposed: c_int,
     rows: c_int,
     columns: c_int,
     depth: c_int,
@@ -29,19 +29,19 @@ type GemmFunction<T> = unsafe extern "C" fn(
     output_step: c_int,
 );
 
-/// The functions of a library that counts with 32 bits.
+/// Entry points of a library with 32-bit integers (LP64).
 #[derive(Clone, Copy, Debug)]
 pub struct CblasFunctions {
     sgemm: GemmFunction<f32>,
     dgemm: GemmFunction<f64>,
-    /// What keeps the library from using threads of its own, where that has to be said on each thread.
+    /// Limits the library to one thread, where that is a setting of each calling thread.
     stay_alone: Option<unsafe extern "C" fn(c_int)>,
 }
 
 impl CblasFunctions {
-    /// Takes the functions of a library.
+    /// Resolves the functions; an error names the one that is missing.
     pub fn new(opened: &'static Opened) -> Result<Self> {
-        // SAFETY: these are the types of the functions in every library with this interface, and it is never closed.
+        // SAFETY: these are the types of the functions in every library with this interface, and the library is never closed.
         unsafe {
             Ok(Self {
                 sgemm: resolve_function(opened, "cblas_sgemm")?,
@@ -51,7 +51,7 @@ impl CblasFunctions {
         }
     }
 
-    /// Has a function called with 1, the number of threads, before each product.
+    /// Sets a function that is called with 1, the number of threads, before each product.
     ///
     /// # Safety
     ///
@@ -62,27 +62,25 @@ impl CblasFunctions {
     }
 }
 
-/// A function of a library.
+/// Resolves a function of a library.
 ///
 /// # Safety
 ///
 /// `F` is the type of a pointer to the function.
 pub unsafe fn resolve_function<F: Copy>(opened: &'static Opened, name: &str) -> Result<F> {
-    // SAFETY: the caller vouches for the type, and the library is never closed.
+    // SAFETY: the caller guarantees the type, and the library is never closed.
     unsafe { opened.get::<F>(name) }.map(|symbol| *symbol).map_err(|_| {
         PluginError::unimplemented(format!("expected the function `{name}`, found a library without it"))
     })
 }
 
-/// Numbers that a library multiplies.
+/// An element type that CBLAS has a `gemm` for.
 pub(crate) trait BlasElement: Element {
-    /// Nothing.
     const ZERO: Self;
-    /// From a number in an attribute.
+    /// Converts a number from an attribute, such as `alpha`.
     fn from_attribute(number: f64) -> Self;
-    /// This much of a number.
+    /// The product of two numbers.
     fn scaled_by(self, other: Self) -> Self;
-    /// The function that multiplies them.
     fn gemm_function(cblas: &CblasFunctions) -> GemmFunction<Self>;
 }
 
@@ -107,21 +105,21 @@ macro_rules! numbers {
 
 numbers!(f32: sgemm, f64: dgemm);
 
-/// A matrix at an address, and the elements from one of its rows to the next as they lie.
+/// A matrix at an address; `step` is its leading dimension, in elements.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixOperand<P> {
     pub(crate) address: P,
     pub(crate) step: usize,
-    /// Whether the matrix lies column after column.
-    pub(crate) turned: bool,
+    /// True if the matrix is stored column by column, that is, transposed.
+    pub(crate) transposed: bool,
 }
 
-/// `output = alpha · left · right`, plus the output where `adds` is set.
+/// Computes `output = alpha · left · right`, plus `output` if `adds` is set.
 ///
 /// # Safety
 ///
-/// The operands have rows × depth, depth × columns and rows × columns elements; nothing else touches the output; none of the
-/// sizes and steps is 0 or above `i32::MAX`.
+/// The operands have rows × depth, depth × columns and rows × columns elements; nothing else touches the output; no size or
+/// stride is 0 or above `i32::MAX`.
 pub(crate) unsafe fn multiply_matrices<T: BlasElement>(
     cblas: &CblasFunctions,
     (rows, columns, depth): (usize, usize, usize),
@@ -130,17 +128,17 @@ pub(crate) unsafe fn multiply_matrices<T: BlasElement>(
     (alpha, adds): (T, bool),
     output: MatrixOperand<*mut T>,
 ) {
-    let turned = |turned| if turned { CBLAS_TRANSPOSE } else { CBLAS_NO_TRANSPOSE };
+    let transposed = |transposed| if transposed { CBLAS_TRANSPOSE } else { CBLAS_NO_TRANSPOSE };
     let beta = if adds { T::from_attribute(1.0) } else { T::ZERO };
-    // SAFETY: the caller vouches for the operands, and with them the library touches only those.
+    // SAFETY: the caller guarantees the sizes of the operands, and within those sizes the library touches nothing else.
     unsafe {
         if let Some(stay_alone) = cblas.stay_alone {
             stay_alone(1);
         }
         T::gemm_function(cblas)(
             CBLAS_ROW_MAJOR,
-            turned(left.turned),
-            turned(right.turned),
+            transposed(left.transposed),
+            transposed(right.transposed),
             rows as c_int,
             columns as c_int,
             depth as c_int,

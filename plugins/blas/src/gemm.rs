@@ -1,4 +1,4 @@
-//! `Gemm`: alpha times a product of two matrices, either of which may be turned, plus beta times a third.
+//! `Gemm`: `alpha · A · B + beta · C`, with either factor transposed.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -13,7 +13,7 @@ use crate::cblas::{BlasElement, CblasFunctions};
 use crate::product::{BatchedProduct, BroadcastAddend, ProductOperand, check_dimensions};
 use crate::{BlasLibrary, KERNEL_SCORE};
 
-/// The first version of the op whose third matrix is repeated as in all ops.
+/// The first version of the op whose third matrix broadcasts by the common rules.
 const GEMM_SINCE_VERSION: u32 = 7;
 
 pub(crate) fn gemm_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Kernel<()> {
@@ -40,7 +40,7 @@ pub(crate) fn gemm_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Ker
     .with_outputs([number.with_name("Y").with_rank(2, 2)])
 }
 
-/// With an alpha of 0, libraries do not look at the operands, so that NaN and infinity in them would be lost.
+/// With an `alpha` of 0, libraries skip the operands, so NaN and infinity in them would be lost.
 fn check_alpha(alpha: f64) -> Result<()> {
     let vanishes = alpha as f32 == 0.0;
     ensure!(!vanishes, unimplemented, "expected an `alpha` that does not vanish in f32, found {alpha}");
@@ -58,12 +58,12 @@ fn run_gemm<T: BlasElement>(
     extent.check_output(y.dims())?;
     let beta = T::from_attribute(settings.beta);
     let addend = call.optional_input(2)?.map(|c| broadcast_addend(&c, &extent, beta)).transpose()?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory here, and the call guarantees its operands.
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
     let products = BatchedProduct {
         extent,
-        left: ProductOperand { elements: a, turned: settings.a_turned },
-        right: ProductOperand { elements: b, turned: settings.b_turned },
+        left: ProductOperand { elements: a, transposed: settings.a_transposed },
+        right: ProductOperand { elements: b, transposed: settings.b_transposed },
         batch: MatrixBatch::SINGLE_MATRIX,
         alpha: T::from_attribute(settings.alpha),
         addend,
@@ -71,13 +71,13 @@ fn run_gemm<T: BlasElement>(
     products.compute_products(cblas, host, y)
 }
 
-/// The third matrix, which is repeated along dimensions of 1.
+/// The third matrix, which broadcasts along dimensions of 1.
 fn broadcast_addend<'a, T: BlasElement>(
     c: &TensorView<'a>,
     extent: &GemmSize,
     beta: T,
 ) -> Result<BroadcastAddend<'a, T>> {
     let [row_step, column_step] = extent.addend_strides(c.dims())?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory here, and the call guarantees its operands.
     Ok(BroadcastAddend { elements: unsafe { c.elements() }?, row_step, column_step, beta })
 }

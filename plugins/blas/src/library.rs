@@ -1,4 +1,4 @@
-//! A library that was found, and is opened when it is first needed.
+//! A library that was found; it is opened on first use.
 
 #![expect(unsafe_code, reason = "opening a library runs code of it")]
 
@@ -12,25 +12,25 @@ use oarlock_sdk::{HostServices, PluginError, Result};
 use crate::cblas::CblasFunctions;
 use crate::library_search::LibrarySearchPath;
 
-/// What to look for, and what to tell those who lack it.
+/// Where to search for a library, and what to tell users who lack it.
 #[derive(Clone, Copy, Debug)]
 pub struct BlasRequirement {
-    /// The name of the library in messages.
+    /// Name of the library in messages.
     pub name: &'static str,
-    /// The names of its file, the best first.
+    /// File names, in order of preference.
     pub files: &'static [&'static str],
-    /// Where it is installed outside of the places of the dynamic linker.
+    /// Directories to search besides those of the dynamic linker.
     pub directories: &'static [&'static str],
-    /// Where package managers put it, from the directory that the plugin lies in.
+    /// Where package managers put it, relative to the plugin's directory.
     pub beside: &'static [&'static str],
-    /// How to get it, as a command in backticks.
+    /// How to install it, as a command in backticks.
     pub remedy: &'static str,
 }
 
-/// Readies a library that was just opened and takes from it what is needed; or says why it will not do.
+/// Configures a library that was just opened and resolves its functions, or says why it cannot be used.
 pub type CblasSetup = fn(&'static Opened) -> Result<CblasFunctions>;
 
-/// A library that was found.
+/// A library that was found, with the result of opening it.
 pub struct BlasLibrary {
     path: PathBuf,
     setup: CblasSetup,
@@ -38,7 +38,7 @@ pub struct BlasLibrary {
 }
 
 impl BlasLibrary {
-    /// Finds a library: the one in the option `library`, or the first of those wanted.
+    /// Finds a library: the file in the option `library`, or the first of the `wanted` files that exists.
     pub fn find_library(wanted: &BlasRequirement, host: &HostServices, setup: CblasSetup) -> Result<Self> {
         Ok(Self::from_path(
             LibrarySearchPath::from_process().find_library(wanted, host.option("library"))?,
@@ -46,18 +46,18 @@ impl BlasLibrary {
         ))
     }
 
-    /// The library in a file.
+    /// A library in a known file.
     pub fn from_path(path: PathBuf, setup: CblasSetup) -> Self {
         Self { path, setup, opened: OnceLock::new() }
     }
 
-    /// The functions of the library, which is opened the first time. That it cannot be opened does not change later.
+    /// The functions of the library, which is opened on the first call. The result is cached, errors included.
     pub fn cblas_functions(&self) -> Result<&CblasFunctions> {
         self.opened.get_or_init(|| self.open_library()).as_ref().map_err(Clone::clone)
     }
 
     fn open_library(&self) -> Result<CblasFunctions> {
-        // SAFETY: initialisers of the library run, which is what the user wants who has this plugin and this library.
+        // SAFETY: initializers of the library run, which the user chose by installing this plugin and this library.
         let opened = unsafe { Opened::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
         let opened = opened.map_err(|error| {
             let cause =
@@ -67,7 +67,7 @@ impl BlasLibrary {
                 cause.replace('`', "'")
             ))
         })?;
-        // It is never closed: its threads and its thread-local storage go on.
+        // Never closed: its threads and its thread-local storage live on.
         let opened: &'static Opened = Box::leak(Box::new(opened));
         (self.setup)(opened).map_err(|error| {
             let message = error.message();

@@ -1,11 +1,11 @@
-//! Where a library lies, found without opening it.
+//! Finds a library without opening it.
 //!
-//! The places are those of the dynamic linker: `LD_LIBRARY_PATH`, its cache and its default directories; after them the
-//! directories in which package managers put the library beside the plugin, and those of the vendor's installer. A directory that is not absolute is passed over, since
-//! what lies in the working directory must not be run by accident. In a program with raised rights the variable is passed
-//! over as a whole, as the linker itself does.
+//! The search order is that of the dynamic linker: `LD_LIBRARY_PATH`, its cache and its default directories; after them the
+//! directories where package managers put the library beside the plugin, and those of the vendor's installer. Relative
+//! directories are skipped, so that a file in the working directory is never run by accident. In a program with elevated
+//! privileges the variable is ignored, as the linker itself does.
 //!
-//! The option `library` comes before all of them.
+//! The option `library` takes precedence over all of them.
 
 #![expect(unsafe_code, reason = "whether a program has raised rights is asked of the C library")]
 
@@ -17,19 +17,18 @@ use crate::BlasRequirement;
 
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// The places in which the dynamic linker of this process looks.
+/// Search path of this process's dynamic linker.
 pub(crate) struct LibrarySearchPath {
     directories: Vec<PathBuf>,
-    /// The bytes of the linker's cache, the list of installed libraries.
+    /// Contents of the linker's cache, `ld.so.cache`, which lists installed libraries.
     cache: Vec<u8>,
-    /// Where the plugin lies.
+    /// The plugin's directory.
     plugin: Option<PathBuf>,
 }
 
 impl LibrarySearchPath {
-    /// Those of this process.
     pub(crate) fn from_process() -> Self {
-        // SAFETY: the function takes a number, reads what the kernel gave the process at its start and touches nothing else.
+        // SAFETY: the function takes a number, reads what the kernel gave the process at its start, and touches nothing else.
         let has_raised_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
         let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|_| !has_raised_rights).unwrap_or_default();
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
@@ -46,7 +45,7 @@ impl LibrarySearchPath {
         }
     }
 
-    /// The file to open: the one the user names, or the first of those wanted that is there.
+    /// The file to open: the one the user named, or the first of the `wanted` files that exists.
     pub(crate) fn find_library(&self, wanted: &BlasRequirement, named: Option<&str>) -> Result<PathBuf> {
         if let Some(named) = named {
             let path = PathBuf::from(named);
@@ -76,8 +75,8 @@ impl LibrarySearchPath {
             .or_else(|| wanted.beside.iter().filter_map(beside).chain(vendor()).find_map(|it| within(&it)))
     }
 
-    /// Whether the cache lists a library, which the linker then finds by its name alone. A name in the cache is a string of
-    /// its own or the end of a path, and a zero ends it.
+    /// True if the cache lists a library, so that the linker finds it by its bare name. In the cache a name is a string of its
+    /// own or the end of a path, and a zero terminates it.
     fn is_cached(&self, file: &str) -> bool {
         let ended = [file.as_bytes(), &[0]].concat();
         let before = |at: usize| at.checked_sub(1).map(|at| self.cache[at]);

@@ -46,9 +46,9 @@ fn run_matmul<T: BlasElement>(
         b.dims(),
         y.dims()
     );
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory here, and the call guarantees its operands.
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
-    let side = |elements| ProductOperand { elements, turned: false };
+    let side = |elements| ProductOperand { elements, transposed: false };
     let products = BatchedProduct {
         extent: shape.extent,
         left: side(a),

@@ -1,8 +1,8 @@
-//! The unit of a processor that multiplies whole matrices, AMX: eight registers of it hold a tile each, sixteen lines of 64
-//! bytes. The compiler has no names for them on stable Rust, so they are reached by their instructions.
+//! AMX, the matrix unit: eight tile registers of sixteen rows of 64 bytes each. Stable Rust has no intrinsics for them, so this
+//! module uses inline assembly.
 //!
-//! The sums of a block are four tiles, to which a step adds the products of two tiles of rows, a line of each, with two tiles of
-//! columns.
+//! The accumulators of a block are four tiles. A step multiplies two tiles of the left operand with two of the right and adds all
+//! four products, so 4 + 2 + 2 tiles use all eight registers, and each loaded tile is used twice.
 
 #![expect(unsafe_code, reason = "the registers are only reached by instructions that a machine may lack")]
 
@@ -17,8 +17,8 @@ pub(crate) use gather::GatheredRows;
 
 use crate::row_blocks::{BLOCK_LINES, BlockOperands, LINE_BYTES, TILE_LINES};
 
-/// Whether the machine has the unit, for bf16 and for bytes, and the system lets this process use its registers. They are large,
-/// so a process has to ask before its first use of them.
+/// True if the machine has AMX for bf16 and int8, and the system lets this process use the tile registers. They hold 8 KiB per
+/// thread, so Linux requires that a process asks before their first use.
 pub(crate) fn is_amx_available() -> bool {
     static AMX_AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AMX_AVAILABLE.get_or_init(|| has_amx_unit() && request_tile_permission())
@@ -37,7 +37,7 @@ fn has_amx_unit() -> bool {
 fn request_tile_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
     const XFEATURE_XTILEDATA: libc::c_long = 18;
-    // SAFETY: the call takes two numbers. A system that does not know it says so.
+    // SAFETY: the system call takes two integers and no pointers. A kernel that does not know it returns an error.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
 }
 
@@ -46,10 +46,10 @@ fn request_tile_permission() -> bool {
     false
 }
 
-/// The registers of this thread, ready to be used as long as this lives.
+/// The configured tile registers of this thread. Dropping it releases them.
 pub(crate) struct TileRegisters(PhantomData<*const ()>);
 
-/// What each register holds, as the processor wants to be told.
+/// The operand of `ldtilecfg`, in the layout that the processor requires.
 #[repr(C, align(64))]
 struct TileConfig {
     palette: u8,
@@ -60,16 +60,16 @@ struct TileConfig {
 }
 
 impl TileRegisters {
-    /// Makes the registers ready.
+    /// Configures all eight registers as full tiles: 16 rows of 64 bytes.
     ///
     /// # Safety
     ///
-    /// They are permitted, as [`is_amx_available`] says.
+    /// The process may use the registers: [`is_amx_available`] returned true.
     pub(crate) unsafe fn new() -> Self {
         let all = |value: u8| std::array::from_fn(|register| if register < 8 { value } else { 0 });
         let (bytes, lines) = (all(LINE_BYTES as u8).map(u16::from), all(TILE_LINES as u8));
         let shape = TileConfig { palette: 1, first_line: 0, reserved: [0; 14], bytes, lines };
-        // SAFETY: the caller vouches for the unit, and the shape is one that every such unit has.
+        // SAFETY: the caller vouches for the unit, and every such unit supports palette 1 with full tiles.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
         Self(PhantomData)
     }
@@ -77,33 +77,32 @@ impl TileRegisters {
 
 impl Drop for TileRegisters {
     fn drop(&mut self) {
-        // SAFETY: the unit is there. What is in no use needs not be saved when the thread stops.
+        // SAFETY: the unit is there. Released registers need not be saved when the thread is switched out.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
     }
 }
 
-/// The sums of a block.
+/// The 32x32 sums of a block, row after row: 128 bytes per row, so the lower two tiles begin at byte 16 · 128 = 2048.
 #[repr(C, align(64))]
 pub(crate) struct TileAccumulators<T>(pub(crate) [[T; BLOCK_LINES]; BLOCK_LINES]);
 
-/// How numbers are multiplied.
+/// A pair of operand formats that one AMX instruction multiplies.
 pub(crate) trait TileProduct {
-    /// What their sums are.
     type Accumulator;
 
-    /// Computes the sums of a block. Those of all rows begin with what stands in the first one.
+    /// Computes the sums of a block. Every row of sums starts from row 0 of `sums`, such as a bias.
     ///
     /// # Safety
     ///
-    /// The registers are ready on this thread, as [`TileRegisters`] makes them; the rows and columns of the block can be read, and there
-    /// are lines of them; and the sums can be written.
+    /// The registers of this thread are configured, as [`TileRegisters`] does; the rows and columns of the block can be read; it
+    /// has at least one line; and the sums can be written.
     unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<Self::Accumulator>);
 }
 
-/// Pairs of bf16 on both sides.
+/// bf16 on both sides, summed in f32.
 pub(crate) struct Bf16Pairs;
 
-/// Unsigned bytes on the left, and signed ones on the right.
+/// Unsigned bytes on the left and signed bytes on the right, summed in i32.
 pub(crate) struct UnsignedSignedBytes;
 
 /// Implements [`TileProduct`] with an instruction.
@@ -115,20 +114,22 @@ macro_rules! product {
             #[inline]
             unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<$sum>) {
                 let BlockOperands { left, rows, stride, right, tiles, lines, soon, share } = *block;
-                // Where there is one tile it is taken for both: that takes no longer than to wait for what is read.
+                // A single tile stands in for both: the redundant work takes no longer than waiting for the loads.
                 let below = if rows > TILE_LINES { left.wrapping_add(TILE_LINES * stride) } else { left };
                 let beside = right.wrapping_add((tiles - 1) * LINE_BYTES);
-                // SAFETY: the caller vouches for the registers, for what is read, and for the sums. What is asked for needs not
-                // be there.
+                // SAFETY: the caller vouches for the registers, for what is read, and for the sums. A prefetched address need not
+                // be valid.
                 unsafe {
                     asm!(
                         "xor {end:e}, {end:e}",
+                        // A stride of 0 loads row 0 of the sums into all sixteen rows of a tile.
                         "tileloadd tmm0, [{sums} + {end}]",
                         "tileloadd tmm1, [{sums} + {end} + 64]",
                         "tileloadd tmm2, [{sums} + {end}]",
                         "tileloadd tmm3, [{sums} + {end} + 64]",
                         "mov {end}, {soon}",
                         "2:",
+                        // Loads and products alternate, so that the load of the next tile overlaps the product before it.
                         "tileloadd tmm6, [{right} + {across}]",
                         "tileloadd tmm4, [{left} + {stride}]",
                         concat!($instruction, " tmm0, tmm4, tmm6"),
@@ -145,6 +146,8 @@ macro_rules! product {
                         "cmp {soon}, {end}",
                         "jae 4f",
                         "3:",
+                        // Into L2: in L1 the next panel could evict the current one, which the other blocks of the stripe still
+                        // read.
                         "prefetcht1 [{soon}]",
                         "add {soon}, 64",
                         "cmp {soon}, {end}",
@@ -186,13 +189,13 @@ product!(UnsignedSignedBytes, i32, "tdpbusd");
 mod tests {
     use super::*;
 
-    /// Lines of the left rows and of the right columns, which begin at lines.
+    /// A cache line of an operand; operands are aligned to lines.
     #[derive(Clone, Copy)]
     #[repr(C, align(64))]
     struct AlignedLines([u8; LINE_BYTES]);
 
-    /// Computes the sums of some rows and tiles of columns, and compares them with those of `sum`, which is told the bytes of a
-    /// row and, four by four, those of a column.
+    /// Multiplies a block of test data and compares it with `sum`, which gets the bytes of a row and, four by four, those of a
+    /// column.
     fn check_block_product<P: TileProduct>(
         (rows, tiles, lines): (usize, usize, usize),
         byte: impl Fn(usize) -> u8,
@@ -209,7 +212,7 @@ mod tests {
                 .map(|line| AlignedLines(std::array::from_fn(|place| byte(seed + line * LINE_BYTES + place))))
                 .collect()
         };
-        // A line between the rows, so that they are not where the next one is expected to begin.
+        // One extra line between rows, so that code that ignores the stride fails.
         let stride = lines + 1;
         let (left, right) = (fill(BLOCK_LINES * stride, 0), fill(lines * TILE_LINES * tiles, 70_000));
         let mut sums = TileAccumulators([start; BLOCK_LINES]);
@@ -223,7 +226,7 @@ mod tests {
             soon: right.as_ptr().cast(),
             share: 100 * (rows % 2),
         };
-        // SAFETY: the unit is permitted, and there are as many lines as the block says.
+        // SAFETY: the unit is permitted, and the operands have as many lines as the block says.
         unsafe {
             let _registers = TileRegisters::new();
             P::multiply_block(&block, &raw mut sums);
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn pairs_of_bf16_are_multiplied() {
         for sizes in SIZES {
-            // Whole numbers of at most 7, whose sums are exact in any order.
+            // Integers of at most 7, whose sums are exact in any order.
             let number = |place: usize| ((place * 29 + place / 61) % 15) as f32 - 7.0;
             let byte = |place: usize| (number(place / 2).to_bits() >> 16).to_le_bytes()[place % 2];
             let start = std::array::from_fn(|column| column as f32 - 20.0);

@@ -1,20 +1,21 @@
-//! On which processors the conformance suite passed, and what that says of this one.
+//! Processors on which the conformance suite passed, and the support level that follows for this one.
 //!
-//! For this plugin processors differ by their family, as their maker numbers them, and by which instructions its kernels use. On
-//! one of a family that passed the suite with these instructions the device counts as tested on its chip. Where processors of other
-//! families passed, or one that has more was held to these instructions, the code was tested and the chip was not.
+//! This plugin tells processors apart by their family, as the vendor numbers it, and by the instruction sets that its kernels
+//! use. A processor of a family that passed the suite with these instruction sets counts as tested on its chip. If only
+//! processors of other families passed, or one that has more was limited to these instruction sets, the code was tested and the
+//! chip was not.
 
 use oarlock_sdk::SupportLevel;
 
 use crate::isa::Isa;
 use crate::machine::ProcessorFamily;
 
-/// A run of the conformance suite that passed. `docs/measurements` tells of it, in the page of its date.
+/// A run of the conformance suite that passed. The page of its date in `docs/measurements` describes it.
 struct SuiteRun {
     family: ProcessorFamily<'static>,
-    /// The instructions that the kernels used.
+    /// The instruction sets that the kernels used.
     isa: Isa,
-    /// Whether the processor has more, and was held to these by the option `isa`.
+    /// True if the processor has more, and the option `isa` limited it to these.
     is_held: bool,
     processor: &'static str,
     date: &'static str,
@@ -23,7 +24,7 @@ struct SuiteRun {
 /// The family of Zen 3 and Zen 4.
 const ZEN_3: ProcessorFamily<'_> = ProcessorFamily { maker: "AuthenticAMD", number: 25 };
 
-/// Every run; of one family with the same instructions the last one.
+/// All runs; of several with one family and the same instruction sets, the last.
 const SUITE_RUNS: [SuiteRun; 3] = [
     SuiteRun {
         family: ZEN_3,
@@ -48,7 +49,7 @@ const SUITE_RUNS: [SuiteRun; 3] = [
     },
 ];
 
-/// What is known of a processor of a family, for kernels that use these instructions: how far it counts as tested, and why.
+/// The support level of a processor of a family for kernels that use these instruction sets, and the reason.
 pub(crate) fn support_level(family: &ProcessorFamily<'_>, isa: Isa) -> (SupportLevel, String) {
     let is_chip = |run: &&SuiteRun| run.family == *family && !run.is_held;
     let mut with_same_code = SUITE_RUNS.iter().filter(|run| run.isa == isa);

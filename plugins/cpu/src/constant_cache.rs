@@ -1,21 +1,21 @@
-//! What is made of constants, such as packed weights, shared by all who make the same of the same constant: other shapes of
-//! one call, other sessions of one model.
+//! A cache of what kernels derive from constants, such as packed weights. All kernels that derive the same from the same constant
+//! share it: other shapes of one call, other sessions of one model.
 //!
-//! A constant is known by its address and size. That is enough while something made of it lives: whoever keeps that is the
-//! state of a kernel, for whose life the bytes of a constant do not change. So an entry is only found while it is alive, and
-//! nothing here keeps it so.
+//! A constant is identified by its address and size. That suffices while something derived from it is alive: its owner is the
+//! state of a kernel, and the bytes of a constant do not change during the life of that state. So an entry is only found while it
+//! is alive, and the cache does not keep it alive.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use oarlock_sdk::TensorView;
 
-/// Things made of constants, each kept by those who use it.
+/// Values derived from constants; their users keep them alive.
 pub(crate) struct ConstantCache<K, T> {
     made: Mutex<BTreeMap<ConstantKey<K>, Weak<T>>>,
 }
 
-/// The address of a constant, its size, and what else decides how the thing comes out.
+/// The address of a constant, its size, and all else that the value depends on.
 type ConstantKey<K> = (usize, usize, K);
 
 impl<K: Ord, T> ConstantCache<K, T> {
@@ -23,8 +23,8 @@ impl<K: Ord, T> ConstantCache<K, T> {
         Self { made: Mutex::new(BTreeMap::new()) }
     }
 
-    /// What `make` makes of a constant, unless there is one already that was made of it under the same key. The key says all
-    /// that `make` depends on beside the constant: the form, the sizes, the instruction set.
+    /// Returns the value for a constant and a key, and makes it first if there is none. The key has all that `make` depends on
+    /// beside the constant: the form, the sizes, the instruction set.
     pub(crate) fn get_or_make<E, F>(
         &self,
         constant: &[E],
@@ -34,7 +34,7 @@ impl<K: Ord, T> ConstantCache<K, T> {
         self.get_or_make_at((constant.as_ptr().addr(), size_of_val(constant)), key, make)
     }
 
-    /// The same for a constant of which only the address and the size in bytes are given.
+    /// As [`Self::get_or_make`], for a constant given by its address and size in bytes.
     pub(crate) fn get_or_make_at<F>(
         &self,
         (address, size): (usize, usize),
@@ -45,7 +45,7 @@ impl<K: Ord, T> ConstantCache<K, T> {
         if let Some(found) = self.find_live(&name) {
             return Ok(found);
         }
-        // Without the lock, since it may take long and others may want other constants.
+        // Made without the lock: it may take long, and other threads may want other constants.
         let new = Arc::new(make()?);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = made.get(&name).and_then(Weak::upgrade) {

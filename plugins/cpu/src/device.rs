@@ -1,4 +1,4 @@
-//! The device: one processor whose memory is the host's and whose work is done when a call returns.
+//! The device: one processor that shares the host's memory and has finished its work when a call returns.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,9 @@ use oarlock_sdk::{
 use crate::isa::Isa;
 use crate::{machine, memory};
 
-/// The id of the one device.
 const DEVICE_ID: u32 = 0;
 
-/// Streams and events of a device that does everything at once: only whether they exist needs to be known.
+/// The device. It runs everything synchronously, so of streams and events it only tracks which exist.
 pub(crate) struct Cpu {
     host: HostServices,
     isa: Isa,
@@ -39,20 +38,20 @@ impl Cpu {
         }
     }
 
-    /// The instruction sets that kernels may use.
+    /// The level that kernels run at: the machine's best, unless the option `isa` lowers it.
     pub(crate) fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// How many threads [`Cpu::parallel_for`] uses at most.
+    /// The maximum number of threads that [`Cpu::parallel_for`] uses.
     pub(crate) fn worker_count(&self) -> usize {
         self.host.worker_count()
     }
 
-    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`. How the loop is cut
-    /// depends on the number of threads, so results must not depend on where a piece ends.
+    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`. The pieces depend on the
+    /// number of threads, so results must not depend on where a piece ends.
     pub(crate) fn parallel_for(&self, count: usize, grain: usize, body: impl Fn(usize, usize) + Sync) {
-        // One kind of closure for all loops: else what the SDK does around a body would be compiled for each of a thousand.
+        // One closure type for all loops: otherwise the SDK's wrapper would be compiled for each of a thousand bodies.
         let body: &(dyn Fn(u64, u64) + Sync) = &|begin, end| body(begin as usize, end as usize);
         self.host.parallel_for(count as u64, grain as u64, body);
     }
@@ -65,7 +64,7 @@ impl Cpu {
         self.next_handle.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Checks a stream of a call. The device's own, 0, always exists.
+    /// Checks that a stream of a call exists. The device's own, 0, always does.
     fn check_stream(&self, device: u32, stream: Stream) -> Result<()> {
         check_device(device)?;
         if stream.0 == 0 || self.lock_handles().streams.contains(&stream.0) {

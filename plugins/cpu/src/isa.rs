@@ -1,5 +1,5 @@
-//! Which instruction sets the kernels use: the best the processor and the operating system have, or less on request; and how
-//! one generic source is compiled for each of them.
+//! The instruction sets that kernels use: the best of the processor and the operating system, or less on request.
+//! [`Isa::vectorize`] compiles one generic source for each of them.
 
 #![cfg_attr(
     x86_vectors,
@@ -13,34 +13,33 @@ use oarlock_sdk::HostServices;
 #[cfg(x86_vectors)]
 use crate::{amx, machine};
 
-/// A level of instruction sets, in rising order. Each stands for all features that kernels of that level may use.
+/// A level of instruction sets, in rising order. Kernels of a level may use all of its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Isa {
-    /// What every processor of the architecture has.
+    /// The baseline of the architecture.
     Scalar,
     /// AVX2 with FMA and F16C.
     Avx2,
-    /// AVX-512 F, BW, CD, DQ and VL, beside all of AVX2.
+    /// AVX-512 F, BW, CD, DQ and VL, on top of all of AVX2.
     Avx512,
-    /// AMX for bf16 and for bytes, beside AVX-512 with BF16 and VNNI.
+    /// AMX for bf16 and int8, on top of AVX-512 with BF16 and VNNI.
     Amx,
 }
 
 impl Isa {
     const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
 
-    /// The level by which numbers are computed that tiles do not take: those of 32 and 64 bits.
+    /// The level for dtypes that tiles do not take: those of 32 and 64 bits.
     pub(crate) fn without_amx(self) -> Self {
         self.min(Self::Avx512)
     }
 
-    /// All levels this machine has.
     #[cfg(test)]
     pub(crate) fn available_levels() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|isa| *isa <= Self::best_level())
     }
 
-    /// The best level this machine has. In unit tests it is no better than the one that the run of the tests forces.
+    /// The best level of this machine. In unit tests, at most the level that the test run forces.
     pub(crate) fn best_level() -> Self {
         #[cfg(test)]
         if let Some(forced) = tests::forced_level() {
@@ -78,7 +77,7 @@ impl Isa {
         Self::Scalar
     }
 
-    /// Whether one instruction multiplies pairs of bf16 and adds both products to a sum: AVX512-BF16, beside the level for it.
+    /// True if one instruction multiplies pairs of bf16 and accumulates both products: AVX512-BF16, on top of its level.
     pub(crate) fn has_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
@@ -90,8 +89,8 @@ impl Isa {
         }
     }
 
-    /// Whether many products in bf16 take less time than in f32. Without AMX, processors of Intel add as many products of f32 in
-    /// a cycle, in two units, as they do products of bf16 in one, so there only what waits for memory gains by bf16.
+    /// True if many products are faster in bf16 than in f32. Without AMX, Intel processors have two units for f32 products but
+    /// one for bf16, which add as many products in a cycle; there, only code that waits for memory gains from bf16.
     pub(crate) fn prefers_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
@@ -104,7 +103,7 @@ impl Isa {
         }
     }
 
-    /// The level to use: the user's, under the plugin's option `isa`, as far as the machine has it; otherwise the best.
+    /// The level that the user chose by the plugin's option `isa`, if the machine has it; otherwise the best.
     pub(crate) fn from_host_option(host: &HostServices) -> Self {
         let best = Self::best_level();
         let Some(wanted) = host.option("isa") else { return best };
@@ -130,17 +129,17 @@ impl Isa {
     }
 }
 
-/// An instruction set as a type, so that generic code can ask for it while it is compiled.
+/// An instruction set as a type, so that generic code can branch on it at compile time.
 pub(crate) trait SimdTarget: Copy + Send + Sync + 'static {
-    /// Whether a product and a sum are one instruction. Where they are not, asking for both to be rounded once is a slow call.
+    /// True if a product and a sum are one instruction. Without FMA, a fused `mul_add` is a slow library call.
     const HAS_FMA: bool;
 }
 
-/// What every processor of the architecture has.
+/// The baseline of the architecture.
 #[derive(Clone, Copy)]
 pub(crate) struct BaselineTarget;
 
-/// AVX2 with FMA, or what contains both.
+/// AVX2 with FMA, or a superset. AVX-512 shares it: generic code only needs to know about FMA, and the compiler picks the width.
 #[cfg(any(x86_vectors, test))]
 #[derive(Clone, Copy)]
 pub(crate) struct FmaTarget;
@@ -156,20 +155,19 @@ impl SimdTarget for FmaTarget {
 
 /// Work that [`Isa::vectorize`] compiles once for each instruction set.
 pub(crate) trait SimdTask {
-    /// What comes out of it.
     type Output;
 
-    /// Does the work. This function and all it calls must be `#[inline(always)]`: only code that ends up inside of the caller
-    /// is compiled with the caller's instruction set.
+    /// Does the work. This function and all it calls must be `#[inline(always)]`: only code that is inlined into the caller is
+    /// compiled with the caller's instruction set.
     fn run_on_target<T: SimdTarget>(self) -> Self::Output;
 }
 
 impl Isa {
-    /// Does some work, compiled for this instruction set.
+    /// Does the work, in the copy that is compiled for this level.
     #[inline]
     pub(crate) fn vectorize<W: SimdTask>(self, work: W) -> W::Output {
         match self {
-            // SAFETY: levels other than the lowest are only made where the machine has them.
+            // SAFETY: levels above the lowest are only constructed on machines that have them.
             #[cfg(x86_vectors)]
             Self::Avx512 | Self::Amx => unsafe { run_avx512(work) },
             // SAFETY: as above.
@@ -203,10 +201,10 @@ impl fmt::Display for Isa {
     }
 }
 
-/// Asks for what will be read soon. The address need not be one.
+/// Prefetches a cache line into all cache levels. The address need not be valid.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
-    // SAFETY: every processor of the architecture has the instruction, which never fails.
+    // SAFETY: every processor of the architecture has the instruction, which never faults.
     #[cfg(x86_vectors)]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

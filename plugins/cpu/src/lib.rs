@@ -23,7 +23,7 @@ use oarlock_sdk::{HostServices, Plugin, Result, abi};
 
 use crate::device::Cpu;
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Identifies this plugin to a host that links it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]

@@ -4,14 +4,13 @@ use std::fs;
 
 use oarlock_sdk::{PluginError, Result, Version};
 
-/// The name of the processor.
 pub(crate) fn processor_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = find_field(&text, "model name");
     name.map_or_else(|| format!("{} processor", std::env::consts::ARCH), str::to_owned)
 }
 
-/// Who made the processor, as it says itself, such as `GenuineIntel`; empty where it does not.
+/// The vendor of the processor as it names itself, such as `GenuineIntel`; empty if it does not.
 pub(crate) fn processor_vendor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
@@ -25,7 +24,7 @@ pub(crate) fn processor_vendor() -> String {
     }
 }
 
-/// Processors that their maker gives one number, as they were designed together: those of Zen 3 and Zen 4 have 25.
+/// Processors that their vendor gives one number, as they were designed together: those of Zen 3 and Zen 4 have 25.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessorFamily<'a> {
     pub(crate) maker: &'a str,
@@ -33,7 +32,7 @@ pub(crate) struct ProcessorFamily<'a> {
 }
 
 impl<'a> ProcessorFamily<'a> {
-    /// That of the processor of this machine, whose maker is known; 0 where Linux does not say.
+    /// The family of this machine's processor, whose vendor is known; 0 if Linux does not say.
     pub(crate) fn detect_family(maker: &'a str) -> Self {
         let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let number = find_field(&text, "cpu family").and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -68,7 +67,7 @@ pub(crate) fn parse_version(text: &str) -> Version {
     Version { major: next(), minor: next(), patch: next(), build: next() }
 }
 
-/// The level of the instruction set that programs are compiled for: 4 is x86-64-v4. 0 where there are no levels.
+/// The level of x86-64 that this machine runs: 4 is x86-64-v4. 0 on architectures without levels.
 pub(crate) fn instruction_set_level() -> u32 {
     #[cfg(x86_vectors)]
     {

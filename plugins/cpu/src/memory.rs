@@ -1,4 +1,4 @@
-//! Memory of the CPU device: the host's own, in blocks that the widest vector registers can load from.
+//! Memory of the CPU device: the host's own, in blocks that are aligned for the widest vector registers.
 
 #![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
 
@@ -11,11 +11,11 @@ use oarlock_sdk::{Memory, PluginError, Result};
 
 pub(crate) use self::shared_blocks::SharedBlock;
 
-/// Wide enough for a cache line and for AVX-512.
+/// A cache line, which is also the size of a zmm register.
 pub(crate) const ALIGNMENT: usize = 64;
-/// The huge pages of most machines. A processor walks over a large block faster when it has few pages to look up.
+/// The size of huge pages on most machines. A large block in few pages needs few TLB entries.
 const HUGE_PAGE: usize = 2 << 20;
-/// Blocks from here on begin at a huge page, and the system is asked for such pages.
+/// Blocks of at least this size are aligned to huge pages, and the system is asked for such pages.
 const LARGE_BLOCK: usize = HUGE_PAGE;
 
 pub(crate) fn allocate_block(size: u64) -> Result<Memory> {
@@ -46,7 +46,7 @@ impl AllocatedBlock {
         let layout = block_layout(size.max(1) as u64).expect("a size that fits into memory");
         // SAFETY: the layout is not of size 0.
         let address = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        // Pages are had when they are first written.
+        // Before the first write, which is when the system assigns pages.
         advise_huge_pages(address.as_ptr(), layout.size());
         Self { address, layout }
     }
@@ -59,7 +59,7 @@ impl Drop for AllocatedBlock {
     }
 }
 
-/// A block of the plugin's own that was zeroed.
+/// A zeroed block of the plugin's own.
 pub(crate) struct ZeroedBlock(AllocatedBlock);
 
 impl ZeroedBlock {
@@ -75,7 +75,7 @@ impl ZeroedBlock {
     }
 }
 
-/// Asks the system to back whole huge pages of a fresh block as such. It may say no, which costs speed only.
+/// Asks the system to back a fresh block with huge pages, as far as it fills them. A refusal only costs speed.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(address: *mut u8, size: usize) {
     if size >= LARGE_BLOCK {
@@ -106,22 +106,22 @@ pub(crate) fn write_block(target: Memory, offset: u64, source: &[u8]) -> Result<
 /// Copies out of a block.
 pub(crate) fn read_block(target: &mut [u8], source: Memory, offset: u64) -> Result<()> {
     let source = block_address(source, offset)?;
-    // SAFETY: as for `write`.
+    // SAFETY: as for `write_block`.
     unsafe { ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
     Ok(())
 }
 
-/// Copies between two ranges, which may turn out to overlap: that is the caller's breach and not ours to crash over.
+/// Copies between two ranges. They may overlap: that is the caller's breach, and not ours to crash over.
 pub(crate) fn copy_block(target: Memory, to: u64, source: Memory, from: u64, size: u64) -> Result<()> {
     let (target, source) = (block_address(target, to)?, block_address(source, from)?);
-    // SAFETY: as for `write`.
+    // SAFETY: as for `write_block`.
     unsafe { ptr::copy(source, target, size_to_usize(size)?) };
     Ok(())
 }
 
 pub(crate) fn fill_block(target: Memory, offset: u64, byte: u8, size: u64) -> Result<()> {
     let target = block_address(target, offset)?;
-    // SAFETY: as for `write`.
+    // SAFETY: as for `write_block`.
     unsafe { ptr::write_bytes(target, byte, size_to_usize(size)?) };
     Ok(())
 }

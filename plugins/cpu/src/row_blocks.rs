@@ -1,8 +1,8 @@
-//! Products of rows with the columns of a matrix, block by block, for machines that multiply whole matrices.
+//! Products of rows with the columns of a matrix, block by block, for AMX.
 //!
-//! The rows of a block have to lie equally far apart. Where they do not, they are put together from wherever they are: as many at a
-//! time as stay in the second cache, a strip. All columns are multiplied with a strip before the next one, 32 at a time, which are read from
-//! memory once and then are in the nearest cache for the other blocks of the strip. Meanwhile the next columns are asked for.
+//! The rows of a block have to lie at a fixed stride. If they do not, they are gathered from wherever they are: as many at a time
+//! as stay in L2, a stripe. All columns are multiplied with a stripe before the next one, 32 at a time: these are read from
+//! memory once and then are in L1 for the other blocks of the stripe. Meanwhile the next columns are prefetched.
 
 #![cfg_attr(x86_vectors, expect(unsafe_code, reason = "registers are only there where a machine has them"))]
 
@@ -12,44 +12,45 @@ use std::ops::Range;
 use crate::amx::TileRegisters;
 use crate::isa::Isa;
 
-/// Bytes of a line of memory. Rows are whole lines.
+/// Bytes of a cache line. Rows are whole lines.
 pub(crate) const LINE_BYTES: usize = 64;
-/// Lines of a tile: rows on the left, and columns on the right, of which each has four bytes of a line.
+/// Lines of a tile: rows on the left, and columns on the right, each of which has four bytes of a line.
 pub(crate) const TILE_LINES: usize = 16;
-/// The most rows and columns of a block.
+/// The maximum number of rows and columns of a block: two tiles, so that each loaded tile is used twice.
 pub(crate) const BLOCK_LINES: usize = 2 * TILE_LINES;
-/// Bytes of the rows of a strip.
+/// Bytes of the rows of a stripe: half of the 2 MiB of L2 that a core of the first processors with AMX has. The rest is for
+/// panels and results.
 const STRIPE_BYTES: usize = 1024 * 1024;
-/// How many times more columns there are than rows where columns are split.
+/// Columns are split among tasks if there are this many times more of them than rows.
 const COLUMN_SPLIT_RATIO: usize = 6;
 
-/// Rows of one length, cut into strips.
+/// Rows of one length, cut into stripes.
 pub(crate) struct RowBlocks {
-    /// Lines of a row.
+    /// Cache lines per row.
     lines: usize,
-    /// Rows of a strip.
+    /// Rows per stripe.
     rows: usize,
 }
 
-/// What the sums of a block are computed from.
+/// The operands of a block.
 #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no tiles for it"))]
 pub(crate) struct BlockOperands {
-    /// Where the rows begin, how many there are, and how many bytes they are apart. Rows up to a whole tile of them are read, and
-    /// their sums are of no use.
+    /// The address of the rows, their number, and their distance in bytes. Whole tiles of rows are read, and the sums of excess
+    /// rows are not used.
     pub(crate) left: *const u8,
     pub(crate) rows: usize,
     pub(crate) stride: usize,
     /// For each four bytes of a row, those of all columns, which are one tile or two.
     pub(crate) right: *const u8,
     pub(crate) tiles: usize,
-    /// How many lines each row has.
+    /// Cache lines per row.
     pub(crate) lines: usize,
-    /// What will be read soon, and how much of it is to be asked for with each line.
+    /// The memory to prefetch, and how many bytes of it with each line.
     pub(crate) soon: *const u8,
     pub(crate) share: usize,
 }
 
-/// Rows that lie as blocks want them: equally far apart, and each of whole lines.
+/// Rows as blocks need them: at a fixed stride, and each of whole lines.
 #[derive(Clone, Copy)]
 pub(crate) struct StridedRows {
     pub(crate) first: *const u8,
@@ -57,21 +58,21 @@ pub(crate) struct StridedRows {
 }
 
 impl StridedRows {
-    /// A block of which nothing beyond its rows is read.
+    /// True if nothing beyond the rows of a block is read.
     fn holds_block(block: &Range<usize>) -> bool {
         block.len() == BLOCK_LINES
     }
 }
 
-/// Where a thread puts the rows of a strip.
+/// A thread's memory for the rows of a stripe.
 pub(crate) struct StripeBuffer {
     start: *mut u8,
-    /// Of which matrix and rows the strip is that lies there.
+    /// The matrix and the rows whose stripe is there.
     held: Option<(usize, Range<usize>)>,
 }
 
 impl StripeBuffer {
-    /// With room for [`RowBlocks::stripe_size`] bytes from an address on.
+    /// Memory of [`RowBlocks::stripe_size`] bytes from an address on.
     pub(crate) fn new(start: *mut u8) -> Self {
         Self { start, held: None }
     }
@@ -82,8 +83,8 @@ impl StripeBuffer {
 }
 
 impl RowBlocks {
-    /// Strips of so many rows of so many bytes, where a machine multiplies matrices and it is worth it: of a few rows, what takes
-    /// time is to read the columns.
+    /// Stripes for some rows of some bytes, if the machine has AMX and it pays: with few rows, reading the columns takes most of
+    /// the time.
     pub(crate) fn for_rows(isa: Isa, rows: usize, bytes: usize) -> Option<Self> {
         const MIN_ROWS: usize = 4;
         (isa >= Isa::Amx && rows > MIN_ROWS && bytes > 0).then(|| Self::with_row_size(rows, bytes))
@@ -97,30 +98,29 @@ impl RowBlocks {
         Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK_LINES), ..all }
     }
 
-    /// Makes the registers of this thread ready for blocks, as long as the result lives.
+    /// Configures the tile registers of this thread, until the result is dropped.
     #[cfg(x86_vectors)]
     pub(crate) fn configure_registers(&self) -> TileRegisters {
-        // SAFETY: there are strips only where the registers are permitted.
+        // SAFETY: there are row blocks only if the registers are permitted.
         unsafe { TileRegisters::new() }
     }
 
     #[cfg(not(x86_vectors))]
     pub(crate) fn configure_registers(&self) {}
 
-    /// Bytes from a row to the next: a line more than they have, as rows that are pages apart would fight for the same lines of
-    /// the nearest cache.
+    /// Bytes from a row to the next: a line more than a row has, since rows that are a multiple of the page size apart would
+    /// compete for the same sets of L1.
     pub(crate) fn row_stride(&self) -> usize {
         (self.lines + 1) * LINE_BYTES
     }
 
-    /// Bytes that the rows of a strip take.
     pub(crate) fn stripe_size(&self) -> usize {
         self.rows * self.row_stride()
     }
 
-    /// The rows and columns of a task, where so many tasks are wanted. Rows are split first, as those that a thread made are still
-    /// near to it for the next product; but columns where they are so many more that it takes longer to read them several times.
-    /// Where there are several tasks none has rows of two strips.
+    /// The rows and columns of a task, if `wanted` tasks are wanted. Rows are split first, as those that a thread gathered are
+    /// still in its cache for the next product; columns are split if there are so many more that reading them several times would
+    /// take longer. Of several tasks, none has rows of two stripes.
     pub(crate) fn task_size(&self, rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
         let (blocks, panels) = (rows.div_ceil(BLOCK_LINES).max(1), columns.div_ceil(BLOCK_LINES).max(1));
         let strips = rows.div_ceil(self.rows).max(1);
@@ -136,8 +136,9 @@ impl RowBlocks {
         (blocks.div_ceil(down) * BLOCK_LINES, panels.div_ceil(across) * BLOCK_LINES)
     }
 
-    /// Goes over some rows and columns of a matrix. Where the rows do not lie as they should, `gather` puts some together from an
-    /// address on; `right` says where the columns of a panel begin, which `columns` begins with. Each block is given to `compute` with its rows and columns.
+    /// Multiplies some rows and columns of a matrix. Rows that do not lie as needed are put together by `gather` from an address
+    /// on; `right` returns the address of the panel that begins with a column. `compute` gets each block with its rows and
+    /// columns.
     pub(crate) fn run_blocks(
         &self,
         matrix: usize,
@@ -163,7 +164,7 @@ impl RowBlocks {
             for first in columns.clone().step_by(BLOCK_LINES) {
                 let panel = first..columns.end.min(first + BLOCK_LINES);
                 let tiles = panel.len().div_ceil(TILE_LINES);
-                // Each block asks for its part of the next panel.
+                // Each block prefetches its share of the next panel.
                 let share = (tiles * TILE_LINES * LINE_BYTES).div_ceil(blocks().len());
                 let next = Some(panel.end).filter(|end| *end < columns.end);
                 let next = next.map_or(std::ptr::null(), &right);
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(gather(None, 1, 0..40, 32..64), 40);
         assert_eq!(gather(None, 1, 0..8, 0..32), 8);
         assert_eq!(gather(None, 1, 0..40, 0..32), 40);
-        // Of those that lie as they should only the rest is, as more than it is read.
+        // If rows lie as needed, only the last partial block is gathered, since whole blocks are read.
         let lying = Some(StridedRows { first: std::ptr::null(), stride: 64 });
         assert_eq!(gather(lying, 2, 0..40, 0..32), 8);
         assert_eq!(gather(lying, 3, 0..32, 0..32), 0);

@@ -1,5 +1,5 @@
-//! Runs a kernel of this plugin in a unit test, as a host would: through the table of C functions that the plugin hands out,
-//! on memory that has guards around it.
+//! Runs a kernel of this plugin in a unit test, as a host would: through the table of C functions that the plugin exports, on
+//! memory with guards around it.
 
 #![expect(unsafe_code, reason = "kernels are called through a C table")]
 
@@ -15,7 +15,6 @@ use oarlock_small_host::{HostedPlugin, OutputAllocator, ReportedError};
 use self::array::GuardedStorage;
 pub(crate) use self::array::TestArray;
 
-/// The value of an attribute.
 #[derive(Clone, Copy)]
 pub(crate) enum TestAttribute<'a> {
     Int(i64),
@@ -27,11 +26,11 @@ pub(crate) enum TestAttribute<'a> {
     Tensor(&'a TestArray),
 }
 
-/// The results of a run, or the message of what went wrong.
+/// The outputs of a run, or the message of an error.
 pub(crate) type TestResults = Result<Vec<Option<TestArray>>, String>;
 
-/// Runs the best kernel that takes these operands, with the best instruction sets of the machine. Outputs are given by
-/// dtype and shape; `None` is an absent one, unless the kernel allocates its outputs: then it is one to be allocated.
+/// Runs the best kernel that takes these operands, at the machine's best level. Outputs are given by dtype and shape; `None` is
+/// an absent one, unless the kernel allocates its outputs: then it allocates this one.
 pub(crate) fn run_kernel(
     op: &str,
     version: u32,
@@ -42,7 +41,7 @@ pub(crate) fn run_kernel(
     run_with_isa("", op, version, attributes, inputs, outputs)
 }
 
-/// Like [`run`], with the given instruction sets at most: the plugin's option `isa`.
+/// Like [`run_kernel`], with the given instruction sets at most: the plugin's option `isa`.
 pub(crate) fn run_with_isa(
     isa: &str,
     op: &str,
@@ -57,7 +56,7 @@ pub(crate) fn run_with_isa(
         .into_iter()
         .filter(|row| row_takes(row, op, version, inputs, outputs))
         .collect();
-    // The sort is stable, so that the first of those with the same score wins.
+    // The sort is stable, so that the first of equal scores wins.
     rows.sort_by_key(|row| -row.score);
     let mut reasons = String::new();
     for row in rows {
@@ -69,7 +68,7 @@ pub(crate) fn run_with_isa(
     Err(format!("expected a kernel for `{op}` that takes these operands, found none {reasons}"))
 }
 
-/// Whether a row is for an op, which may be named with its domain as `oarlock:MatMul`, and its demands are met.
+/// True if a row is for an op, which may be named with its domain as `oarlock:MatMul`, and its requirements are met.
 fn row_takes(
     row: &abi::Kernel,
     op: &str,
@@ -101,7 +100,7 @@ fn operand_list(list: *const *const abi::Operand, count: u64) -> Vec<abi::Operan
     (0..count as usize).map(|index| unsafe { **list.add(index) }).collect()
 }
 
-/// The demands on the operand at an index, of which the last may stand for all further ones.
+/// The requirements of the operand at an index; the last may stand for all further ones.
 fn operand_demands(operands: &[abi::Operand], index: usize) -> Option<&abi::Operand> {
     let rest = operands.last().filter(|last| last.bits.contains(OperandFlags::VARIADIC));
     operands.get(index).or(rest)
@@ -130,7 +129,7 @@ fn demands_met(
     (0..operands.len().max(found.len())).all(&mut one_meets)
 }
 
-/// One call of a kernel with everything that its record points to.
+/// A call of a kernel, with everything that its record points to.
 struct RunningCall<'a> {
     loaded: &'a HostedPlugin,
     row: &'a abi::Kernel,
@@ -138,7 +137,7 @@ struct RunningCall<'a> {
     originals: Vec<Option<&'a TestArray>>,
     inputs: Vec<Option<TestArray>>,
     outputs: Vec<Option<TestArray>>,
-    /// What the attributes point to.
+    /// The targets of the attributes' pointers.
     #[expect(clippy::vec_box, reason = "attributes hold the addresses of their values")]
     _values: Vec<Box<EncodedAttribute<'a>>>,
 }
@@ -178,7 +177,7 @@ impl<'a> RunningCall<'a> {
         }
     }
 
-    /// Ok(Err) is a call that the kernel does not support.
+    /// `Ok(Err)` is a call that the kernel does not support.
     fn run_call(mut self) -> Result<Result<Vec<Option<TestArray>>, String>, String> {
         let demanded = operand_list(self.row.inputs, self.row.inputs_count);
         let allocates = self.row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
@@ -190,7 +189,7 @@ impl<'a> RunningCall<'a> {
         let mut outputs: Vec<_> =
             self.outputs.iter_mut().map(|output| describe_operand(output.as_mut(), allocates)).collect();
         let inputs: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const *input).collect();
-        // Through pointers that may write, because the host changes the outputs that the kernel allocates.
+        // Through mutable pointers, because the host changes outputs that the kernel allocates.
         let outputs: Vec<*const abi::Tensor> =
             outputs.iter_mut().map(|output| (&raw mut *output).cast_const()).collect();
         let attributes: Vec<_> = self.attributes.iter().map(|attribute| &raw const *attribute).collect();
@@ -342,7 +341,7 @@ impl<'a> EncodedAttribute<'a> {
     }
 }
 
-/// The record of an operand. One that is not there is absent, unless it is an output that the kernel is to allocate.
+/// The record of an operand. A missing one is absent, unless it is an output for the kernel to allocate.
 fn describe_operand(array: Option<&mut TestArray>, allocates: bool) -> abi::Tensor {
     match array {
         Some(array) => array.describe_mut(),

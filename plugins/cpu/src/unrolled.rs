@@ -1,8 +1,8 @@
-//! Loops that micro-kernels have written out.
+//! Loops that micro-kernels have unrolled.
 
-/// A loop of at most 2, 4, 6 or 14 rounds, written out. The compiler keeps an array in registers only when each index is a
-/// constant from the start, which a loop of more than a few rounds is not. Rounds beyond the count are dropped before LLVM sees them,
-/// since each condition is a constant by itself: that halves the code that the micro-kernels give it.
+/// A loop of at most 2, 4, 6 or 14 rounds, unrolled. The compiler keeps an array in registers only if each index is a constant
+/// from the start, which it is not in a loop of more than a few rounds. Rounds beyond the count are dropped before LLVM sees
+/// them, since each condition is a `const` block: that halves the code that the micro-kernels give it.
 macro_rules! unrolled {
     ($index:ident in 0..$count:literal, at most 4 $body:block) => {
         $crate::unrolled::unrolled!(@ $index $count $body 0 1 2 3)

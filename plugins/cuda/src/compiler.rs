@@ -1,4 +1,4 @@
-//! Compiling by NVRTC, for one architecture at a time, to the code of the chip.
+//! Compiles with NVRTC for one architecture at a time, to machine code (cubin).
 
 #![expect(unsafe_code, reason = "NVRTC is a C library")]
 
@@ -11,23 +11,22 @@ use oarlock_sdk::{PluginError, Result, Version};
 use crate::error::nvrtc_error;
 use crate::libraries;
 
-/// How many lines of what the compiler says a user gets to see.
+/// Lines of the compiler's log that an error message shows.
 const LOG_LINES: usize = 12;
 
-/// The options beside the architecture. Warnings are for whoever writes kernels.
+/// Options besides the architecture. Warnings only concern authors of kernels.
 pub(crate) const COMPILER_OPTIONS: &str = "--disable-warnings";
 
-/// Whether NVRTC is on the machine. It has to be asked before anything else here is.
+/// True if NVRTC is installed. Every use of NVRTC must check this first, because `cudarc` panics without it.
 pub(crate) fn is_nvrtc_available() -> bool {
     static IS_AVAILABLE: OnceLock<bool> = OnceLock::new();
     *IS_AVAILABLE.get_or_init(|| {
         libraries::open_library(libraries::NVRTC_LIBRARY);
-        // SAFETY: opening NVRTC runs nothing but its own start.
+        // SAFETY: opening NVRTC runs nothing but its own initialization.
         unsafe { sys::is_culib_present() }
     })
 }
 
-/// Refuses to go on without NVRTC.
 pub(crate) fn check_nvrtc_available() -> Result<()> {
     if is_nvrtc_available() {
         return Ok(());
@@ -42,24 +41,24 @@ pub(crate) fn check_nvrtc_available() -> Result<()> {
 pub(crate) fn nvrtc_version() -> Result<Version> {
     check_nvrtc_available()?;
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: both numbers are ours to write.
+    // SAFETY: both numbers are locals that the call may write.
     let code = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
     code.result().map_err(|error| nvrtc_error("nvrtcVersion", error))?;
     Ok(Version { major: major.cast_unsigned(), minor: minor.cast_unsigned(), ..Version::EMPTY })
 }
 
-/// A program of NVRTC, given back when dropped.
+/// A program of NVRTC, destroyed when dropped.
 struct NvrtcProgram(sys::nvrtcProgram);
 
 impl Drop for NvrtcProgram {
     fn drop(&mut self) {
-        // SAFETY: the program is alive and not used after this. There is nobody to tell of a failure.
+        // SAFETY: the program is alive and not used after this. `drop` cannot report a failure.
         let _ = unsafe { result::destroy_program(self.0) };
     }
 }
 
 impl NvrtcProgram {
-    /// What the compiler said, without the end.
+    /// The first lines of the compiler's log.
     fn compiler_log(&self) -> String {
         // SAFETY: the program is alive.
         let log = unsafe { result::get_program_log(self.0) }.unwrap_or_default();
@@ -78,7 +77,7 @@ pub(crate) fn compile_source(source: &str, architecture: &str) -> Result<Vec<u8>
     let program = result::create_program(&source, None);
     let program = NvrtcProgram(program.map_err(|error| nvrtc_error("nvrtcCreateProgram", error))?);
     let options = [format!("--gpu-architecture={architecture}"), COMPILER_OPTIONS.to_owned()];
-    // SAFETY: the program is alive, as below.
+    // SAFETY: the program is alive until the end of this function, here and below.
     unsafe { result::compile_program(program.0, &options) }.map_err(|error| {
         let log = program.compiler_log();
         let said = if log.is_empty() { format!("{error:?}") } else { log };
@@ -86,12 +85,12 @@ pub(crate) fn compile_source(source: &str, architecture: &str) -> Result<Vec<u8>
             .with_native_code(error.0 as i64)
     })?;
     let mut size = 0;
-    // SAFETY: the size is ours to write.
+    // SAFETY: the size is a local that the call may write.
     unsafe { sys::nvrtcGetCUBINSize(program.0, &raw mut size) }
         .result()
         .map_err(|error| nvrtc_error("nvrtcGetCUBINSize", error))?;
     let mut binary = vec![0u8; size];
-    // SAFETY: there is room for as many bytes as the compiler has.
+    // SAFETY: the buffer has the size that the compiler reported.
     unsafe { sys::nvrtcGetCUBIN(program.0, binary.as_mut_ptr().cast()) }
         .result()
         .map_err(|error| nvrtc_error("nvrtcGetCUBIN", error))?;

@@ -1,4 +1,4 @@
-//! The primary context of a device, made current on a thread only as long as a call needs it.
+//! The primary context of a device, current on a thread only during a call.
 
 #![expect(unsafe_code, reason = "contexts are C objects")]
 
@@ -12,43 +12,43 @@ use oarlock_sdk::{PluginError, Result};
 
 use crate::error::{driver_error, is_sticky_error};
 
-/// A handle of the driver. Any thread may use it.
+/// A handle of the driver, usable on any thread.
 #[derive(Clone, Copy)]
 pub(crate) struct DriverHandle<T>(pub(crate) T);
 
-// SAFETY: the driver's functions may be called on any thread with any handle of a context that is current there.
+// SAFETY: driver functions accept a handle on any thread where its context is current.
 unsafe impl<T> Send for DriverHandle<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for DriverHandle<T> {}
 
-/// The primary context of a device, kept alive.
+/// A retained primary context.
 pub(crate) struct PrimaryContext {
     device: CUdevice,
     raw: DriverHandle<CUcontext>,
     is_lost: AtomicBool,
 }
 
-/// As long as this lives, the context is the current one of the thread. The one before comes back after it.
+/// Keeps the context current on this thread; dropping it restores the previous one.
 pub(crate) struct CurrentContext<'a> {
     context: &'a PrimaryContext,
-    /// A context is current on one thread, so this stays there.
+    /// A context is current on one thread, so the guard must not be sent to another.
     thread: PhantomData<*const ()>,
 }
 
 impl PrimaryContext {
     pub(crate) fn retain_primary_context(device: CUdevice) -> Result<Self> {
-        // SAFETY: the device is one the driver listed.
+        // SAFETY: the driver listed the device.
         let raw = unsafe { primary_ctx::retain(device) };
         let raw = raw.map_err(|error| driver_error("cuDevicePrimaryCtxRetain", error))?;
         Ok(Self { device, raw: DriverHandle(raw), is_lost: AtomicBool::new(false) })
     }
 
-    /// The handle, for functions that name a context.
+    /// The raw handle, for functions that name a context.
     pub(crate) fn as_raw(&self) -> CUcontext {
         self.raw.0
     }
 
-    /// Makes the context current for a call.
+    /// Makes the context current until the guard is dropped.
     pub(crate) fn enter_context(&self) -> Result<CurrentContext<'_>> {
         if self.is_lost() {
             return Err(PluginError::unavailable(
@@ -61,7 +61,7 @@ impl PrimaryContext {
         self.push_context()
     }
 
-    /// Gives something back with a function of the driver. On a device that is lost there is nothing left to do.
+    /// Frees a resource with a driver function. Succeeds without doing anything on a lost device.
     pub(crate) fn release_resource(
         &self,
         function: &str,
@@ -72,7 +72,7 @@ impl PrimaryContext {
     }
 
     fn push_context(&self) -> Result<CurrentContext<'_>> {
-        // SAFETY: the context is kept alive by this.
+        // SAFETY: the context is retained as long as `self` lives.
         let code = unsafe { cuCtxPushCurrent_v2(self.raw.0) };
         self.check_result("cuCtxPushCurrent", code.result())?;
         Ok(CurrentContext { context: self, thread: PhantomData })
@@ -82,7 +82,7 @@ impl PrimaryContext {
         self.is_lost.load(Ordering::Relaxed)
     }
 
-    /// What a function of the driver says; remembers when it says that the context is broken.
+    /// Converts a driver result, and remembers an error that breaks the context for good.
     #[track_caller]
     fn check_result<T>(&self, function: &str, result: Result<T, DriverError>) -> Result<T> {
         result.map_err(|error| {
@@ -96,13 +96,13 @@ impl PrimaryContext {
 
 impl Drop for PrimaryContext {
     fn drop(&mut self) {
-        // SAFETY: it was retained once. There is nobody to tell of a failure.
+        // SAFETY: it was retained once. `drop` cannot report a failure.
         let _ = unsafe { primary_ctx::release(self.device) };
     }
 }
 
 impl CurrentContext<'_> {
-    /// What a function of the driver says that was called in this context.
+    /// Converts the result of a driver function called in this context.
     #[track_caller]
     pub(crate) fn check_result<T>(&self, function: &str, result: Result<T, DriverError>) -> Result<T> {
         self.context.check_result(function, result)
@@ -112,7 +112,7 @@ impl CurrentContext<'_> {
 impl Drop for CurrentContext<'_> {
     fn drop(&mut self) {
         let mut popped = std::ptr::null_mut();
-        // SAFETY: the context was pushed on this thread, and whoever pushed another since has popped it.
+        // SAFETY: the context was pushed on this thread, and every context pushed since has been popped.
         let _ = unsafe { cuCtxPopCurrent_v2(&raw mut popped) };
     }
 }

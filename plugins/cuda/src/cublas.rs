@@ -1,6 +1,6 @@
-//! cuBLASLt, which multiplies matrices.
+//! Matrix products with cuBLASLt.
 //!
-//! Products of 32-bit numbers are computed with 32 bits; TF32, which is faster and drops bits, is not used.
+//! `f32` products use full 32-bit arithmetic; TF32, which is faster and drops 13 bits of the mantissa, is not used.
 
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
@@ -15,18 +15,17 @@ use crate::error::cublas_error;
 use crate::libraries;
 use crate::matmul_shape::MatmulShape;
 
-/// How much scratch memory a product may take, in bytes. It is what NVIDIA recommends for the newest chips.
+/// Workspace limit of a product, in bytes: 32 MiB, as NVIDIA recommends for its newest chips.
 pub(crate) const WORKSPACE_SIZE: u64 = 32 << 20;
 
-/// The largest alignment that makes a difference, as a power of two: blocks of the driver have it.
+/// Largest alignment that matters, as a power of two: the driver aligns blocks to 256 bytes.
 const MAX_ALIGNMENT: u32 = 8;
 
-/// Refuses to go on without cuBLASLt.
 pub(crate) fn check_cublas_available() -> Result<()> {
     static IS_AVAILABLE: OnceLock<bool> = OnceLock::new();
     let is_there = IS_AVAILABLE.get_or_init(|| {
         libraries::open_library(libraries::CUBLAS_LIBRARY);
-        // SAFETY: opening cuBLASLt runs nothing but its own start.
+        // SAFETY: opening cuBLASLt runs nothing but its own initialization.
         unsafe { sys::is_culib_present() }
     });
     if *is_there {
@@ -36,7 +35,7 @@ pub(crate) fn check_cublas_available() -> Result<()> {
     Err(PluginError::unimplemented(format!("matrix products are faster with cuBLAS: expected the {missing}")))
 }
 
-/// Where the operands of a product lie on the device. The scratch memory comes with its size.
+/// Device addresses of the operands of a product; the workspace comes with its size.
 pub(crate) struct MatmulAddresses {
     pub(crate) a: u64,
     pub(crate) b: u64,
@@ -44,7 +43,7 @@ pub(crate) struct MatmulAddresses {
     pub(crate) workspace: (u64, u64),
 }
 
-/// The library for one device.
+/// The library's handle for one device.
 pub(crate) struct CublasHandle {
     handle: DriverHandle<sys::cublasLtHandle_t>,
     context: Arc<PrimaryContext>,
@@ -61,7 +60,7 @@ impl CublasHandle {
 
 impl Drop for CublasHandle {
     fn drop(&mut self) {
-        // There is nobody to tell of a failure, and on a device that is lost nothing is left to give back.
+        // `drop` cannot report a failure, and on a lost device nothing is left to free.
         if let Ok(_entered) = self.context.enter_context() {
             // SAFETY: the handle is alive and not used after this.
             let _ = unsafe { result::destroy_handle(self.handle.0) };
@@ -69,8 +68,7 @@ impl Drop for CublasHandle {
     }
 }
 
-/// What the library is told of a product, and the ways it found to compute it. Nothing of it belongs to a device, so that
-/// it may outlive one.
+/// The library's description of a product, and the algorithms found for it. Neither belongs to a device, so this may outlive one.
 pub(crate) struct CublasMatmul {
     description: MatmulDescriptor,
     a: MatrixLayout,
@@ -78,11 +76,11 @@ pub(crate) struct CublasMatmul {
     y: MatrixLayout,
     one: MatmulScale,
     nothing: MatmulScale,
-    /// The ways, by the alignment that all operands have, as a power of two.
+    /// Algorithms by the operands' common alignment, as a power of two.
     algorithms: [OnceLock<MatmulAlgorithm>; MAX_ALIGNMENT as usize + 1],
 }
 
-/// A way to compute a product, and the scratch memory it takes.
+/// An algorithm of the library, with its workspace size.
 #[derive(Clone, Copy)]
 struct MatmulAlgorithm {
     algo: sys::cublasLtMatmulAlgo_t,
@@ -90,7 +88,7 @@ struct MatmulAlgorithm {
 }
 
 impl CublasMatmul {
-    /// Describes a product. The library itself decides about it when it is first computed.
+    /// Describes a product. The library picks an algorithm when the product first runs.
     pub(crate) fn new(product: &MatmulShape) -> Result<Self> {
         check_cublas_available()?;
         let (kind, compute, scale) = cublas_types(product.dtype)?;
@@ -106,7 +104,7 @@ impl CublasMatmul {
         })
     }
 
-    /// The way for operands at these places. It is looked for once, with the context current.
+    /// The algorithm for operands at these addresses, looked up once per alignment. The context must be current.
     fn select_algorithm(&self, blas: &CublasHandle, operands: &MatmulAddresses) -> Result<MatmulAlgorithm> {
         let alignment = (operands.a | operands.b | operands.y).trailing_zeros().min(MAX_ALIGNMENT);
         let kept = &self.algorithms[alignment as usize];
@@ -115,7 +113,7 @@ impl CublasMatmul {
         }
         let preference = AlgorithmPreference::new(1 << alignment)?;
         let (a, b, y) = (self.a.0.0, self.b.0.0, self.y.0.0);
-        // SAFETY: all of these are alive. The factors change places, as the header of `product` says.
+        // SAFETY: all of these are alive. The factors are swapped, as the head of `matmul_shape` explains.
         let found = unsafe {
             result::get_matmul_algo_heuristic(blas.handle.0, self.description.0.0, b, a, y, y, preference.0)
         };
@@ -124,7 +122,7 @@ impl CublasMatmul {
         Ok(*kept.get_or_init(|| algorithm))
     }
 
-    /// Puts the product into a stream of the context, which is the current one.
+    /// Enqueues the product on a stream of the context, which must be current.
     pub(crate) fn enqueue_matmul(
         &self,
         blas: &CublasHandle,
@@ -141,8 +139,8 @@ impl CublasMatmul {
         );
         let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
         let (a, b, y) = (self.a.0.0, self.b.0.0, self.y.0.0);
-        // SAFETY: all of these are alive and the addresses lie in blocks with room for the matrices. `y` is read by nobody,
-        // since it is scaled by 0.
+        // SAFETY: all of these are alive, and the addresses lie in blocks with room for the matrices. `y` is not read, since its
+        // scale is 0.
         let code = unsafe {
             sys::cublasLtMatmul(
                 blas.handle.0,
@@ -167,7 +165,7 @@ impl CublasMatmul {
     }
 }
 
-/// The dtype of the operands, of the sums, and of the scales.
+/// Library types of the operands, of the accumulator, and of the scales.
 fn cublas_types(dtype: Dtype) -> Result<(sys::cudaDataType, sys::cublasComputeType_t, sys::cudaDataType)> {
     use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F};
     use sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
@@ -183,7 +181,7 @@ fn cublas_types(dtype: Dtype) -> Result<(sys::cudaDataType, sys::cublasComputeTy
     }
 }
 
-/// A number by which a product is scaled.
+/// A scale of a product, in the type that the library reads.
 enum MatmulScale {
     Single(f32),
     Double(f64),
@@ -202,7 +200,7 @@ impl MatmulScale {
     }
 }
 
-/// What is computed: neither factor is transposed.
+/// Describes the computation: neither factor is transposed.
 struct MatmulDescriptor(DriverHandle<sys::cublasLtMatmulDesc_t>);
 
 impl MatmulDescriptor {
@@ -214,16 +212,16 @@ impl MatmulDescriptor {
 
 impl Drop for MatmulDescriptor {
     fn drop(&mut self) {
-        // SAFETY: it is alive and not used after this. There is nobody to tell of a failure, as below.
+        // SAFETY: the descriptor is alive and not used after this. `drop` cannot report a failure, here and below.
         let _ = unsafe { result::destroy_matmul_desc(self.0.0) };
     }
 }
 
-/// How one operand lies in memory.
+/// Memory layout of one operand.
 struct MatrixLayout(DriverHandle<sys::cublasLtMatrixLayout_t>);
 
 impl MatrixLayout {
-    /// Matrices whose columns, as the library counts, lie one after the other.
+    /// A batch of contiguous matrices, column-major as the library counts.
     fn new(kind: sys::cudaDataType, height: u64, width: u64, (batch, step): (i32, i64)) -> Result<Self> {
         use sys::cublasLtMatrixLayoutAttribute_t::{
             CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
@@ -232,7 +230,7 @@ impl MatrixLayout {
         let layout =
             Self(DriverHandle(made.map_err(|error| cublas_error("cublasLtMatrixLayoutCreate", error))?));
         let set = |attribute, value: *const c_void, size| {
-            // SAFETY: the layout is alive, and the value is of the type that the attribute has.
+            // SAFETY: the layout is alive, and the value has the type of the attribute.
             unsafe { result::set_matrix_layout_attribute(layout.0.0, attribute, value, size) }
                 .map_err(|error| cublas_error("cublasLtMatrixLayoutSetAttribute", error))
         };
@@ -244,16 +242,16 @@ impl MatrixLayout {
 
 impl Drop for MatrixLayout {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the layout is alive and not used after this.
         let _ = unsafe { result::destroy_matrix_layout(self.0.0) };
     }
 }
 
-/// What an algorithm may count on.
+/// Constraints on an algorithm.
 struct AlgorithmPreference(sys::cublasLtMatmulPreference_t);
 
 impl AlgorithmPreference {
-    /// An algorithm that gets along with the scratch memory, and with where the operands start.
+    /// Limits the workspace, and states the alignment of the operands.
     fn new(alignment: u32) -> Result<Self> {
         use sys::cublasLtMatmulPreferenceAttributes_t::{
             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -263,7 +261,7 @@ impl AlgorithmPreference {
         let made = result::create_matmul_pref();
         let preference = Self(made.map_err(|error| cublas_error("cublasLtMatmulPreferenceCreate", error))?);
         let set = |attribute, value: *const c_void, size| {
-            // SAFETY: the preference is alive, and the value is of the type that the attribute has.
+            // SAFETY: the preference is alive, and the value has the type of the attribute.
             unsafe { result::set_matmul_pref_attribute(preference.0, attribute, value, size) }
                 .map_err(|error| cublas_error("cublasLtMatmulPreferenceSetAttribute", error))
         };
@@ -283,7 +281,7 @@ impl AlgorithmPreference {
 
 impl Drop for AlgorithmPreference {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the preference is alive and not used after this.
         let _ = unsafe { result::destroy_matmul_pref(self.0) };
     }
 }

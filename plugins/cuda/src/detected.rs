@@ -1,4 +1,4 @@
-//! A device that was found, and what is known of it.
+//! A device that was found, with its properties.
 
 #![expect(unsafe_code, reason = "devices are asked by C functions")]
 
@@ -12,27 +12,27 @@ use oarlock_sdk::{Result, Version};
 use crate::error::driver_error;
 use crate::gpu::CudaGpu;
 
-/// The alignment of every block the driver hands out, in bytes.
+/// Alignment of every block from the driver, in bytes.
 const BLOCK_ALIGNMENT: u32 = 256;
 
-/// A device that is not in use.
+/// A device that is not open yet.
 pub(crate) struct DetectedCudaDevice {
     pub(crate) raw: CUdevice,
-    /// What NVRTC is told to compile for, such as `sm_90`.
+    /// Target architecture for NVRTC, such as `sm_90`.
     pub(crate) architecture: String,
 }
 
-/// What there is to know of a device.
+/// Queries the properties of a device.
 pub(crate) fn read_device(raw: CUdevice) -> Result<GpuDevice<CudaGpu>> {
     let attribute = |attribute| {
-        // SAFETY: the device is one the driver listed.
+        // SAFETY: the driver listed the device.
         let value = unsafe { driver::get_attribute(raw, attribute) };
         let value = value.map_err(|error| driver_error("cuDeviceGetAttribute", error))?;
         Ok(u32::try_from(value).unwrap_or(0))
     };
     let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
     let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-    // SAFETY: as above.
+    // SAFETY: the driver listed the device.
     let memory = unsafe { driver::total_mem(raw) };
     let memory = memory.map_err(|error| driver_error("cuDeviceTotalMem", error))? as u64;
     let facts = DeviceProperties {
@@ -51,7 +51,7 @@ pub(crate) fn read_device(raw: CUdevice) -> Result<GpuDevice<CudaGpu>> {
 
 fn bus_id(device: CUdevice) -> Result<String> {
     let mut text = [0 as c_char; 32];
-    // SAFETY: there is room for as many letters as are said, the last of which is the end.
+    // SAFETY: the buffer has the length passed with it, and the driver zero-terminates the text.
     let code = unsafe { cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) };
     code.result().map_err(|error| driver_error("cuDeviceGetPCIBusId", error))?;
     let letters = text.iter().take_while(|letter| **letter != 0);

@@ -1,4 +1,4 @@
-//! Which devices there are, and what to say when there are none.
+//! Finds devices, and explains it if there are none.
 
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
@@ -12,9 +12,9 @@ use crate::detected::read_device;
 use crate::error::driver_error;
 use crate::gpu::CudaGpu;
 
-/// All devices of the driver, in its order, which `CUDA_VISIBLE_DEVICES` changes.
+/// All devices in the driver's order, which `CUDA_VISIBLE_DEVICES` changes.
 pub(crate) fn find_devices() -> Result<DiscoveredGpus<CudaGpu>> {
-    // SAFETY: opening the driver runs nothing but its own start.
+    // SAFETY: opening the driver runs nothing but its own initialization.
     if !unsafe { is_culib_present() } {
         return Err(PluginError::unavailable(
             "expected the CUDA driver `libcuda.so.1`, found none; install the driver of the NVIDIA GPU, or disable this \
@@ -40,7 +40,7 @@ pub(crate) fn find_devices() -> Result<DiscoveredGpus<CudaGpu>> {
     let read = |index| read_device(device::get(index).map_err(|error| driver_error("cuDeviceGet", error))?);
     let devices = (0..count).map(read).collect::<Result<_>>()?;
     let mut number = 0;
-    // SAFETY: the number is ours to write.
+    // SAFETY: the number is a local that the call may write.
     let code = unsafe { cuDriverGetVersion(&raw mut number) };
     code.result().map_err(|error| driver_error("cuDriverGetVersion", error))?;
     let cuda = cuda_version(number.cast_unsigned());
@@ -57,12 +57,12 @@ fn no_device(DriverError(code): DriverError) -> PluginError {
     .with_native_code(code as i64)
 }
 
-/// The version of CUDA from the number that stands for it, such as 12080 for 12.8.
+/// Decodes CUDA's version number, such as 12080 for 12.8.
 fn cuda_version(number: u32) -> Version {
     Version { major: number / 1000, minor: number % 1000 / 10, ..Version::EMPTY }
 }
 
-/// The version of the driver's kernel module, which is the one that users know: the first word that is one.
+/// Parses the version of the driver's kernel module, the one that users know: the first word that looks like a version.
 fn module_version(text: &str) -> Option<Version> {
     let is_version = |word: &&str| {
         word.contains('.')

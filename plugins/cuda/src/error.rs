@@ -6,7 +6,7 @@ use cudarc::driver::sys::CUresult;
 use cudarc::nvrtc::result::NvrtcError;
 use oarlock_sdk::PluginError;
 
-/// Whether every later call on the context of a device fails after this, so that nothing on it can be used any more.
+/// True if every later call on the device's context fails after this error.
 pub(crate) fn is_sticky_error(code: CUresult) -> bool {
     matches!(
         code,
@@ -26,7 +26,6 @@ pub(crate) fn is_sticky_error(code: CUresult) -> bool {
     )
 }
 
-/// The error of a function of the driver that failed.
 #[track_caller]
 pub(crate) fn driver_error(function: &str, DriverError(code): DriverError) -> PluginError {
     let message = format!("`{function}` of the CUDA driver failed with {}, `{code:?}`", code as u32);
@@ -38,7 +37,7 @@ pub(crate) fn driver_error(function: &str, DriverError(code): DriverError) -> Pl
     error.with_native_code(code as i64)
 }
 
-/// Whether something has happened that the driver was asked about.
+/// Maps "not ready" to false, for queries of events and streams.
 pub(crate) fn is_complete(state: Result<(), DriverError>) -> Result<bool, DriverError> {
     match state {
         Ok(()) => Ok(true),
@@ -47,14 +46,12 @@ pub(crate) fn is_complete(state: Result<(), DriverError>) -> Result<bool, Driver
     }
 }
 
-/// The error of a function of NVRTC that failed.
 #[track_caller]
 pub(crate) fn nvrtc_error(function: &str, NvrtcError(code): NvrtcError) -> PluginError {
     PluginError::external(format!("`{function}` of NVRTC failed with {}, `{code:?}`", code as u32))
         .with_native_code(code as i64)
 }
 
-/// The error of a function of cuBLASLt that failed.
 #[track_caller]
 pub(crate) fn cublas_error(function: &str, CublasError(code): CublasError) -> PluginError {
     PluginError::external(format!("`{function}` of cuBLASLt failed with {}, `{code:?}`", code as u32))

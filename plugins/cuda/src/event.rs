@@ -14,14 +14,13 @@ use crate::error::is_complete;
 use crate::gpu::CudaGpu;
 use crate::queue::CudaQueue;
 
-/// One event.
 pub(crate) struct CudaEvent {
     context: Arc<PrimaryContext>,
     pub(crate) raw: DriverHandle<CUevent>,
 }
 
 impl CudaEvent {
-    /// An event that knows its time.
+    /// Creates an event with timing.
     pub(crate) fn new(context: &Arc<PrimaryContext>) -> Result<Self> {
         let entered = context.enter_context()?;
         let raw = entered.check_result("cuEventCreate", event::create(CUevent_flags::CU_EVENT_DEFAULT))?;
@@ -32,7 +31,7 @@ impl CudaEvent {
 impl GpuEvent<CudaGpu> for CudaEvent {
     fn record_on_queue(&self, queue: &Arc<CudaQueue>) -> Result<()> {
         queue.record_point("cuEventRecord", |queue| {
-            // SAFETY: stream and event are alive and of one context.
+            // SAFETY: stream and event are alive and belong to one context.
             unsafe { event::record(self.raw.0, queue) }
         })
     }
@@ -60,9 +59,9 @@ impl GpuEvent<CudaGpu> for CudaEvent {
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        // There is nobody to tell of a failure.
+        // `drop` cannot report a failure.
         let _ = self.context.release_resource("cuEventDestroy", || {
-            // SAFETY: the event is alive and not used after this; what waits for it goes on waiting.
+            // SAFETY: the event is alive and not used after this; work that waits for it is not affected.
             unsafe { event::destroy(self.raw.0) }
         });
     }

@@ -1,4 +1,4 @@
-//! A device in use: its memory, and what is made on it.
+//! An open device: its memory, and everything created on it.
 
 #![expect(unsafe_code, reason = "memory is taken by C functions")]
 
@@ -19,25 +19,23 @@ use crate::event::CudaEvent;
 use crate::program::CudaProgram;
 use crate::queue::CudaQueue;
 
-/// One device in use.
 pub(crate) struct CudaGpu {
     pub(crate) context: Arc<PrimaryContext>,
     architecture: String,
     blas: OnceLock<CublasHandle>,
 }
 
-/// The address of a block on the device.
 #[derive(Clone, Copy)]
 pub(crate) struct CudaAddress(pub(crate) u64);
 
 impl CudaGpu {
-    /// The device's cuBLASLt.
+    /// The device's cuBLASLt handle, created on first use.
     pub(crate) fn cublas_handle(&self) -> Result<&CublasHandle> {
         if let Some(blas) = self.blas.get() {
             return Ok(blas);
         }
         let made = CublasHandle::new(&self.context)?;
-        // Where another thread was faster, its handle is used.
+        // If another thread was faster, its handle is used.
         Ok(self.blas.get_or_init(|| made))
     }
 }
@@ -61,13 +59,13 @@ impl Gpu for CudaGpu {
 
     fn allocate_block(&self, size: u64) -> Result<CudaAddress> {
         let entered = self.context.enter_context()?;
-        // SAFETY: the memory is given back by `free` only.
+        // SAFETY: only `free_block` frees the memory.
         let address = unsafe { malloc_sync(size as usize) };
         entered.check_result("cuMemAlloc", address).map(CudaAddress)
     }
 
     fn free_block(&self, CudaAddress(address): CudaAddress) -> Result<()> {
-        // SAFETY: the block was taken by `allocate`, and no other copy of it is used any more.
+        // SAFETY: `allocate_block` allocated the block, and no clone of it is in use.
         self.context.release_resource("cuMemFree", || unsafe { free_sync(address) })
     }
 
@@ -79,14 +77,14 @@ impl Gpu for CudaGpu {
 
     fn allocate_pinned(&self, size: u64) -> Result<(HostPointer, Self::Pinned)> {
         let entered = self.context.enter_context()?;
-        // SAFETY: the memory is given back by `free_pinned` only.
+        // SAFETY: only `free_pinned` frees the memory.
         let address = unsafe { malloc_host(size as usize, CU_MEMHOSTALLOC_PORTABLE) };
         let address = entered.check_result("cuMemHostAlloc", address)?;
         Ok((HostPointer::new(address, "address")?, DriverHandle(address)))
     }
 
     fn free_pinned(&self, DriverHandle(address): Self::Pinned) -> Result<()> {
-        // SAFETY: the memory was taken by `allocate_pinned`, and is known to nobody else any more.
+        // SAFETY: `allocate_pinned` allocated the memory, and nothing else knows of it any more.
         self.context.release_resource("cuMemFreeHost", || unsafe { free_host(address) })
     }
 

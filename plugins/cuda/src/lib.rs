@@ -4,12 +4,12 @@
 //! cargo build --release --package oarlock-plugin-cuda --features shared-object
 //! ```
 //!
-//! The driver, NVRTC and cuBLASLt are opened at run time, so the plugin builds and loads without them, and then says what
-//! is missing. This crate is what the driver does and no more; devices and kernels are those of `oarlock-portable`, and a
-//! matrix product of cuBLASLt where that library is there.
+//! The driver, NVRTC and cuBLASLt are opened at run time, so the plugin builds and loads without them, and then says what is
+//! missing. This crate only wraps the driver; devices and kernels come from `oarlock-portable`, plus a matrix product by cuBLASLt
+//! if that library is installed.
 //!
-//! `cudarc` panics where a library or one of its functions is missing. Each library is looked for before it is called, and
-//! the SDK makes an error of a panic.
+//! `cudarc` panics if a library or one of its functions is missing. Each library is checked for before it is called, and the SDK
+//! converts a panic into an error.
 
 mod compiler;
 mod context;
@@ -32,7 +32,7 @@ use oarlock_sdk::{HostServices, Plugin, Result, SupportLevel, abi};
 
 use crate::gpu::CudaGpu;
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
@@ -40,7 +40,7 @@ oarlock_sdk::export!(plugin);
 
 fn plugin(host: &HostServices) -> Result<Plugin<GpuDevices<CudaGpu>>> {
     let gpus = GpuDevices::new(host, ProgramStore::for_user());
-    // `CUDA_VISIBLE_DEVICES` is not declared, since the driver itself obeys it.
+    // `CUDA_VISIBLE_DEVICES` is not declared as an option, since the driver itself obeys it.
     Ok(Plugin::for_device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", gpus)
         .with_vendor("Oarlock")
         .with_support(

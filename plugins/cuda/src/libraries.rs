@@ -1,7 +1,7 @@
-//! The libraries of CUDA. Those that the dynamic linker finds come first; after them those that the Python packages of NVIDIA
-//! put beside the plugin, so that what pip installs together works together.
+//! Finds the CUDA libraries. Those that the dynamic linker finds come first, then those that NVIDIA's Python packages put beside
+//! the plugin, so that packages installed together with pip work together.
 //!
-//! `cudarc` opens a library by its name alone. One that is open already is found by that name, wherever it lies.
+//! `cudarc` opens a library by its bare name. A library that is already open is found by that name, wherever it lies.
 
 #![expect(unsafe_code, reason = "opening a library runs its code")]
 
@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 use libloading::Library;
 use oarlock_sdk::plugin_directory;
 
-/// A library of CUDA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CudaLibrary {
-    /// The name of its file.
+    /// File name.
     file: &'static str,
-    /// The directory of the package that brings it, from the one that packages lie in.
+    /// Directory of the Python package that contains it, relative to `site-packages`.
     directory: &'static str,
-    /// The package of Python that brings it.
+    /// Name of the Python package.
     package: &'static str,
-    /// How the names of files begin that lie beside it, and that it opens by name.
+    /// File-name prefix of libraries in the same directory that it opens by name.
     beside: Option<&'static str>,
 }
 
@@ -55,7 +54,7 @@ pub(crate) const CUBLAS_LIBRARY: CudaLibrary = CudaLibrary {
     beside: None,
 };
 
-/// Opens a library for as long as the process runs, if it is anywhere.
+/// Opens a library for the life of the process, if it is installed anywhere.
 pub(crate) fn open_library(wanted: CudaLibrary) {
     if open_permanently(Path::new(wanted.file)) {
         return;
@@ -68,7 +67,7 @@ pub(crate) fn open_library(wanted: CudaLibrary) {
     open_permanently(&directory.join(wanted.file));
 }
 
-/// What to say where there is none.
+/// The message for a missing library.
 pub(crate) fn missing_library_message(wanted: CudaLibrary) -> String {
     let place = python_packages_directory().map_or_else(String::new, |packages| {
         format!(" or in `{}`", packages.join(wanted.directory).display())
@@ -80,12 +79,12 @@ pub(crate) fn missing_library_message(wanted: CudaLibrary) -> String {
     )
 }
 
-/// The directory that the packages lie in of which this plugin is one.
+/// The `site-packages` directory that contains this plugin.
 fn python_packages_directory() -> Option<PathBuf> {
     plugin_directory()?.parent().map(PathBuf::from)
 }
 
-/// The files that have to be open before the library looks for them.
+/// Files that must be open before the library looks for them by name.
 fn companion_files(directory: &Path, wanted: CudaLibrary) -> Vec<PathBuf> {
     let Some(begin) = wanted.beside else { return Vec::new() };
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -95,10 +94,10 @@ fn companion_files(directory: &Path, wanted: CudaLibrary) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Opens a library and never closes it; says whether that went well.
+/// Opens a library and never closes it; returns true on success.
 fn open_permanently(file: &Path) -> bool {
-    // SAFETY: opening these libraries of NVIDIA runs nothing but their own start; who can write where they lie can write the
-    // plugin itself.
+    // SAFETY: opening these libraries of NVIDIA runs nothing but their own initialization; anyone who can write where they lie
+    // can write the plugin itself.
     let opened = unsafe { Library::new(file) };
     opened.map(std::mem::forget).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The row of cuBLASLt, in place of the portable one where the library is there.
+//! The cuBLASLt kernel, which replaces the portable one if the library is installed.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::cublas::{CublasMatmul, MatmulAddresses, WORKSPACE_SIZE, check_cublas_
 use crate::gpu::{CudaAddress, CudaGpu};
 use crate::matmul_shape::MatmulShape;
 
-/// More than the 100 of the portable row.
+/// Above the 100 of the portable kernel.
 const CUBLAS_SCORE: i32 = 200;
 
 const CUBLAS_FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 
-/// The row. It is not marked as deterministic, since NVIDIA does not promise that for all algorithms.
+/// The kernel record. It is not marked as deterministic, since NVIDIA does not promise that for all algorithms.
 pub(crate) fn matmul_kernel() -> Kernel<GpuDevices<CudaGpu>> {
     let matrix =
         |name| OperandSpec::new(CUBLAS_FLOATS).with_dtype_group(1).with_name(name).with_rank(2, u32::MAX);
@@ -65,7 +65,7 @@ fn run_matmul(
     queue.enqueue_library_work(|_, stream| multiplication.enqueue_matmul(blas, &operands, stream.cast()))
 }
 
-/// Where an operand of a call starts on the device. It has the bytes that the call was prepared for.
+/// Device address of an operand. Checks that it has the size that the call was prepared for.
 fn operand_address(session: &DeviceSession<CudaGpu>, tensor: &TensorView<'_>, bytes: u64) -> Result<u64> {
     ensure!(
         tensor.size_in_bytes() >= bytes,

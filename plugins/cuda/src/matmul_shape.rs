@@ -1,11 +1,11 @@
-//! Which matrix products cuBLASLt computes, and how they look to it.
+//! Selects the matrix products that cuBLASLt computes, and describes them in its terms.
 //!
-//! cuBLASLt counts down columns and Oarlock along rows. What is `A · B` to the one is `B · A` of the transposed matrices to
-//! the other, and a matrix that is read the other way round is transposed already, so nothing has to be moved.
+//! cuBLASLt is column-major and Oarlock row-major. A row-major matrix read as column-major is its transpose, and `A · B`
+//! transposed is `B · A` of the transposed matrices, so swapping the factors is enough and nothing is moved.
 
 use oarlock_sdk::{Dtype, PluginError, Result, dispatch};
 
-/// A product of contiguous matrices, for each of a batch.
+/// A batched product of contiguous matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatmulShape {
     pub(crate) dtype: Dtype,
@@ -13,14 +13,14 @@ pub(crate) struct MatmulShape {
     pub(crate) columns: u64,
     pub(crate) depth: u64,
     pub(crate) batch: i32,
-    /// The elements from matrix to matrix of `A` and of `B`, which are 0 where one matrix serves the whole batch.
+    /// Batch strides of `A` and `B` in elements; 0 if one matrix serves the whole batch.
     pub(crate) steps: [i64; 2],
-    /// How many bytes `A`, `B` and the result have.
+    /// Sizes of `A`, `B` and the result in bytes.
     pub(crate) bytes: [u64; 3],
 }
 
 impl MatmulShape {
-    /// The product of operands with these shapes.
+    /// Describes the product of operands with these shapes, or refuses it.
     pub(crate) fn new(dtype: Dtype, a: &[i64], b: &[i64], y: &[i64]) -> Result<Self> {
         let refused = |what: &str| {
             Err(PluginError::unimplemented(format!("expected {what}, found {a:?} and {b:?} for {y:?}")))
@@ -66,7 +66,6 @@ impl MatmulShape {
     }
 }
 
-/// The shape that both can be repeated to.
 fn broadcast_shapes(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
     let dim = |dims: &[i64], index: usize| (index + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);

@@ -1,7 +1,7 @@
 //! Streams of the driver.
 //!
-//! `cuStreamAddCallback` is the function that is also called when the stream failed, and says so; what `cuLaunchHostFunc`
-//! takes is then never called.
+//! Callbacks use `cuStreamAddCallback`, which also runs them after a failure of the stream and reports it; `cuLaunchHostFunc`
+//! would never call them then.
 
 #![expect(unsafe_code, reason = "streams are C objects, and the arguments of a kernel are untyped")]
 
@@ -23,21 +23,20 @@ use crate::event::CudaEvent;
 use crate::gpu::{CudaAddress, CudaGpu};
 use crate::program::CudaProgram;
 
-/// One stream.
 pub(crate) struct CudaQueue {
     context: Arc<PrimaryContext>,
     raw: DriverHandle<CUstream>,
-    /// Whether calls finish before they return.
+    /// True for stream 0, on which calls finish before they return.
     is_own: bool,
 }
 
-/// Where a place is on the device.
 fn device_address(place: BlockOffset<'_, CudaAddress>) -> u64 {
     place.block.0 + place.offset
 }
 
 impl CudaQueue {
-    /// A stream that waits for no other. Smaller priorities come first, and the driver brings them into its range.
+    /// Creates a stream that synchronizes with no other. Lower numbers are higher priorities; the driver clamps them to its
+    /// range.
     pub(crate) fn new(context: &Arc<PrimaryContext>, handle: Stream, priority: i32) -> Result<Self> {
         let entered = context.enter_context()?;
         let raw = stream::create_with_priority(stream::StreamKind::NonBlocking, priority);
@@ -45,7 +44,7 @@ impl CudaQueue {
         Ok(Self { context: Arc::clone(context), raw: DriverHandle(raw), is_own: handle.0 == 0 })
     }
 
-    /// Puts work into the stream with a function of the driver. In the device's own stream it is done when this returns.
+    /// Enqueues work with a driver function. On stream 0 the work is done when this returns.
     fn enqueue_driver_work(
         &self,
         function: &str,
@@ -54,7 +53,7 @@ impl CudaQueue {
         self.enqueue_library_work(|entered, stream| entered.check_result(function, enqueue(stream)))
     }
 
-    /// The same for work that another library of CUDA puts into the stream.
+    /// Like [`CudaQueue::enqueue_driver_work`], for work that another CUDA library enqueues.
     pub(crate) fn enqueue_library_work(
         &self,
         enqueue: impl FnOnce(&CurrentContext<'_>, CUstream) -> Result<()>,
@@ -68,7 +67,7 @@ impl CudaQueue {
         Ok(())
     }
 
-    /// Puts a point into the stream, which is not waited for.
+    /// Enqueues a point such as an event, without waiting for it even on stream 0.
     pub(crate) fn record_point(
         &self,
         function: &str,
@@ -86,7 +85,7 @@ impl Commands<CudaGpu> for CudaQueue {
         size: usize,
     ) -> Result<()> {
         self.enqueue_driver_work("cuMemcpyHtoDAsync", |stream| {
-            // SAFETY: the range lies in a block that is alive, and the caller vouches for the source.
+            // SAFETY: the range lies in a live block, and the caller guarantees the source.
             unsafe { cuMemcpyHtoDAsync_v2(device_address(target), source.cast(), size, stream) }.result()
         })
     }
@@ -98,7 +97,7 @@ impl Commands<CudaGpu> for CudaQueue {
         size: usize,
     ) -> Result<()> {
         self.enqueue_driver_work("cuMemcpyDtoHAsync", |stream| {
-            // SAFETY: the range lies in a block that is alive, and the caller vouches for the target.
+            // SAFETY: the range lies in a live block, and the caller guarantees the target.
             unsafe { cuMemcpyDtoHAsync_v2(target.cast(), device_address(source), size, stream) }.result()
         })
     }
@@ -110,12 +109,12 @@ impl Commands<CudaGpu> for CudaQueue {
         size: usize,
     ) -> Result<()> {
         self.enqueue_driver_work("cuMemcpyDtoDAsync", |stream| {
-            // SAFETY: both ranges lie in blocks that are alive.
+            // SAFETY: both ranges lie in live blocks.
             unsafe { memcpy_dtod_async(device_address(target), device_address(source), size, stream) }
         })
     }
 
-    /// The driver goes by way of the host where it must.
+    /// The driver stages the copy in host memory if the devices have no direct path.
     fn enqueue_copy_to_peer(
         &self,
         (peer, target): (&CudaGpu, BlockOffset<'_, CudaAddress>),
@@ -124,7 +123,7 @@ impl Commands<CudaGpu> for CudaQueue {
     ) -> Result<()> {
         self.enqueue_driver_work("cuMemcpyPeerAsync", |stream| {
             let (here, there) = (self.context.as_raw(), peer.context.as_raw());
-            // SAFETY: both ranges lie in blocks that are alive, each of the device whose context is named.
+            // SAFETY: both ranges lie in live blocks, each on the device whose context is named.
             unsafe {
                 memcpy_peer_async(there, device_address(target), here, device_address(source), size, stream)
             }
@@ -133,7 +132,7 @@ impl Commands<CudaGpu> for CudaQueue {
 
     fn enqueue_fill(&self, target: BlockOffset<'_, CudaAddress>, byte: u8, size: usize) -> Result<()> {
         self.enqueue_driver_work("cuMemsetD8Async", |stream| {
-            // SAFETY: the range lies in a block that is alive.
+            // SAFETY: the range lies in a live block.
             unsafe { memset_d8_async(device_address(target), byte, size, stream) }
         })
     }
@@ -155,8 +154,8 @@ impl Commands<CudaGpu> for CudaQueue {
         let mut places: Vec<*mut c_void> = arguments.iter().map(place).collect();
         let (groups, block) = ((grid.groups, 1, 1), (grid.block[0], grid.block[1], 1));
         self.enqueue_driver_work("cuLaunchKernel", |stream| {
-            // SAFETY: function and stream are alive and of one context, and there is a place for each parameter, which is
-            // read before the call returns. What the kernel touches lies in blocks that the caller has checked.
+            // SAFETY: function and stream are alive and belong to one context, and there is a pointer for each parameter, read
+            // before the call returns. The caller has checked that everything the kernel touches lies in live blocks.
             unsafe { launch_kernel(program.function.0, groups, block, 0, stream, &mut places) }
         })
     }
@@ -190,11 +189,11 @@ impl Commands<CudaGpu> for CudaQueue {
         let waiting = Arc::new(HeldCallback(Mutex::new(Some(reached))));
         let held = Arc::into_raw(Arc::clone(&waiting)).cast_mut().cast();
         let added = self.record_point("cuStreamAddCallback", |stream| {
-            // SAFETY: the stream is alive, and the driver hands the pointer to `hand_over` once or never.
+            // SAFETY: the stream is alive, and the driver passes the pointer to `on_stream_reached` at most once.
             unsafe { cuStreamAddCallback(stream, Some(on_stream_reached), held, 0) }.result()
         });
         if added.is_err() {
-            // The driver may tell of an earlier failure here and call back nevertheless, so what it holds is left to it, empty.
+            // The driver may report an earlier failure here and still call back, so it keeps the holder, now empty.
             waiting.take_callback();
         }
         added
@@ -203,15 +202,15 @@ impl Commands<CudaGpu> for CudaQueue {
 
 impl Drop for CudaQueue {
     fn drop(&mut self) {
-        // There is nobody to tell of a failure.
+        // `drop` cannot report a failure.
         let _ = self.context.release_resource("cuStreamDestroy", || {
-            // SAFETY: the stream is alive and not used after this; what is in it still gets done.
+            // SAFETY: the stream is alive and not used after this; work that it contains still completes.
             unsafe { stream::destroy(self.raw.0) }
         });
     }
 }
 
-/// What the driver holds until the stream gets there. The function is taken out by whoever calls it.
+/// Held by the driver until the stream gets there. Either caller takes the function out, so it runs only once.
 struct HeldCallback(Mutex<Option<StreamCallback>>);
 
 impl HeldCallback {
@@ -221,7 +220,7 @@ impl HeldCallback {
 }
 
 unsafe extern "C" fn on_stream_reached(_stream: CUstream, status: CUresult, held: *mut c_void) {
-    // SAFETY: the driver hands back the pointer of `call_back`, once.
+    // SAFETY: the driver passes back the pointer from `enqueue_callback`, once.
     let waiting = unsafe { Arc::from_raw(held.cast_const().cast::<HeldCallback>()) };
     if let Some(reached) = waiting.take_callback() {
         reached.queue_callback(

@@ -1,15 +1,15 @@
-//! Products of matrices on the CPU by Intel MKL, through its one library `libmkl_rt`.
+//! Matrix products on the CPU by Intel MKL, through its single dynamic library `libmkl_rt`.
 //!
 //! ```text
 //! cargo build --release --package oarlock-plugin-mkl --features shared-object
 //! ```
 //!
-//! The rows have a higher score than the built-in kernels, which are faster than MKL on some machines: load this plugin
-//! where it is the faster one, or where results are to be those of MKL.
+//! The kernels score higher than the built-in ones, which are faster than MKL on some machines: load this plugin where MKL is
+//! faster, or where results must be those of MKL.
 //!
-//! MKL is asked by calls, not through the environment, for its layers without threads and with 32-bit sizes: products are
-//! cut into parts for the threads of the host. The layers belong to the process and are chosen once; where another user of
-//! the same file chose first, its threads are taken as they are, and 64-bit sizes are refused.
+//! The plugin selects MKL's sequential layer and its layer with 32-bit integers by calls, not through the environment: products
+//! are cut into parts for the host's thread pool. The layers are global to the process and can be chosen only once; if other code
+//! using the same file chose first, its threading is accepted and 64-bit integers are refused.
 
 #![expect(unsafe_code, reason = "the functions of the library are C")]
 
@@ -20,7 +20,7 @@ use libloading::os::unix::Library as Opened;
 use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
 use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
@@ -30,7 +30,8 @@ const MKL_REQUIREMENT: BlasRequirement = BlasRequirement {
     name: "MKL",
     files: &["libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"],
     directories: &["/opt/intel/oneapi/mkl/latest/lib"],
-    // pip puts the plugin into `lib/python3.11/site-packages/oarlock_mkl`, and MKL into `lib`; with `--target` both lie side by side.
+    // pip puts the plugin into `lib/python3.11/site-packages/oarlock_mkl`, and MKL into `lib`; with `--target` both lie side by
+    // side.
     beside: &["../../..", "../lib"],
     remedy: "`pip install mkl`",
 };
@@ -44,11 +45,11 @@ fn plugin(host: &HostServices) -> Result<Plugin> {
 
 type SetInterfaceLayer = unsafe extern "C" fn(c_int) -> c_int;
 
-/// The number of the layer that counts with 32 bits.
+/// Interface layer with 32-bit integers.
 const LP64_INTERFACE: c_int = 0;
-/// The bit of the layer that counts with 64 bits; another says how complex numbers are returned, which is not used here.
+/// Bit of the layer with 64-bit integers; another bit says how complex numbers are returned, which is not used here.
 const ILP64_INTERFACE: c_int = 1;
-/// The number of the layer without threads.
+/// Threading layer without threads.
 const SEQUENTIAL_THREADING: c_int = 1;
 
 fn configure_mkl(opened: &'static Opened) -> Result<CblasFunctions> {
@@ -64,7 +65,7 @@ fn configure_mkl(opened: &'static Opened) -> Result<CblasFunctions> {
     Ok(cblas)
 }
 
-/// Refuses an interface layer that other code of the process chose before.
+/// Refuses 64-bit integers that other code of the process chose before.
 fn check_lp64_interface(interface: c_int) -> Result<()> {
     ensure!(
         interface >= 0 && interface & ILP64_INTERFACE == 0,

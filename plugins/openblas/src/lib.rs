@@ -1,16 +1,15 @@
-//! Products of matrices on the CPU by OpenBLAS, or by any other library with the C interface of BLAS that the option
-//! `library` names.
+//! Matrix products on the CPU by OpenBLAS, or by any other CBLAS library that the option `library` names.
 //!
 //! ```text
 //! cargo build --release --package oarlock-plugin-openblas --features shared-object
 //! ```
 //!
-//! The rows have a higher score than the built-in kernels, which are faster than OpenBLAS on some machines: load this
-//! plugin where it is the faster one, or where results are to be those of OpenBLAS. Another library that the option names
-//! must count with 32 bits and be safe to call from several threads, and its own threads are for the user to switch off.
+//! The kernels score higher than the built-in ones, which are faster than OpenBLAS on some machines: load this plugin where
+//! OpenBLAS is faster, or where results must be those of OpenBLAS. Another library must use 32-bit integers and be thread-safe,
+//! and the user must switch off its own threads.
 //!
-//! OpenBLAS is told to use one thread, since products are cut into parts for the threads of the host. It has one such
-//! setting for the whole process, so other users of the same file in this process get one thread too.
+//! OpenBLAS is limited to one thread, since products are cut into parts for the host's thread pool. The setting is global to the
+//! process, so other users of the same file in this process get one thread too.
 
 #![expect(unsafe_code, reason = "the functions of the library are C")]
 
@@ -21,13 +20,13 @@ use libloading::os::unix::Library as Opened;
 use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
 use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-/// Builds with threads, which lock what calls from several threads share, come first.
+/// Multi-threaded builds come first: they lock the buffers that concurrent callers share.
 const OPENBLAS_REQUIREMENT: BlasRequirement = BlasRequirement {
     name: "OpenBLAS",
     files: &["libopenblas.so.0", "libopenblasp.so.0", "libopenblas.so"],
@@ -47,7 +46,7 @@ type SetThreadCount = unsafe extern "C" fn(c_int);
 type QueryNumber = unsafe extern "C" fn() -> c_int;
 type QueryText = unsafe extern "C" fn() -> *const c_char;
 
-/// What `openblas_get_parallel` says of a build; OpenMP keeps a number of threads for each thread that calls it.
+/// Result of `openblas_get_parallel` for a build without threads. An OpenMP build keeps a thread count for each calling thread.
 const SINGLE_THREADED: c_int = 0;
 const OPENMP: c_int = 2;
 
@@ -64,25 +63,25 @@ fn configure_openblas(opened: &'static Opened) -> Result<CblasFunctions> {
     let (Ok(config), Ok(parallel), Ok(set_threads)) = (config, parallel, set_threads) else {
         return Ok(cblas);
     };
-    // SAFETY: both may be called at any time; the text ends with a zero and is overwritten only by the next call.
+    // SAFETY: both may be called at any time; the text is zero-terminated and is overwritten only by the next call.
     let (config, parallel) = unsafe { (CStr::from_ptr(config()).to_string_lossy().into_owned(), parallel()) };
     match thread_count_scope(&config, parallel)? {
         // SAFETY: it may be called on any thread at any time.
         ThreadCountScope::OfProcess => unsafe { set_threads(1) },
-        // SAFETY: as above.
+        // SAFETY: it may be called on any thread at any time.
         ThreadCountScope::OfEachCaller => return Ok(unsafe { cblas.with_thread_limiter(set_threads) }),
     }
     Ok(cblas)
 }
 
-/// Whom a number of threads belongs to.
+/// Scope of OpenBLAS's thread-count setting.
 #[derive(Debug, PartialEq)]
 enum ThreadCountScope {
     OfProcess,
     OfEachCaller,
 }
 
-/// What to make of a build, by what it says of itself.
+/// Derives the scope from what the build reports about itself, and refuses unusable builds.
 fn thread_count_scope(config: &str, parallel: c_int) -> Result<ThreadCountScope> {
     ensure!(
         !config.contains("USE64BITINT"),

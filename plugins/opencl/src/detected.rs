@@ -1,4 +1,4 @@
-//! A device that was found: what is known of it, and how sources are compiled for it.
+//! A device that was found: its properties and its compiler options.
 
 use oarlock_portable::{DeviceProperties, GpuDevice};
 use oarlock_sdk::Version;
@@ -7,21 +7,21 @@ use opencl3::error_codes::ClError;
 
 use crate::gpu::OpenClGpu;
 
-/// A device that is not in use.
+/// A device that is not open yet.
 #[derive(Clone)]
 pub(crate) struct DetectedOpenClDevice {
     pub(crate) device: Found,
     pub(crate) name: String,
     pub(crate) largest_block: u64,
-    /// How sources are compiled for it.
+    /// Compiler options.
     pub(crate) options: String,
-    /// Everything a compiled program depends on beside its source.
+    /// Everything that a compiled program depends on besides its source.
     pub(crate) identity: String,
-    /// Whether the driver keeps on disk what it compiles.
+    /// True if the driver has a disk cache of compiled programs.
     pub(crate) keeps_programs: bool,
 }
 
-/// What there is to know of a device.
+/// Queries the properties of a device.
 pub(crate) fn read_device(device: Found) -> Result<GpuDevice<OpenClGpu>, ClError> {
     let is_rounded = device.single_fp_config()? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0;
     let rounding = if is_rounded { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
@@ -29,14 +29,14 @@ pub(crate) fn read_device(device: Found) -> Result<GpuDevice<OpenClGpu>, ClError
     let (name, version) = (text(device.name()?), text(device.version()?));
     let driver = text(device.driver_version()?);
     let optimisation = if crashes_while_optimizing(&version, &driver) { " -cl-opt-disable" } else { "" };
-    // Warnings are for whoever writes kernels, and some drivers print them.
+    // Warnings only concern authors of kernels, and some drivers print them.
     let options = format!("-cl-std=CL1.2 -w{rounding}{optimisation}");
     let facts = DeviceProperties {
         name: name.clone(),
         vendor: text(device.vendor()?),
         bus_id: String::new(),
         compute_units: device.max_compute_units()?,
-        // The driver counts bits.
+        // The driver reports bits.
         alignment: (device.mem_base_addr_align()? / 8).max(1).next_power_of_two(),
         memory: device.global_mem_size()?,
         largest_block: device.max_mem_alloc_size()?,
@@ -45,7 +45,8 @@ pub(crate) fn read_device(device: Found) -> Result<GpuDevice<OpenClGpu>, ClError
     };
     let idle = DetectedOpenClDevice {
         device,
-        // Asked for a binary, PoCL compiles the program once more, for groups of any size, and what it keeps it finds by the source.
+        // Asked for a binary, PoCL compiles the program once more, for work-groups of any size; its own cache is keyed by the
+        // source.
         keeps_programs: is_pocl(&version),
         identity: [name.as_str(), &version, &driver, &options].join("\n"),
         name,
@@ -59,14 +60,14 @@ fn is_pocl(version: &str) -> bool {
     version.to_ascii_lowercase().contains("pocl")
 }
 
-/// Whether a driver ends the process while it optimises some kernels, as that of Debian 13 does:
+/// True if the driver crashes the process while it optimizes some kernels, as the one in Debian 13 does:
 /// <https://github.com/pocl/pocl/issues/1608>.
 fn crashes_while_optimizing(version: &str, driver: &str) -> bool {
     let Version { major, minor, .. } = parse_version_numbers(driver);
     is_pocl(version) && (major, minor) == (6, 0)
 }
 
-/// The first numbers of a text, as a version.
+/// Parses the first numbers of a text as a version.
 pub(crate) fn parse_version_numbers(text: &str) -> Version {
     let start = text.find(|letter: char| letter.is_ascii_digit()).unwrap_or(text.len());
     let end = text[start..].find(|letter: char| !letter.is_ascii_digit() && letter != '.');

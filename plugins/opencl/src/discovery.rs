@@ -1,4 +1,4 @@
-//! Which devices there are, and what to say when there are none.
+//! Finds devices, and explains it if there are none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,14 +14,15 @@ use crate::detected::{parse_version_numbers, read_device};
 use crate::error::driver_error;
 use crate::gpu::OpenClGpu;
 
-/// What `clGetPlatformIDs` returns when the library is there and no driver is.
+/// Result of `clGetPlatformIDs` if the library is installed but no driver is.
 const PLATFORM_NOT_FOUND: i32 = -1001;
 
-/// By these, the library and its loaders let the environment say which code is opened, whatever rights the program has.
+/// Variables that make the OpenCL loader open code of the environment's choice, whatever privileges the program has.
 const LOADER_VARIABLES: [&str; 5] =
     ["OPENCL_DYLIB_PATH", "OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES", "OPENCL_LAYERS"];
 
-/// Held while drivers are asked for devices or contexts: they set themselves up then, and not all bear two threads at that.
+/// Held while drivers list devices or create contexts: they initialize themselves then, and not all of them are thread-safe at
+/// that.
 pub(crate) fn lock_driver_setup() -> MutexGuard<'static, ()> {
     static DRIVER_SETUP: Mutex<()> = Mutex::new(());
     DRIVER_SETUP.lock().unwrap_or_else(PoisonError::into_inner)
@@ -33,7 +34,7 @@ pub(crate) fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<OpenClG
     check_environment(has_elevated_privileges(), |name| std::env::var_os(name).is_some())?;
     let mut found: Vec<(usize, Device)> = Vec::new();
     for platform in driver_platforms()? {
-        // A platform without devices says so by failing.
+        // A platform without devices reports that as an error.
         for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
             let device = Device::new(id);
             match device_kind_rank(&device) {
@@ -64,7 +65,7 @@ pub(crate) fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<OpenClG
     })
 }
 
-/// Refuses to have the library opened where somebody with fewer rights would choose it.
+/// Refuses to open the library where a less privileged user would choose the code.
 fn check_environment(has_raised_rights: bool, is_set: impl Fn(&str) -> bool) -> Result<()> {
     match LOADER_VARIABLES.into_iter().find(|name| has_raised_rights && is_set(name)) {
         Some(name) => Err(PluginError::permission_denied(format!(
@@ -90,7 +91,7 @@ fn driver_platforms() -> Result<Vec<Platform>> {
     }
 }
 
-/// The place of a device's kind in the list, or why the device is left out.
+/// Sort key of a device's kind, or the reason to leave the device out.
 fn device_kind_rank(device: &Device) -> Result<usize, String> {
     let unknown = |error: ClError| format!("it does not say what it can do: {error}");
     let kinds = [CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_CPU];

@@ -6,7 +6,6 @@ use opencl3::error_codes::{
     CL_OUT_OF_RESOURCES, ClError, error_text,
 };
 
-/// The error of a function of the driver that failed.
 #[track_caller]
 pub(crate) fn driver_error(function: &str, code: impl Into<ClError>) -> PluginError {
     let code = code.into().0;

@@ -10,16 +10,15 @@ use crate::error::driver_error;
 use crate::gpu::OpenClGpu;
 use crate::queue::OpenClQueue;
 
-/// A point in a stream: the queue it was last recorded in and what the driver tells it by.
+/// A point in a stream: the queue it was last recorded on, and the driver's event.
 #[derive(Default)]
 pub(crate) struct OpenClEvent(Mutex<Option<(Arc<OpenClQueue>, Arc<Happening>)>>);
 
-/// Where a command is: `CL_COMPLETE` is 0, what fails is below, what is on its way above.
+/// Execution status of a command: `CL_COMPLETE` is 0, negative values are errors, positive ones are in progress.
 pub(crate) fn command_status(event: &Happening) -> i32 {
     event.command_execution_status().map_or_else(|error| error.0, |status| status.0)
 }
 
-/// Waits for one command.
 pub(crate) fn wait_for_command(event: &Happening) -> Result<()> {
     let waited = event.wait();
     match command_status(event) {

@@ -1,4 +1,4 @@
-//! A device in use: its memory and its programs.
+//! An open device: its memory and its programs.
 
 #![expect(unsafe_code, reason = "buffers and programs are made by C functions")]
 
@@ -22,21 +22,20 @@ use crate::error::driver_error;
 use crate::event::OpenClEvent;
 use crate::queue::OpenClQueue;
 
-/// How many lines of what the compiler says a user gets to see.
+/// Lines of the compiler's log that an error message shows.
 const LOG_LINES: usize = 12;
 
-/// One device in use.
 pub(crate) struct OpenClGpu {
     idle: DetectedOpenClDevice,
     context: Context,
-    /// Where page-locked memory is mapped.
+    /// Queue for mapping pinned memory.
     mapping: OpenClQueue,
 }
 
-/// A compiled program. Its arguments are set one by one, so that one thread at a time can launch it.
+/// A compiled program. Arguments are set one by one, so only one thread at a time can launch it.
 pub(crate) struct OpenClProgram(pub(crate) Mutex<Kernel>);
 
-/// Page-locked memory: a buffer of the driver, mapped as long as it lives.
+/// Pinned memory: a buffer of the driver that stays mapped.
 pub(crate) struct MappedBuffer {
     buffer: Buffer<u8>,
     address: usize,
@@ -44,7 +43,7 @@ pub(crate) struct MappedBuffer {
 
 impl OpenClGpu {
     fn create_buffer(&self, flags: cl_mem_flags, size: u64) -> Result<Buffer<u8>> {
-        // SAFETY: the context is alive, and no host memory is handed over.
+        // SAFETY: the context is alive, and no host memory is passed.
         let buffer = unsafe { Buffer::create(&self.context, flags, size as usize, std::ptr::null_mut()) };
         buffer.map_err(|error| driver_error("clCreateBuffer", error))
     }
@@ -88,7 +87,7 @@ impl Gpu for OpenClGpu {
     }
 
     fn free_block(&self, block: Self::Block) -> Result<()> {
-        // The driver keeps the memory for the commands that are in a queue.
+        // The driver keeps the memory alive for commands that are still queued.
         drop(block);
         Ok(())
     }
@@ -119,7 +118,7 @@ impl Gpu for OpenClGpu {
     fn free_pinned(&self, MappedBuffer { buffer, address }: MappedBuffer) -> Result<()> {
         let address = std::ptr::with_exposed_provenance_mut::<c_void>(address);
         self.mapping.enqueue_command("clEnqueueUnmapMemObject", |queue| {
-            // SAFETY: queue and buffer are alive, and the address is the one the buffer was mapped to.
+            // SAFETY: queue and buffer are alive, and the buffer was mapped at this address.
             unsafe { enqueue_unmap_mem_object(queue, buffer.get(), address, 0, std::ptr::null()) }
         })
     }
@@ -151,13 +150,13 @@ impl Gpu for OpenClGpu {
         if !with_binary {
             return Ok(CompiledProgram { program, binary: None });
         }
-        // A driver that keeps its binaries to itself costs compiling again.
+        // If the driver exposes no binary, the program is compiled again next time.
         let binary = built.get_binaries().ok().and_then(|binaries| binaries.into_iter().next());
         Ok(CompiledProgram { program, binary: binary.filter(|binary| !binary.is_empty()) })
     }
 
     fn load_program(&self, binary: &[u8]) -> Result<OpenClProgram> {
-        // SAFETY: the devices are the context's, and there is one binary for the one device.
+        // SAFETY: the devices belong to the context, and there is one binary for the one device.
         let source = unsafe { Source::create_from_binary(&self.context, self.context.devices(), &[binary]) };
         let source = source.map_err(|error| driver_error("clCreateProgramWithBinary", error))?;
         Ok(self.build_program(source)?.0)

@@ -4,8 +4,8 @@
 //! cargo build --release --package oarlock-plugin-opencl --features shared-object
 //! ```
 //!
-//! The OpenCL library is opened at run time, so the plugin builds and loads without one, and then says what is missing.
-//! This crate is what the driver does and no more; devices and kernels are those of `oarlock-portable`.
+//! The OpenCL library is opened at run time, so the plugin builds and loads without one, and then says what is missing. This
+//! crate only wraps the driver; devices and kernels come from `oarlock-portable`.
 
 mod detected;
 mod discovery;
@@ -21,7 +21,7 @@ use oarlock_sdk::{HostServices, Plugin, Result, SupportLevel, abi};
 
 use crate::gpu::OpenClGpu;
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]

@@ -1,7 +1,7 @@
 //! Streams: one in-order command queue each.
 //!
-//! Queues are in order, since a kernel may rely on what the one before it wrote. Every command is flushed at once: a queue
-//! that waits for an event of another one would otherwise wait for a command the driver was never given.
+//! Queues are in order, since a kernel may rely on what the one before it wrote. Every command is flushed at once: otherwise a
+//! queue that waits for another one's event could wait for a command that the driver was never given.
 
 #![expect(
     unsafe_code,
@@ -32,20 +32,19 @@ use crate::gpu::{OpenClGpu, OpenClProgram};
 
 type BufferOffset<'a> = BlockOffset<'a, Arc<Buffer<u8>>>;
 
-/// After this many commands the queue is looked through for those that are done.
+/// With this many pending commands, completed ones are removed from the list.
 const MAX_PENDING_COMMANDS: usize = 256;
 
-/// How many bytes go by way of the host at a time.
+/// Size of the staging buffer for copies between devices, in bytes.
 const STAGING_SIZE: usize = 4 << 20;
 
-/// One stream.
 pub(crate) struct OpenClQueue {
     handle: Stream,
     commands: CommandQueue,
     pending: Mutex<PendingCommands>,
 }
 
-/// The commands that may not be done yet, and the first that failed since somebody asked.
+/// Commands that may not be done yet, and the first failure since the last report.
 #[derive(Default)]
 struct PendingCommands {
     events: Vec<Event>,
@@ -53,7 +52,7 @@ struct PendingCommands {
 }
 
 impl PendingCommands {
-    /// Forgets what is done and remembers what failed.
+    /// Removes completed commands and records a failure.
     fn remove_completed(&mut self) {
         let failure = &mut self.failure;
         self.events.retain(|event| match command_status(event) {
@@ -67,24 +66,23 @@ impl PendingCommands {
 }
 
 impl OpenClQueue {
-    /// A queue for a stream; in that of stream 0 calls finish before they return.
+    /// Creates the queue of a stream; on the queue of stream 0 calls finish before they return.
     pub(crate) fn new(context: &Context, handle: Stream) -> Result<Self> {
         let device = context.default_device();
-        // SAFETY: the device is the context's. The older of two functions is used, which every driver has.
+        // SAFETY: the device belongs to the context. This is the older of two functions, which every driver has.
         let commands = unsafe { CommandQueue::create(context, device, CL_QUEUE_PROFILING_ENABLE) };
         let commands = commands.map_err(|error| driver_error("clCreateCommandQueue", error))?;
         Ok(Self { handle, commands, pending: Mutex::default() })
     }
 
-    /// What may not be done yet, without what is.
+    /// Locks the pending commands, after removing completed ones.
     fn pending_commands(&self) -> MutexGuard<'_, PendingCommands> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.remove_completed();
         pending
     }
 
-    /// Puts a command into the queue with a function that returns its event. In the queue of stream 0 the command is done
-    /// when this returns.
+    /// Enqueues a command with a function that returns its event. On the queue of stream 0 the command is done when this returns.
     pub(crate) fn enqueue_command(
         &self,
         function: &str,
@@ -107,16 +105,16 @@ impl OpenClQueue {
         self.commands.flush().map_err(|error| driver_error("clFlush", error))
     }
 
-    /// A point behind everything that is in the queue.
+    /// Enqueues a marker after everything that is in the queue.
     pub(crate) fn enqueue_marker(&self) -> Result<Event> {
-        // SAFETY: the queue is alive and there is no list to wait for.
+        // SAFETY: the queue is alive, and the wait list is empty.
         let event = unsafe { enqueue_marker_with_wait_list(self.commands.get(), 0, std::ptr::null()) };
         let event = Event::new(event.map_err(|code| driver_error("clEnqueueMarkerWithWaitList", code))?);
         self.flush_queue()?;
         Ok(event)
     }
 
-    /// What went wrong in the queue, to be told again to whoever waits for the stream.
+    /// The first failure in the queue. It stays recorded, so waiting for the stream reports it too.
     pub(crate) fn take_failure(&self) -> Result<()> {
         self.pending_commands().failure.map_or(Ok(()), |code| Err(self.record_failure(code)))
     }
@@ -131,7 +129,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
         self.enqueue_command("clEnqueueWriteBuffer", |queue| {
             let (buffer, offset) = (target.block.get(), target.offset as usize);
             let (source, list) = (source.cast_mut().cast(), std::ptr::null());
-            // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the source.
+            // SAFETY: queue and buffer are alive, the range lies inside, and the caller guarantees the source.
             unsafe { enqueue_write_buffer(queue, buffer, CL_FALSE, offset, size, source, 0, list) }
         })
     }
@@ -140,7 +138,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
         self.enqueue_command("clEnqueueReadBuffer", |queue| {
             let (buffer, offset) = (source.block.get(), source.offset as usize);
             let (target, list) = (target.cast(), std::ptr::null());
-            // SAFETY: queue and buffer are alive, the range lies inside, and the caller vouches for the target.
+            // SAFETY: queue and buffer are alive, the range lies inside, and the caller guarantees the target.
             unsafe { enqueue_read_buffer(queue, buffer, CL_FALSE, offset, size, target, 0, list) }
         })
     }
@@ -155,7 +153,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
         })
     }
 
-    /// Goes by way of the host, since each device has a context of its own.
+    /// Copies through host memory, since each device has a context of its own.
     fn enqueue_copy_to_peer(
         &self,
         (peer, target): (&OpenClGpu, BufferOffset<'_>),
@@ -168,7 +166,8 @@ impl Commands<OpenClGpu> for OpenClQueue {
             let part = &mut staged[..STAGING_SIZE.min(size - begin)];
             let source = BlockOffset { block: source.block, offset: source.offset + begin as u64 };
             let target = BlockOffset { block: target.block, offset: target.offset + begin as u64 };
-            // SAFETY: the part is written when the queue is finished, and read when the queue of stream 0 returns.
+            // SAFETY: the staging buffer is filled once the queue is finished, and read before the call on the queue of stream 0
+            // returns.
             unsafe {
                 self.enqueue_read(part.as_mut_ptr(), source, part.len())?;
                 self.finish_queue()?;
@@ -213,11 +212,11 @@ impl Commands<OpenClGpu> for OpenClQueue {
         self.enqueue_command("clEnqueueNDRangeKernel", move |queue| {
             let (global, local) = (global.as_ptr(), local.as_ptr());
             let (offsets, list) = (std::ptr::null(), std::ptr::null());
-            // SAFETY: queue and kernel are alive and of one context, both sizes have two dimensions, and the list to wait
-            // for is empty. What the kernel touches lies in blocks that the caller has checked.
+            // SAFETY: queue and kernel are alive and belong to one context, both sizes have two dimensions, and the wait list is
+            // empty. The caller has checked that everything the kernel touches lies in live blocks.
             let event =
                 unsafe { enqueue_nd_range_kernel(queue, kernel.get(), 2, offsets, global, local, 0, list) };
-            // The command has the arguments now, so others may set theirs while this one runs.
+            // The command has its arguments now, so other threads may set theirs while it runs.
             drop(kernel);
             event
         })
@@ -244,7 +243,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
         let (_, happening) = event.recorded_command()?;
         let event = happening.get();
         self.enqueue_command("clEnqueueBarrierWithWaitList", |queue| {
-            // SAFETY: the queue and the event, the only one in the list, are alive and of one context.
+            // SAFETY: the queue and the event, the only one in the list, are alive and belong to one context.
             unsafe { enqueue_barrier_with_wait_list(queue, 1, &raw const event) }
         })
     }
@@ -253,7 +252,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
         let mark = self.enqueue_marker()?;
         let held = Box::into_raw(Box::new(reached));
         mark.set_callback(CL_COMPLETE, on_command_complete, held.cast()).map_err(|error| {
-            // SAFETY: the driver did not take the pointer, which came from a box.
+            // SAFETY: the driver did not take the pointer, which came from a `Box`.
             drop(unsafe { Box::from_raw(held) });
             driver_error("clSetEventCallback", error)
         })
@@ -261,7 +260,7 @@ impl Commands<OpenClGpu> for OpenClQueue {
 }
 
 extern "C" fn on_command_complete(_event: cl_event, status: cl_int, held: *mut c_void) {
-    // SAFETY: the driver hands back the pointer of `call_back`, once.
+    // SAFETY: the driver passes back the pointer from `enqueue_callback`, once.
     let reached = *unsafe { Box::from_raw(held.cast::<StreamCallback>()) };
     let failure = (status < CL_COMPLETE).then(|| driver_error("a command before the callback", status));
     reached.queue_callback(failure);

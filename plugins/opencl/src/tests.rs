@@ -1,4 +1,4 @@
-//! The driver on a device that is there. Without one nothing is tested, which is said.
+//! The driver on a real device. Without one the tests are skipped with a message.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use oarlock_sdk::PluginError;
 use crate::gpu::OpenClGpu;
 
 fn report_skipped(test: &str, reason: &PluginError) {
-    // Written past the capture of the test harness.
+    // Written directly, past the output capture of the test harness.
     writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
 }
 
@@ -26,7 +26,7 @@ fn sources_with_indices_of_64_bits_compile() {
     };
     let session = gpus.device_session(0).unwrap();
     let sources = record_sources(KernelLanguage::OpenCl);
-    // Every kernel is run with indices of 32 bits elsewhere; a few of all kinds do here.
+    // Other tests run every kernel with 32-bit indices; a sample of all kinds is enough here.
     for source in sources.iter().step_by(40) {
         let wide = source.replace("#define INDEX i32", "#define INDEX i64");
         assert_ne!(&wide, source);

@@ -1,4 +1,4 @@
-//! What the plugin says on a machine without an OpenCL driver.
+//! The plugin's message on a machine without an OpenCL driver.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn a_machine_without_a_driver_gets_a_sentence() {
         println!("REASON {}", reason.unwrap_or_default());
         return;
     }
-    // The loader of drivers is shown a directory without any; where there is no loader, that is what is said.
+    // Points the driver loader at an empty directory; without a loader, the message is about that.
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "a_machine_without_a_driver_gets_a_sentence", "--nocapture"]);
     let output = child.env(CHILD_VARIABLE, "1").env("OCL_ICD_VENDORS", "/nowhere").output().unwrap();

@@ -1,4 +1,4 @@
-//! The arguments of one launch, in the order of a source's parameters.
+//! Arguments of one launch, in the order of the kernel source's parameters.
 
 use oarlock_sdk::{Dtype, Memory, Result};
 
@@ -8,7 +8,7 @@ use crate::operand_view::OperandView;
 use crate::operand_walk::OperandWalk;
 use crate::source::{ArithmeticKind, arithmetic_kind};
 
-/// A number that a formula takes as a parameter.
+/// A scalar parameter of an [`ElementFormula`](crate::source::ElementFormula).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FormulaNumber {
     Int(i64),
@@ -16,7 +16,7 @@ pub(crate) enum FormulaNumber {
 }
 
 impl FormulaNumber {
-    /// The number as a source that computes in a dtype takes it: 64-bit integers beside integers, else `F`.
+    /// Encodes the number for a source with this compute dtype: 64-bit integers for integer dtypes, the float type `F` otherwise.
     fn to_kernel_bytes(self, compute: Dtype) -> Vec<u8> {
         let float = match self {
             Self::Int(number) => number as f64,
@@ -31,7 +31,7 @@ impl FormulaNumber {
     }
 }
 
-/// The bytes of a block that are touched: from `begin` to before `end`.
+/// The bytes `begin..end` of a block, which are all that a launch reads or writes there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TouchedBytes {
     pub(crate) block: Memory,
@@ -44,12 +44,11 @@ enum ArgumentItem {
     Value(Vec<u8>),
 }
 
-/// Arguments as they are gathered.
 #[derive(Default)]
 pub(crate) struct ArgumentList(Vec<ArgumentItem>);
 
 impl ArgumentList {
-    /// An operand: its block and where in it the operand starts.
+    /// Appends an operand as two arguments: its block, and the byte offset of its first element.
     pub(crate) fn with_operand(mut self, view: &OperandView) -> Self {
         self.0.push(ArgumentItem::Memory(view.touched_bytes()));
         self.with_value(view.byte_offset().to_ne_bytes().to_vec())
@@ -59,13 +58,13 @@ impl ArgumentList {
         views.into_iter().fold(self, Self::with_operand)
     }
 
-    /// A walk, which is no argument at all where the kernel needs no dimensions.
+    /// Appends the walk struct, unless the kernel needs no dimensions: then the source has no such parameter.
     pub(crate) fn with_walk(self, walk: &OperandWalk) -> Self {
         let bytes = walk.to_bytes();
         if bytes.is_empty() { self } else { self.with_value(bytes) }
     }
 
-    /// One 64-bit integer, or a struct of several.
+    /// Appends one 64-bit integer, or a struct of several.
     pub(crate) fn with_integers(self, numbers: &[i64]) -> Self {
         self.with_value(numbers.iter().flat_map(|number| number.to_ne_bytes()).collect())
     }
@@ -79,7 +78,8 @@ impl ArgumentList {
         self
     }
 
-    /// The arguments as a driver takes them. Nothing outside of a block is touched, and nothing at all of an empty operand.
+    /// Resolves the arguments into what the driver takes. Checks that each operand lies inside its block; an empty operand
+    /// becomes a null pointer.
     pub(crate) fn resolve_arguments<G: Gpu>(
         &self,
         session: &DeviceSession<G>,

@@ -1,7 +1,7 @@
-//! What a driver provides, so that the devices and kernels of this crate run on it: memory, streams, events and programs.
+//! The interface that a driver implements for the devices and kernels of this crate: memory, streams, events and programs.
 //!
-//! A driver checks nothing about handles and ranges, since every block, queue and event that it gets here is alive and of
-//! its device, and every range lies inside its block and is not empty. What it does check is what its own functions return.
+//! A driver need not check handles and ranges: every block, queue and event it gets here is alive and belongs to its device, and
+//! every range is non-empty and lies inside its block. It only checks what its own functions return.
 
 #![expect(unsafe_code, reason = "copies that return at once name host memory by its address")]
 
@@ -11,7 +11,7 @@ use oarlock_sdk::{HostPointer, HostServices, Result, Stream, Version};
 
 use crate::device::{DiscoveredGpus, StreamCallback};
 
-/// The language a driver compiles.
+/// The source language that a driver compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelLanguage {
     /// OpenCL C 1.2.
@@ -22,151 +22,153 @@ pub enum KernelLanguage {
     Hip,
 }
 
-/// The name of the one function in every source.
+/// Name of the single function in every source.
 pub const KERNEL_ENTRY_POINT: &str = "oarlock_kernel";
 
-/// How many work-items a work-group has at most; a device that has room for fewer cannot run these kernels.
+/// Upper bound on work-items per work-group. Sources are written for groups of this size, so a device with less cannot run these
+/// kernels.
 pub const MAX_WORK_GROUP_SIZE: u32 = 256;
 
-/// How much local memory a kernel needs at most, in bytes.
+/// Upper bound on local memory per work-group, in bytes. The largest user is the matrix product: two tiles of 16 × 65 elements,
+/// 16,640 bytes with 8-byte elements.
 pub const MAX_LOCAL_MEMORY: u64 = 32 << 10;
 
-/// What is known of a device from the start.
+/// Facts about a device that are known before it is opened.
 #[derive(Clone, Debug)]
 pub struct DeviceProperties {
-    /// What it is called.
+    /// Product name.
     pub name: String,
-    /// Who makes it.
+    /// Vendor name.
     pub vendor: String,
-    /// Where it sits, such as `0000:3B:00.0`, or nothing.
+    /// PCI address such as `0000:3B:00.0`; empty if unknown.
     pub bus_id: String,
-    /// How many processors it has.
+    /// Number of compute units (streaming multiprocessors in CUDA).
     pub compute_units: u32,
-    /// The alignment of every block, in bytes: a power of two.
+    /// Alignment of every block, in bytes: a power of two.
     pub alignment: u32,
-    /// How much memory it has, in bytes.
+    /// Total memory in bytes.
     pub memory: u64,
-    /// The largest block, in bytes.
+    /// Size limit of a single block, in bytes.
     pub largest_block: u64,
-    /// What its compiler calls the generation of the chip.
+    /// The compute capability or other chip generation that the compiler targets.
     pub capability: Version,
-    /// Whether it computes in 64-bit floating point.
+    /// True if the device computes in `f64`; kernels refuse that dtype elsewhere.
     pub has_f64: bool,
 }
 
-/// A program as it is compiled, and what to keep of it.
+/// Result of [`Gpu::compile_program`].
 #[derive(Debug)]
 pub struct CompiledProgram<P> {
-    /// The program, ready to be launched.
+    /// The program, ready to launch.
     pub program: P,
-    /// The program as [`Gpu::load_program`] takes it, where the driver hands it out.
+    /// The program as [`Gpu::load_program`] takes it, if the driver exposes it.
     pub binary: Option<Vec<u8>>,
 }
 
-/// How many work-groups of how many work-items.
+/// Work-groups of a launch, and work-items per group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchGrid {
-    /// The number of work-groups, all in the first dimension.
+    /// Number of work-groups, all in the first dimension.
     pub groups: u32,
-    /// The work-items of a group in the first and the second dimension, which are also written into the source.
+    /// Work-items per group in the first and second dimension; the source has the same numbers compiled in.
     pub block: [u32; 2],
 }
 
 /// One argument of a launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LaunchArgument<'a, B> {
-    /// The start of a block; where in it an operand starts is an argument of its own, the next one. None stands for no
-    /// memory, which is not touched.
+    /// The base pointer of a block, or a null pointer that the kernel never dereferences. The operand's byte offset is the next
+    /// argument.
     Memory(Option<B>),
-    /// A value as it lies in memory: an integer, a floating-point number or a struct of 64-bit integers.
+    /// A value by its bytes: an integer, a floating-point number or a struct of 64-bit integers.
     Value(&'a [u8]),
 }
 
-/// A byte in a block.
+/// A position in a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockOffset<'a, B> {
     /// The block.
     pub block: &'a B,
-    /// How many bytes lie before it.
+    /// Distance from the start of the block, in bytes.
     pub offset: u64,
 }
 
-/// A device in use. Dropping it ends the use; by then everything that was made on it is given back.
+/// An open device. Dropping it closes the device; everything created on it has been freed by then.
 ///
-/// A plugin registers a [`GpuDevices`](crate::GpuDevices) of this as its device, which has all slots of the profiles `core` and `async`,
-/// and [`all_kernels`](crate::all_kernels) for it.
+/// A plugin registers a [`GpuDevices`](crate::GpuDevices) of this type as its device, which fills all slots of the profiles
+/// `core` and `async`, and [`all_kernels`](crate::all_kernels) as its kernels.
 pub trait Gpu: Send + Sync + Sized + 'static {
-    /// A device that is not in use.
+    /// A device that was found but not opened.
     type DetectedDevice: Send + Sync + 'static;
-    /// Device memory. A copy of it stands for the same memory.
+    /// Device memory. Clones refer to the same memory.
     type Block: Clone + Send + Sync + 'static;
-    /// Host memory that the device copies from and to directly.
+    /// Pinned host memory, which the device accesses directly.
     type Pinned: Send + 'static;
-    /// A stream.
+    /// The driver's side of a stream.
     type Queue: GpuQueue<Self>;
-    /// A point in a stream.
+    /// The driver's side of an event.
     type Event: GpuEvent<Self>;
-    /// A compiled program of one function, [`KERNEL_ENTRY_POINT`].
+    /// A compiled program with a single function, [`KERNEL_ENTRY_POINT`].
     type Program: Send + Sync + 'static;
 
-    /// Finds the devices, at least one. The error of a machine without them says what is missing and how to get it.
+    /// Finds at least one device. Without any, the error says what is missing and how to get it.
     fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<Self>>;
 
-    /// Readies a device.
+    /// Opens a device.
     fn open_device(idle: &Self::DetectedDevice) -> Result<Self>;
 
-    /// Takes device memory: 1 byte or more, and no more than the device has left.
+    /// Allocates device memory: at least 1 byte, and no more than is left.
     fn allocate_block(&self, size: u64) -> Result<Self::Block>;
 
-    /// Gives device memory back that no other copy of the block is used for, or will be by what is in a queue. On a device
-    /// that is lost there is nothing to do.
+    /// Frees device memory. Nothing uses any clone of the block, including work that is still queued. Succeeds without doing
+    /// anything on a lost device.
     fn free_block(&self, block: Self::Block) -> Result<()>;
 
-    /// How many bytes the device has and how many of them are free, where the driver says. Elsewhere what was not taken
-    /// here counts as free.
+    /// Total and free bytes, or `None` if the driver does not say; the caller then counts what it allocated.
     fn memory_usage(&self) -> Result<Option<(u64, u64)>> {
         Ok(None)
     }
 
-    /// Takes page-locked host memory: 1 byte or more.
+    /// Allocates at least 1 byte of pinned host memory.
     fn allocate_pinned(&self, size: u64) -> Result<(HostPointer, Self::Pinned)>;
 
-    /// Gives page-locked host memory back. On a device that is lost there is nothing to do.
+    /// Frees pinned host memory. Succeeds without doing anything on a lost device.
     fn free_pinned(&self, memory: Self::Pinned) -> Result<()>;
 
-    /// Makes a queue that works in order. In that of stream 0 every command is done when its function returns, and an error
-    /// of the command is the function's. Smaller priorities come first.
+    /// Creates an in-order queue. The queue of stream 0 is synchronous: each function returns when its command is done, with the
+    /// command's error. Lower numbers are higher priorities.
     fn create_queue(&self, stream: Stream, priority: i32) -> Result<Self::Queue>;
 
-    /// Makes an event that knows its time.
+    /// Creates an event with timing.
     fn create_event(&self) -> Result<Self::Event>;
 
-    /// The language that [`Gpu::compile_program`] takes.
+    /// The language of sources passed to [`Gpu::compile_program`].
     fn kernel_language(&self) -> KernelLanguage;
 
-    /// Device, driver and compiler options as text: a binary is used again where this is the same.
+    /// Device, driver and compiler options as text. A stored binary is reused only if this string is the same.
     fn compiler_identity(&self) -> Result<String>;
 
-    /// Whether the driver keeps on disk what it compiles, so that nobody else has to.
+    /// True if the driver has a disk cache of its own, so that [`ProgramStore`](crate::ProgramStore) is not needed.
     fn caches_programs(&self) -> bool {
         false
     }
 
-    /// Compiles a source, and hands out a binary where one is asked for and the driver has it. The error of a source that does not
-    /// compile starts with what the compiler said.
+    /// Compiles a source, and returns a binary if `with_binary` is set and the driver has one. A compile error starts with the
+    /// compiler's log.
     fn compile_program(&self, source: &str, with_binary: bool) -> Result<CompiledProgram<Self::Program>>;
 
-    /// Makes a program of a binary that [`Gpu::compile_program`] handed out earlier. Failing means that it is compiled again.
+    /// Loads a binary that [`Gpu::compile_program`] returned, perhaps in an earlier process. On failure the source is compiled
+    /// again.
     fn load_program(&self, binary: &[u8]) -> Result<Self::Program>;
 }
 
-/// A stream of a [`Gpu`].
+/// A queue of a [`Gpu`].
 pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
-    /// Copies from the host to the device.
+    /// Copies from host to device.
     ///
     /// # Safety
     ///
-    /// `size` bytes at `source` stay readable until the queue is past this.
+    /// `size` bytes at `source` stay readable until the queue has passed this copy.
     unsafe fn enqueue_write(
         &self,
         target: BlockOffset<'_, G::Block>,
@@ -174,11 +176,11 @@ pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
         size: usize,
     ) -> Result<()>;
 
-    /// Copies from the device to the host.
+    /// Copies from device to host.
     ///
     /// # Safety
     ///
-    /// `size` bytes at `target` stay writable, and nobody else touches them, until the queue is past this.
+    /// `size` bytes at `target` stay writable, and nothing else touches them, until the queue has passed this copy.
     unsafe fn enqueue_read(
         &self,
         target: *mut u8,
@@ -194,7 +196,7 @@ pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
         size: usize,
     ) -> Result<()>;
 
-    /// Copies to another device.
+    /// Copies to memory of another device of the same driver.
     fn enqueue_copy_to_peer(
         &self,
         target: (&G, BlockOffset<'_, G::Block>),
@@ -202,10 +204,10 @@ pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
         size: usize,
     ) -> Result<()>;
 
-    /// Fills device memory with one byte.
+    /// Sets every byte of a range to `byte`.
     fn enqueue_fill(&self, target: BlockOffset<'_, G::Block>, byte: u8, size: usize) -> Result<()>;
 
-    /// Runs a program. The arguments are those of [`KERNEL_ENTRY_POINT`], in its order.
+    /// Launches a program. The arguments match the parameters of [`KERNEL_ENTRY_POINT`] in order.
     fn launch_program(
         &self,
         program: &G::Program,
@@ -216,43 +218,43 @@ pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
     /// Waits for everything in the queue.
     fn finish_queue(&self) -> Result<()>;
 
-    /// The same, and says what went wrong in the queue since this was last asked.
+    /// Waits like [`GpuQueue::finish_queue`], then returns the first error in the queue since the last call.
     fn synchronize_queue(&self) -> Result<()> {
         self.finish_queue()
     }
 
-    /// The same for what is to be given back, for which nothing is left to wait on a device that is lost.
+    /// Waits like [`GpuQueue::finish_queue`] before a teardown; on a lost device there is nothing to wait for.
     fn drain_queue(&self) -> Result<()> {
         self.finish_queue()
     }
 
-    /// Gives device memory back once the queue is past this point.
+    /// Frees device memory once the queue has passed this point.
     fn free_after_work(&self, gpu: &G, block: G::Block) -> Result<()> {
         self.drain_queue()?;
         gpu.free_block(block)
     }
 
-    /// Whether everything in the queue is done.
+    /// True if everything in the queue is done.
     fn is_empty(&self) -> Result<bool>;
 
-    /// Holds what comes after back until an event has happened, which may be one of another queue.
+    /// Blocks later commands of this queue until an event, perhaps of another queue, has completed.
     fn wait_for_event(&self, event: &G::Event) -> Result<()>;
 
-    /// Has a function called when the queue gets there. The driver's thread only hands it over.
+    /// Calls a host function when the queue reaches this point. The driver's thread only hands it over.
     fn enqueue_callback(&self, reached: StreamCallback) -> Result<()>;
 }
 
-/// An event of a [`Gpu`]. All but [`GpuEvent::record_on_queue`] are called after it was recorded.
+/// An event of a [`Gpu`]. Everything but [`GpuEvent::record_on_queue`] is called only after it was recorded.
 pub trait GpuEvent<G: Gpu>: Send + Sync + 'static {
-    /// Puts the event at the end of a queue.
+    /// Records the event at the end of a queue.
     fn record_on_queue(&self, queue: &Arc<G::Queue>) -> Result<()>;
 
-    /// Whether it has happened.
+    /// True if the event has completed.
     fn has_happened(&self) -> Result<bool>;
 
-    /// Waits for it, and says what went wrong in its queue before it.
+    /// Waits for the event, then returns the error of the work before it in its queue.
     fn wait_until_happened(&self) -> Result<()>;
 
-    /// The nanoseconds from another event to this one, both of which have happened.
+    /// Nanoseconds from `start` to this event, both of which have completed.
     fn elapsed_since(&self, start: &Self) -> Result<u64>;
 }

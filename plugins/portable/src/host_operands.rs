@@ -1,4 +1,4 @@
-//! Reading operands that lie in the host's memory, and attributes that are tensors.
+//! Access to operands in host memory and to attributes that are tensors.
 
 #![expect(unsafe_code, reason = "operands in the host's memory are addresses")]
 
@@ -6,7 +6,7 @@ use oarlock_sdk::{Dtype, Element, KernelCall, PluginError, Result, TensorView, a
 
 use crate::argument_list::FormulaNumber;
 
-/// An element as a number.
+/// Converts an element for use as a formula's parameter.
 trait AsNumber: Element {
     fn as_number(self) -> FormulaNumber;
 }
@@ -38,17 +38,18 @@ as_number! {
     f64 => Float, value => value;
 }
 
-/// The elements of an operand that is registered to lie in the host's memory.
+/// Reads all elements of an operand that the kernel registered as a host operand.
 pub(crate) fn host_numbers(tensor: &TensorView<'_>) -> Result<Vec<FormulaNumber>> {
     fn read_numbers<T: AsNumber>(tensor: &TensorView<'_>) -> Result<Vec<FormulaNumber>> {
-        // SAFETY: the operand lies in the host's memory, as it is registered to, and nobody writes it during the call.
+        // SAFETY: the kernel registered the operand as a host operand, so it lies in host memory, and nothing writes it during
+        // the call.
         let elements = unsafe { tensor.elements::<T>() }?;
         Ok(elements.iter().map(|element| element.as_number()).collect())
     }
     dispatch!(tensor.dtype(), floating_and_integral + f16 + bf16 + bool + u16 + u32 + u64, T => read_numbers::<T>(tensor))
 }
 
-/// The same for an operand of integers.
+/// Like [`host_numbers`], for an operand of integers.
 pub(crate) fn host_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     let integer = |number| match number {
         FormulaNumber::Int(number) => Ok(number),
@@ -59,23 +60,24 @@ pub(crate) fn host_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     host_numbers(tensor)?.into_iter().map(integer).collect()
 }
 
-/// The same for an operand that may be left out.
+/// Like [`host_integers`], for an optional operand.
 pub(crate) fn optional_host_integers(call: &KernelCall<'_>, index: usize) -> Result<Option<Vec<i64>>> {
     call.optional_input(index)?.map(|tensor| host_integers(&tensor)).transpose()
 }
 
-/// The first element of an attribute that is a tensor: its bytes, as a number of the same size without a sign.
+/// The first element of a tensor attribute, as the bits of an unsigned integer of its size.
 pub(crate) fn tensor_attribute(call: &KernelCall<'_>, name: &str, dtype: Dtype) -> Result<Option<u64>> {
     let raw = call.as_raw();
     for index in 0..raw.attributes_count as usize {
-        // SAFETY: the host promises that the list matches its count, and that what it leads to lives during the call.
+        // SAFETY: the host guarantees that the list has as many entries as its count says, and that everything it points to lives
+        // during the call.
         let attribute = unsafe { &**raw.attributes.add(index) };
-        // SAFETY: as above.
+        // SAFETY: the name is part of the same call.
         let is_named = unsafe { attribute.name.text() } == Some(name);
         if !is_named || attribute.kind != abi::AttributeKind::TENSOR || attribute.tensors_count == 0 {
             continue;
         }
-        // SAFETY: as above.
+        // SAFETY: the tensor list is part of the same call and not empty.
         let tensor = unsafe { &**attribute.tensors };
         let size = crate::source::element_size(dtype);
         if tensor.dtype != dtype || tensor.size_in_bytes < size || tensor.block.0 == 0 {
@@ -86,7 +88,8 @@ pub(crate) fn tensor_attribute(call: &KernelCall<'_>, name: &str, dtype: Dtype) 
             )));
         }
         let mut bytes = [0; 8];
-        // SAFETY: the tensor lies in the host's memory with at least `size` bytes, which is at most 8.
+        // SAFETY: the tensor lies in host memory and has at least `size` bytes; `size` is at most 8, so the bytes fit into the
+        // target.
         unsafe {
             let source = (tensor.block.0 + tensor.offset) as *const u8;
             std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), size as usize);

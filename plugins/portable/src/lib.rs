@@ -1,12 +1,12 @@
 //! The kernels that all GPUs share.
 //!
-//! Sources are written in a small dialect of C, with a prelude each for OpenCL C, CUDA C++ and HIP C++, and generated for
-//! the operands at hand: their dtypes, and how they are walked through. A GPU plugin implements [`Gpu`], [`GpuQueue`] and
-//! [`GpuEvent`], which are calls of its driver and no more, and registers [`GpuDevices`] as its device and [`all_kernels`].
+//! Sources are written in a small dialect of C, with one prelude each for OpenCL C, CUDA C++ and HIP C++. A source is generated
+//! for the dtypes and access patterns of a call's operands. A GPU plugin implements [`Gpu`], [`GpuQueue`] and [`GpuEvent`], which
+//! are thin wrappers around driver calls, and registers [`GpuDevices`] as its device and [`all_kernels`].
 //!
-//! What a kernel reads and writes is checked before it is launched: operands say which bytes of a block are touched. Values
-//! are known on the device alone: an index outside of its data gives zeros there, an integer divided by 0 gives 0, and
-//! whoever waits for the stream is told.
+//! Each launch is bounds-checked before it is enqueued: an operand knows which bytes of its block it may touch. Values are known
+//! only on the device: an index out of range reads as zeros there, integer division by 0 gives 0, and the next wait for the
+//! stream reports the fault.
 
 mod argument_list;
 mod device;

@@ -1,4 +1,4 @@
-//! Operands as kernels of this crate look at them: checked, with the steps between their elements.
+//! Operands as kernels of this crate see them: bounds-checked, with explicit strides.
 
 use oarlock_sdk::{Dtype, KernelCall, Memory, PluginError, Result, TensorView, ensure};
 
@@ -6,22 +6,22 @@ use crate::argument_list::TouchedBytes;
 use crate::operand_walk::{contiguous_strides, element_count};
 use crate::source::element_size;
 
-/// The most dimensions of an operand.
+/// Upper bound on the rank of an operand.
 pub(crate) const MAX_DIMENSIONS: usize = 12;
 
-/// An operand on the device: its shape and steps fit into its bytes, so a kernel that follows them stays inside.
+/// An operand on the device. Its shape and strides were checked against its size, so a kernel that follows them stays in bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct OperandView {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
-    /// Elements from one index to the next along each dimension.
+    /// Strides in elements.
     pub(crate) steps: Vec<i64>,
     pub(crate) count: i64,
     block: Memory,
-    /// The bytes that may be touched.
+    /// The byte range of the block that may be touched.
     begin: u64,
     end: u64,
-    /// Where the first element lies.
+    /// Byte offset of the first element in the block.
     offset: u64,
 }
 
@@ -65,7 +65,7 @@ impl OperandView {
         }
     }
 
-    /// The steps that repeat this operand along `dims`, as ONNX broadcasts, or none if it does not fit.
+    /// The strides that broadcast this operand to `dims`, or `None` if the shapes do not fit.
     pub(crate) fn broadcast_strides(&self, dims: &[i64]) -> Option<Vec<i64>> {
         let missing = dims.len().checked_sub(self.dims.len())?;
         let own = self.dims.iter().zip(&self.steps).zip(&dims[missing..]);
@@ -77,22 +77,22 @@ impl OperandView {
         std::iter::repeat_n(Some(0), missing).chain(fitted).collect()
     }
 
-    /// What is touched, as the first of the two arguments an operand takes.
+    /// The block and byte range, from which the first of an operand's two arguments is made.
     pub(crate) fn touched_bytes(&self) -> TouchedBytes {
         TouchedBytes { block: self.block, begin: self.begin, end: self.end }
     }
 
-    /// Where the first element lies in the block.
+    /// Byte offset of the first element, the second of an operand's two arguments.
     pub(crate) fn byte_offset(&self) -> u64 {
         self.offset
     }
 
-    /// The largest index of an element.
+    /// An upper bound on element indices, which decides between 32- and 64-bit arithmetic.
     pub(crate) fn last_index(&self) -> i64 {
         ((self.end - self.begin) / element_size(self.dtype)) as i64
     }
 
-    /// The same elements as bits, for kernels that move them only: fewer programs, and no rounding.
+    /// The same elements as unsigned integers, for kernels that only move them: fewer programs to compile, and no rounding.
     pub(crate) fn reinterpret_as_bits(self) -> Self {
         let dtype = match element_size(self.dtype) {
             1 => Dtype::U8,
@@ -103,14 +103,14 @@ impl OperandView {
         Self { dtype, ..self }
     }
 
-    /// A part of the elements: the `first`, counted from this one's, and what follows by `steps`. The caller computes both
-    /// from dimensions that fit into this.
+    /// A view of some elements, with `first` and `steps` relative to this view. The caller derives both from dimensions that lie
+    /// inside this one, so no new check is needed.
     pub(crate) fn subview(&self, first: i64, dims: &[i64], steps: Vec<i64>) -> Self {
         let offset = self.offset + first as u64 * element_size(self.dtype);
         Self { dims: dims.to_vec(), steps, count: element_count(dims), offset, ..*self }
     }
 
-    /// Contiguous scratch memory of the call, as `count` elements.
+    /// The call's workspace as a contiguous view of `count` elements.
     pub(crate) fn from_workspace(call: &KernelCall<'_>, dtype: Dtype, count: i64) -> Result<Self> {
         let (block, begin, size) = call.workspace();
         let needed = count as u64 * element_size(dtype);
@@ -127,13 +127,13 @@ impl OperandView {
         })
     }
 
-    /// Three dimensions: everything before an axis, the axis, everything behind it.
+    /// The shape as three dimensions: everything before the axis, the axis, everything after it.
     pub(crate) fn split_at_axis(&self, axis: usize) -> [i64; 3] {
         [element_count(&self.dims[..axis]), self.dims[axis], element_count(&self.dims[axis + 1..])]
     }
 }
 
-/// Refuses to go backwards.
+/// Refuses negative strides.
 pub(crate) fn check_strides(steps: &[i64]) -> Result<()> {
     ensure!(
         steps.iter().all(|step| *step >= 0),
@@ -143,7 +143,7 @@ pub(crate) fn check_strides(steps: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// How many elements lie between the first and past the last, gaps included.
+/// Number of elements from the first through the last, gaps included.
 fn spanned_elements(dims: &[i64], steps: &[i64], count: i64) -> Option<u64> {
     if count == 0 {
         return Some(0);

@@ -1,29 +1,29 @@
-//! How operands are walked through together: dimensions and, for each operand, how far apart its elements lie along them.
+//! Joint iteration over several operands: dimensions, and the strides of each operand along them.
 //!
-//! Dimensions that all operands walk through in one go are made one, so that most calls end up with none and read their
-//! operands straight.
+//! Adjacent dimensions that every operand can traverse with one stride are merged. Most calls end up without any, so their
+//! kernels index operands linearly.
 
-/// How a kernel finds the element of an operand that belongs to an element of the output.
+/// Maps the index of an output element to the index of an operand's element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ElementAccess {
-    /// It has the same index.
+    /// The same index.
     Flat,
-    /// It is always the first.
+    /// Always index 0: a scalar broadcast.
     Repeated,
-    /// It is found by the steps of the walk.
+    /// Computed from the walk's strides.
     Stepped,
 }
 
-/// Dimensions, and the steps of each operand along them.
+/// Merged dimensions, and the strides of each operand along them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OperandWalk {
     dims: Vec<i64>,
-    /// By operand.
+    /// Strides by operand.
     steps: Vec<Vec<i64>>,
 }
 
 impl OperandWalk {
-    /// A walk through `dims` with the steps of each operand along them, which is made as short as it can be.
+    /// Builds a walk over `dims`, with adjacent dimensions merged where all operands allow it.
     pub(crate) fn new(dims: &[i64], operands: &[&[i64]]) -> Self {
         let mut walk = Self { dims: Vec::new(), steps: vec![Vec::new(); operands.len()] };
         for (axis, dim) in dims.iter().enumerate().filter(|(_, dim)| **dim != 1) {
@@ -46,7 +46,7 @@ impl OperandWalk {
         walk
     }
 
-    /// How each operand is read.
+    /// The access pattern of each operand, which selects the program variant.
     pub(crate) fn operand_accesses(&self) -> Vec<ElementAccess> {
         let flat = contiguous_strides(&self.dims);
         let access = |steps: &Vec<i64>| {
@@ -61,14 +61,13 @@ impl OperandWalk {
         self.steps.iter().map(access).collect()
     }
 
-    /// How many dimensions the kernel has to know: none when no operand is read by steps.
+    /// Number of dimensions passed to the kernel: 0 if no operand is strided.
     pub(crate) fn rank(&self) -> u8 {
         let is_stepped = self.operand_accesses().contains(&ElementAccess::Stepped);
         if is_stepped { self.dims.len() as u8 } else { 0 }
     }
 
-    /// The struct that kernels get: the dimensions, then the steps of each operand that is read by steps. Empty without
-    /// dimensions.
+    /// Encodes the struct for the kernel: the dimensions, then the strides of each strided operand. Empty if the rank is 0.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         if self.rank() == 0 {
             return Vec::new();
@@ -80,12 +79,12 @@ impl OperandWalk {
     }
 }
 
-/// How many elements a part of a shape has. What an operand without elements has too many of is cut, since nobody counts it.
+/// The product of dimensions. Saturates; only an operand with a dimension of 0 can overflow here, and its count is not used.
 pub(crate) fn element_count(dims: &[i64]) -> i64 {
     dims.iter().fold(1, |product: i64, dim| product.saturating_mul(*dim))
 }
 
-/// The steps of a contiguous tensor. Those of one without elements may be cut, as in [`element_count`].
+/// Row-major strides, saturated like [`element_count`].
 pub(crate) fn contiguous_strides(dims: &[i64]) -> Vec<i64> {
     let mut steps = vec![1i64; dims.len()];
     for axis in (1..dims.len()).rev() {

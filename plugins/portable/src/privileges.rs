@@ -1,13 +1,13 @@
-//! Whether the environment may be trusted.
+//! Decides whether the environment may be trusted.
 
 #![expect(unsafe_code, reason = "the kernel's mark is read by a function of the C library")]
 
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-/// Whether this program has more rights than whoever started it, by the kernel's mark or by the ids it runs under now. What
-/// that user put into the environment must not decide which code runs.
+/// True if this program has more privileges than its user, such as a setuid program: by `AT_SECURE`, or by its current ids. The
+/// environment comes from the user and must not decide which code runs then.
 pub fn has_elevated_privileges() -> bool {
-    // SAFETY: the function takes a number, reads what the kernel gave the process at its start and touches nothing else.
+    // SAFETY: the function takes a number, reads what the kernel gave the process at its start, and touches nothing else.
     let by_kernel = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     by_kernel || getuid() != geteuid() || getgid() != getegid()
 }

@@ -1,4 +1,4 @@
-//! The programs of a device: compiled when they are first needed, then kept in memory and on disk.
+//! Programs of a device: compiled on first use, then cached in memory and on disk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,10 +11,10 @@ use crate::gpu::{CompiledProgram, Gpu, GpuQueue as _, LaunchArgument, LaunchGrid
 use crate::program_store::{ProgramKey, ProgramStore};
 use crate::source::ProgramVariant;
 
-/// The compiled programs of one device in use.
+/// Compiled programs of one open device.
 pub(crate) struct ProgramCache<P>(RwLock<HashMap<ProgramVariant, Arc<P>>>);
 
-// Written out, since a derived one would ask for a `P` that has a default too.
+// Not derived: `#[derive(Default)]` would demand `P: Default`.
 impl<P> Default for ProgramCache<P> {
     fn default() -> Self {
         Self(RwLock::default())
@@ -22,21 +22,21 @@ impl<P> Default for ProgramCache<P> {
 }
 
 impl<P> ProgramCache<P> {
-    /// The program of a variant, made if need be.
+    /// Returns the cached program, or builds and caches it.
     fn get_or_build(&self, variant: &ProgramVariant, make: impl FnOnce() -> Result<P>) -> Result<Arc<P>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(variant) {
             return Ok(Arc::clone(program));
         }
         drop(known);
-        // Two threads may compile one variant at the same time; that costs less than making others wait for a compiler.
+        // Two threads may compile the same variant at once; that is cheaper than holding a lock while a compiler runs.
         let program = Arc::new(make()?);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         Ok(Arc::clone(known.entry(variant.clone()).or_insert(program)))
     }
 }
 
-/// A program of a source: of a binary that an earlier run left on disk, or compiled.
+/// Loads a program from the disk cache, or compiles it.
 fn build_program<G: Gpu>(gpu: &G, store: &ProgramStore, source: &str) -> Result<G::Program> {
     if gpu.caches_programs() {
         return Ok(gpu.compile_program(source, false)?.program);
@@ -52,7 +52,7 @@ fn build_program<G: Gpu>(gpu: &G, store: &ProgramStore, source: &str) -> Result<
     Ok(program)
 }
 
-/// Runs a variant for a call.
+/// Builds a variant if needed and launches it for a call.
 pub(crate) fn launch_variant<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -79,7 +79,7 @@ pub(crate) fn launch_variant<G: Gpu>(
         word.count_launch();
         return Ok(());
     }
-    // In the device's own stream the kernel is done now, so that what it found is the failure of this call.
+    // On the default stream the kernel has finished, so a fault it found is this call's error.
     let turn = word.lock_reading();
     queue.launch_program(&program, grid, &arguments)?;
     word.count_launch();

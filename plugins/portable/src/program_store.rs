@@ -1,7 +1,7 @@
-//! Compiled programs on disk, so that the next process starts faster.
+//! Disk cache of compiled programs, to speed up the next process.
 //!
-//! The directory belongs to the user alone: what lies in it is run. Every file says what it holds by hash, so a damaged one
-//! is noticed, and nothing that goes wrong here costs more than compiling again.
+//! Only the user may write to the directory, because its contents are executed. Each file carries a hash of its contents, so
+//! damage is noticed. Any failure here costs no more than a recompile.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,11 +16,11 @@ use sha2::{Digest, Sha256};
 
 use crate::privileges::has_elevated_privileges;
 
-/// What every file starts with.
+/// Magic bytes at the start of every file.
 const PROGRAM_FILE_MAGIC: &[u8] = b"oarlock-program-1\n";
 const HASH_SIZE: usize = 32;
 
-/// What a binary is found by: a hash of everything it depends on.
+/// Cache key: a hash of everything that the binary depends on.
 #[derive(Debug)]
 pub(crate) struct ProgramKey([u8; HASH_SIZE]);
 
@@ -42,16 +42,16 @@ impl ProgramKey {
         })
     }
 
-    /// The hash a file carries. The key is a part of it, so that a file under another's name is noticed.
+    /// Hash stored in a file. It covers the key, so a file under the wrong name is noticed too.
     fn seal_hash(&self, binary: &[u8]) -> [u8; HASH_SIZE] {
         Sha256::new().chain_update(self.0).chain_update(binary).finalize().into()
     }
 }
 
-/// How many bytes of binaries are kept. Beyond that the oldest are dropped until half is left.
+/// Size limit of the cache in bytes. Beyond it the oldest files are deleted until half is left.
 const MAX_STORED_BYTES: u64 = 256 << 20;
 
-/// A directory of binaries, or none.
+/// A directory of binaries, or a disabled cache.
 #[derive(Debug)]
 pub struct ProgramStore {
     directory: Option<PathBuf>,
@@ -59,8 +59,8 @@ pub struct ProgramStore {
 }
 
 impl ProgramStore {
-    /// The user's store: `oarlock/programs` in `$XDG_CACHE_HOME` or in `~/.cache`. Without either, and
-    /// with rights that the user does not have, nothing is kept.
+    /// The user's cache: `oarlock/programs` in `$XDG_CACHE_HOME` or `~/.cache`. Disabled if neither is set, or if the program
+    /// runs with elevated privileges.
     pub fn for_user() -> Self {
         if has_elevated_privileges() {
             return Self::without_directory();
@@ -75,17 +75,17 @@ impl ProgramStore {
         })
     }
 
-    /// A store in a directory, which is made when something is kept.
+    /// A cache in a directory, which is created with the first binary.
     pub fn in_directory(directory: PathBuf) -> Self {
         Self { directory: Some(directory), most_bytes: MAX_STORED_BYTES }
     }
 
-    /// A store that keeps nothing.
+    /// A disabled cache.
     pub fn without_directory() -> Self {
         Self { directory: None, most_bytes: MAX_STORED_BYTES }
     }
 
-    /// The binary of a key, if it is there and whole.
+    /// Returns the binary of a key, if its file exists and is intact.
     pub(crate) fn read_binary(&self, key: &ProgramKey) -> Option<Vec<u8>> {
         let directory = self.directory.as_deref().filter(|directory| is_private_directory(directory))?;
         let content = fs::read(directory.join(key.file_name())).ok()?;
@@ -93,9 +93,9 @@ impl ProgramStore {
         (seal == key.seal_hash(binary)).then(|| binary.to_vec())
     }
 
-    /// Keeps a binary. A full or read-only disk is no failure: the program is compiled again next time.
+    /// Stores a binary. A full or read-only disk is no error: the program is compiled again next time.
     pub(crate) fn write_binary(&self, key: &ProgramKey, binary: &[u8]) {
-        // What is not kept is compiled again.
+        // A binary that was not stored is compiled again.
         let _ = self.try_write_binary(key, binary);
     }
 
@@ -116,14 +116,14 @@ impl ProgramStore {
             .and_then(|file| write_file(file, key, binary))
             .and_then(|()| fs::rename(&temporary, directory.join(key.file_name())));
         if written.is_err() {
-            // It may not even be there.
+            // The temporary file may not even exist.
             let _ = fs::remove_file(&temporary);
         }
         self.evict_oldest(directory);
         written.ok()
     }
 
-    /// Drops the oldest binaries when there are too many. Files of other names are left alone.
+    /// Deletes the oldest binaries once the cache is too large. Leaves foreign files alone.
     fn evict_oldest(&self, directory: &Path) {
         let is_binary =
             |name: &str| name.len() == 2 * HASH_SIZE && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -144,7 +144,7 @@ impl ProgramStore {
             if size <= self.most_bytes / 2 {
                 break;
             }
-            // Another process may have dropped it first.
+            // Another process may have deleted it first.
             let _ = fs::remove_file(path);
             size -= bytes;
         }
@@ -157,7 +157,7 @@ fn write_file(mut file: File, key: &ProgramKey, binary: &[u8]) -> std::io::Resul
     file.write_all(binary)
 }
 
-/// Whether a directory is this user's and nobody else can put anything into it.
+/// True if the directory belongs to this user and no one else can write to it.
 fn is_private_directory(directory: &Path) -> bool {
     fs::symlink_metadata(directory).is_ok_and(|found| {
         found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0

@@ -1,4 +1,4 @@
-//! The sources of every kernel, in every language.
+//! Every kernel source in every language.
 
 use oarlock_portable::testing::record_sources;
 use oarlock_portable::{KERNEL_ENTRY_POINT, KernelLanguage};

@@ -1,9 +1,9 @@
-//! Which matrices `MatMul` and `Gemm` multiply, for the plugins that bring kernels for host memory. They have it
-//! from here and not from each other, so that a plugin of two kernels does not link those of the CPU.
+//! Shapes of `MatMul` and `Gemm`, for plugins with kernels for host memory. It is a crate of its own so that a plugin with two
+//! kernels does not link those of the CPU.
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// The sizes of one product.
+/// Sizes of one matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmSize {
     /// Rows of the left matrix and of the output.
@@ -14,27 +14,27 @@ pub struct GemmSize {
     pub depth: usize,
 }
 
-/// What a call of `MatMul` multiplies, as in NumPy: the last two dimensions are the matrix, the ones before count matrices
-/// and are broadcast, and an operand of one dimension is a row on the left and a column on the right.
+/// A call of `MatMul`, with NumPy's rules: the last two dimensions are the matrix, the ones before are batch dimensions that
+/// broadcast, and a 1-D operand is a row on the left and a column on the right.
 #[derive(Debug, PartialEq)]
 pub struct MatMulProblem {
-    /// The sizes of each product.
+    /// Sizes of each product.
     pub extent: GemmSize,
-    /// Which matrices are multiplied.
+    /// Pairing of the matrices.
     pub batch: MatrixBatch,
-    /// The shape of the output.
+    /// The output shape.
     pub output: Vec<i64>,
 }
 
-/// Which matrices are multiplied with which.
+/// Pairs left matrices with right matrices.
 #[derive(Debug, PartialEq)]
 pub struct MatrixBatch {
-    /// How many products there are.
+    /// Number of products.
     pub count: usize,
     axes: Vec<BatchAxis>,
 }
 
-/// A dimension that counts matrices, and the elements from one to the next on the left and on the right.
+/// A batch dimension, with the strides of the left and right operand along it, in elements.
 #[derive(Debug, PartialEq)]
 struct BatchAxis {
     size: usize,
@@ -43,11 +43,11 @@ struct BatchAxis {
 }
 
 impl MatrixBatch {
-    /// One matrix on each side.
+    /// A batch of one product.
     pub const SINGLE_MATRIX: Self = Self { count: 1, axes: Vec::new() };
     const NO_MATRICES: Self = Self { count: 0, axes: Vec::new() };
 
-    /// Where the matrices of a product start, in elements.
+    /// Offsets of the left and right matrix of a product, in elements.
     pub fn matrix_starts(&self, product: usize) -> (usize, usize) {
         let (mut rest, mut left, mut right) = (product, 0, 0);
         for axis in self.axes.iter().rev() {
@@ -61,8 +61,8 @@ impl MatrixBatch {
 }
 
 impl MatMulProblem {
-    /// The products of operands with these shapes. Many left matrices that share a right one are the rows of one, as long
-    /// as it has no more rows than this.
+    /// Analyzes two shapes. Left matrices that share one right matrix are merged into a single taller matrix of at most
+    /// `most_rows` rows.
     pub fn new(a: &[i64], b: &[i64], most_rows: usize) -> Result<Self> {
         let unfit = || {
             PluginError::invalid_argument(format!(
@@ -90,7 +90,7 @@ impl MatMulProblem {
             columns: dimension_size(columns.unwrap_or(1))?,
             depth: dimension_size(depth)?,
         };
-        // The matrices of an empty output need not be told apart, however many there are.
+        // An empty output has no matrices to tell apart, and its dimensions may be huge.
         if element_count(&output)? == 0 {
             return Ok(Self { extent, batch: MatrixBatch::NO_MATRICES, output });
         }
@@ -108,40 +108,40 @@ impl MatMulProblem {
     }
 }
 
-/// What a call of `Gemm` multiplies: its attributes.
+/// Attributes of a call of `Gemm`.
 #[derive(Clone, Copy, Debug)]
 pub struct GemmProblem {
-    /// What the product is scaled by.
+    /// Scale of the product.
     pub alpha: f64,
-    /// What the third matrix is scaled by.
+    /// Scale of the third matrix.
     pub beta: f64,
-    /// Whether the left matrix is turned.
-    pub a_turned: bool,
-    /// Whether the right matrix is turned.
-    pub b_turned: bool,
+    /// True if the left matrix is transposed.
+    pub a_transposed: bool,
+    /// True if the right matrix is transposed.
+    pub b_transposed: bool,
 }
 
 impl GemmProblem {
-    /// The attributes of a call.
+    /// Reads the attributes of a call.
     pub fn new(call: &KernelCall<'_>) -> Result<Self> {
         let is_set = |name| Ok::<_, PluginError>(call.int_attribute(name)?.unwrap_or(0) != 0);
         Ok(Self {
             alpha: call.float_attribute("alpha")?.unwrap_or(1.0),
             beta: call.float_attribute("beta")?.unwrap_or(1.0),
-            a_turned: is_set("transA")?,
-            b_turned: is_set("transB")?,
+            a_transposed: is_set("transA")?,
+            b_transposed: is_set("transB")?,
         })
     }
 
-    /// The sizes of the product of matrices with these shapes.
+    /// Sizes of the product, after transposing.
     pub fn gemm_size(&self, a: &[i64], b: &[i64]) -> Result<GemmSize> {
         let ([a_rows, a_columns], [b_rows, b_columns]) = (a, b) else {
             return Err(PluginError::invalid_argument(format!(
                 "expected two matrices, found shapes {a:?} and {b:?}"
             )));
         };
-        let (rows, depth) = if self.a_turned { (a_columns, a_rows) } else { (a_rows, a_columns) };
-        let (b_depth, columns) = if self.b_turned { (b_columns, b_rows) } else { (b_rows, b_columns) };
+        let (rows, depth) = if self.a_transposed { (a_columns, a_rows) } else { (a_rows, a_columns) };
+        let (b_depth, columns) = if self.b_transposed { (b_columns, b_rows) } else { (b_rows, b_columns) };
         ensure!(
             depth == b_depth,
             invalid_argument,
@@ -156,14 +156,14 @@ impl GemmProblem {
 }
 
 impl GemmSize {
-    /// Refuses an output of another shape.
+    /// Checks the output shape.
     pub fn check_output(&self, y: &[i64]) -> Result<()> {
         let expected = [self.rows as i64, self.columns as i64];
         ensure!(y == expected, invalid_argument, "expected an output of shape {expected:?}, found {y:?}");
         Ok(())
     }
 
-    /// The elements from row to row and from column to column of a third matrix, which is repeated along dimensions of 1.
+    /// Row and column strides of a third matrix that broadcasts; 0 along dimensions of 1.
     pub fn addend_strides(&self, c: &[i64]) -> Result<[usize; 2]> {
         let (rows, columns) = match c {
             [] => (1, 1),
@@ -188,14 +188,14 @@ impl GemmSize {
     }
 }
 
-/// A dimension as a size.
+/// Converts a dimension to `usize`; refuses negative ones.
 pub fn dimension_size(dim: i64) -> Result<usize> {
     usize::try_from(dim).map_err(|_| {
         PluginError::invalid_argument(format!("expected a dimension of at least 0, found {dim}"))
     })
 }
 
-/// The product of dimensions, where it fits into memory.
+/// The product of dimensions; an error if it overflows.
 pub fn element_count(dims: &[i64]) -> Result<usize> {
     dims.iter().try_fold(1usize, |count, dim| {
         count.checked_mul(dimension_size(*dim)?).ok_or_else(|| {
@@ -217,7 +217,7 @@ fn broadcast_batches(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// The elements from one matrix to the next in each dimension of a batch; 0 where the same one is used again.
+/// Batch strides in elements; 0 where the matrix broadcasts.
 fn batch_strides(dims: &[i64], rank: usize, matrix: usize) -> Vec<usize> {
     let mut steps = vec![0; rank];
     let mut step = matrix;

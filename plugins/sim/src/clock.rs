@@ -1,11 +1,11 @@
-//! Time as a simulated device counts it.
+//! Virtual time of a simulated device.
 //!
-//! No operation sleeps. Each one moves the clock of its device by what the work would cost on a plain accelerator, so
-//! measured times are the same on every machine and in every run.
+//! No operation sleeps. Each one advances the clock of its device by what the work would cost on a plain accelerator, so measured
+//! times are the same on every machine and in every run.
 
 use std::time::Duration;
 
-/// The path that an operation's bytes take; it decides what the operation costs.
+/// The path that an operation's bytes take, which decides its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostLane {
     /// Between host memory and device memory.
@@ -14,7 +14,7 @@ pub enum CostLane {
     PeerLink,
     /// Inside one device.
     DeviceMemory,
-    /// No bytes at all: the launch of a kernel, a callback or a bookkeeping step.
+    /// No bytes: a kernel launch, a callback or a bookkeeping step.
     Command,
 }
 
@@ -40,25 +40,25 @@ impl CostLane {
     }
 }
 
-/// The virtual clock of one device, in nanoseconds since the device began.
+/// The virtual clock of one device, in nanoseconds since the device was created.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualClock {
     now: u64,
 }
 
 impl VirtualClock {
-    /// The present moment.
+    /// Current virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Moves on by the cost of an operation over `bytes` bytes.
+    /// Advances by the cost of an operation over `bytes` bytes.
     pub fn charge_bytes(&mut self, lane: CostLane, bytes: u64) {
         let moving = bytes.div_ceil(lane.bytes_per_nanosecond());
         self.now = self.now.saturating_add(lane.latency_nanoseconds()).saturating_add(moving);
     }
 
-    /// Moves on by a given time, as a scripted delay asks.
+    /// Advances by a fixed time, for a scripted delay.
     pub fn advance_by(&mut self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.now = self.now.saturating_add(nanoseconds);

@@ -1,4 +1,4 @@
-//! The simulated device as a plugin: the slots of the contract over the engine.
+//! The simulated device as a plugin: the slots of the contract on top of the engine.
 
 mod asynchronous;
 mod core;
@@ -19,17 +19,16 @@ use crate::error::{SimError, SimErrorKind};
 use crate::script::FaultScript;
 use crate::stream::StreamId;
 
-/// The option that holds the script.
 const SCRIPT_OPTION: &str = "script";
 
-/// The plugin: a script at first, an engine once the host has it initialised.
+/// The plugin state: a script at first, and an engine once the host has initialized it.
 pub(crate) struct SimPlugin {
     script: FaultScript,
     host: HostServices,
     engine: OnceLock<SimEngine>,
-    /// Freed behind the engine, whose streams may hold states of them.
+    /// Dropped after the engine, whose streams may hold kernel states.
     kernels: OnceLock<SimKernels>,
-    /// Each device's own queue, which the contract calls stream 0, by device.
+    /// Each device's default stream, which the contract calls stream 0, by device.
     own_streams: RwLock<Vec<(u32, StreamId)>>,
 }
 
@@ -40,7 +39,7 @@ impl SimPlugin {
         self.engine.get().ok_or_else(missing)
     }
 
-    /// A stream of a call, and whether it is the device's own, in which calls finish before they return.
+    /// Resolves a stream handle. The flag is true for the default stream, on which calls finish before they return.
     fn resolve_stream(&self, device: u32, stream: Stream) -> Result<(StreamId, bool)> {
         if stream.0 != 0 {
             return Ok((StreamId(stream.0), false));
@@ -53,7 +52,7 @@ impl SimPlugin {
         found.map(|stream| (stream, true)).map_err(|error| error.with_rule("D-2"))
     }
 
-    /// Puts work into a stream, and waits for it where the stream is the device's own.
+    /// Enqueues work on a stream, and waits for it if that is the default stream.
     fn submit_work(
         &self,
         device: u32,
@@ -67,7 +66,7 @@ impl SimPlugin {
     }
 }
 
-/// The plugin that a script describes.
+/// Builds the plugin that a script describes.
 fn plugin(host: &HostServices) -> Result<Plugin<SimPlugin>> {
     let script = read_script(host)?;
     let sim = SimPlugin {
@@ -87,7 +86,7 @@ fn plugin(host: &HostServices) -> Result<Plugin<SimPlugin>> {
         .with_async())
 }
 
-/// Reads the script from the options, and checks that everything it names exists: a misspelt name would do nothing.
+/// Reads the script from the options and checks that everything it names exists: a misspelled name would do nothing.
 fn read_script(host: &HostServices) -> Result<FaultScript> {
     let script = FaultScript::parse_script(host.option(SCRIPT_OPTION).unwrap_or_default())
         .map_err(|error| PluginError::invalid_argument(error.to_string()))?;
@@ -103,7 +102,7 @@ fn read_script(host: &HostServices) -> Result<FaultScript> {
     }
 }
 
-/// The engine's answer as the contract words it.
+/// Converts an engine error into an error of the contract.
 fn contract_result<T>(answer: Result<T, SimError>) -> Result<T> {
     answer.map_err(|SimError { kind, message }| match kind {
         SimErrorKind::OutOfMemory => PluginError::resource_exhausted(message).with_rule("M-3"),
@@ -119,7 +118,7 @@ fn contract_result<T>(answer: Result<T, SimError>) -> Result<T> {
     })
 }
 
-/// An error of a kernel as the engine keeps it until somebody waits.
+/// Converts a kernel's error into one that the engine keeps until someone waits for the stream.
 fn to_sim_error(error: &PluginError) -> SimError {
     let kind = match error.code() {
         Code::INVALID_ARGUMENT => SimErrorKind::InvalidArgument,

@@ -1,4 +1,4 @@
-//! One simulated device: its memory, its clock, and whether it is still there.
+//! One simulated device: its memory, its clock, and whether it is lost.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -31,22 +31,22 @@ impl SimDevice {
         Ok(Self { id, state: Mutex::new(state), lost: OnceLock::new() })
     }
 
-    /// The id that programs name the device by.
+    /// The id by which programs select the device.
     pub fn device_id(&self) -> u32 {
         self.id
     }
 
-    /// The present moment on the device, in virtual nanoseconds.
+    /// The device's virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.lock_state().clock.now()
     }
 
-    /// Moves the clock by the cost of a kernel that touches `bytes` bytes.
+    /// Advances the clock by the cost of a kernel that touches `bytes` bytes.
     pub fn charge_bytes(&self, bytes: u64) {
         self.lock_state().clock.charge_bytes(CostLane::DeviceMemory, bytes);
     }
 
-    /// Lets `look` see the bytes of an allocation.
+    /// Calls `look` with the bytes of an allocation.
     pub fn with_bytes<R>(
         &self,
         place: impl Into<DeviceAddress>,
@@ -57,7 +57,7 @@ impl SimDevice {
         state.memory.access_bytes(place.into(), length).map(look)
     }
 
-    /// Lets `change` see and change the bytes of an allocation.
+    /// Calls `change` with the bytes of an allocation, for writing.
     pub fn with_bytes_mut<R>(
         &self,
         place: impl Into<DeviceAddress>,
@@ -131,17 +131,17 @@ impl SimDevice {
     }
 
     pub(crate) fn mark_lost(&self, error: SimError) {
-        // Only the first loss counts; the device cannot be lost again.
+        // Only the first loss counts.
         let _ = self.lost.set(error);
     }
 
-    /// An error once the device is lost.
+    /// Returns an error once the device is lost.
     pub(crate) fn check_alive(&self) -> Result<(), SimError> {
         self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn lock_state(&self) -> MutexGuard<'_, DeviceState> {
-        // A kernel that panicked in the middle of its work left bytes behind, never a broken book of allocations.
+        // A kernel that panicked halfway may leave wrong bytes behind, but never a broken allocation table.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

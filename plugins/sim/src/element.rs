@@ -1,14 +1,14 @@
-//! The plain values that kernels read and write.
+//! Plain values that kernels read and write.
 
-/// A value with a fixed size whose bytes may be anything; the bytes are in the order of this machine.
+/// A fixed-size value for which every byte pattern is valid; bytes are in native order.
 pub trait SimElement: Copy {
-    /// How many bytes one value has.
+    /// Size of a value in bytes.
     const SIZE: usize;
 
-    /// The value that `SIZE` bytes stand for.
+    /// Decodes a value from `SIZE` bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 
-    /// Writes the value into `SIZE` bytes.
+    /// Encodes the value into `SIZE` bytes.
     fn to_bytes(self, bytes: &mut [u8]);
 }
 

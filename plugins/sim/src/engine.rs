@@ -1,9 +1,9 @@
-//! The engine: simulated devices as a table of calls, each with its scripted faults.
+//! The engine: simulated devices behind a table of calls, each with its scripted faults.
 //!
-//! Every method stands for one slot of the device contract and counts as a call of that name for the script. Methods may
-//! be called from any thread. Nothing waits for anything unless its documentation says so: not a synchronous copy for the
-//! streams, and not a deallocation for the work that still uses the memory. Programs that count on more are what this
-//! device is there to find.
+//! Every method stands for one slot of the device contract and counts as a call of that name for the script. Methods may be
+//! called from any thread. Nothing waits for anything unless its documentation says so: a synchronous copy does not wait for the
+//! streams, and a deallocation does not wait for work that still uses the memory. This device exists to find programs that rely
+//! on more.
 
 mod copies;
 mod streams;
@@ -22,18 +22,18 @@ use crate::script::FaultScript;
 
 /// Simulated devices, their streams and their faults.
 ///
-/// Dropping the engine ends all of its threads, and drops work that nobody waited for without running it.
+/// Dropping the engine ends its threads, and drops work that nobody waited for without running it.
 pub struct SimEngine {
     script: FaultScript,
     machine: Arc<SimMachine>,
     scheduler: StreamScheduler,
     faults: Mutex<FaultPlan>,
-    /// Whether the engine was shut down; hanging calls wait for it.
+    /// Set once the engine is shut down; hanging calls wait for it.
     is_shut_down: Mutex<bool>,
     shut_down: Condvar,
 }
 
-/// A call that may go on.
+/// A call that may proceed.
 struct AdmittedCall {
     device: Arc<SimDevice>,
     corrupt: bool,
@@ -41,14 +41,14 @@ struct AdmittedCall {
 }
 
 impl AdmittedCall {
-    /// For calls that do their work at once, a later failure is a failure now.
+    /// For calls that work synchronously: a failure scheduled for later is a failure now.
     fn into_immediate(self) -> Result<(Arc<SimDevice>, bool), SimError> {
         self.later.map_or(Ok((self.device, self.corrupt)), Err)
     }
 }
 
 impl SimEngine {
-    /// The devices that a script describes.
+    /// Creates the devices that a script describes.
     pub fn new(script: FaultScript) -> Result<Self, SimError> {
         Ok(Self {
             machine: Arc::new(SimMachine::new(&script)?),
@@ -65,15 +65,15 @@ impl SimEngine {
         &self.script
     }
 
-    /// Ends all threads, lets hanging calls return with an error, and refuses all further work on streams. Work that did
-    /// not run is dropped.
+    /// Ends all threads, makes hanging calls return with an error, and refuses further work on streams. Work that has not run is
+    /// dropped.
     pub fn shut_down(&self) {
         *self.is_shut_down.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shut_down.notify_all();
         self.scheduler.shut_down();
     }
 
-    /// Counts a call that no method stands for and lets its faults happen, so that any slot can be scripted.
+    /// Counts a call that has no method and applies its faults, so that every slot can be scripted.
     pub fn count_call(&self, name: &str, device: Option<u32>) -> Result<(), SimError> {
         if let Some(id) = device {
             return self.admit_call(name, id)?.into_immediate().map(|_| ());
@@ -82,41 +82,41 @@ impl SimEngine {
         later.map_or(Ok(()), Err)
     }
 
-    /// How often each call was made so far.
+    /// Number of calls so far, by name.
     pub fn call_counts(&self) -> BTreeMap<String, u64> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).call_counts().clone()
     }
 
-    /// How many devices there are, or what the script says instead.
+    /// Number of devices, or the number that the script claims.
     pub fn device_count(&self) -> Result<u32, SimError> {
         self.count_call("device_count", None)?;
         Ok(self.script.reported_device_count.unwrap_or(self.script.device_ids.len() as u32))
     }
 
-    /// The ids of the devices, always true.
+    /// The ids of the devices, which scripts cannot falsify.
     pub fn device_list(&self) -> Result<Vec<u32>, SimError> {
         self.count_call("device_list", None)?;
         Ok(self.script.device_ids.clone())
     }
 
-    /// A device as kernels see it. Not a call of the contract, so it is not counted.
+    /// The device as kernels see it. Not a call of the contract, so it is not counted.
     pub fn find_device(&self, id: u32) -> Result<Arc<SimDevice>, SimError> {
         self.machine.find_device(id).cloned()
     }
 
-    /// Takes device memory; the host must not dereference the address.
+    /// Allocates device memory; the host must not dereference the address.
     pub fn memory_allocate(&self, device: u32, size: u64) -> Result<u64, SimError> {
         self.admit_call("memory_allocate", device)?.into_immediate()?.0.allocate_memory(size)
     }
 
-    /// Gives device memory back. Work that still uses it will fail. Also works on a lost device.
+    /// Frees device memory. Work that still uses it will fail. Also works on a lost device.
     pub fn memory_deallocate(&self, device: u32, address: u64, size: u64) -> Result<(), SimError> {
         let (device, _) = self.admit_to_free("memory_deallocate", device)?.into_immediate()?;
         self.machine.check_owner(&device, DeviceAddress::from(address))?;
         device.deallocate_memory(address, size)
     }
 
-    /// Takes pinned host memory. It stays valid until it is given back or the engine is dropped.
+    /// Allocates pinned host memory, valid until it is freed or the engine is dropped.
     pub fn host_memory_allocate(&self, device: u32, size: u64) -> Result<*mut u8, SimError> {
         self.admit_call("host_memory_allocate", device)?.into_immediate()?;
         let size = usize::try_from(size)
@@ -124,13 +124,13 @@ impl SimEngine {
         self.machine.lock_pinned_memory().allocate_pages(size, self.script.poison)
     }
 
-    /// Gives pinned host memory back; from then on it faults. Also works on a lost device.
+    /// Frees pinned host memory; accesses fault from then on. Also works on a lost device.
     pub fn host_memory_deallocate(&self, device: u32, address: *mut u8, size: u64) -> Result<(), SimError> {
         self.admit_to_free("host_memory_deallocate", device)?.into_immediate()?;
         self.machine.lock_pinned_memory().deallocate_pages(address.addr() as u64, size)
     }
 
-    /// How much memory the device has and uses. A lying script makes more of it free than there is.
+    /// Reports memory use. A lying script claims more free memory than there is.
     pub fn memory_stats(&self, device: u32) -> Result<MemoryStatistics, SimError> {
         let mut statistics = self.admit_call("memory_stats", device)?.into_immediate()?.0.memory_statistics();
         if self.script.lying_statistics {
@@ -139,14 +139,14 @@ impl SimEngine {
         Ok(statistics)
     }
 
-    /// Admits a call on a device, after its faults.
+    /// Applies a call's faults, then admits it to a device.
     fn admit_call(&self, call: &str, device: u32) -> Result<AdmittedCall, SimError> {
         let admitted = self.admit_to_free(call, device)?;
         admitted.device.check_alive()?;
         Ok(admitted)
     }
 
-    /// Admits a call that frees something: the one sort that a lost device still serves.
+    /// Admits a call that frees something, which even a lost device serves.
     fn admit_to_free(&self, call: &str, device: u32) -> Result<AdmittedCall, SimError> {
         let device = self.find_device(device)?;
         let actions = self.record_call(call, Some(device.device_id()));
@@ -158,8 +158,8 @@ impl SimEngine {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).on_call(call, device)
     }
 
-    /// Lets the faults of a call happen. What is left of them is for the call itself: whether to corrupt what it copies,
-    /// and the error its work is to end with. No lock is held here, since a fault may wait, panic or abort.
+    /// Applies the faults of a call. Returns those that the call itself must carry out: whether to corrupt what it copies, and
+    /// the error its work ends with. No lock is held here, since a fault may wait, panic or abort.
     fn apply_actions(
         &self,
         call: &str,

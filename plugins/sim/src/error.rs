@@ -1,34 +1,34 @@
-//! What a simulated device says when a call cannot be done.
+//! Errors of a simulated device.
 
 use std::fmt;
 
-/// The sort of a failure: what a program can decide on without reading the message.
+/// The kind of a failure: what a program can act on without reading the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimErrorKind {
     /// The quota or the address range of the device is used up.
     OutOfMemory,
-    /// The caller asked for something that is never right, such as an access past an allocation.
+    /// The caller asked for something that is never valid, such as an access past an allocation.
     InvalidArgument,
-    /// The caller named memory that it had already given back.
+    /// The caller named memory that it had already freed.
     UseAfterFree,
     /// The device is lost: no later call on it succeeds.
     DeviceLost,
     /// The device, stream or event does not exist.
     NotFound,
-    /// The simulated device broke: a scripted failure, or a kernel or callback that panicked.
+    /// The simulated device failed: a scripted failure, or a kernel or callback that panicked.
     Internal,
     /// The call cannot be served now, for example after the engine was shut down.
     Unavailable,
     /// The call took too long.
     TimedOut,
-    /// An index that a kernel was given lies outside of what is there.
+    /// A kernel was given an index out of range.
     OutOfRange,
-    /// A kernel does not do what was asked.
+    /// A kernel does not support the request.
     Unimplemented,
 }
 
 impl SimErrorKind {
-    /// Every kind with the word that a script uses for it.
+    /// Every kind with its word in scripts.
     pub const SCRIPT_WORDS: [(&'static str, SimErrorKind); 10] = [
         ("out-of-memory", SimErrorKind::OutOfMemory),
         ("invalid-argument", SimErrorKind::InvalidArgument),
@@ -43,17 +43,17 @@ impl SimErrorKind {
     ];
 }
 
-/// A failed call: its kind and one sentence for people.
+/// A failed call: its kind and a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimError {
-    /// What a program decides on.
+    /// The kind, for programs.
     pub kind: SimErrorKind,
-    /// What a person reads.
+    /// The message, for people.
     pub message: String,
 }
 
 impl SimError {
-    /// An error of the given kind.
+    /// Creates an error.
     pub fn new(kind: SimErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }

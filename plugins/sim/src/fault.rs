@@ -1,4 +1,4 @@
-//! Scripted faults: which call goes wrong, and how.
+//! Scripted faults: which calls go wrong, and how.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::{SimError, SimErrorKind};
 use crate::script::FaultScript;
 
-/// What a rule does to the calls it is for.
+/// The effect of a rule on its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultEffect {
     Fail(SimErrorKind),
@@ -19,7 +19,7 @@ pub(crate) enum FaultEffect {
     Abort,
 }
 
-/// The calls a rule is for, counted from one; both ends belong to it.
+/// The calls a rule applies to, counted from 1; both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallRange {
     pub(crate) first: u64,
@@ -30,7 +30,7 @@ impl CallRange {
     pub(crate) const ALWAYS: CallRange = CallRange { first: 1, last: u64::MAX };
 }
 
-/// One scripted fault and how many calls it has seen.
+/// One scripted fault, and the number of calls it has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultRule {
     call: CallPattern,
@@ -54,7 +54,7 @@ impl FaultRule {
         Self { call: CallPattern::EveryCopy, when, effect: FaultEffect::Corrupt, seen: 0 }
     }
 
-    /// The name of the call that the rule is about, when it is about one.
+    /// The call that the rule is about, if it is about a single one.
     pub(crate) fn call_name(&self) -> Option<&str> {
         match &self.call {
             CallPattern::Named(name) => Some(name),
@@ -62,7 +62,7 @@ impl FaultRule {
         }
     }
 
-    /// Counts the call if the rule is about it; the effect, if it is this one's turn.
+    /// Counts the call if the rule is about it. Returns the effect if the rule applies to this call.
     fn count_call(&mut self, call: &str) -> Option<FaultEffect> {
         let concerned = match &self.call {
             CallPattern::Named(name) => name == call,
@@ -76,40 +76,40 @@ impl FaultRule {
     }
 }
 
-/// A device that is lost after some calls.
+/// A device that is lost after a number of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceLoss {
     pub(crate) device: u32,
     pub(crate) after: u64,
     pub(crate) seen: u64,
-    /// Where the script says so, for its errors.
+    /// The line of the script, for error messages.
     pub(crate) line: usize,
 }
 
-/// What a call must do before, or instead of, its work.
+/// Something to do before a call's work, or instead of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultAction {
-    /// Report this error and do nothing.
+    /// Return this error and do nothing.
     Fail(SimError),
     /// Accept the call; its work reports this error when it runs on its stream. A synchronous call fails at once.
     FailLater(SimError),
-    /// Move the virtual clock of the device.
+    /// Advance the virtual clock of the device.
     Delay(Duration),
-    /// Really wait.
+    /// Sleep in real time.
     Sleep(Duration),
-    /// Really wait until the engine is shut down, or at most this long, and then go on.
+    /// Block in real time until the engine is shut down, or at most this long, then continue.
     Hang(Option<Duration>),
-    /// Change one byte of what is copied.
+    /// Flip one bit of the copied bytes.
     Corrupt,
     /// Panic.
     Panic,
     /// Abort the process.
     Abort,
-    /// The device is lost, with this error.
+    /// Lose the device, with this error.
     Lose(SimError),
 }
 
-/// The faults of a script, and how far each has counted.
+/// The faults of a script, with their counters.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     rules: Vec<FaultRule>,
@@ -118,17 +118,17 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// The faults that a script asks for.
+    /// Reads the faults from a script.
     pub fn new(script: &FaultScript) -> Self {
         Self { rules: script.rules.clone(), losses: script.losses.clone(), calls: BTreeMap::new() }
     }
 
-    /// How often each call was made.
+    /// Number of calls so far, by name.
     pub fn call_counts(&self) -> &BTreeMap<String, u64> {
         &self.calls
     }
 
-    /// Counts a call, on a device if it names one, and says what must happen to it, in order. Nothing, as a rule.
+    /// Counts a call, on a device if it names one, and returns its faults in order; usually none.
     pub fn on_call(&mut self, call: &str, device: Option<u32>) -> Vec<FaultAction> {
         match self.calls.get_mut(call) {
             Some(count) => *count += 1,

@@ -1,8 +1,8 @@
-//! The simulated device: it finds bugs in programs and plugins.
+//! The simulated device, which finds bugs in programs and plugins.
 //!
-//! Its memory faults when the host touches it, its streams do no more than they must, its time is virtual, and it fails
-//! exactly when a script says so. This crate's [`SimEngine`] knows nothing of the plugin contract; the contract's slots are
-//! a thin layer over it.
+//! Its memory faults when the host touches it, its streams do no more work than they must, its time is virtual, and it fails
+//! exactly when a script says so. This crate's [`SimEngine`] knows nothing of the plugin contract; the slots are a thin layer
+//! over it.
 
 pub mod clock;
 mod contract;
@@ -23,7 +23,7 @@ pub mod stream;
 
 use oarlock_sdk::abi;
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = contract::query_plugin;
 
 pub use engine::SimEngine;

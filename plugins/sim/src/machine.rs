@@ -1,7 +1,7 @@
-//! The devices and the pinned memory, and the copies between them and the host.
+//! Devices, pinned memory, and copies between them and the host.
 //!
-//! Everything here happens at once; the streams decide when it is called. A copy checks both of its ends before it moves
-//! a byte, so one that fails has changed nothing.
+//! Everything here is synchronous; the streams decide when it is called. A copy checks both ends before it moves a byte, so a
+//! failed copy has changed nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,12 +35,12 @@ impl SimMachine {
         })
     }
 
-    /// The pinned memory. Whoever locks both takes this lock before that of a device.
+    /// Locks the pinned memory. Lock order: pinned memory before a device.
     pub(crate) fn lock_pinned_memory(&self) -> MutexGuard<'_, PinnedMemory> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An error when the address belongs to another device than the one that is to use it.
+    /// Returns an error if the address belongs to a device other than the one that is to use it.
     pub(crate) fn check_owner(&self, device: &SimDevice, place: DeviceAddress) -> Result<(), SimError> {
         match self.devices.values().find(|other| other.reserves_address(place.address, 1)) {
             Some(owner) if owner.device_id() != device.device_id() => {
@@ -54,7 +54,7 @@ impl SimMachine {
         }
     }
 
-    /// An error when the host's end of a copy is no host memory. No pinned memory is freed while the answer is held.
+    /// Returns an error if the host end of a copy is not host memory. Pinned memory cannot be freed while the guard is held.
     pub(crate) fn check_host(&self, span: &HostSpan) -> Result<MutexGuard<'_, PinnedMemory>, SimError> {
         let (address, length) = (span.base_address(), span.byte_length() as u64);
         if length > 0 && address == 0 {
@@ -75,7 +75,7 @@ impl SimMachine {
         Ok(pinned)
     }
 
-    /// An error when the range cannot be used on the device as it is now.
+    /// Returns an error if the range is not usable on the device right now.
     pub(crate) fn check_device(
         &self,
         device: &SimDevice,
@@ -151,7 +151,7 @@ impl SimMachine {
         }
         self.check_device(target_device, target, length)?;
         self.check_owner(source_device, source)?;
-        // A copy by way of a buffer never holds the locks of two devices at once, so their order does not matter.
+        // The copy goes through a buffer and never holds the locks of two devices, so their order does not matter.
         let moved = source_device.with_bytes(source, length, <[u8]>::to_vec)?;
         target_device.check_alive()?;
         target_device.with_bytes_mut(target, length, |bytes| {
@@ -177,7 +177,7 @@ impl SimMachine {
     }
 }
 
-/// The smallest lie a copy can tell.
+/// Flips one bit, the smallest corruption of a copy.
 fn flip_bit(bytes: &mut [u8], corrupt: bool) {
     if let Some(first) = bytes.first_mut().filter(|_| corrupt) {
         *first ^= 1;

@@ -1,9 +1,8 @@
-//! The pages behind simulated memory, and the only place that asks the operating system for them.
+//! Pages behind simulated memory; the only module that maps memory.
 //!
-//! Device memory exists twice. The program sees a *reservation*: addresses that nobody may read or write, so a program
-//! that dereferences a device pointer dies at once instead of passing by luck. The engine sees the *store*: the bytes,
-//! mapped somewhere else, reached only by translating an address. A third sort, *host pages*, is ordinary memory between
-//! two pages that fault.
+//! Device memory exists twice. The program sees a *reservation*: addresses without any access, so a program that dereferences a
+//! device pointer dies at once instead of working by luck. The engine sees the *store*: the bytes, mapped at another address and
+//! reached only by translating. A third kind, *host pages*, is ordinary memory between two guard pages.
 #![expect(unsafe_code, reason = "maps, unmaps and slices pages, which the language cannot check")]
 
 use std::ffi::c_void;
@@ -14,20 +13,20 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 use crate::error::{SimError, SimErrorKind};
 
-/// The unit in which pages are laid out here: a multiple of the page size of every machine that Rust's Linux targets have.
+/// Mapping granularity: a multiple of the page size on every Linux target of Rust.
 const PAGE_UNIT: usize = 64 * 1024;
 
-/// A mapping of this process that is unmapped when dropped.
+/// A mapping that is unmapped when dropped.
 #[derive(Debug)]
 struct PageMapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the mapping is plain memory without any tie to the thread that made it.
+// SAFETY: the mapping is plain memory and not tied to the thread that created it.
 unsafe impl Send for PageMapping {}
-// SAFETY: shared access hands out nothing but the address; the bytes are reached through the owners below, whose
-// borrowing rules are those of a `Box<[u8]>`.
+// SAFETY: shared access exposes only the address; the bytes are reached through the owners below, whose borrowing rules are those
+// of a `Box<[u8]>`.
 unsafe impl Sync for PageMapping {}
 
 impl PageMapping {
@@ -38,7 +37,7 @@ impl PageMapping {
         }
     }
 
-    /// Addresses without access and without cost.
+    /// Reserves addresses without access; they cost no memory.
     fn reserve_addresses(length: usize) -> Result<Self, SimError> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: with a null hint and without `FIXED` the system picks unused addresses, so no live memory is replaced.
@@ -67,7 +66,7 @@ fn mapping_error(what: &str, length: usize, error: rustix::io::Errno) -> SimErro
     )
 }
 
-/// The memory of one device: addresses for the program, bytes for the engine.
+/// Memory of one device: addresses for the program, bytes for the engine.
 #[derive(Debug)]
 pub(crate) struct DevicePages {
     reservation: PageMapping,
@@ -75,7 +74,7 @@ pub(crate) struct DevicePages {
 }
 
 impl DevicePages {
-    /// Pages for at least `capacity` bytes; they cost nothing until written.
+    /// Maps pages for at least `capacity` bytes; they cost nothing until written.
     pub(crate) fn new(capacity: usize) -> Result<Self, SimError> {
         let length = capacity.max(1).next_multiple_of(PAGE_UNIT);
         let file = rustix::fs::memfd_create("oarlock-sim", MemfdFlags::CLOEXEC)
@@ -84,8 +83,8 @@ impl DevicePages {
             .map_err(|error| mapping_error("size a file for", length, error))?;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a null hint without `FIXED` replaces no live memory. The file is new, is at least `length` bytes long
-        // and is closed at the end of this function, so nobody else can shrink or change it under the mapping.
+        // SAFETY: a null hint without `FIXED` replaces no live memory. The file is new, is at least `length` bytes long and is
+        // closed at the end of this function, so nothing else can shrink or change it under the mapping.
         let address = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, flags, &file, 0) };
         let store = PageMapping::new(address.map_err(|error| mapping_error("map", length, error))?, length)?;
         Ok(Self { reservation: PageMapping::reserve_addresses(length)?, store })
@@ -96,26 +95,26 @@ impl DevicePages {
         self.reservation.base_address()
     }
 
-    /// How many bytes there are.
+    /// Size in bytes.
     pub(crate) fn byte_length(&self) -> usize {
         self.store.length
     }
 
     /// All bytes, by offset from the base.
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the store is `length` bytes, readable, initialised to zero by the system, and changes only through
-        // `bytes_mut`, which the borrow checker keeps apart from this borrow.
+        // SAFETY: the store is `length` bytes, readable, zero-initialized by the system, and changes only through `as_bytes_mut`,
+        // which the borrow checker keeps apart from this borrow.
         unsafe { std::slice::from_raw_parts(self.store.start.as_ptr(), self.store.length) }
     }
 
-    /// All bytes, to be changed.
+    /// All bytes, for writing.
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `bytes`; the store is writable too, and `&mut self` makes this the only view of it.
+        // SAFETY: as for `as_bytes`; the store is writable too, and `&mut self` makes this the only view of it.
         unsafe { std::slice::from_raw_parts_mut(self.store.start.as_ptr(), self.store.length) }
     }
 }
 
-/// Host memory with a page that faults on either side.
+/// Host memory with a guard page on either side.
 #[derive(Debug)]
 pub(crate) struct HostPages {
     mapping: PageMapping,
@@ -123,7 +122,7 @@ pub(crate) struct HostPages {
 }
 
 impl HostPages {
-    /// Pages for `length` bytes, every byte set to `fill`.
+    /// Maps pages for `length` bytes, all set to `fill`.
     pub(crate) fn new(length: usize, fill: u8) -> Result<Self, SimError> {
         let too_long =
             || SimError::new(SimErrorKind::OutOfMemory, format!("{length} bytes is more than there can be"));
@@ -131,41 +130,41 @@ impl HostPages {
         let outer = inner.checked_add(2 * PAGE_UNIT).ok_or_else(too_long)?;
         let pages = Self { mapping: PageMapping::reserve_addresses(outer)?, length };
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: the range lies inside the mapping made above, which nobody else knows of yet.
+        // SAFETY: the range lies inside the mapping made above, which nothing else knows of yet.
         unsafe { rustix::mm::mprotect(pages.as_pointer().cast(), inner, access) }
             .map_err(|error| mapping_error("open", inner, error))?;
-        // SAFETY: the `inner` bytes at the pointer are now writable, and nobody else knows of them yet.
+        // SAFETY: the `inner` bytes at the pointer are now writable, and nothing else knows of them yet.
         unsafe { pages.as_pointer().write_bytes(fill, inner) };
         Ok(pages)
     }
 
-    /// Gives the bytes back and makes their addresses fault, for as long as this value lives.
+    /// Frees the bytes and makes their addresses fault for the life of the returned value.
     pub(crate) fn close_pages(self) -> ClosedPages {
         let Self { mapping, length } = self;
         let (start, outer) = (mapping.start.as_ptr().cast(), mapping.length);
-        // SAFETY: the mapping is owned here and its bytes are given up with `self`; host code that still looks at them
-        // is the bug that the fault is there to find.
+        // SAFETY: the mapping is owned here and its bytes are given up with `self`; host code that still reads them is the bug
+        // that the fault is meant to find.
         let closed = unsafe {
             rustix::mm::mprotect(start, outer, MprotectFlags::empty())
                 .and_then(|()| rustix::mm::madvise(start, outer, rustix::mm::Advice::LinuxDontNeed))
         };
-        // Without the protection a late access goes unnoticed, which is no worse than on a real device.
+        // If `mprotect` fails, a late access goes unnoticed, which is no worse than on a real device.
         let _ = closed;
         ClosedPages { mapping, length }
     }
 
-    /// Where the bytes begin.
+    /// The address of the first byte.
     pub(crate) fn as_pointer(&self) -> *mut u8 {
         self.mapping.start.as_ptr().wrapping_add(PAGE_UNIT)
     }
 
-    /// How many bytes were asked for.
+    /// The requested size in bytes.
     pub(crate) fn byte_length(&self) -> u64 {
         self.length as u64
     }
 }
 
-/// The addresses of freed host memory, kept so that nothing else moves in.
+/// Addresses of freed host memory, reserved so that nothing else is mapped there.
 #[derive(Debug)]
 pub(crate) struct ClosedPages {
     mapping: PageMapping,
@@ -173,34 +172,34 @@ pub(crate) struct ClosedPages {
 }
 
 impl ClosedPages {
-    /// Whether the range begins in the freed bytes.
+    /// True if the address lies in the freed bytes.
     pub(crate) fn contains_address(&self, address: u64) -> bool {
         let start = self.mapping.base_address() + PAGE_UNIT as u64;
         (start..start + self.length as u64).contains(&address)
     }
 }
 
-/// A stretch of host memory that a copy reads or writes, possibly later and on another thread.
+/// Host memory that a copy reads or writes, possibly later and on another thread.
 ///
-/// The C contract hands over raw pointers and says how long they stay valid; this type carries that promise to the
-/// moment when the copy runs, and is the only thing in the engine that looks through such a pointer.
+/// The C contract passes raw pointers and says how long they stay valid; this type carries that promise to the moment when the
+/// copy runs. Nothing else in the engine dereferences such a pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSpan {
     start: *mut u8,
     length: usize,
 }
 
-// SAFETY: the promise made to `HostSpan::new` covers use from any thread.
+// SAFETY: the promise made to `HostSpan::new` covers use on any thread.
 unsafe impl Send for HostSpan {}
 
 impl HostSpan {
-    /// A span of `length` bytes at `start`; a null `start` is fine when `length` is zero.
+    /// Creates a span of `length` bytes at `start`; `start` may be null if `length` is zero.
     ///
     /// # Safety
-    /// Until the operation that gets the span has run, or the engine is shut down, the bytes must stay valid for reads
-    /// when the span is a copy's source, and for writes when it is a copy's destination, from any thread. Nobody may
-    /// write a source or touch a destination while the copy runs. A span that lies in device memory, or in pinned
-    /// memory of the same engine that was freed, breaks no promise: the engine finds it and reports it.
+    /// Until the operation that gets the span has run, or the engine is shut down, the bytes must stay valid on any thread: for
+    /// reads if the span is a copy's source, for writes if it is a copy's destination. Nothing may write a source or touch a
+    /// destination while the copy runs. A span in device memory, or in freed pinned memory of the same engine, breaks no promise:
+    /// the engine detects and reports it.
     pub unsafe fn new(start: *mut u8, length: usize) -> Self {
         Self { start, length }
     }
@@ -210,7 +209,7 @@ impl HostSpan {
         self.start.addr() as u64
     }
 
-    /// How many bytes it spans.
+    /// Length in bytes.
     pub fn byte_length(&self) -> usize {
         self.length
     }
@@ -219,8 +218,8 @@ impl HostSpan {
     pub(crate) fn read_into(&self, target: &mut [u8]) {
         assert_eq!(target.len(), self.length, "a host copy was given a device range of another length");
         if self.length > 0 {
-            // SAFETY: the maker of the span promised `length` readable bytes, the lengths agree, and `target` is a
-            // unique borrow of the engine's own store, which no host pointer can reach.
+            // SAFETY: the creator of the span promised `length` readable bytes, the lengths agree, and `target` is a unique
+            // borrow of the engine's own store, which no host pointer can reach.
             unsafe { ptr::copy_nonoverlapping(self.start, target.as_mut_ptr(), self.length) };
         }
     }
@@ -229,8 +228,8 @@ impl HostSpan {
     pub(crate) fn write_from(&self, source: &[u8]) {
         assert_eq!(source.len(), self.length, "a host copy was given a device range of another length");
         if self.length > 0 {
-            // SAFETY: the maker of the span promised `length` writable bytes, the lengths agree, and `source` lies in
-            // the engine's own store, which no host pointer can reach.
+            // SAFETY: the creator of the span promised `length` writable bytes, the lengths agree, and `source` lies in the
+            // engine's own store, which no host pointer can reach.
             unsafe { ptr::copy_nonoverlapping(source.as_ptr(), self.start, self.length) };
         }
     }

@@ -1,7 +1,7 @@
-//! The isolated address space of one device: who owns which addresses, and whether an access is allowed.
+//! The isolated address space of one device: its allocations, and checks of every access.
 //!
-//! Every access must lie inside one live allocation, to the byte. Freed ranges rest in a quarantine before they are handed
-//! out again, so the address of freed memory keeps meaning "freed" for a long while and a late access is found, not served.
+//! Every access must lie inside one live allocation, to the byte. Freed ranges stay in quarantine before they are reused, so the
+//! address of freed memory means "freed" for a long time, and a late access is detected instead of served.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -10,40 +10,40 @@ use std::ops::Range;
 use crate::error::{SimError, SimErrorKind};
 use crate::mapping::DevicePages;
 
-/// Every allocation starts at a multiple of this.
+/// Alignment of every allocation in bytes.
 pub const ALIGNMENT: u64 = 256;
-/// No address in the gap behind an allocation ever belongs to another one.
+/// Gap after every allocation; its addresses never belong to another one.
 const GUARD_GAP: u64 = 256;
-/// What fresh memory is filled with.
+/// Fill byte of fresh memory.
 pub const FRESH_POISON: u8 = 0xCD;
-/// What freed memory is filled with.
+/// Fill byte of freed memory.
 pub const FREED_POISON: u8 = 0xDB;
 
-/// How much memory a device has and uses.
+/// Memory use of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStatistics {
     /// The quota in bytes.
     pub total: u64,
-    /// Bytes that can still be asked for.
+    /// Bytes that can still be allocated.
     pub free: u64,
-    /// The most bytes that were ever in use at once.
+    /// The most bytes in use at any time.
     pub peak: u64,
-    /// How many allocations are live.
+    /// Number of live allocations.
     pub live: u64,
 }
 
-/// Where an access begins: so many bytes after an address. The access must lie in the allocation that the address lies
-/// in, so an offset that strays into a neighbour is found however far it goes.
+/// The start of an access: an offset from an address. The access must lie in the same allocation as the address, so an offset
+/// that strays into a neighbor is detected however far it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceAddress {
-    /// A device address, as a rule the start of an allocation.
+    /// A device address, usually the start of an allocation.
     pub address: u64,
-    /// Bytes from there to the first byte of the access.
+    /// Bytes from the address to the first byte of the access.
     pub offset: u64,
 }
 
 impl DeviceAddress {
-    /// The place `offset` bytes after `address`.
+    /// The location `offset` bytes after `address`.
     pub fn new(address: u64, offset: u64) -> Self {
         Self { address, offset }
     }
@@ -64,7 +64,7 @@ impl fmt::Display for DeviceAddress {
     }
 }
 
-/// The memory of one device. Offsets inside are counted from the first device address.
+/// Memory of one device. Offsets inside are relative to the first device address.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
     pages: DevicePages,
@@ -74,18 +74,18 @@ pub(crate) struct DeviceMemory {
     peak: u64,
     /// Live allocations: offset to size.
     live: BTreeMap<u64, u64>,
-    /// Freed allocations whose addresses were not handed out again: offset to size.
+    /// Freed allocations whose addresses were not reused yet: offset to size.
     freed: BTreeMap<u64, u64>,
-    /// Spaces that can be handed out: offset to length, never touching one another.
+    /// Free spaces: offset to length, never adjacent.
     spaces: BTreeMap<u64, u64>,
-    /// Freed spaces, oldest first, that must not be handed out yet, with their lengths.
+    /// Freed spaces that must not be reused yet, oldest first, with their lengths.
     quarantine: VecDeque<(u64, u64)>,
     quarantined: u64,
 }
 
 impl DeviceMemory {
     pub(crate) fn new(quota: u64, poison: bool) -> Result<Self, SimError> {
-        // Room for the quota in use, as much again in quarantine, and gaps between.
+        // The quota in use, as much again in quarantine, and gaps between allocations.
         let capacity = quota.checked_mul(4).and_then(|bytes| bytes.checked_add(1 << 20));
         let capacity = capacity.and_then(|bytes| usize::try_from(bytes).ok());
         let capacity = capacity.ok_or_else(|| {
@@ -107,7 +107,7 @@ impl DeviceMemory {
         })
     }
 
-    /// Whether any of the addresses in the range are device addresses of this device.
+    /// True if any address in the range belongs to this device.
     pub(crate) fn reserves_address(&self, address: u64, length: u64) -> bool {
         let base = self.pages.base_address();
         let end = base + self.pages.byte_length() as u64;
@@ -179,7 +179,7 @@ impl DeviceMemory {
         Ok(&self.pages.as_bytes()[self.check_access(place, length)?])
     }
 
-    /// The bytes of an access that changes them, after all checks.
+    /// The bytes of an access, for writing, after all checks.
     pub(crate) fn access_bytes_mut(
         &mut self,
         place: DeviceAddress,
@@ -189,7 +189,7 @@ impl DeviceMemory {
         Ok(&mut self.pages.as_bytes_mut()[range])
     }
 
-    /// Copies inside the device; the two ranges must not overlap, as no device promises anything when they do.
+    /// Copies inside the device; the ranges must not overlap, since no device defines that.
     pub(crate) fn copy_ranges(
         &mut self,
         target: DeviceAddress,
@@ -271,7 +271,7 @@ impl DeviceMemory {
         }
     }
 
-    /// The first space that is long enough, cut to size.
+    /// Takes the first space that is long enough, cut to size.
     fn take_free_space(&mut self, footprint: u64) -> Option<u64> {
         let (&offset, &length) = self.spaces.iter().find(|&(_, &length)| length >= footprint)?;
         self.spaces.remove(&offset);
@@ -281,7 +281,7 @@ impl DeviceMemory {
         Some(offset)
     }
 
-    /// Lets the oldest quarantined space be handed out again; false when there is none.
+    /// Releases the oldest space from quarantine; false if there is none.
     fn release_oldest_quarantined(&mut self) -> bool {
         let Some((mut offset, mut length)) = self.quarantine.pop_front() else { return false };
         self.quarantined -= length;
@@ -310,12 +310,12 @@ impl DeviceMemory {
     }
 }
 
-/// The addresses that an allocation takes up; only called for sizes below the quota, which fits four times.
+/// Addresses that an allocation occupies, gap included; only called for sizes below the quota, so it cannot overflow.
 fn allocation_footprint(size: u64) -> u64 {
     size.next_multiple_of(ALIGNMENT) + GUARD_GAP
 }
 
-/// Offsets lie inside the pages, whose length is a `usize`.
+/// Offsets lie inside the pages, whose length is a `usize`, so the casts are lossless.
 fn byte_range(offset: u64, length: u64) -> Range<usize> {
     offset as usize..(offset + length) as usize
 }

@@ -1,4 +1,4 @@
-//! What the address space promises.
+//! Tests of the address space.
 
 use super::*;
 use crate::random::SplitMix64;

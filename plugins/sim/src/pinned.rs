@@ -1,7 +1,7 @@
-//! Pinned host memory: ordinary memory that the engine watches.
+//! Pinned host memory: ordinary memory that the engine tracks.
 //!
-//! Each allocation lies between pages that fault, and freed ones keep their addresses for a while, so a host program that
-//! runs over the end or comes back too late dies there, and a copy that does so is an error with a name.
+//! Each allocation lies between guard pages, and freed ones keep their addresses for a while. A host program that overruns the
+//! end or accesses freed memory dies on the spot; a copy that does so gets a specific error.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use crate::error::{SimError, SimErrorKind};
 use crate::mapping::{ClosedPages, HostPages, HostSpan};
 use crate::memory::FRESH_POISON;
 
-/// How many freed allocations are remembered.
+/// Number of freed allocations whose addresses stay reserved.
 const MAX_CLOSED_ALLOCATIONS: usize = 256;
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl PinnedMemory {
         Ok(())
     }
 
-    /// Whether a copy may touch the span: a span outside pinned memory is its maker's responsibility.
+    /// Checks a span of a copy. A span outside pinned memory is its creator's responsibility.
     pub(crate) fn check_span(&self, span: &HostSpan) -> Result<(), SimError> {
         let (address, length) = (span.base_address(), span.byte_length() as u64);
         if let Some((start, pages)) = self.live.range(..=address).next_back() {

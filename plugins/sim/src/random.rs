@@ -1,7 +1,7 @@
-//! The seeded source of every choice the scheduler makes.
+//! The seeded generator behind every choice of the scheduler.
 //!
-//! SplitMix64: a few lines, the same numbers on every machine, and good enough to stir a schedule. It is written out here
-//! because a library's generator may change its sequence between versions, and then a seed from a bug report means nothing.
+//! SplitMix64: a few lines, the same numbers on every machine, and good enough to shuffle a schedule. It is implemented here
+//! because a library may change its sequence between versions, and then a seed from a bug report means nothing.
 
 /// A SplitMix64 generator.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// The generator that a seed stands for.
+    /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -24,13 +24,13 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; zero when `bound` is zero.
+    /// A number below `bound`; zero if `bound` is zero.
     pub fn next_below(&mut self, bound: usize) -> usize {
-        // The remainder favours small numbers by less than one in 2^40 for any bound met here, and a schedule does not mind.
+        // The modulo bias is below one in 2^40 for every bound used here, which a schedule does not notice.
         if bound == 0 { 0 } else { (self.next_bits() % bound as u64) as usize }
     }
 
-    /// A fair coin.
+    /// A fair coin flip.
     pub fn flip_coin(&mut self) -> bool {
         self.next_bits() >> 63 == 1
     }

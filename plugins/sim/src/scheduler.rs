@@ -1,13 +1,13 @@
-//! Streams as threads, with one token between them.
+//! Streams as threads that share one token.
 //!
-//! Every stream has its own thread, so work really runs somewhere else than the program that enqueued it. A thread only
-//! takes work when it is handed the token, and the token is only handed out from within a call: on enqueueing, asking or
-//! waiting. What runs when is thus a function of the calls and the seed, and a failing schedule can be played again.
-//! Between calls nothing runs, which is the slowest device a program may legally meet.
+//! Every stream has its own thread, so work really runs on another thread than the program that enqueued it. A thread takes work
+//! only when it is handed the token, and the token is handed out only inside a call: on enqueueing, querying or waiting. What
+//! runs when is thus a function of the calls and the seed, and a failing schedule can be reproduced. Between calls nothing runs,
+//! which makes this the slowest device that a program may legally meet.
 //!
-//! Callbacks give the token back while they run, so they may call the engine; kernels keep it, and may not. Only a call
-//! that needs a callback waits for its end. A program may also wait for a callback without calling the engine at all:
-//! a stream that owes one goes on by itself when nothing else has happened for a while.
+//! Callbacks release the token while they run, so they may call the engine; kernels keep it, and may not. Only a call that needs
+//! a callback waits for its end. A program may also wait for a callback without calling the engine at all: a stream with a
+//! pending callback proceeds by itself when nothing else has happened for a while.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
@@ -21,7 +21,6 @@ use crate::stream::{
     SchedulingMode, SimStream, StreamId, StreamWork, WaitGoal, unknown_stream_error,
 };
 
-/// The streams and events of one engine.
 pub(crate) struct StreamScheduler {
     core: Arc<SchedulerCore>,
 }
@@ -55,13 +54,13 @@ impl StreamScheduler {
         })?;
         let mut stream = SimStream::new(device);
         stream.worker = Some(worker);
-        // The new thread looks for its stream under the lock that is held here, so it cannot look too early.
+        // The new thread looks up its stream under the lock held here, so it cannot look too early.
         state.streams.insert(id, stream);
         Ok(id)
     }
 
-    /// Finishes all work of a stream and ends its thread. An error that nobody was told of yet is told here; the stream
-    /// is gone all the same.
+    /// Finishes all work of a stream and ends its thread. Returns an error that was not reported yet; the stream is gone all the
+    /// same.
     pub(crate) fn destroy_stream(&self, device: u32, id: StreamId) -> Result<(), SimError> {
         let mut state = self.core.lock_open_state()?;
         let stream = state.find_stream(device, id)?;
@@ -95,7 +94,7 @@ impl StreamScheduler {
         Ok(id)
     }
 
-    /// Forgets an event. Waits that were enqueued keep the recording they wait for.
+    /// Removes an event. Enqueued waits keep the recording that they wait for.
     pub(crate) fn destroy_event(&self, device: u32, id: EventId) -> Result<(), SimError> {
         let mut state = self.core.lock_open_state()?;
         state.latest_recording(device, id)?;
@@ -113,7 +112,7 @@ impl StreamScheduler {
         self.core.refuse_kernels()?;
         let mut state = self.core.lock_open_state()?;
         state.push_work(device, id, QueuedWork { call, work })?;
-        // A stream that rests must learn that it now owes somebody a callback, even when nothing else happens.
+        // An idle stream must learn that it now owes a callback, even if nothing else happens.
         self.core.changed.notify_all();
         self.core.schedule_new_work(state);
         Ok(())
@@ -138,8 +137,8 @@ impl StreamScheduler {
         Ok(())
     }
 
-    /// Holds later work of the stream back until the latest recording of the event is done. An event that was never
-    /// recorded counts as done, as it does in CUDA.
+    /// Blocks later work of the stream until the latest recording of the event is done. An event that was never recorded counts
+    /// as done, as in CUDA.
     pub(crate) fn enqueue_wait(
         &self,
         device: u32,
@@ -163,7 +162,7 @@ impl StreamScheduler {
         self.take_error(id)
     }
 
-    /// Waits for all work of the device, and tells the first error of its streams.
+    /// Waits for all work of the device, and returns the first error of its streams.
     pub(crate) fn synchronize_device(&self, device: u32) -> Result<(), SimError> {
         let state = self.core.lock_open_state()?;
         let here = state.streams.iter().filter(|(_, stream)| stream.device.device_id() == device);
@@ -179,7 +178,7 @@ impl StreamScheduler {
         first
     }
 
-    /// Waits for the latest recording of the event, and tells the error of the work before it, each time it is asked.
+    /// Waits for the latest recording of the event, and returns the error of the work before it, each time.
     pub(crate) fn synchronize_event(&self, device: u32, event: EventId) -> Result<(), SimError> {
         let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         let Some(ticket) = ticket else { return Ok(()) };
@@ -187,15 +186,14 @@ impl StreamScheduler {
         recording_outcome(&ticket).map(|_| ())
     }
 
-    /// Whether all work of the stream is done. When it is not, a little of it gets done, so that asking again and again
-    /// comes to an end.
+    /// True if all work of the stream is done. If not, some of it runs, so that a polling loop terminates.
     pub(crate) fn query_stream(&self, device: u32, id: StreamId) -> Result<bool, SimError> {
         let goal = self.goal_of_stream(device, id)?;
         let done = self.run_once_towards(&goal)?;
         if done { self.take_error(id).map(|()| true) } else { Ok(false) }
     }
 
-    /// Whether the latest recording of the event is done, in the manner of [`StreamScheduler::query_stream`].
+    /// True if the latest recording of the event is done; makes progress like [`StreamScheduler::query_stream`].
     pub(crate) fn query_event(&self, device: u32, event: EventId) -> Result<bool, SimError> {
         let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         let Some(ticket) = ticket else { return Ok(true) };
@@ -203,7 +201,7 @@ impl StreamScheduler {
         if done { recording_outcome(&ticket).map(|_| true) } else { Ok(false) }
     }
 
-    /// When the latest recording of the event was made, if it was.
+    /// Virtual time of the latest recording of the event, if there is one.
     pub(crate) fn event_time(&self, device: u32, event: EventId) -> Result<Option<u64>, SimError> {
         let ticket = self.core.lock_open_state()?.latest_recording(device, event)?;
         match ticket {
@@ -216,7 +214,7 @@ impl StreamScheduler {
         self.core.lock_state().log.clone().unwrap_or_default()
     }
 
-    /// Ends all threads. Work that did not run is dropped: whoever wanted it would have waited for it.
+    /// Ends all threads. Work that did not run is dropped; a program that needed it would have waited.
     pub(crate) fn shut_down(&self) {
         let mut state = self.core.lock_state();
         state.closed = true;
@@ -228,7 +226,7 @@ impl StreamScheduler {
             if let Some(worker) = stream.worker {
                 join_worker(worker);
             }
-            // What is left in the queue is dropped here, outside the lock, because it may own handles of this engine.
+            // The rest of the queue is dropped here, outside the lock, because it may own handles of this engine.
         }
     }
 
@@ -273,7 +271,7 @@ impl StreamScheduler {
         result
     }
 
-    /// Whether the goal is reached; when it is not, one item is run on the way there.
+    /// True if the goal is reached; if not, runs one item on the way there.
     fn run_once_towards(&self, goal: &WaitGoal) -> Result<bool, SimError> {
         self.core.refuse_kernels()?;
         let mut state = self.core.lock_open_state()?;
@@ -311,9 +309,9 @@ fn recording_outcome(ticket: &EventRecording) -> Result<u64, SimError> {
 }
 
 fn join_worker(worker: thread::JoinHandle<()>) {
-    // A callback may be what shuts the engine down, and its thread cannot wait for its own end.
+    // A callback may be shutting the engine down, and its thread cannot join itself.
     if worker.thread().id() != thread::current().id() {
-        // Panics of work are caught where it runs, so the thread has nothing more to tell.
+        // Panics of work are caught where it runs, so joining cannot fail.
         let _ = worker.join();
     }
 }

@@ -1,4 +1,4 @@
-//! The token: the one right to take work from a stream, and the life of the threads that take it.
+//! The token, which is the exclusive right to take work from a stream, and the loop of the threads that take it.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,19 +13,19 @@ use crate::stream::{
     SimStream, StreamId, StreamWork,
 };
 
-/// How long nothing must happen before a stream goes on by itself to a callback that it owes.
+/// How long nothing must happen before a stream proceeds by itself to a pending callback.
 const CALLBACK_PATIENCE: Duration = Duration::from_millis(100);
 
-/// What the threads of an engine share.
+/// Shared by the threads of an engine.
 pub(crate) struct SchedulerCore {
     pub(crate) state: Mutex<SchedulerState>,
     pub(crate) changed: Condvar,
 }
 
-/// What this thread is in the middle of, if it is the thread of a stream.
+/// The work that this thread is in the middle of, if it is the thread of a stream.
 #[derive(Clone, Copy)]
 struct CurrentWork {
-    /// Tells the engines of a process apart.
+    /// Identifies the engine within the process.
     core: usize,
     stream: StreamId,
     is_callback: bool,
@@ -41,7 +41,7 @@ pub(crate) fn shut_down_error() -> SimError {
 
 impl SchedulerCore {
     pub(crate) fn lock_state(&self) -> MutexGuard<'_, SchedulerState> {
-        // Nothing under this lock panics half-way through a change; what can panic runs outside it.
+        // Nothing panics halfway through a change under this lock; whatever can panic runs outside it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +65,7 @@ impl SchedulerCore {
         self.current_work().filter(|inside| inside.is_callback).map(|inside| inside.stream)
     }
 
-    /// A kernel holds the token, so a call that hands it out would never return.
+    /// Refuses calls from a kernel: it holds the token, so a call that hands it out would never return.
     pub(crate) fn refuse_kernels(&self) -> Result<(), SimError> {
         match self.current_work() {
             Some(inside) if !inside.is_callback => {
@@ -75,7 +75,7 @@ impl SchedulerCore {
         }
     }
 
-    /// What happens to waiting work when more was enqueued.
+    /// Runs waiting work after an enqueue, as the mode demands.
     pub(crate) fn schedule_new_work(&self, mut state: MutexGuard<'_, SchedulerState>) {
         while !state.closed {
             if state.token.is_some() {
@@ -94,8 +94,8 @@ impl SchedulerCore {
         }
     }
 
-    /// Hands the token, which must be free, to a stream that can run, and waits until it has run one item. The end of
-    /// a callback is only waited for when `callbacks_too` says so.
+    /// Hands the token, which must be free, to a stream that can run, and waits until it has run one item. Waits for the end of a
+    /// callback only if `callbacks_too` is set.
     pub(crate) fn run_one<'a>(
         &self,
         mut state: MutexGuard<'a, SchedulerState>,
@@ -115,7 +115,7 @@ impl SchedulerCore {
         }
     }
 
-    /// The life of a stream's thread.
+    /// Main loop of a stream's thread.
     pub(crate) fn run_stream_thread(&self, id: StreamId) {
         let mut state = self.lock_state();
         while !state.closed && state.streams.contains_key(&id) {
@@ -129,7 +129,7 @@ impl SchedulerCore {
         }
     }
 
-    /// Waits for a change, and takes the token towards a callback that the stream owes when there is none for long.
+    /// Waits for a change. After a long time without one, takes the token to reach a pending callback.
     fn wait_with_patience<'a>(
         &self,
         state: MutexGuard<'a, SchedulerState>,
@@ -192,12 +192,12 @@ impl SchedulerCore {
     }
 }
 
-/// Runs one item after work that ended with `before`; what is wrong with the stream now. Work behind a failure would
-/// only compute on rubbish, so it is skipped; recordings and callbacks carry the failure on.
+/// Runs one item after work that ended with `before`; returns the stream's error afterwards. Work after a failure would compute
+/// on garbage, so it is skipped; recordings and callbacks pass the failure on.
 fn run_work(call: &str, work: StreamWork, device: &SimDevice, before: Option<SimError>) -> Option<SimError> {
     match work {
         StreamWork::Record(ticket) => {
-            // A ticket is recorded by the one item made for it, so the outcome is still unset.
+            // A recording is written by the one item created for it, so the outcome is still unset.
             let _ = ticket.outcome.set(RecordingOutcome { time: device.now(), error: before.clone() });
             before
         }
@@ -220,7 +220,7 @@ fn run_callback(callback: HostCallback, status: Result<(), SimError>) -> Result<
     Ok(())
 }
 
-/// Turns a panic into an error: a stream's thread must outlive what runs on it.
+/// Converts a panic into an error, so that the stream's thread survives.
 fn catch_panic(call: &str, work: impl FnOnce() -> Result<(), SimError>) -> Result<(), SimError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = panic_message(panic.as_ref());

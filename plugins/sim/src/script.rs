@@ -1,9 +1,9 @@
-//! The little language that says what the simulated device is like and when it misbehaves.
+//! The small language that describes the simulated device and its faults.
 //!
-//! One statement a line, or several with `;` between; `#` starts a comment. See [`STATEMENTS`] for every statement.
-//! A mistake in a script must never make a test pass by doing nothing, so anything unknown is an error that names the
-//! line, the word, what was expected and the nearest right word. The names of calls, tables and slots are the contract's
-//! and may be any; [`FaultScript::referenced_names`] gives them to whoever knows the contract.
+//! One statement per line, or several separated by `;`; `#` starts a comment. See [`STATEMENTS`] for every statement. A mistake
+//! in a script must never make a test pass by doing nothing, so anything unknown is an error that names the line, the word, what
+//! was expected and the nearest valid word. Names of calls, tables and slots are not checked here;
+//! [`FaultScript::referenced_names`] lists them for code that knows the contract.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::error::SimErrorKind;
 use crate::fault::{CallRange, DeviceLoss, FaultEffect, FaultRule};
 use crate::stream::SchedulingMode;
 
-/// Every statement, by its first word, with its form.
+/// Every statement: its first word and its syntax.
 pub const STATEMENTS: [(&str, &str); 19] = [
     ("seed", "seed NUMBER"),
     ("mode", "mode eager|lazy|random"),
@@ -38,24 +38,24 @@ pub const STATEMENTS: [(&str, &str); 19] = [
 const MAX_DEVICES: u32 = 64;
 const MAX_QUOTA: u64 = 1 << 40;
 
-/// A parsed script: what the devices are like, and what goes wrong.
+/// A parsed script: properties of the devices, and faults.
 #[derive(Clone, Debug)]
 pub struct FaultScript {
-    /// What the scheduler's choices are drawn from.
+    /// Seed of the scheduler's choices.
     pub seed: u64,
-    /// When enqueued work runs.
+    /// Decides when enqueued work runs.
     pub mode: SchedulingMode,
     /// The ids of the devices, in order.
     pub device_ids: Vec<u32>,
-    /// Bytes of memory of each device.
+    /// Memory of each device in bytes.
     pub quota: u64,
-    /// Whether fresh and freed memory is filled with a pattern.
+    /// True if fresh and freed memory is filled with a pattern.
     pub poison: bool,
-    /// Whether the scheduler keeps a log of what ran in which order.
+    /// True if the scheduler logs what ran in which order.
     pub trace: bool,
-    /// The only ops to have kernels of; without it those of the CPU.
+    /// Ops to register kernels for; `None` means all ops of the CPU.
     pub ops: Option<Vec<String>>,
-    /// The device count to report instead of the true one.
+    /// A false device count to report.
     pub reported_device_count: Option<u32>,
     pub(crate) rules: Vec<FaultRule>,
     pub(crate) losses: Vec<DeviceLoss>,
@@ -87,7 +87,7 @@ impl Default for FaultScript {
 /// A mistake in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptError {
-    /// The line, counted from one.
+    /// The line, counted from 1.
     pub line: usize,
     /// What was found there, and what was expected.
     pub message: String,
@@ -102,7 +102,7 @@ impl fmt::Display for ScriptError {
 impl std::error::Error for ScriptError {}
 
 impl FaultScript {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse_script(text: &str) -> Result<Self, ScriptError> {
         let mut script = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -127,12 +127,12 @@ impl FaultScript {
         }
     }
 
-    /// The size that a `short` or `long` statement claims for a table, for whoever lays the table out.
+    /// The size that a `short` or `long` statement claims for a table.
     pub fn table_size(&self, table: &str) -> Option<u64> {
         self.table_sizes.iter().rev().find(|(name, _)| name == table).map(|&(_, size)| size)
     }
 
-    /// Whether a `missing` statement asks for a slot to be absent.
+    /// True if a `missing` statement removes the slot.
     pub fn is_missing(&self, slot: &str) -> bool {
         self.missing.iter().any(|name| name == slot)
     }
@@ -196,7 +196,7 @@ impl FaultScript {
     }
 }
 
-/// The words of one statement that were not read yet.
+/// The unread words of one statement.
 struct StatementWords<'a> {
     line: usize,
     words: std::str::SplitWhitespace<'a>,
@@ -338,7 +338,7 @@ impl<'a> StatementWords<'a> {
     }
 }
 
-/// Digits only: the standard parser would also take a leading `+`.
+/// Accepts digits only; the standard parser would also take a leading `+`.
 fn parse_digits(word: &str) -> Option<u64> {
     if word.bytes().all(|byte| byte.is_ascii_digit()) { word.parse().ok() } else { None }
 }
@@ -350,7 +350,7 @@ fn parse_with_unit(word: &str, units: &[(&str, u64)]) -> Option<u64> {
     parse_digits(amount)?.checked_mul(factor)
 }
 
-/// A word as a message can carry it: short, and on one line.
+/// Quotes a word for a message, shortened and on one line.
 fn quote_word(word: &str) -> String {
     let mut shown: String = word.chars().take(40).flat_map(char::escape_debug).collect();
     if word.chars().nth(40).is_some() {
@@ -359,14 +359,14 @@ fn quote_word(word: &str) -> String {
     shown
 }
 
-/// The expected word that is at most a third wrong, if there is one.
+/// The closest expected word, if at most a third of its letters are wrong.
 fn nearest_word<'a>(word: &str, expected: &[&'a str]) -> Option<&'a str> {
     let word = word.get(..word.len().min(40)).unwrap_or_default();
     let (distance, near) = expected.iter().map(|near| (edit_distance(word, near), *near)).min()?;
     (distance * 3 <= near.len().max(3)).then_some(near)
 }
 
-/// How many letters must be added, dropped or changed to make one word the other.
+/// Levenshtein distance.
 fn edit_distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (index, letter) in left.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! What the script language promises.
+//! Tests of the script language.
 
 use super::*;
 use crate::random::SplitMix64;

@@ -1,4 +1,4 @@
-//! What waits on streams, and which of it may or must run next. No threads and no locks here, only the choice.
+//! Work that waits on streams, and the choice of what may or must run next. No threads and no locks here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -8,19 +8,19 @@ use crate::device::SimDevice;
 use crate::error::SimError;
 use crate::random::SplitMix64;
 
-/// When enqueued work runs.
+/// Decides when enqueued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulingMode {
     /// As soon as it is enqueued.
     Eager,
-    /// Only when somebody waits for it or asks after it, and then no more than is needed.
+    /// Only when something waits for it or queries it, and then no more than needed.
     Lazy,
-    /// Whenever the seed says so, in any order that is allowed.
+    /// Whenever the seed says so, in any legal order.
     Random,
 }
 
 impl SchedulingMode {
-    /// Every mode with the word that a script uses for it.
+    /// Every mode with its word in scripts.
     pub const SCRIPT_WORDS: [(&'static str, SchedulingMode); 3] = [
         ("eager", SchedulingMode::Eager),
         ("lazy", SchedulingMode::Lazy),
@@ -28,20 +28,20 @@ impl SchedulingMode {
     ];
 }
 
-/// Names a stream of one engine. Never used again after the stream is destroyed.
+/// Identifies a stream of one engine. Never reused after the stream is destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// Names an event of one engine. Never used again after the event is destroyed.
+/// Identifies an event of one engine. Never reused after the event is destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u64);
 
-/// One entry of the log of what ran.
+/// One entry of the execution log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionStep {
     /// The stream it ran on.
     pub stream: StreamId,
-    /// How many operations of that stream ran before it.
+    /// Number of operations of that stream that ran before it.
     pub position: u64,
     /// The name of the call that enqueued it.
     pub call: &'static str,
@@ -64,14 +64,14 @@ pub(crate) struct QueuedWork {
     pub(crate) work: StreamWork,
 }
 
-/// One recording of an event. Waits hold on to the recording that was the latest when they were enqueued.
+/// One recording of an event. A wait keeps the recording that was the latest when it was enqueued.
 #[derive(Debug)]
 pub(crate) struct EventRecording {
     pub(crate) stream: StreamId,
     pub(crate) outcome: OnceLock<RecordingOutcome>,
 }
 
-/// How the work before a recording went.
+/// Result of the work before a recording.
 #[derive(Debug)]
 pub(crate) struct RecordingOutcome {
     pub(crate) time: u64,
@@ -81,15 +81,15 @@ pub(crate) struct RecordingOutcome {
 pub(crate) struct SimStream {
     pub(crate) device: Arc<SimDevice>,
     pub(crate) queue: VecDeque<QueuedWork>,
-    /// Whether an item was taken from the queue and did not finish yet.
+    /// True from when an item leaves the queue until it finishes.
     pub(crate) busy: bool,
-    /// Whether the stream is being destroyed and takes no more work.
+    /// True while the stream is being destroyed and takes no more work.
     pub(crate) ending: bool,
     pub(crate) enqueued: u64,
     pub(crate) finished: u64,
-    /// The first failure that nobody was told of yet.
+    /// The first failure that was not reported yet.
     pub(crate) error: Option<SimError>,
-    /// The stream that a callback of this one waits for at this moment.
+    /// The stream that a callback of this one is waiting for.
     pub(crate) waits_for: Option<StreamId>,
     pub(crate) worker: Option<JoinHandle<()>>,
 }
@@ -109,7 +109,7 @@ impl SimStream {
         }
     }
 
-    /// Whether a callback waits anywhere in the queue.
+    /// True if a callback is anywhere in the queue.
     pub(crate) fn has_queued_callback(&self) -> bool {
         self.queue.iter().any(|item| matches!(item.work, StreamWork::Callback(_)))
     }
@@ -127,10 +127,10 @@ impl SimStream {
     }
 }
 
-/// What somebody waits for.
+/// What a call waits for.
 #[derive(Clone, Debug)]
 pub(crate) enum WaitGoal {
-    /// The first so many items of a stream.
+    /// The first items of a stream, by count.
     Items(StreamId, u64),
     /// A recording of an event.
     Recording(Arc<EventRecording>),
@@ -145,11 +145,11 @@ impl WaitGoal {
     }
 }
 
-/// What holds a goal back.
+/// The obstacle between the current state and a goal.
 pub(crate) enum GoalBlocker {
     /// This stream can and should run its next item.
     Run(StreamId),
-    /// A callback that runs on this stream must return first.
+    /// A callback running on this stream must return first.
     Callback(StreamId),
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct SchedulerState {
     pub(crate) mode: SchedulingMode,
     pub(crate) random: SplitMix64,
     pub(crate) streams: BTreeMap<StreamId, SimStream>,
-    /// The events, with their latest recording.
+    /// Events with their latest recording.
     pub(crate) events: BTreeMap<EventId, (Arc<SimDevice>, Option<Arc<EventRecording>>)>,
     /// The stream that may take an item now.
     pub(crate) token: Option<StreamId>,
@@ -174,7 +174,7 @@ impl SchedulerState {
         }
     }
 
-    /// Which stream runs next on the way to a goal that is not reached.
+    /// The stream that must run next to reach the goal.
     pub(crate) fn next_blocker(&mut self, goal: &WaitGoal) -> GoalBlocker {
         if self.mode == SchedulingMode::Random
             && self.random.flip_coin()
@@ -187,8 +187,8 @@ impl SchedulerState {
 
     /// Any stream that can run: the first, or the one that the seed picks.
     ///
-    /// The seed never picks a callback. One that nobody needs yet may want a lock that the caller holds, and its end,
-    /// which nobody waits for, would make the schedule depend on real time.
+    /// The seed never picks a callback. One that nothing needs yet may want a lock that the caller holds, and its end, which
+    /// nothing waits for, would make the schedule depend on real time.
     pub(crate) fn pick_runnable(&mut self) -> Option<StreamId> {
         let callbacks_too = self.mode != SchedulingMode::Random;
         let can_run =
@@ -200,10 +200,10 @@ impl SchedulerState {
         runnable.get(index).copied()
     }
 
-    /// The one stream that must run for the head of `id` to get on.
+    /// The one stream that must run before the head of `id` can proceed.
     ///
-    /// A wait only names a recording that was enqueued before it, and a recording only stands behind items enqueued
-    /// before it, so each turn of the loop moves to older work: it ends, and no two streams can wait for each other.
+    /// A wait names only a recording that was enqueued before it, and a recording only stands behind items enqueued before it, so
+    /// each iteration moves to older work: the loop terminates, and no two streams can wait for each other.
     pub(crate) fn find_blocker(&self, mut id: StreamId) -> GoalBlocker {
         loop {
             let Some(stream) = self.streams.get(&id) else { return GoalBlocker::Callback(id) };
@@ -218,7 +218,7 @@ impl SchedulerState {
         }
     }
 
-    /// Whether `blocking`, whose callback must return first, itself waits for a callback of `own` to return.
+    /// True if `blocking`, whose callback must return first, itself waits for a callback of `own` to return.
     pub(crate) fn waits_in_cycle(&self, mut blocking: StreamId, own: StreamId) -> bool {
         for _ in 0..=self.streams.len() {
             if blocking == own {
@@ -234,7 +234,7 @@ impl SchedulerState {
     }
 }
 
-/// The books: who owns what, and what was put where.
+/// Ownership and queue bookkeeping.
 impl SchedulerState {
     pub(crate) fn next_unused_id(&mut self) -> u64 {
         let id = self.next_id;

@@ -1,4 +1,4 @@
-//! What happens to a host program that touches device memory.
+//! Host programs that touch device memory die.
 #![expect(unsafe_code, reason = "breaks the rules on purpose, in a process of its own")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -10,7 +10,7 @@ use oarlock_plugin_sim::{FaultScript, SimEngine};
 const SEGMENTATION_FAULT: i32 = 11;
 const CRIME_VARIABLE: &str = "OARLOCK_SIM_TEST_CRIME";
 
-/// Runs the test of that name again in a process of its own, where it commits its crime.
+/// Runs the test of that name again in a child process, where it commits the access.
 fn run_in_child(test: &str) -> ExitStatus {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program);
@@ -32,7 +32,7 @@ fn a_host_read_of_device_memory_dies_with_a_segmentation_fault() {
         let engine = start_engine();
         let address = engine.memory_allocate(0, 64).unwrap();
         let pointer = std::ptr::with_exposed_provenance::<u8>(address as usize);
-        // SAFETY: none, which is what the test is about: the read must fault.
+        // SAFETY: none; the read must fault, which is the point of the test.
         let byte = unsafe { pointer.read_volatile() };
         println!("read {byte}");
         return;
@@ -47,7 +47,7 @@ fn a_host_write_of_device_memory_dies_with_a_segmentation_fault() {
         let engine = start_engine();
         let address = engine.memory_allocate(0, 64).unwrap();
         let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
-        // SAFETY: none, which is what the test is about: the write must fault.
+        // SAFETY: none; the write must fault, which is the point of the test.
         unsafe { pointer.write_volatile(1) };
         return;
     }
@@ -61,7 +61,7 @@ fn pinned_memory_works_until_it_is_freed_and_then_dies() {
         let engine = start_engine();
         let pointer = engine.host_memory_allocate(0, 64).unwrap();
         engine.host_memory_deallocate(0, pointer, 64).unwrap();
-        // SAFETY: none, which is what the test is about: the read must fault.
+        // SAFETY: none; the read must fault, which is the point of the test.
         let byte = unsafe { pointer.read_volatile() };
         println!("read {byte}");
         return;

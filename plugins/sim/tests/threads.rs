@@ -1,4 +1,4 @@
-//! Threads end with what they were for. A process of its own, because it counts all threads of the process.
+//! Threads end with their streams. A test program of its own, because it counts all threads of the process.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

@@ -1,4 +1,4 @@
-//! The layer's own table: wraps what it is given.
+//! The layer's own table, which wraps the tables it is given.
 
 #![expect(unsafe_code, reason = "a layer handles the raw tables of other plugins")]
 
@@ -14,14 +14,13 @@ use crate::generated;
 use crate::recorder::TraceRecorder;
 use crate::traced_table::TracedTable;
 
-/// Where the trace goes when the configuration does not say.
+/// Where the trace goes if the configuration does not say.
 const DEFAULT_FILE: &str = "oarlock-trace.json";
 
 pub(crate) const LAYER_TABLE: abi::LayerTable =
     abi::LayerTable { wrap: Some(wrap_table), unwrap: Some(unwrap_table), ..abi::LayerTable::EMPTY };
 
-/// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is gone or the
-/// process ends.
+/// The layer. The file is opened when the first table is wrapped, and closed when the last wrapper is freed or the process ends.
 #[derive(Default)]
 pub(crate) struct TraceLayer {
     recorder: Mutex<Option<Arc<TraceRecorder>>>,
@@ -41,14 +40,14 @@ impl TraceLayer {
     }
 }
 
-/// A wrapper with the table that leads to it; the host is given the address of both parts.
+/// A wrapper with the table that leads to it; the host gets the addresses of both parts.
 #[repr(C)]
 struct TracedTablePair<T> {
     wrapped: TracedTable<T>,
     table: T,
 }
 
-/// The kernels of a plugin, each before its own.
+/// The wrapped kernels of a plugin.
 #[expect(clippy::vec_box, reason = "the host holds the addresses of what is in the boxes")]
 struct TracedKernels {
     _wrapped: Vec<Box<TracedTable<abi::Kernel>>>,
@@ -66,7 +65,7 @@ unsafe extern "C" fn wrap_table(
     wrapped_context: *mut *mut c_void,
     wrapped_table: *mut *mut c_void,
 ) -> abi::Error {
-    // SAFETY: the host hands back the context of this plugin.
+    // SAFETY: the host passes back the context of this plugin.
     let (trace, host) = unsafe { instance_from_context::<TraceLayer>(context) };
     guard_call(&host, || {
         if next_table.is_null() || wrapped_context.is_null() || wrapped_table.is_null() {
@@ -74,11 +73,11 @@ unsafe extern "C" fn wrap_table(
                 "expected a table and places for the wrapper, found null",
             ));
         }
-        // SAFETY: the text lives through the call.
+        // SAFETY: the text lives during the call.
         let label = unsafe { plugin.text() }.unwrap_or("?").to_owned();
         let recorder = trace.open_recorder(host)?;
         let next = WrapRequest { context: next_context, table: next_table, recorder, label };
-        // SAFETY: the host says with `kind` which table it passes.
+        // SAFETY: `kind` says which table the host passes.
         let (context, table) = unsafe {
             match kind {
                 abi::TableKind::CORE => {
@@ -88,11 +87,11 @@ unsafe extern "C" fn wrap_table(
                     next.wrap_function_table(abi::AsyncTable::EMPTY, generated::before_async)
                 }
                 abi::TableKind::KERNEL => next.wrap_kernels(),
-                // A kind of table from the future passes by untouched (rule L-1).
+                // An unknown kind of table, from a later contract, passes through unchanged (rule L-1).
                 _ => (next.context, next.table),
             }
         };
-        // SAFETY: both places are the host's to have written.
+        // SAFETY: the host provides both locations to be written.
         unsafe {
             wrapped_context.write(context);
             wrapped_table.write(table);
@@ -107,10 +106,10 @@ unsafe extern "C" fn unwrap_table(
     wrapped_context: *mut c_void,
     _wrapped_table: *mut c_void,
 ) -> abi::Error {
-    // SAFETY: the host hands back the context of this plugin.
+    // SAFETY: the host passes back the context of this plugin.
     let (trace, host) = unsafe { instance_from_context::<TraceLayer>(context) };
     guard_call(&host, || {
-        // SAFETY: the host gives back, once, what `wrap` made for this kind.
+        // SAFETY: the host returns, once, what `wrap` created for this kind.
         unsafe {
             match kind {
                 abi::TableKind::CORE => free_box::<TracedTablePair<abi::CoreTable>>(wrapped_context),
@@ -129,13 +128,13 @@ unsafe extern "C" fn unwrap_table(
 
 /// # Safety
 ///
-/// `address` is that of a `T` whose box was given up, and nobody uses it any more.
+/// `address` is that of a leaked `Box<T>`, and nothing uses it any more.
 unsafe fn free_box<T>(address: *mut c_void) {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     drop(unsafe { Box::from_raw(address.cast::<T>()) });
 }
 
-/// What is to be wrapped.
+/// Arguments of one `wrap` call.
 struct WrapRequest {
     context: *mut c_void,
     table: *mut c_void,
@@ -144,7 +143,7 @@ struct WrapRequest {
 }
 
 impl WrapRequest {
-    /// Wraps a table of functions. The wrapper is the first part of the pair, so its address is the pair's.
+    /// Wraps a table of functions. The wrapper is the first field of the pair, so it has the pair's address.
     ///
     /// # Safety
     ///
@@ -154,22 +153,22 @@ impl WrapRequest {
         empty: T,
         before: fn(&T) -> T,
     ) -> (*mut c_void, *mut c_void) {
-        // SAFETY: the caller vouches for the type; the table may be one of an older version.
+        // SAFETY: the caller guarantees the type; `copy_sized` handles a table of an older version.
         let next = unsafe { copy_sized(self.table.cast::<T>(), empty) };
         let wrapped =
             TracedTable { context: self.context, next, recorder: self.recorder, label: self.label.into() };
         let pair = Box::into_raw(Box::new(TracedTablePair { wrapped, table: before(&next) }));
-        // SAFETY: the box was just given up, so its parts have addresses.
+        // SAFETY: the box was just leaked, so its fields have valid addresses.
         (pair.cast(), unsafe { (&raw mut (*pair).table).cast() })
     }
 
-    /// Wraps each kernel of a table of kernels.
+    /// Wraps each kernel of a kernel table.
     ///
     /// # Safety
     ///
     /// The table is a `KernelTable`.
     unsafe fn wrap_kernels(self) -> (*mut c_void, *mut c_void) {
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         let next = unsafe { copy_sized(self.table.cast::<abi::KernelTable>(), abi::KernelTable::EMPTY) };
         let (mut wrapped, mut records) = (Vec::new(), Vec::new());
         for index in 0..next.kernels_count as usize {
@@ -177,7 +176,7 @@ impl WrapRequest {
             let kernel = unsafe { copy_sized(*next.kernels.add(index), abi::Kernel::EMPTY) };
             // SAFETY: the name of a kernel lives as long as its plugin.
             let op = unsafe { kernel.op.text() }.unwrap_or("?");
-            // The label goes into JSON as it is, and a vendor names ops freely.
+            // The label goes into JSON unescaped, and vendors may use any characters in op names.
             let op: String = op.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
             let before = Box::new(TracedTable {
                 context: kernel.context,
@@ -198,7 +197,7 @@ impl WrapRequest {
         };
         let kernels = TracedKernels { _wrapped: wrapped, _records: records, _pointers: pointers, table };
         let kernels = Box::into_raw(Box::new(kernels));
-        // SAFETY: the box was just given up, so its parts have addresses.
+        // SAFETY: the box was just leaked, so its fields have valid addresses.
         (kernels.cast(), unsafe { (&raw mut (*kernels).table).cast() })
     }
 }

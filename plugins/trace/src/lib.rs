@@ -1,8 +1,8 @@
-//! A layer that records every call through the plugin contract, as a trace that Chrome and Perfetto show.
+//! A layer that records every call through the plugin contract, as a trace for Chrome's viewer and Perfetto.
 //!
-//! Switch it on with `layers = ["trace"]` in the configuration; `[plugin.trace] file = "…"` says where the trace goes.
-//! A program that never gives up its runtime has the file whole when it ends.
-//! The functions that stand before each slot are generated from the contract.
+//! Enable it with `layers = ["trace"]` in the configuration; `[plugin.trace] file = "…"` sets the output file. The file is also
+//! complete for a program that never drops its runtime: it is closed when the process ends. The functions that wrap each slot are
+//! generated from the contract.
 
 mod exit;
 mod generated;
@@ -12,7 +12,7 @@ mod traced_table;
 
 use oarlock_sdk::{HostServices, Plugin, Result, abi};
 
-/// Tells a host who this plugin is, for programs that link it.
+/// Entry point for programs that link the plugin statically.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]

@@ -1,4 +1,4 @@
-//! Keeps notes of calls and writes them out as trace events, and says at its end where they are.
+//! Buffers calls, writes them out as trace events, and finally reports where the file is.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -9,16 +9,16 @@ use std::time::Instant;
 
 use oarlock_sdk::{HostServices, LogLevel, PluginError, Result, abi};
 
-/// The most numbers a note keeps of one call.
+/// Arguments recorded per call, at most.
 const MAX_CALL_VALUES: usize = 8;
 
-/// How many notes are kept before they are written out.
+/// Events buffered before they are written out.
 const BUFFERED_EVENTS: usize = 4096;
 
-/// After how many nanoseconds notes are written out with the next call: who is killed loses little.
+/// Age at which buffered events are written out with the next call, so that a killed process loses little.
 const MAX_BUFFER_NANOSECONDS: u64 = 1_000_000_000;
 
-/// A place calls go through: what it is called and what its numbers are called.
+/// A traced function: its name and the names of its arguments.
 pub(crate) struct TracePoint {
     pub(crate) name: &'static str,
     pub(crate) arguments: &'static [&'static str],
@@ -34,25 +34,25 @@ struct TraceEvent {
     failed: bool,
 }
 
-/// Notes calls, and writes the notes into a file in the format of Chrome's trace viewer.
+/// Records calls and writes them into a file in the format of Chrome's trace viewer.
 pub(crate) struct TraceRecorder {
     host: HostServices,
     begin: Instant,
-    /// Whose file it is.
+    /// The process that owns the file; a forked child must not write to it.
     process: u32,
     notes: Mutex<TraceBuffer>,
-    /// The file, wherever the process goes.
+    /// Absolute, so that a change of the working directory does not matter.
     path: PathBuf,
 }
 
 struct TraceBuffer {
     pending: Vec<TraceEvent>,
     file: BufWriter<File>,
-    /// When notes were written out last.
+    /// Time of the last write.
     written: u64,
-    /// How many are in the file.
+    /// Number of events in the file.
     count: u64,
-    /// Nothing more is written: the file is whole, or there was an error.
+    /// True once nothing more is written: the file is complete, or writing failed.
     is_closed: bool,
 }
 
@@ -144,7 +144,7 @@ impl TraceRecorder {
         format!("expected to write the trace to `{path}`, found: {error}; it ends after {calls}")
     }
 
-    /// Makes the file whole, and tells how that went, unless it was told before that it is not.
+    /// Completes the file and reports the outcome, unless an earlier failure was already reported.
     fn close_file(&self, tell: impl FnOnce(LogLevel, &str)) {
         let mut notes = self.lock_buffer();
         match notes.finish_file() {
@@ -156,13 +156,13 @@ impl TraceRecorder {
         }
     }
 
-    /// Makes the file whole when the process ends: what is noted afterwards is lost. The host may be past telling anything
-    /// by now, so it is told on the standard error. In a child that was forked it does nothing, for the file is its parent's.
+    /// Completes the file when the process ends; later calls are lost. The host may no longer be able to log, so the report goes
+    /// to standard error. Does nothing in a forked child, since the file belongs to its parent.
     pub(crate) fn close_at_exit(&self) {
         if self.process == std::process::id() {
             self.close_file(|level, told| {
                 let word = if level == LogLevel::INFO { "note" } else { "warning" };
-                // Where there is no standard error nobody can be told.
+                // Without standard error there is no way to report.
                 _ = writeln!(std::io::stderr(), "{word}: `trace`: {told}");
             });
         }
@@ -183,13 +183,13 @@ impl TraceBuffer {
         written
     }
 
-    /// Writes out what is left, and the end; says whether it did, as opposed to before.
+    /// Writes the remaining events and the end of the file; false if that was done before.
     fn finish_file(&mut self) -> std::io::Result<bool> {
         self.write_events()?;
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(false);
         }
-        // The last event carries no comma, so the file is whole JSON.
+        // The last event has no trailing comma, so the file is valid JSON.
         let end = format!(
             "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"oarlock\"}}}}\n]\n",
             std::process::id()
@@ -227,7 +227,7 @@ fn write_event(file: &mut impl std::io::Write, note: &TraceEvent) -> std::io::Re
     writeln!(file, ",\"failed\":{failed}}}}},")
 }
 
-/// A small number for the calling thread; the numbers that the system gives are large and come back.
+/// A small number for the calling thread; thread ids of the system are large and get reused.
 fn thread_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     thread_local!(static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! What stands before a table of another plugin.
+//! A wrapper around a table of another plugin.
 
 use core::ffi::c_void;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use oarlock_sdk::abi;
 
 use crate::recorder::{TracePoint, TraceRecorder};
 
-/// A table or kernel of another plugin, with what is needed to pass calls on and to note them.
+/// A table or kernel of another plugin, with what is needed to forward calls and record them.
 pub(crate) struct TracedTable<T> {
-    /// The context that the next table's functions want.
+    /// The context for the next table's functions.
     pub(crate) context: *mut c_void,
-    /// The next table, as far as its author knew it.
+    /// The next table, as far as its author's version of the contract went.
     pub(crate) next: T,
     pub(crate) recorder: Arc<TraceRecorder>,
-    /// Which plugin, and of a kernel which op, the calls go to.
+    /// The plugin that the calls go to and, for a kernel, its op.
     pub(crate) label: Arc<str>,
 }
 
 impl<T> TracedTable<T> {
-    /// Notes a call that came back, and returns what it returned.
+    /// Records a call that returned, and passes on its result.
     pub(crate) fn record_call(
         &self,
         site: &'static TracePoint,
@@ -31,7 +31,7 @@ impl<T> TracedTable<T> {
         failure
     }
 
-    /// A slot that is empty below is empty here, so nobody calls this who keeps to the contract.
+    /// A slot that is empty below is empty here too, so only a caller that breaks the contract gets here.
     pub(crate) fn missing_slot(&self, site: &'static TracePoint) -> abi::Error {
         self.recorder.unavailable_slot(site)
     }

@@ -1,4 +1,4 @@
-//! Attributes of single ops, put together one by one.
+//! Attributes of single ops, added one by one.
 
 #![expect(unsafe_code, reason = "handles and lists come from C as pointers")]
 
@@ -14,7 +14,7 @@ use crate::value::ValueHandle;
 
 pub(crate) use crate::pointer::free_handle;
 
-/// Attributes by name.
+/// Attributes by name. This handle is the only mutable one.
 pub struct AttributesHandle(Attributes);
 
 impl AttributesHandle {

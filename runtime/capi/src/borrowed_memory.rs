@@ -1,4 +1,4 @@
-//! Memory that a program lends.
+//! Memory borrowed from the program.
 
 #![expect(unsafe_code, reason = "the memory is the program's, and so is the function that takes it back")]
 
@@ -10,7 +10,7 @@ use oarlock_core::Result;
 use crate::interface::ReleaseCallback;
 use crate::pointer::read_array;
 
-/// Memory of the program, which is given back when this is dropped.
+/// Memory of the program, released on drop.
 pub(crate) struct BorrowedMemory {
     data: *const c_void,
     size: u64,
@@ -18,16 +18,17 @@ pub(crate) struct BorrowedMemory {
     context: *mut c_void,
 }
 
-// SAFETY: the program says that the memory does not change while it is lent, and that it may be taken back on any thread.
+// SAFETY: the program promises that the memory does not change while it is borrowed, and that it may be released on any
+// thread.
 unsafe impl Send for BorrowedMemory {}
-// SAFETY: as above; nothing is done through a shared one but reading.
+// SAFETY: as above; a shared reference only allows reading.
 unsafe impl Sync for BorrowedMemory {}
 
 impl BorrowedMemory {
-    /// Takes memory over, and gives it back even where the caller goes no further.
+    /// Takes the memory over. It is released even if the caller fails afterwards.
     ///
     /// # Safety
-    /// Data that is not NULL points to so many bytes, which do not change until they are taken back; `release` may be called
+    /// Data that is not NULL points to `size` bytes, which do not change until they are released; `release` may be called
     /// from any thread.
     pub(crate) unsafe fn new(
         data: *const c_void,
@@ -38,9 +39,9 @@ impl BorrowedMemory {
         Self { data, size, release, context }
     }
 
-    /// The bytes, which keep the memory lent for as long as they are there.
+    /// The bytes keep the memory borrowed for as long as they live.
     pub(crate) fn into_bytes(self) -> Result<Bytes> {
-        // SAFETY: as whoever made it said; it is looked at here so that `as_ref` can rely on it.
+        // SAFETY: as the caller of `new` promised; the check here lets `as_ref` rely on it.
         unsafe { read_array(self.data.cast::<u8>(), self.size, "data")? };
         Ok(Bytes::from_owner(self))
     }
@@ -48,7 +49,7 @@ impl BorrowedMemory {
 
 impl AsRef<[u8]> for BorrowedMemory {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the memory is there until this is dropped, as whoever made it said.
+        // SAFETY: the memory is valid until this is dropped, as the caller of `new` promised.
         unsafe { read_array(self.data.cast::<u8>(), self.size, "data") }.unwrap_or_default()
     }
 }
@@ -56,7 +57,7 @@ impl AsRef<[u8]> for BorrowedMemory {
 impl Drop for BorrowedMemory {
     fn drop(&mut self) {
         if let ReleaseCallback(Some(release)) = self.release {
-            // SAFETY: the program handed the function over for this, and this happens once.
+            // SAFETY: the program passed the function for this purpose, and it is called once.
             unsafe { release(self.context, self.data, self.size) };
         }
     }

@@ -1,4 +1,4 @@
-//! The interface as text: the header that programs include, and the lock that holds the ABI.
+//! Generates the header that programs include, and the lock file that fixes the ABI.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,11 @@ use crate::interface::{self, ABI_VERSION};
 
 const HEADER_PROLOGUE: &str = include_str!("head.h");
 const HEADER_EPILOGUE: &str = "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
-/// The prefix of every name, which the lock leaves out.
+/// Prefix of every name; the lock file omits it.
 const NAME_PREFIX: &str = "oarlock_";
-/// The longest line of the header.
 const MAX_LINE_WIDTH: usize = 118;
 
-/// The text of `oarlock.h`.
+/// The complete text of `oarlock.h`.
 pub fn render_header() -> String {
     let mut out = HEADER_PROLOGUE.replace("@ABI@", &ABI_VERSION.to_string());
     out.push_str("\n/* Handles */\n");
@@ -59,8 +58,8 @@ pub fn render_header() -> String {
     out + HEADER_EPILOGUE
 }
 
-/// The text of `abi.lock`: every fact on which programs rely, a line each. A line stays for ever; a struct that grows says
-/// no size, since each program says its own.
+/// The text of `abi.lock`: one line for each fact that programs rely on. Lines are never removed. Structs that grow list no
+/// size, because each program states its own.
 pub fn render_abi_lock() -> String {
     let mut out = String::from(
         "# Every fact that programs rely on. Lines are only ever added; `OARLOCK_WRITE=1 cargo test -p oarlock-capi` does.\n",
@@ -92,7 +91,7 @@ pub fn render_abi_lock() -> String {
     out
 }
 
-/// A source in C that does not compile where a compiler lays out a struct differently.
+/// C source that fails to compile if the compiler lays out a struct differently.
 pub fn render_layout_check() -> String {
     let mut out = String::from("#include <stddef.h>\n#include <oarlock.h>\n");
     let mut holds =
@@ -109,7 +108,7 @@ pub fn render_layout_check() -> String {
     out
 }
 
-/// The functions of all sections.
+/// All functions, in the order of the header.
 pub fn list_functions() -> Vec<FunctionDeclaration> {
     interface::sections().into_iter().flat_map(|section| section.functions).collect()
 }
@@ -135,7 +134,7 @@ fn write_comment(out: &mut String, documentation: DocumentationLines, indent: &s
     push_formatted(out, format_args!("{gap}{indent}/** {} */\n", lines.join(&format!("\n{indent} *  "))));
 }
 
-/// A type with the space that comes before a name.
+/// Appends the space between a type and a name.
 fn type_with_space(kind: &str) -> String {
     if kind.ends_with('*') { kind.to_owned() } else { format!("{kind} ") }
 }
@@ -148,7 +147,7 @@ fn declare_parameters(parameters: &[ParameterDeclaration]) -> String {
     parameters.iter().map(declare_parameter).collect::<Vec<_>>().join(", ")
 }
 
-/// The head of a function with its parameters, on one line where that is not too long.
+/// Declares a function on one line if it fits, else with one parameter per line.
 fn declare_function(head: &str, all: &[ParameterDeclaration]) -> String {
     let list = if all.is_empty() { "void".to_owned() } else { declare_parameters(all) };
     let line = format!("{head}{list});\n");
@@ -161,6 +160,6 @@ fn declare_function(head: &str, all: &[ParameterDeclaration]) -> String {
 }
 
 fn push_formatted(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string never fails.
+    // Writing to a string cannot fail.
     _ = out.write_fmt(text);
 }

@@ -1,5 +1,5 @@
-//! How the interface describes itself: each Rust type that crosses knows its name in C, and each list of types or functions
-//! keeps what stands in it.
+//! Describes the interface: each Rust type that crosses it knows its C name, and each macro below records the documentation
+//! and declarations it is given.
 
 use core::ffi::{c_char, c_void};
 
@@ -34,48 +34,48 @@ impl<T: CType> CType for *mut T {
     }
 }
 
-/// Lines of documentation, as they stand in the source.
+/// Lines of documentation, as in the source.
 pub type DocumentationLines = &'static [&'static str];
 
-/// A type that programs hold pointers to and never look into.
+/// A type that programs only hold pointers to.
 #[derive(Debug)]
 pub struct OpaqueType {
-    /// Its name.
+    /// Name in C.
     pub name: String,
-    /// What it is.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
 }
 
-/// Numbers with names.
+/// Named constants of one type.
 #[derive(Debug)]
 pub struct EnumType {
-    /// Its name.
+    /// Name in C.
     pub name: String,
-    /// What the numbers mean.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
-    /// The names in lower case, without that of the enumeration, and the numbers.
+    /// Names in lower case, without the enumeration's prefix, and their values.
     pub constants: Vec<(String, u32)>,
 }
 
-/// A function that a program hands over.
+/// A function that a program passes in.
 #[derive(Debug)]
 pub struct CallbackType {
-    /// Its name.
+    /// Name in C.
     pub name: String,
-    /// When it is called.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
-    /// Names and types.
+    /// In the order of the call.
     pub parameters: Vec<ParameterDeclaration>,
 }
 
-/// A struct that programs see into.
+/// A struct whose fields programs access.
 #[derive(Debug)]
 pub struct StructType {
-    /// Its name.
+    /// Name in C.
     pub name: String,
-    /// What it is for.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
-    /// Whether later versions may add fields. Then its first field says how large it is.
+    /// True if later versions may add fields; the first field then holds the caller's size.
     pub grows: bool,
     /// Its size in bytes.
     pub size: usize,
@@ -85,14 +85,14 @@ pub struct StructType {
     pub fields: Vec<StructField>,
 }
 
-/// A field of a struct.
+/// A field with its place in the struct.
 #[derive(Debug)]
 pub struct StructField {
-    /// Its name and type.
+    /// Name and type in C.
     pub declared: ParameterDeclaration,
-    /// What it holds.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
-    /// Where it begins.
+    /// Offset in bytes.
     pub offset: usize,
     /// Its size in bytes.
     pub size: usize,
@@ -101,35 +101,35 @@ pub struct StructField {
 /// A name with its type in C.
 #[derive(Debug)]
 pub struct ParameterDeclaration {
-    /// The name.
+    /// Name in C.
     pub name: &'static str,
-    /// The type.
+    /// Type in C.
     pub kind: String,
 }
 
-/// A function of the library.
+/// An exported function.
 #[derive(Debug)]
 pub struct FunctionDeclaration {
-    /// Its name.
+    /// Name in C.
     pub name: &'static str,
-    /// What it does.
+    /// Copied into the header.
     pub documentation: DocumentationLines,
-    /// Names and types.
+    /// In the order of the call.
     pub parameters: Vec<ParameterDeclaration>,
-    /// The type of what it gives.
+    /// Return type in C.
     pub result: String,
 }
 
-/// Functions about one thing.
+/// Functions on one topic.
 #[derive(Debug)]
 pub struct FunctionSection {
-    /// The thing.
+    /// Heading in the header.
     pub title: &'static str,
-    /// The functions in order.
+    /// In the order of the header.
     pub functions: Vec<FunctionDeclaration>,
 }
 
-/// Lists the types that programs hold pointers to, as `Type = "name in C"`.
+/// Lists opaque types as `Type = "name in C"`.
 macro_rules! opaques {
     ($($(#[doc = $doc:literal])* $handle:ty = $name:literal;)*) => {
         $(impl $crate::describe::CType for $handle {
@@ -143,7 +143,7 @@ macro_rules! opaques {
     };
 }
 
-/// Makes a type of each enumeration, with where its constants come from.
+/// Defines a type for each enumeration, with the source of its constants.
 macro_rules! enumerations {
     ($($(#[doc = $doc:literal])* $number:ident = $name:literal, $constants:expr;)*) => {
         $(
@@ -168,7 +168,7 @@ macro_rules! enumerations {
     };
 }
 
-/// Makes a type of each function that programs hand over.
+/// Defines a type for each callback.
 macro_rules! callbacks {
     ($($(#[doc = $doc:literal])* fn $callback:ident = $name:literal($($parameter:ident: $kind:ty),* $(,)?);)*) => {
         $(
@@ -193,7 +193,7 @@ macro_rules! callbacks {
     };
 }
 
-/// Makes each struct. One that `grows` has its own size as its first field.
+/// Defines each struct. One that `grows` begins with its own size.
 macro_rules! structures {
     ($($(#[doc = $doc:literal])* struct $rust:ident = $name:literal, grows: $grows:literal {
         $($(#[doc = $field_doc:literal])* $field:ident: $kind:ty,)*
@@ -230,7 +230,7 @@ macro_rules! structures {
     };
 }
 
-/// Makes each exported function, which leads to the one that is named behind it.
+/// Defines each exported function, which forwards to the Rust function named after it.
 macro_rules! functions {
     ($($title:literal { $(
         $(#[doc = $doc:literal])*

@@ -1,4 +1,4 @@
-//! Devices: what C asks of them.
+//! Devices, as C queries them.
 
 #![expect(unsafe_code, reason = "handles come from C as pointers")]
 
@@ -12,7 +12,7 @@ use oarlock_host::{DeviceFlags, SupportLevel as HostLevel};
 use crate::interface::{MemoryStatistics, SupportLevel};
 use crate::pointer::{deref_nullable, deref_required, fill_struct, to_c_string};
 
-/// A device with its texts as C has them.
+/// A device with its texts as C strings.
 pub struct DeviceHandle {
     device: Device,
     name: CString,
@@ -38,7 +38,7 @@ impl DeviceHandle {
     }
 }
 
-/// The levels with the numbers that they have in C.
+/// Support levels with their numbers in C.
 const SUPPORT_LEVELS: [(&str, HostLevel); 4] = [
     ("unspecified", HostLevel::Unspecified),
     ("emulator_verified", HostLevel::EmulatorVerified),

@@ -1,4 +1,4 @@
-//! Errors as C holds them.
+//! Errors in C's representation.
 
 #![expect(unsafe_code, reason = "handles come from C as pointers")]
 
@@ -13,7 +13,7 @@ use crate::pointer::{deref_nullable, to_c_string};
 
 pub(crate) use crate::pointer::free_handle;
 
-/// What went wrong.
+/// An error with its texts as C strings.
 pub struct ErrorHandle {
     code: Code,
     message: CString,
@@ -22,7 +22,7 @@ pub struct ErrorHandle {
 }
 
 impl ErrorHandle {
-    /// An error that the program is to free.
+    /// The program has to free it.
     #[cold]
     pub(crate) fn allocate_handle(error: &Error) -> *mut Self {
         Box::into_raw(Box::new(Self {

@@ -1,9 +1,8 @@
 //! The C API: what `oarlock.h` declares and `liboarlock.so` exports.
 //!
-//! [`interface`] is the one place where a type, a constant or a function of the API is written down. The header and the
-//! lock of the ABI are made of it, from the types that Rust compiles, so they cannot say anything else than the library
-//! does. What the functions do stands in the other modules, which see checked references and give back results: panics end
-//! and pointers are looked at before them.
+//! [`interface`] is the single place that declares each type, constant and function of the API. The header and the ABI lock
+//! are generated from it and from the types that Rust compiles, so they always match the library. The other modules implement
+//! the functions on checked references and results: pointers are checked and panics caught before and after them.
 
 pub mod codegen;
 pub mod describe;

@@ -1,4 +1,4 @@
-//! Models: from a file or from memory.
+//! Reads models from files or memory.
 
 #![expect(unsafe_code, reason = "handles and memory come from C as pointers")]
 
@@ -20,7 +20,7 @@ use crate::pointer::{
 
 pub(crate) use crate::pointer::free_handle;
 
-/// A model with its texts as C has them.
+/// A model with its texts in C's representation.
 pub struct ModelHandle {
     model: Model,
     format: CString,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn decode_model(
     directory: *const c_char,
     model: *mut *mut ModelHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says. Made first, so that whatever comes the memory is given back.
+    // SAFETY: as the caller says. Made first, so that the memory is released on every error.
     let lent = unsafe { BorrowedMemory::new(data, size, release, context) };
     // SAFETY: as the caller says.
     let (place, directory) =

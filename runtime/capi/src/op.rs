@@ -19,7 +19,7 @@ use crate::value::ValueHandle;
 
 pub(crate) use crate::pointer::free_handle;
 
-/// An op with the runtime that it was made for.
+/// An op with the runtime it belongs to.
 pub struct OpHandle {
     op: Op,
     runtime: Arc<Runtime>,

@@ -1,4 +1,4 @@
-//! What stands between C and Rust in every function: panics end here.
+//! Catches panics at the boundary of every exported function.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,20 +9,19 @@ use oarlock_core::{Error, Result};
 use crate::error::ErrorHandle;
 use crate::interface::{Code, Dtype, Kind, SupportLevel};
 
-/// What an exported function gives, made of what the function behind it gives.
+/// Conversion from the result of an implementation to that of the exported function.
 pub(crate) trait ExportedReturn: Sized {
-    /// What the function behind it gives.
+    /// Result of the implementation.
     type Output;
 
-    /// What that becomes.
     fn from_output(given: Self::Output) -> Self;
 
-    /// What a panic becomes.
+    /// The value to return after a panic.
     fn from_panic(panic: &(dyn Any + Send)) -> Self;
 }
 
-/// Runs what a function does. Whatever a panic left half done is behind handles whose state stays whole: the crates below
-/// keep theirs so, or behind locks that a panic does not close.
+/// Runs a function and catches panics. Handles stay consistent after a panic: the crates below keep their state so, or guard
+/// it with locks that do not poison.
 pub(crate) fn catch_panics<T: ExportedReturn>(work: impl FnOnce() -> T::Output) -> T {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(given) => T::from_output(given),
@@ -50,7 +49,7 @@ impl ExportedReturn for *mut ErrorHandle {
     }
 }
 
-/// What tells by its value that there is nothing stays that in a panic.
+/// After a panic, these types return the value that means nothing.
 macro_rules! values {
     ($($kind:ty => $nothing:expr),* $(,)?) => {
         $(impl ExportedReturn for $kind {
@@ -95,7 +94,7 @@ mod tests {
     #[test]
     fn a_panic_becomes_an_error_with_what_it_said() {
         let error: *mut ErrorHandle = catch_panics(|| panic!("a number of {}", 3));
-        // SAFETY: the error was just made and is given back once.
+        // SAFETY: the error was just allocated and is freed once.
         let error = unsafe { Box::from_raw(error) };
         let message = error.message().to_str().unwrap();
         assert!(message.contains("a number of 3"), "{message}");

@@ -1,7 +1,7 @@
-//! Pointers from C, looked at before anything is made of them.
+//! Checks pointers from C before they are used.
 //!
-//! What cannot be seen, such as a handle that was freed, is for the caller to get right; NULL, a wrong alignment, a text
-//! that is not UTF-8 and a struct of another version are seen here.
+//! NULL, misalignment, text that is not UTF-8 and structs of other versions are detected here. Invisible errors, such as a
+//! freed handle, are the caller's responsibility.
 
 #![expect(unsafe_code, reason = "pointers from C become references")]
 
@@ -12,13 +12,13 @@ use std::ptr;
 
 use oarlock_core::{Error, Result};
 
-/// No struct is larger, whatever version it is of.
+/// No version of a struct is larger.
 const MAX_STRUCT_BYTES: u64 = 4096;
 
-/// What a pointer points to; nothing for NULL.
+/// `None` for NULL.
 ///
 /// # Safety
-/// A pointer that is not NULL points to a `T` that nobody changes for as long as `'a`.
+/// A pointer that is not NULL points to a `T` that nothing changes during `'a`.
 #[inline]
 pub(crate) unsafe fn deref_nullable<'a, T>(pointer: *const T) -> Option<&'a T> {
     if !pointer.is_aligned() {
@@ -28,20 +28,20 @@ pub(crate) unsafe fn deref_nullable<'a, T>(pointer: *const T) -> Option<&'a T> {
     unsafe { pointer.as_ref() }
 }
 
-/// What a pointer that must not be NULL points to.
+/// An error for NULL.
 ///
 /// # Safety
-/// As of [`deref_nullable`].
+/// Same as [`deref_nullable`].
 #[inline]
 pub(crate) unsafe fn deref_required<'a, T>(pointer: *const T, name: &str) -> Result<&'a T> {
     // SAFETY: as the caller says.
     unsafe { deref_nullable(pointer) }.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
-/// The same, to be changed.
+/// As [`deref_required`], but mutable.
 ///
 /// # Safety
-/// As of [`deref_nullable`], and nobody else looks at it.
+/// Same as [`deref_nullable`], and nothing else accesses the `T`.
 pub(crate) unsafe fn deref_required_mut<'a, T>(pointer: *mut T, name: &str) -> Result<&'a mut T> {
     if !pointer.is_aligned() {
         return Err(invalid_pointer_error(pointer, name));
@@ -50,10 +50,10 @@ pub(crate) unsafe fn deref_required_mut<'a, T>(pointer: *mut T, name: &str) -> R
     unsafe { pointer.as_mut() }.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
-/// The elements of an array; it may be NULL where there are none.
+/// An array; it may be NULL if `count` is 0.
 ///
 /// # Safety
-/// A pointer that is not NULL points to so many elements that nobody changes for as long as `'a`.
+/// A pointer that is not NULL points to `count` elements that nothing changes during `'a`.
 #[inline]
 pub(crate) unsafe fn read_array<'a, T>(pointer: *const T, count: u64, name: &str) -> Result<&'a [T]> {
     if count == 0 {
@@ -65,23 +65,23 @@ pub(crate) unsafe fn read_array<'a, T>(pointer: *const T, count: u64, name: &str
             invalid_pointer_error(pointer, name).with_advice(format!("it is said to hold {count} elements"))
         );
     }
-    // SAFETY: as the caller says, aligned, and of no more bytes than there can be.
+    // SAFETY: as the caller says; the pointer is aligned, and the size in bytes was checked against the limit of a slice.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count as usize) })
 }
 
-/// Text that ends with a zero.
+/// A zero-terminated text.
 ///
 /// # Safety
-/// A pointer that is not NULL points to such text, which nobody changes for as long as `'a`.
+/// A pointer that is not NULL points to such a text, which nothing changes during `'a`.
 pub(crate) unsafe fn read_text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
     // SAFETY: as the caller says.
     unsafe { read_optional_text(pointer, name) }?.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
-/// Text that may be left out.
+/// A text that may be NULL.
 ///
 /// # Safety
-/// As of [`read_text`].
+/// Same as [`read_text`].
 pub(crate) unsafe fn read_optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>> {
     if pointer.is_null() {
         return Ok(None);
@@ -94,10 +94,10 @@ pub(crate) unsafe fn read_optional_text<'a>(pointer: *const c_char, name: &str) 
     })
 }
 
-/// Texts.
+/// An array of texts.
 ///
 /// # Safety
-/// As of [`read_array`], each element as of [`read_text`].
+/// Same as [`read_array`], and same as [`read_text`] for each element.
 pub(crate) unsafe fn read_texts<'a>(
     pointer: *const *const c_char,
     count: u64,
@@ -107,10 +107,10 @@ pub(crate) unsafe fn read_texts<'a>(
     unsafe { read_array(pointer, count, name)?.iter().map(|element| read_text(*element, name)).collect() }
 }
 
-/// A struct of any version: what the caller's version lacks is zero.
+/// Reads a struct of any version; fields that the caller's version lacks are zero.
 ///
 /// # Safety
-/// A pointer that is not NULL points to a struct that begins with its size as `u64`. All bytes zero are a `T`.
+/// A pointer that is not NULL points to a struct that begins with its size as `u64`. All bytes zero are a valid `T`.
 pub(crate) unsafe fn read_options<T: Copy>(pointer: *const T, name: &str) -> Result<T> {
     let mut read = MaybeUninit::<T>::zeroed();
     if !pointer.is_null() {
@@ -122,29 +122,29 @@ pub(crate) unsafe fn read_options<T: Copy>(pointer: *const T, name: &str) -> Res
                 Error::unimplemented(format!("expected options of this version in `{name}`, found newer"));
             return Err(error.with_advice("use a library that is at least as new as its header"));
         }
-        // SAFETY: there is room for as many bytes as are known, and both do not overlap.
+        // SAFETY: the target has room for the known bytes, and the two do not overlap.
         unsafe { ptr::copy_nonoverlapping(known.as_ptr(), read.as_mut_ptr().cast(), known.len()) };
     }
-    // SAFETY: zeroes are a `T`, as the caller says, and so are the fields that were filled in by its own program.
+    // SAFETY: zeros are a valid `T`, as the caller says, and the other bytes are fields that the program filled in.
     Ok(unsafe { read.assume_init() })
 }
 
-/// Fills in as much of a struct as the caller's version of it has, but for its size.
+/// Writes the fields that the caller's version of the struct has, except its size.
 ///
 /// # Safety
-/// As of [`read_options`], and the struct may be written.
+/// Same as [`read_options`], and the struct may be written.
 pub(crate) unsafe fn fill_struct<T: Copy>(pointer: *mut T, filled: &T, name: &str) -> Result<()> {
     // SAFETY: as the caller says.
     let size = unsafe { read_struct_size(pointer, name)? };
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(size_of::<T>());
     let header = size_of::<u64>();
     let (from, to) = (ptr::from_ref(filled).cast::<u8>(), pointer.cast::<u8>());
-    // SAFETY: both structs have so many bytes, and one is the caller's and the other this library's.
+    // SAFETY: both structs have that many bytes; one is the caller's, the other this library's, so they do not overlap.
     unsafe { ptr::copy_nonoverlapping(from.add(header), to.add(header), size - header) };
     Ok(())
 }
 
-/// The size that a struct says.
+/// Reads the leading size field and checks it.
 unsafe fn read_struct_size<T>(pointer: *const T, name: &str) -> Result<u64> {
     // SAFETY: as the caller says.
     let size = *unsafe { deref_required(pointer.cast::<u64>(), name)? };
@@ -157,10 +157,10 @@ unsafe fn read_struct_size<T>(pointer: *const T, name: &str) -> Result<u64> {
     Ok(size)
 }
 
-/// Puts something to where nothing may be yet.
+/// Writes to a place that may be uninitialized.
 ///
 /// # Safety
-/// A pointer that is not NULL points to a place that may be written and that nobody else looks at.
+/// A pointer that is not NULL points to a writable place that nothing else accesses.
 pub(crate) unsafe fn write_output<T: Copy>(pointer: *mut T, value: T, name: &str) -> Result<()> {
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(invalid_pointer_error(pointer, name));
@@ -170,10 +170,10 @@ pub(crate) unsafe fn write_output<T: Copy>(pointer: *mut T, value: T, name: &str
     Ok(())
 }
 
-/// A place for a handle, which is NULL from now on until one is put there.
+/// Sets an output handle to NULL and returns its place.
 ///
 /// # Safety
-/// A pointer that is not NULL points to a place that may be written and that nobody else looks at for as long as `'a`.
+/// A pointer that is not NULL points to a writable place that nothing else accesses during `'a`.
 pub(crate) unsafe fn clear_output_handle<'a, T>(pointer: *mut *mut T, name: &str) -> Result<&'a mut *mut T> {
     // SAFETY: as the caller says.
     unsafe { write_output(pointer, ptr::null_mut(), name)? };
@@ -181,32 +181,32 @@ pub(crate) unsafe fn clear_output_handle<'a, T>(pointer: *mut *mut T, name: &str
     Ok(unsafe { &mut *pointer })
 }
 
-/// Places for handles, all NULL from now on.
+/// Sets output handles to NULL and returns their places.
 ///
 /// # Safety
-/// As of [`clear_output_handle`], for so many places.
+/// Same as [`clear_output_handle`], for `count` places.
 pub(crate) unsafe fn clear_output_handles<'a, T>(
     pointer: *mut *mut T,
     count: u64,
     name: &str,
 ) -> Result<&'a mut [*mut T]> {
-    // SAFETY: as the caller says; nothing is read of what `list` gives but how much it is.
+    // SAFETY: as the caller says; only the length of the result is used, so nothing is read.
     let count = unsafe { read_array(pointer.cast::<MaybeUninit<*mut T>>(), count, name)? }.len();
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: `list` has looked at the pointer, and the caller lets all of it be written.
+    // SAFETY: `read_array` has checked the pointer, and the caller lets all of it be written.
     unsafe { ptr::write_bytes(pointer, 0, count) };
     // SAFETY: as above, and zeroes are NULL.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, count) })
 }
 
-/// Makes a handle that the program is to free.
+/// The program has to free it.
 pub(crate) fn into_raw_handle<T>(handle: T) -> *mut T {
     Box::into_raw(Box::new(handle))
 }
 
-/// Frees a handle, if there is one.
+/// Does nothing for NULL.
 ///
 /// # Safety
 /// A pointer that is not NULL came from [`into_raw_handle`] and is not used again.
@@ -217,7 +217,7 @@ pub(crate) unsafe fn free_handle<T>(handle: *mut T) {
     }
 }
 
-/// Text for C, which cannot have a zero within.
+/// Drops zero bytes, which a C string cannot hold.
 pub(crate) fn to_c_string(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()

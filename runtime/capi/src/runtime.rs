@@ -1,4 +1,4 @@
-//! Runtimes: started from what C says of them.
+//! Starts runtimes from C options.
 
 #![expect(unsafe_code, reason = "handles, options and a callback come from C as pointers")]
 
@@ -24,14 +24,14 @@ use crate::pointer::{
 
 pub(crate) use crate::pointer::free_handle;
 
-/// The plugins that are linked into this library.
+/// The plugins linked into this library.
 const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
 
-/// A runtime with what C asks of it as text.
+/// A runtime with the texts that C reads from it.
 pub struct RuntimeHandle {
     runtime: Arc<Runtime>,
     devices: Vec<DeviceHandle>,
@@ -54,16 +54,16 @@ impl RuntimeHandle {
     }
 }
 
-/// Passes messages on to the program.
+/// Forwards messages to the program's callback.
 struct ProgramLog {
     callback: unsafe extern "C" fn(*mut c_void, LogLevel, *const c_char, *const c_char),
     context: *mut c_void,
     least: HostLevel,
 }
 
-// SAFETY: the program says that its function may be called from any thread, with its context.
+// SAFETY: the program promises that its function may be called from any thread, with its context.
 unsafe impl Send for ProgramLog {}
-// SAFETY: as above, from several at once.
+// SAFETY: as above; it may also be called from several threads at once.
 unsafe impl Sync for ProgramLog {}
 
 impl LogSink for ProgramLog {
@@ -82,7 +82,8 @@ impl LogSink for ProgramLog {
 impl ProgramLog {
     fn forward_message(&self, source: &str, level: HostLevel, message: &str) {
         let (plugin, message) = (to_c_string(source), to_c_string(message));
-        // SAFETY: the program keeps function and context for as long as there are messages; the texts are there until then.
+        // SAFETY: the program keeps function and context valid as long as there are messages; the texts live until it
+        // returns.
         unsafe { (self.callback)(self.context, LogLevel(level.0), plugin.as_ptr(), message.as_ptr()) };
     }
 }

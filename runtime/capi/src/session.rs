@@ -1,4 +1,4 @@
-//! Sessions: made, asked and run.
+//! Creates, queries and runs sessions.
 
 #![expect(unsafe_code, reason = "handles, options and a callback come from C as pointers")]
 
@@ -25,7 +25,7 @@ use crate::value::{ValueHandle, read_inputs};
 
 pub(crate) use crate::pointer::free_handle;
 
-/// A session with its inputs and outputs as C reads them.
+/// A session with its inputs and outputs in C's representation.
 pub struct SessionHandle {
     session: Session,
     runtime: Arc<Runtime>,
@@ -33,7 +33,7 @@ pub struct SessionHandle {
     outputs: Vec<SlotHandle>,
 }
 
-/// One session serves many threads of a C program, so it must be fit for that.
+/// C programs may share a session between threads, so this is checked at compile time.
 const fn assert_thread_safe<T: Send + Sync>() {}
 const _: () = assert_thread_safe::<SessionHandle>();
 const _: () = assert_thread_safe::<RuntimeHandle>();
@@ -42,12 +42,12 @@ const _: () = assert_thread_safe::<ValueHandle>();
 const _: () = assert_thread_safe::<crate::op::OpHandle>();
 const _: () = assert_thread_safe::<crate::error::ErrorHandle>();
 
-/// What the program wants to be called with.
+/// The context pointer of a callback.
 struct CallbackContext(*mut c_void);
 
-// SAFETY: the program says that its function may be called from any thread, with its context.
+// SAFETY: the program promises that its function may be called from any thread, with its context.
 unsafe impl Send for CallbackContext {}
-// SAFETY: as above, from several at once.
+// SAFETY: as above; it may also be called from several threads at once.
 unsafe impl Sync for CallbackContext {}
 
 pub(crate) unsafe fn create_session(
@@ -107,9 +107,9 @@ fn progress_callback(given: &SessionOptions) -> PrepareProgressListener {
     let ProgressCallback(Some(callback)) = given.progress else { return PrepareProgressListener::default() };
     let context = CallbackContext(given.progress_context);
     PrepareProgressListener::new(move |ready, all| {
-        // The whole of it is what may go from thread to thread.
+        // Capture the whole wrapper, which is `Send`, and not just the pointer in it.
         let CallbackContext(context) = &context;
-        // SAFETY: the program keeps function and context for as long as the session is there.
+        // SAFETY: the program keeps function and context valid as long as the session lives.
         unsafe { callback(*context, ready as u64, all as u64) };
     })
 }

@@ -1,4 +1,4 @@
-//! Inputs and outputs of models, as C reads them.
+//! Declared inputs and outputs of models, as C reads them.
 
 #![expect(unsafe_code, reason = "handles come from C as pointers")]
 
@@ -12,7 +12,7 @@ use oarlock_engine::graph::{DeclaredDimension, ValueType};
 use crate::interface::{Dtype, Kind};
 use crate::pointer::{deref_nullable, to_c_string};
 
-/// What values may be, with their numbers in C.
+/// Kinds of values, with their numbers in C.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum ValueKind {
@@ -42,13 +42,13 @@ pub(crate) fn value_kinds() -> Vec<(String, u32)> {
     kinds.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
 }
 
-/// An input or output with its texts and sizes as C has them.
+/// An input or output with its texts and sizes in C's representation.
 pub struct SlotHandle {
     name: CString,
     description: CString,
     kind: Kind,
     dtype: Dtype,
-    /// None where not even their number is said.
+    /// `None` if the rank is unknown.
     dims: Option<Vec<i64>>,
     symbols: Vec<Option<CString>>,
 }

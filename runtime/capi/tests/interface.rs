@@ -1,4 +1,4 @@
-//! What is checked in says what the library does: `oarlock.h` and `abi.lock` are made of the types that Rust compiles.
+//! Checks that the committed `oarlock.h` and `abi.lock` match the types that Rust compiles.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn crate_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Compares a file with what it should say, or writes it.
+/// Compares a file with its expected contents, or rewrites it.
 fn check_generated_file(name: &str, expected: &str) {
     let file = crate_file(name);
     if std::env::var_os("OARLOCK_WRITE").is_some() {

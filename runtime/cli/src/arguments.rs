@@ -1,4 +1,4 @@
-//! The arguments of the command, and nothing else: help, completions, manual pages and the reference all come from here.
+//! The command-line arguments. Help, completions, manual pages and the reference are all generated from here.
 
 mod model;
 
@@ -23,7 +23,7 @@ pub(crate) use model::{
     TraceArguments,
 };
 
-/// The version of the program, and of the contract it speaks.
+/// Version of the program and of the plugin contract, for `--version`.
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (contract {})", env!("CARGO_PKG_VERSION"), oarlock_abi::Versions::OURS));
 
@@ -184,13 +184,13 @@ pub(crate) struct OpArguments {
     pub(crate) flags: Vec<(String, String)>,
 }
 
-/// Takes the short name of a dtype, and the one that NumPy has for it.
+/// Accepts both the short name of a dtype and NumPy's.
 fn dtype_parser() -> impl TypedValueParser<Value = Dtype> {
     let value = |dtype: &Dtype| PossibleValue::new(dtype.name()).alias(dtype.numpy_name());
     PossibleValuesParser::new(Dtype::ALL.iter().map(value)).try_map(|name| name.parse::<Dtype>())
 }
 
-/// Takes a name and a value with `=` between them.
+/// Splits `NAME=VALUE`.
 fn parse_assignment(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or("expected a name, `=` and a value")?;

@@ -1,28 +1,27 @@
-//! Elements in a shape, on their way from a user to a device.
+//! Arrays on the host, on their way from a file or an argument to a device.
 
 use oarlock_core::{Device, Dtype, Tensor};
 
 use crate::problem::CommandError;
 
-/// What a file or an argument holds.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HostArray {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
-    /// Whether the first dimension is the fastest in memory, not the last.
+    /// True if the first dimension varies fastest in memory (Fortran order).
     pub(crate) is_fortran: bool,
     pub(crate) elements: ArrayElements,
 }
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum ArrayElements {
-    /// In the order of the machine.
+    /// In the byte order of the machine.
     Bytes(Vec<u8>),
     Texts(Vec<String>),
 }
 
 impl HostArray {
-    /// Copies it to a device. What is in the order of Fortran stays so, and is seen with strides.
+    /// Copies the elements to a device. Fortran order is kept and expressed through strides.
     pub(crate) fn to_tensor(&self, device: &Device) -> Result<Tensor, CommandError> {
         let mut dims = self.dims.clone();
         if self.is_fortran {

@@ -1,8 +1,7 @@
-//! Whether the program was started without a standard output, as `>&-` does it.
+//! Detects a program started without standard output, as with `>&-`.
 //!
-//! By the time `main` begins, the standard library has put `/dev/null` in the place of every standard stream that is not
-//! there, so that files do not take their numbers. That cannot be told apart from output that is thrown away on purpose, so
-//! somebody has to look before.
+//! Before `main` runs, the standard library opens `/dev/null` for each missing standard stream, so that other files do not
+//! get its number. After that a closed stream looks like output thrown away on purpose, so the check has to run earlier.
 
 #![expect(unsafe_code, reason = "what runs before `main` has to be put into a section by hand")]
 
@@ -10,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the section holds pointers to functions that the loader calls, one after the other, before `main`. What this one
-// calls needs nothing that is made ready later: it is one system call and one store.
+// SAFETY: the loader calls the function pointers in this section one after the other before `main`. This one needs nothing
+// that is initialized later: it makes one system call and one store.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static PROBE_ON_LOAD: extern "C" fn() = probe_standard_output;
@@ -21,7 +20,7 @@ extern "C" fn probe_standard_output() {
     IS_CLOSED.store(found == Err(rustix::io::Errno::BADF), Ordering::Relaxed);
 }
 
-/// Whether there was no standard output when the program was started.
+/// True if the program was started without standard output.
 pub(crate) fn is_output_closed() -> bool {
     IS_CLOSED.load(Ordering::Relaxed)
 }

@@ -1,9 +1,8 @@
-//! Keeps an eye on a command from another process: a plugin that takes the command down is named all the same.
+//! Runs the command in a child process and watches it, so that a plugin that kills the command is still named.
 //!
-//! A handler of signals in the command itself would see crashes only, on threads that have a stack left. From outside
-//! every end is seen, that by `exit` too, the exit code stays one that the help explains, and none of it is unsafe. It costs the
-//! start of a process that loads nothing, so it is done for commands that run the code of plugins which are not part of
-//! this program.
+//! A signal handler in the command itself would see only crashes, and only on threads that have stack left. From outside
+//! every end is visible, including `exit`; the exit code stays one that the help explains, and no unsafe code is needed. The
+//! price is starting a process that loads nothing, so only commands that run code of external plugins pay it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -20,16 +19,16 @@ use crate::CommandVerdict;
 use crate::problem::CommandError;
 use crate::session::{ChildTask, THIS_PROGRAM};
 
-/// What the command tells first.
+/// The first status that the command sends.
 const LOADING_STATUS: &str = "the plugins were loaded";
-/// What it tells when its work is done, so that an end before that is told apart whatever the exit code.
+/// Sent when the work is done. An end without it is a crash, whatever the exit code.
 const DONE_STATUS: &str = "the program ended";
 
-/// The way on which the command tells what it does; none where nobody watches.
+/// The write end of the pipe to the parent; empty in an unwatched command.
 static STATUS_PIPE: OnceLock<File> = OnceLock::new();
 
-/// Runs the command in a child, which writes the output and ends as this process then does. This one only adds what a
-/// child that was taken down cannot say any more.
+/// Runs the command in a child that writes the output. The parent takes over its exit code and reports what a killed child no
+/// longer can.
 pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> CommandVerdict {
     let failed = |error: io::Error| {
         CommandError::new(format!("the process of the command could not be started: {error}"))
@@ -37,7 +36,7 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
     let (news, way) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .and_then(|(news, way)| {
             rustix::io::ioctl_fionbio(&news, true)?;
-            // All three standard streams are the user's, so the child inherits this one beside them.
+            // The child needs all three standard streams for the user, so it inherits the pipe as a fourth descriptor.
             rustix::io::fcntl_setfd(&way, FdFlags::empty())?;
             Ok((news, way))
         })
@@ -47,7 +46,8 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
     let mut child = command.spawn().map_err(failed)?;
     let status = child.wait().map_err(failed)?;
     let mut told = Vec::new();
-    // What was told is in the pipe, and whatever there is counts; a process that a plugin left behind may hold the other end.
+    // The child has ended, so all its messages are in the pipe. Read errors are ignored: a process that a plugin left behind
+    // may still hold the write end.
     _ = File::from(news).read_to_end(&mut told);
     let told = String::from_utf8_lossy(&told);
     let doing = told.lines().last();
@@ -61,32 +61,30 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
     }
 }
 
-/// In the child: takes the way that the parent opened, of which this is the number.
+/// In the child: opens the inherited descriptor whose number is `way`.
 pub(crate) fn open_status_pipe(way: &OsStr) {
     let number = way.to_str().and_then(|way| way.parse::<u32>().ok());
     let file = number.map(|number| format!("/proc/self/fd/{number}"));
     if let Some(Ok(file)) = file.map(|file| OpenOptions::new().write(true).open(file)) {
         _ = STATUS_PIPE.set(file);
     }
-    // Whoever ends the process that watches means this one.
+    // Killing the parent must stop the child too.
     _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
     send_status(LOADING_STATUS);
 }
 
-/// Whether somebody watches.
 pub(crate) fn is_watched() -> bool {
     STATUS_PIPE.get().is_some()
 }
 
-/// Tells whoever watches what is about to be done.
+/// Tells the watching parent what is about to happen.
 pub(crate) fn send_status(doing: &str) {
     if let Some(mut way) = STATUS_PIPE.get() {
-        // Nobody listening is no reason to stop.
+        // A parent that is gone must not stop the work.
         _ = way.write_all(format!("{}\n", sanitize_text(doing)).as_bytes());
     }
 }
 
-/// Tells whoever watches that everything is done.
 pub(crate) fn send_done() {
     send_status(DONE_STATUS);
 }

@@ -1,4 +1,4 @@
-//! What the command makes of the variables of the environment: the values of flags, and warnings of what has no effect.
+//! Environment variables: the flags that they set, and warnings about those without effect.
 
 use oarlock_core::flags::{Flags, take_ignored_variables};
 use oarlock_host::HostEnvironment;
@@ -6,13 +6,13 @@ use oarlock_host::HostEnvironment;
 use crate::output::{self, ColorChoice};
 use crate::problem::CommandError;
 
-/// The flags as the environment sets them. In a program with more rights than its caller no variable counts.
+/// Flags set by environment variables. A setuid or setgid program ignores the environment.
 pub(crate) fn flags_from_environment() -> Result<Flags, CommandError> {
     let environment = HostEnvironment::from_process();
     Ok(Flags::from_environment(|name| environment.variable(name))?)
 }
 
-/// Warns of variables that are set and have no effect, of each once.
+/// Warns once about each variable that is set and has no effect.
 pub(crate) fn warn_about_ignored(color: ColorChoice) {
     for ignored in take_ignored_variables(&HostEnvironment::from_process()) {
         output::print_message(color, "warning", &ignored.to_string(), None);

@@ -1,4 +1,4 @@
-//! What the help of each command shows below its options: examples, what words mean, exit codes.
+//! The text that each command's help shows below its options: examples, terms, exit codes.
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! Arrays as a user types them: a dtype, a colon, and a value or nested lists of values, such as `f32:[[1,2],[3,4]]`.
+//! Arrays typed by a user: a dtype, a colon, and a value or nested lists of values, such as `f32:[[1,2],[3,4]]`.
 
 use std::str::FromStr;
 
@@ -8,10 +8,10 @@ use oarlock_core::Dtype;
 use crate::array::{ArrayElements, HostArray};
 use crate::problem::CommandError;
 
-/// How deep lists may be nested.
+/// Maximum nesting of lists.
 const MAX_DIMENSIONS: usize = 32;
 
-/// The array that a text stands for; nothing if it does not begin with a dtype and a colon.
+/// `None` if the text does not begin with a dtype and a colon.
 pub(crate) fn parse_literal(text: &str) -> Option<Result<HostArray, CommandError>> {
     let (dtype, values) = text.split_once(':')?;
     let dtype: Dtype = dtype.parse().ok()?;
@@ -37,19 +37,19 @@ fn parse_array(dtype: Dtype, text: &str) -> Result<HostArray, String> {
     Ok(HostArray { dtype, dims, is_fortran: false, elements: reader.elements })
 }
 
-/// Reads from the front of a text. What it returns as errors says what was found.
+/// A parser over the rest of the text. Its errors say what was found.
 struct LiteralReader<'a> {
     rest: &'a str,
-    /// The size of each dimension, as its first list has it.
+    /// The size of each dimension, taken from the first list at that depth.
     dims: Vec<usize>,
-    /// Whether the number of dimensions is known.
+    /// True once the rank is known.
     is_leaf_seen: bool,
     dtype: Dtype,
     elements: ArrayElements,
 }
 
 impl<'a> LiteralReader<'a> {
-    /// One value or one list, which is in so many others.
+    /// Reads a value or a list, inside `depth` lists.
     fn read_value(&mut self, depth: usize) -> Result<(), String> {
         if self.skip_token("[") {
             return self.read_list(depth);
@@ -61,7 +61,7 @@ impl<'a> LiteralReader<'a> {
         self.read_element()
     }
 
-    /// What is behind the `[` of a list.
+    /// Reads a list after its `[`.
     fn read_list(&mut self, depth: usize) -> Result<(), String> {
         if depth == MAX_DIMENSIONS {
             return Err(format!("lists in more than {MAX_DIMENSIONS} others"));
@@ -91,7 +91,7 @@ impl<'a> LiteralReader<'a> {
             }
         }
         if size == 0 {
-            // There are no values by which to know.
+            // An empty list has no values to tell the rank.
             self.is_leaf_seen = true;
         }
         if is_first {
@@ -102,7 +102,7 @@ impl<'a> LiteralReader<'a> {
         Ok(())
     }
 
-    /// Steps over a sign, if it is next, and spaces around it.
+    /// Skips `sign` and the spaces around it; false if something else comes next.
     fn skip_token(&mut self, sign: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(sign);
         self.rest = rest.map_or(self.rest, str::trim_start);
@@ -133,7 +133,7 @@ impl<'a> LiteralReader<'a> {
     }
 }
 
-/// The bytes of one number; nothing if it is none of this dtype.
+/// `Ok(None)` if the word is no number of this dtype.
 fn encode_number(dtype: Dtype, word: &str) -> Result<Option<Vec<u8>>, String> {
     macro_rules! number {
         ($ty:ty) => {
@@ -187,7 +187,7 @@ fn parse_number<T: FromStr>(word: &str) -> Option<T> {
 /// The parts of a complex number such as `1`, `2j` or `1-2.5e3j`.
 fn parse_complex<T: FromStr + Default>(word: &str) -> Option<[T; 2]> {
     let Some(word) = word.strip_suffix('j') else { return Some([parse_number(word)?, T::default()]) };
-    // The sign between the parts is the last one that is neither in front nor that of an exponent.
+    // The sign between the parts is the last one that is neither leading nor part of an exponent.
     let is_between =
         |at: usize, sign: char| at > 0 && ['+', '-'].contains(&sign) && !word[..at].ends_with(['e', 'E']);
     let between = word.char_indices().rfind(|(at, sign)| is_between(*at, *sign));

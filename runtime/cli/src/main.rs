@@ -1,7 +1,7 @@
-//! The command `oarlock`: says what devices and plugins there are and whether they work.
+//! The command `oarlock`: reports which devices and plugins there are and whether they work.
 //!
-//! It has no logic of its own: [`arguments`] says what can be asked, each module of [`commands`] asks the host and shows
-//! the answer. Data goes to the standard output, everything else to the standard error.
+//! It holds no logic of its own: [`arguments`] defines the questions, and each module of [`commands`] asks the host and shows
+//! the answer. Data goes to standard output, everything else to standard error.
 
 mod arguments;
 mod array;
@@ -33,11 +33,11 @@ use crate::output::{ColorChoice, CommandOutput};
 use crate::problem::CommandError;
 use crate::session::ChildTask;
 
-/// What a command that did its work has to say: whether all is well.
+/// `Ok(false)` if the command did its work but found a problem.
 type CommandVerdict = Result<bool, CommandError>;
 
 fn main() -> ExitCode {
-    // The program starts itself again to try a plugin. No user types that, so help and completions know nothing of it.
+    // The program starts itself again to try a plugin. Users never type that, so help and completions do not list it.
     let task = session::parse_child_task(std::env::args_os());
     let file = || PathBuf::from(std::env::args_os().nth(2).unwrap_or_default());
     match task {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if is_watched {
         crash_watcher::open_status_pipe(&std::env::args_os().nth(2).unwrap_or_default());
     }
-    // The first of these stands for the program's name, which nobody reads.
+    // The first argument stands for the program's name, which nobody reads.
     let given = std::env::args_os().skip(if is_watched { 2 } else { 0 });
     let command = CommandLine::command().color(help_color());
     let parsed =
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Err(error) => return usage_error::report_usage_error(&error, std::env::args_os()),
     };
     let color = arguments.global.color;
-    // The output is then that of the child, which takes the standard output in its turn.
+    // A watched command leaves standard output to its child.
     let verdict = if closed_stdout::is_output_closed() {
         Err(output_error(std::io::Error::other("it is closed")))
     } else if !is_watched && needs_watching(&arguments) {
@@ -78,11 +78,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the command is to be watched from another process, so that a plugin that ends it is named.
+/// True if another process should watch the command, to name a plugin that kills it.
 fn needs_watching(arguments: &CommandLine) -> bool {
     match &arguments.command {
         OarlockCommand::Doctor => true,
-        // Where no plugins lie, only what is part of this program runs, and should start at once.
+        // Without external plugins only built-in code runs, and that should start at once.
         command if is_model_command(command) || matches!(command, OarlockCommand::Op(_)) => {
             session::has_plugins(&arguments.global)
         }
@@ -95,7 +95,7 @@ fn output_error(error: std::io::Error) -> CommandError {
         .with_hint("free some space, or write somewhere else")
 }
 
-/// Whether a command is about a model, so that programs are told why it failed where they look for its answer.
+/// JSON output of model commands reports errors on standard output too, where programs look for the answer.
 fn is_model_command(command: &OarlockCommand) -> bool {
     matches!(
         command,
@@ -108,13 +108,13 @@ fn is_model_command(command: &OarlockCommand) -> bool {
     )
 }
 
-/// Does what was asked for, and sees to it that all of the output is written.
+/// Runs the command and flushes its output.
 fn run_and_flush(arguments: CommandLine) -> CommandVerdict {
     let mut output = CommandOutput::capture_stdout(arguments.global.color).map_err(output_error)?;
     let has_object = arguments.global.json;
     let verdict = run_command(arguments, &mut output);
     if let (true, Err(problem)) = (has_object, &verdict) {
-        // That it cannot be made JSON is no reason to say something else than what went wrong.
+        // If the JSON cannot be written, the original error is still the one to report.
         _ = commands::print_json(&mut output, &serde_json::json!({ "error": problem }));
     }
     let written = output.finish().map_err(output_error);
@@ -154,7 +154,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
     }
 }
 
-/// What `--color` says, looked up before anything is parsed: help and errors of parsing follow it too.
+/// The value of `--color`, found before parsing, because help and usage errors obey it too.
 fn help_color() -> clap::ColorChoice {
     let arguments: Vec<_> = std::env::args_os().collect();
     let says = |choice: &str| {

@@ -1,7 +1,7 @@
-//! What plugins have to say: shown beside the output, and kept where it is a complaint.
+//! Messages of plugins: shown on standard error, and errors and warnings kept for the doctor.
 //!
-//! A plugin that says the same on every call fills neither the terminal nor the memory: of each only so much is shown and
-//! kept, and the rest is counted.
+//! A plugin that repeats itself on every call must fill neither terminal nor memory, so only a limited number of its messages
+//! is shown and kept; the rest is counted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,39 +11,37 @@ use oarlock_host::{LogLevel, LogSink};
 use crate::arguments::GlobalOptions;
 use crate::output::{self, ColorChoice};
 
-/// The most messages of one plugin that are shown, or kept.
+/// Messages shown or kept per plugin.
 const MAX_MESSAGES: usize = 100;
-/// The most that are shown of one plugin when the user wants to see more than warnings.
+/// Messages shown per plugin with `--verbose`.
 const MAX_VERBOSE_MESSAGES: usize = 10_000;
 
-/// Shows what plugins have to say, and keeps what they complain about.
+/// Receives the messages of all plugins.
 pub(crate) struct PluginMessages {
     color: ColorChoice,
-    /// The least important level that is shown.
+    /// The least severe level that is shown.
     shown: LogLevel,
-    /// How many messages of each plugin are shown.
+    /// Limit per plugin.
     most_shown: usize,
     plugins: Mutex<BTreeMap<String, MessageTally>>,
 }
 
-/// What one plugin said.
 #[derive(Default)]
 struct MessageTally {
-    /// How many messages there were to show.
+    /// Messages that qualified to be shown, including those beyond the limit.
     to_show: usize,
-    /// The first errors and warnings since they were last asked for.
+    /// The first errors and warnings since the last [`PluginMessages::take_complaints`].
     complaints: Vec<String>,
-    /// How many errors and warnings there were beyond those.
+    /// Errors and warnings beyond the limit.
     more_complaints: usize,
 }
 
-/// What becomes of a message.
 struct MessageHandling {
-    /// What it is shown under.
+    /// The prefix, such as `warning`.
     word: &'static str,
-    /// Whether it is kept for who asks what a plugin complained about.
+    /// True if the message is kept as a complaint.
     is_complaint: bool,
-    /// Whether the user wants to see such messages.
+    /// True if the user wants to see this level.
     is_shown: bool,
 }
 
@@ -57,13 +55,13 @@ impl PluginMessages {
         Arc::new(Self { color: global.color, shown, most_shown, plugins: Mutex::default() })
     }
 
-    /// Shows nothing.
+    /// Keeps complaints but shows nothing.
     pub(crate) fn new_silent() -> Arc<Self> {
         let (color, shown) = (ColorChoice::Never, LogLevel(0));
         Arc::new(Self { color, shown, most_shown: 0, plugins: Mutex::default() })
     }
 
-    /// What a plugin complained about since this was last asked.
+    /// Errors and warnings of a plugin since the last call.
     pub(crate) fn take_complaints(&self, plugin: &str) -> Vec<String> {
         let mut plugins = self.lock_tallies();
         let Some(said) = plugins.get_mut(plugin) else { return Vec::new() };
@@ -124,7 +122,7 @@ impl LogSink for PluginMessages {
     }
 }
 
-/// Says at its end how much was not shown.
+/// On drop, reports how many messages were not shown.
 pub(crate) struct UnshownNotice(pub(crate) Arc<PluginMessages>);
 
 impl Drop for UnshownNotice {

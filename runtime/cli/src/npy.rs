@@ -1,7 +1,6 @@
-//! Files of NumPy, one array each: a magic word, a version, a header that is a dictionary of Python, and the elements.
+//! NumPy files, one array each: a magic word, a version, a header that is a Python dict, and the elements.
 //!
-//! A file may come from anywhere, so nothing in it is believed: no memory is taken for what a header promises, only for
-//! what is there.
+//! Files may be untrusted: memory is allocated for what is there, never for what a header promises.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,15 +18,14 @@ use header::NpyHeader;
 mod header;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// No array of plain numbers has a longer header.
+/// Headers of plain numeric arrays are never longer.
 const MAX_HEADER_BYTES: u32 = 1 << 16;
-/// How many bytes a letter has in an array of texts.
+/// NumPy stores text as UTF-32.
 const BYTES_PER_LETTER: usize = 4;
 
-/// Says whether an array is wanted, from its dtype and shape, before its elements are read.
+/// Decides from dtype and shape whether the elements should be read.
 pub(crate) type ArrayCheck<'a> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), CommandError>;
 
-/// Reads the array in a file.
 pub(crate) fn read_npy(file: &Path, judge: ArrayCheck<'_>) -> Result<HostArray, CommandError> {
     let place = file.display().to_string();
     let unreadable = |error| NpyError {
@@ -42,7 +40,7 @@ pub(crate) fn read_npy(file: &Path, judge: ArrayCheck<'_>) -> Result<HostArray, 
     read_npy_stream(io::BufReader::new(stream), None, &place, judge)
 }
 
-/// Reads an array from a stream, which ends behind so many bytes if that is known. `place` is what messages call it.
+/// Reads an array from a stream of `size` bytes, if that is known. Messages call it `place`.
 pub(crate) fn read_npy_stream(
     mut stream: impl Read,
     size: Option<u64>,
@@ -52,7 +50,7 @@ pub(crate) fn read_npy_stream(
     let start = NpyPreamble::read_preamble(&mut stream).map_err(|wrong| wrong.into_command_error(place))?;
     judge(start.header.dtype, &start.header.dims)?;
     if let Some(size) = size {
-        // What is packed would have to be unpacked to find out otherwise.
+        // Check the declared size now: later, a compressed array would have to be decompressed first.
         start
             .check_element_bytes(size.saturating_sub(start.length))
             .map_err(|wrong| wrong.into_command_error(place))?;
@@ -60,7 +58,6 @@ pub(crate) fn read_npy_stream(
     start.read_elements(stream).map_err(|wrong| wrong.into_command_error(place))
 }
 
-/// Why something is no array.
 #[derive(Debug, PartialEq)]
 struct NpyError {
     expected: String,
@@ -80,10 +77,10 @@ impl NpyError {
     }
 }
 
-/// Everything before the elements, and how many bytes these must have.
+/// Everything before the elements, and the size they must have.
 struct NpyPreamble {
     header: NpyHeader,
-    /// How many bytes were read so far.
+    /// Bytes read so far.
     length: u64,
     expected: u64,
 }
@@ -115,7 +112,7 @@ impl NpyPreamble {
         Ok(Self { header, length, expected })
     }
 
-    /// Whether there are as many bytes as elements have.
+    /// Checks the number of element bytes against the shape.
     fn check_element_bytes(&self, found: u64) -> Result<(), NpyError> {
         let Self { header: NpyHeader { dtype, dims, .. }, expected, .. } = self;
         if found == *expected {
@@ -128,7 +125,7 @@ impl NpyPreamble {
 
     fn read_elements(self, stream: impl Read) -> Result<HostArray, NpyError> {
         let mut bytes = Vec::new();
-        // One more than there should be shows that there are more.
+        // Read one byte more than expected, to detect trailing data.
         let read = stream.take(self.expected.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| NpyError::new("a file that can be read", error))?;
         self.check_element_bytes(bytes.len() as u64)?;
@@ -149,11 +146,11 @@ impl NpyPreamble {
     }
 }
 
-/// Texts, behind each of which there may be zeros.
+/// Decodes texts padded with zeros.
 fn decode_texts(bytes: &[u8], letters: u64, dims: &[i64]) -> Result<ArrayElements, NpyError> {
     let count = shape::element_count(dims).unwrap_or(0);
     if letters == 0 {
-        // Texts without letters take no bytes, so a file that promises any number of them is small.
+        // Texts of zero characters take no bytes, so a tiny file could promise any number of them.
         let most = count <= u64::from(MAX_HEADER_BYTES);
         let count = usize::try_from(count).ok().filter(|_| most);
         let count =
@@ -170,7 +167,7 @@ fn decode_texts(bytes: &[u8], letters: u64, dims: &[i64]) -> Result<ArrayElement
     Ok(ArrayElements::Texts(bytes.chunks(size).map(text).collect::<Result<_, _>>()?))
 }
 
-/// The header, before which its length stands in so many bytes.
+/// Reads the header, after its length in `size` little-endian bytes.
 fn read_header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, NpyError> {
     let mut length = [0; 4];
     let is_there = stream.read_exact(&mut length[..size]).is_ok();
@@ -185,7 +182,7 @@ fn read_header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Npy
     Ok(header)
 }
 
-/// Writes the elements of a tensor in the order of C. Nobody ever sees half of a file.
+/// Writes the elements in C order, atomically.
 pub(crate) fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), CommandError> {
     let Some(descr) = header::dtype_descr(tensor.dtype()) else {
         let message =
@@ -201,15 +198,15 @@ pub(crate) fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), CommandError
     write_parts(file, &[encode_preamble(descr, tensor.dims()).into(), bytes])
 }
 
-/// What a file consists of: everything before the elements, and these.
+/// The two pieces of a file: everything before the elements, and the elements.
 pub(crate) type NpyParts<'a> = [Cow<'a, [u8]>; 2];
 
-/// Elements as a file has them; nothing if NumPy does not have the dtype.
+/// `None` if NumPy lacks the dtype.
 pub(crate) fn parts_from_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<NpyParts<'a>> {
     Some([encode_preamble(header::dtype_descr(dtype)?, dims).into(), bytes])
 }
 
-/// Texts as a file has them: all with room for the longest.
+/// Pads all texts to the longest.
 pub(crate) fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'static> {
     let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
     let padded = |text: &String| {
@@ -221,7 +218,7 @@ pub(crate) fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'stat
     [encode_preamble(&format!("<U{longest}"), dims).into(), bytes.into()]
 }
 
-/// Writes a file. Nobody ever sees half of it.
+/// Writes atomically: a reader sees the old file or the complete new one.
 pub(crate) fn write_parts(file: &Path, parts: &NpyParts<'_>) -> Result<(), CommandError> {
     let written =
         output_file::replace_file(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
@@ -231,14 +228,14 @@ pub(crate) fn write_parts(file: &Path, parts: &NpyParts<'_>) -> Result<(), Comma
     })
 }
 
-/// Everything before the elements.
+/// Encodes everything before the elements.
 fn encode_preamble(descr: &str, dims: &[i64]) -> Vec<u8> {
-    /// Elements begin at a multiple of this.
+    /// Elements start at a multiple of this.
     const ALIGNMENT: usize = 64;
-    /// The magic word, the version and the length of the header.
+    /// Bytes of the magic word, the version and the header's length.
     const PREFIX_BYTES: usize = 10;
     let sizes: String = dims.iter().map(|dim| format!("{dim}, ")).collect();
-    // A tuple of one has a comma, and longer ones do with or without.
+    // A tuple of one needs its trailing comma; longer ones do not.
     let shape = if dims.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
     let length = (PREFIX_BYTES + header.len() + 1).next_multiple_of(ALIGNMENT) - PREFIX_BYTES;

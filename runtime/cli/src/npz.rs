@@ -1,4 +1,4 @@
-//! Archives of NumPy: a ZIP file with a `.npy` file for each array, stored as it is or deflated.
+//! NumPy archives: a ZIP file with one `.npy` file per array, stored or deflated.
 
 use std::fmt;
 use std::fs::File;
@@ -14,19 +14,18 @@ use crate::npy;
 use crate::output_file;
 use crate::problem::CommandError;
 
-/// No archive for a model has more arrays.
+/// No archive for a model holds more arrays than this.
 const MAX_ARRAYS: usize = 1 << 16;
 
-/// Whether a file is an archive by its name.
 pub(crate) fn has_npz_name(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
-/// Says whether an array of this name is wanted, from its dtype and shape.
+/// Decides from name, dtype and shape whether the elements of an array should be read.
 pub(crate) type ArchiveCheck<'a> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), CommandError>;
 
-/// Reads all arrays, each with its name. The elements of an array that is not wanted are never unpacked, as a small archive
-/// may hold any number of them.
+/// Reads all arrays with their names. Elements of a rejected array are never decompressed, because a small archive can expand
+/// to any size.
 pub(crate) fn read_npz(
     file: &Path,
     judge: ArchiveCheck<'_>,
@@ -55,7 +54,7 @@ pub(crate) fn read_npz(
     Ok(arrays)
 }
 
-/// Writes arrays, each under its name. Nobody ever sees half of a file.
+/// Writes atomically: a reader sees the old file or the complete new one.
 pub(crate) fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> Result<(), CommandError> {
     let written = output_file::replace_file(file, |stream| {
         let mut archive = ZipWriter::new(DeferredErrorWriter::new(BufWriter::new(stream)));
@@ -75,8 +74,8 @@ pub(crate) fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> 
     })
 }
 
-/// A stream that keeps its first failure and takes everything from then on. An archive that fails would try to end itself
-/// when it is dropped, and print that it could not.
+/// A writer that stores its first error and accepts everything after it. Without it, an archive that fails would try to
+/// finish itself on drop and print that it could not.
 struct DeferredErrorWriter<W> {
     stream: W,
     position: u64,
@@ -89,7 +88,7 @@ impl<W: Write + Seek> DeferredErrorWriter<W> {
         Self { stream, position: 0, end: 0, failure: None }
     }
 
-    /// Ends the stream; an error if anything failed.
+    /// Returns the first error, if any.
     fn finish_stream(mut self) -> io::Result<()> {
         self.flush()?;
         self.failure.map_or(Ok(()), Err)
@@ -174,7 +173,7 @@ mod tests {
     fn an_array_that_is_not_wanted_is_not_unpacked() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
-        // The elements are missing: whoever unpacked them would say so.
+        // The elements are missing; decompressing them would fail with an error about that.
         let [start, _] = npy::parts_from_bytes(Dtype::F32, &[500_000_000, 3], Vec::new().into()).unwrap();
         write_npz(&file, &[("x".to_owned(), [start, Vec::new().into()])]).unwrap();
         let judge = |name: &str, dtype: Dtype, dims: &[i64]| {
@@ -202,7 +201,8 @@ mod tests {
             let mut changed = whole.clone();
             changed[at] ^= 0xFF;
             std::fs::write(&tried, &changed).unwrap();
-            // Some bytes are times or comments; whatever is read has the elements that its shape says.
+            // Some bytes are timestamps or comments, so a corrupted file may still parse. If it does, shape and elements must
+            // agree.
             for (_, array) in read(&tried).unwrap_or_default() {
                 let size = oarlock_core::shape::size_in_bytes(array.dtype, &array.dims).unwrap();
                 assert!(matches!(&array.elements, ArrayElements::Bytes(bytes) if bytes.len() as u64 == size));

@@ -1,7 +1,7 @@
-//! Where the command writes: data to the standard output, everything else to the standard error.
+//! The command's output: data goes to standard output, everything else to standard error.
 //!
-//! A reader that stops reading, as `head` does, is no error. The command then goes on in silence, so that plugins end the
-//! way they should. What plugins print does not get in between: the command keeps the standard output to itself.
+//! A reader that stops early, such as `head`, is no error: the command goes on silently, so that plugins still shut down in
+//! order. Plugins cannot write into the data, because the command keeps standard output to itself.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -11,23 +11,18 @@ use oarlock_host::sanitize_text;
 
 use crate::problem::CommandError;
 
-/// What is good.
 pub(crate) const GOOD_STYLE: Style = AnsiColor::Green.on_default();
-/// What is wrong.
 pub(crate) const BAD_STYLE: Style = AnsiColor::Red.on_default().bold();
-/// What deserves a look.
+/// Needs the user's attention, but is no failure.
 pub(crate) const NOTABLE_STYLE: Style = AnsiColor::Yellow.on_default();
-/// A name or a heading.
+/// Also for headings.
 pub(crate) const NAME_STYLE: Style = Style::new().bold();
-/// What matters less.
 pub(crate) const QUIET_STYLE: Style = Style::new().dimmed();
-/// Everything else.
 pub(crate) const PLAIN_STYLE: Style = Style::new();
 
-/// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ColorChoice {
-    /// On a terminal, unless the user asks for none.
+    /// Colors on a terminal, unless the environment forbids them.
     #[default]
     Auto,
     Always,
@@ -35,7 +30,6 @@ pub(crate) enum ColorChoice {
 }
 
 impl ColorChoice {
-    /// Whether to colour what goes to a stream.
     pub(crate) fn applies_to(self, stream: &impl IsTerminal) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         match self {
@@ -49,24 +43,25 @@ impl ColorChoice {
     }
 }
 
-/// What was the standard output, for this program alone. What plugins print there goes where errors go from now on.
+/// Duplicates standard output for this program alone and points descriptor 1 at standard error, so that prints of plugins
+/// never mix with data.
 pub(crate) fn take_standard_output() -> io::Result<File> {
     let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
     rustix::stdio::dup2_stdout(io::stderr())?;
     Ok(File::from(output))
 }
 
-/// The standard output.
+/// Buffered standard output of the command.
 pub(crate) struct CommandOutput {
     stream: BufWriter<File>,
     has_color: bool,
-    /// How many characters a line of the terminal has; `None` when it is not a terminal.
+    /// Columns of the terminal; `None` if the output is no terminal.
     width: Option<usize>,
     failure: Option<io::Error>,
 }
 
 impl CommandOutput {
-    /// Takes the standard output, to be done before any plugin is loaded.
+    /// Must run before any plugin is loaded.
     pub(crate) fn capture_stdout(color: ColorChoice) -> io::Result<Self> {
         let stream = take_standard_output()?;
         let width = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(&stream).ok()).flatten();
@@ -78,40 +73,39 @@ impl CommandOutput {
         })
     }
 
-    /// How many characters a line of the terminal has.
+    /// Columns of the terminal; `None` if the output is no terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
     }
 
-    /// A text in a style, where colours are used.
+    /// Adds the style's escape codes if colors are on.
     pub(crate) fn paint_text(&self, style: Style, text: &str) -> String {
         apply_style(self.has_color, style, text)
     }
 
-    /// Writes a line.
     pub(crate) fn write_line(&mut self, text: &str) {
         self.write_text(text);
         self.write_text("\n");
     }
 
-    /// Writes text as it is.
+    /// Does not append a newline.
     pub(crate) fn write_text(&mut self, text: &str) {
         if self.failure.is_none() {
             self.failure = self.stream.write_all(text.as_bytes()).err();
         }
     }
 
-    /// Shows what was written so far, before something that may take long or never return.
+    /// Makes everything written so far visible, before a call that may be slow or never return.
     pub(crate) fn flush(&mut self) {
         if self.failure.is_none() {
             self.failure = self.stream.flush().err();
         }
     }
 
-    /// Ends the output; an error unless all of it was written or nobody wanted the rest.
+    /// Flushes the rest. Fails unless all of it was written or the reader closed the pipe.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush();
-        // What is left in the buffer of a stream that failed is not tried again.
+        // After a write error, do not retry what is left in the buffer.
         let (_, _) = self.stream.into_parts();
         match self.failure {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -120,12 +114,11 @@ impl CommandOutput {
     }
 }
 
-/// Says something beside the output: `error: …`, `warning: …`, `note: …`, each with a hint below if there is one.
+/// Prints `error: …`, `warning: …` or `note: …` to standard error, with the hint on a line below.
 pub(crate) fn print_message(color: ColorChoice, what: &str, message: &str, hint: Option<&str>) {
     print_message_lines(color, what, &[message], hint);
 }
 
-/// Says why a command could not do its work.
 pub(crate) fn print_error(color: ColorChoice, problem: &CommandError) {
     let message = std::iter::once(&problem.message).chain(&problem.details);
     let lines: Vec<&str> = message.map(String::as_str).collect();
@@ -136,7 +129,7 @@ fn print_message_lines(color: ColorChoice, what: &str, lines: &[&str], hint: Opt
     let mut stream = io::stderr().lock();
     let has_color = color.applies_to(&stream);
     let style = if what == "error" { BAD_STYLE } else { NOTABLE_STYLE };
-    // Whatever came from elsewhere cannot begin a line of its own.
+    // Sanitized, so that text from elsewhere cannot start a line of its own.
     let lines: Vec<String> = lines.iter().map(|line| sanitize_text(line)).collect();
     let mut text = format!("{}: {}\n", apply_style(has_color, style, what), lines.join("\n"));
     if let Some(hint) = hint {
@@ -146,7 +139,7 @@ fn print_message_lines(color: ColorChoice, what: &str, lines: &[&str], hint: Opt
             sanitize_text(hint)
         );
     }
-    // There is nowhere left to say that this failed.
+    // If standard error fails, there is nowhere left to report it.
     _ = stream.write_all(text.as_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! Files that a command writes: looked at before the work begins, and there at once when it is done.
+//! Output files: checked before the work starts, replaced atomically when it is done.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -12,20 +12,20 @@ use rustix::io::Errno;
 
 use crate::problem::CommandError;
 
-/// What the standard output is called among files. What a command has to say goes there.
+/// Paths that mean standard output, where the command's own report goes.
 const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
-/// How many links lead from one to the next at most, as for the system.
+/// Symbolic links followed before giving up; the kernel has the same limit.
 const MAX_LINKS: usize = 40;
 
-/// The problem of an output that is to go where the command says what it has to say.
+/// The error for an output file that would mix with the command's own report on standard output.
 pub(crate) fn standard_output_error(file: &Path) -> CommandError {
     let message = format!("`{}`: expected a file, found the standard output", file.display());
     CommandError::new(message).with_hint("name a file")
 }
 
-/// Whether outputs can have these files: each its own, none that is protected from writing, and all in directories that
-/// take them. A new file takes the place of an old one, which asks for rights in the directory only, so nothing else
-/// heeds the protection.
+/// Checks that the files are distinct, not write-protected, and in directories that accept new files. Outputs replace old
+/// files by rename, which needs write permission on the directory only, so the protection of the file itself has to be
+/// checked here.
 pub(crate) fn check_output_files<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), CommandError> {
     let mut seen = BTreeSet::new();
     for file in files {
@@ -59,14 +59,14 @@ pub(crate) fn check_output_files<'a>(files: impl IntoIterator<Item = &'a Path>) 
     Ok(())
 }
 
-/// Whether files can go to a directory, which may have to be made first. Nothing is made here.
+/// Checks a directory that may not exist yet. Creates nothing.
 pub(crate) fn check_output_directory(directory: &Path) -> Result<(), CommandError> {
     let nearest = directory.ancestors().find(|path| path.as_os_str().is_empty() || path.exists());
     let nearest = nearest.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     check_writable(nearest).map_err(|error| directory_error(directory, &error))
 }
 
-/// Makes a directory, where it is not there.
+/// Succeeds if the directory already exists.
 pub(crate) fn create_directory(directory: &Path) -> Result<(), CommandError> {
     fs::create_dir_all(directory).map_err(|error| directory_error(directory, &error))
 }
@@ -79,7 +79,7 @@ fn directory_error(directory: &Path, error: &io::Error) -> CommandError {
     .with_hint("name a directory that you can write to, or a file that ends in `.npz` or `.npy`")
 }
 
-/// Whether a file can be made in a directory: one is, and is gone at once.
+/// Tests for write permission by creating a temporary file and deleting it.
 fn check_writable(directory: &Path) -> io::Result<()> {
     tempfile::tempfile_in(directory).map(drop)
 }
@@ -89,7 +89,7 @@ pub(crate) fn unwritable_file(file: &Path, error: &io::Error) -> CommandError {
         .with_hint("name a file in a directory that you can write to")
 }
 
-/// The path without links, for a file that may not be there yet. A link that leads to no file means the one that it names.
+/// Resolves symbolic links of a file that may not exist yet. A dangling link stands for its target.
 fn resolve_links(file: &Path) -> io::Result<PathBuf> {
     let mut file = file.to_owned();
     let mut links = 0;
@@ -110,26 +110,26 @@ fn resolve_links(file: &Path) -> io::Result<PathBuf> {
     }))
 }
 
-/// The directory that a file lies in.
+/// Returns `.` for a bare file name.
 fn parent_directory(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes a text, such as a page for a browser. Nobody ever sees half of it.
+/// Writes atomically: a reader sees the old file or the complete new one.
 pub(crate) fn write_text_file(file: &Path, text: &str) -> Result<(), CommandError> {
     let written = replace_file(file, |stream| io::Write::write_all(stream, text.as_bytes()));
     written.map_err(|error| unwritable_file(file, &error))
 }
 
-/// Puts a file in the place of another at once. What is no ordinary file, such as `/dev/null`, is written to.
+/// Replaces a file atomically. A special file such as `/dev/null` is written to instead.
 pub(crate) fn replace_file(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    // Behind a link is the file that is meant.
+    // Replace the target of a link, not the link.
     let file = resolve_links(file)?;
     if fs::metadata(&file).is_ok_and(|metadata| !metadata.is_file()) {
         let mut stream = File::options().write(true).open(&file)?;
         return write(&mut stream);
     }
-    // What the user's mask forbids is taken away from these.
+    // The umask is applied to these.
     let permissions =
         fs::metadata(&file).map_or(Permissions::from_mode(0o666), |metadata| metadata.permissions());
     let directory = parent_directory(&file);
@@ -137,7 +137,7 @@ pub(crate) fn replace_file(file: &Path, write: impl FnOnce(&mut File) -> io::Res
     named.prefix(".oarlock-");
     let new = if let Some(mut new) = open_unnamed_file(directory, &permissions) {
         write(&mut new)?;
-        // A name can be given to a file only where there is none, so it takes the place of another one by a second step.
+        // `linkat` only creates new names, so an existing file is replaced in a second step, by rename.
         named.make_in(directory, |path| link_unnamed_file(&new, path))?.into_temp_path()
     } else {
         let mut new = named.permissions(permissions).tempfile_in(directory)?;
@@ -148,8 +148,7 @@ pub(crate) fn replace_file(file: &Path, write: impl FnOnce(&mut File) -> io::Res
     Ok(())
 }
 
-/// A file without a name, of which nothing is left when the command is ended before it is done. Not every file system has
-/// such files.
+/// Opens an unnamed temporary file, which vanishes if the command is killed. Not every file system supports this.
 fn open_unnamed_file(directory: &Path, permissions: &Permissions) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(permissions.mode())).ok()?;
@@ -157,12 +156,11 @@ fn open_unnamed_file(directory: &Path, permissions: &Permissions) -> Option<File
     descriptor_path(&file).exists().then_some(file)
 }
 
-/// Gives a name to a file that has none.
 fn link_unnamed_file(file: &File, path: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// What the system calls an open file.
+/// The `/proc` path of an open file.
 fn descriptor_path(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }

@@ -1,22 +1,21 @@
-//! Why a command could not do its work, and what the user can do.
+//! Why a command failed, and what the user can do about it.
 
 use std::fmt;
 use std::path::Path;
 
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// An error of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandError {
     pub(crate) message: String,
-    /// Further lines that stand below the message, such as those of a table.
+    /// Further lines below the message, such as those of a table.
     pub(crate) details: Vec<String>,
     pub(crate) hint: Option<String>,
-    /// Where it comes from, where the runtime or the parser of arguments found it.
+    /// Set if the runtime or the argument parser reported the error.
     origin: Option<Box<ErrorOrigin>>,
 }
 
-/// What is known of an error beside its message.
+/// What is known of an error besides its message.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ErrorOrigin {
     kind: &'static str,
@@ -29,7 +28,7 @@ impl CommandError {
         Self { message: message.to_string(), details: Vec::new(), hint: None, origin: None }
     }
 
-    /// Of a call that is not understood.
+    /// For a command line that makes no sense.
     pub(crate) fn from_usage(message: impl fmt::Display) -> Self {
         let origin = ErrorOrigin { kind: "usage", ..ErrorOrigin::default() };
         Self { origin: Some(Box::new(origin)), ..Self::new(message) }
@@ -39,7 +38,7 @@ impl CommandError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same, said of a file.
+    /// Prefixes the message with the file.
     pub(crate) fn for_file(self, file: &Path) -> Self {
         Self { message: format!("`{}`: {}", file.display(), self.message), ..self }
     }
@@ -47,7 +46,7 @@ impl CommandError {
 
 impl From<oarlock_core::Error> for CommandError {
     fn from(error: oarlock_core::Error) -> Self {
-        /// What a program that holds tensors can do. Who types a command holds none.
+        /// The core advises programs that hold tensors. A user of the command holds none.
         const OF_PROGRAMS: &str = "drop tensors that are not needed any more, use smaller ones";
         let text = error.to_string();
         let mut lines = text.lines().map(str::to_owned);

@@ -1,23 +1,21 @@
-//! Progress of what takes long, on a terminal and beside the output.
+//! Progress of slow operations, shown on standard error if that is a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// A line on the terminal that goes away again.
+/// A line on the terminal that is erased before other output.
 #[derive(Default)]
 pub(crate) struct ProgressLine {
     is_shown: bool,
-    /// When a bar was drawn last.
     drawn: Option<Instant>,
 }
 
-/// Bars are drawn no more often: drawing would take longer than what is done.
+/// Minimum time between redraws; otherwise drawing would cost more than the work.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
-/// How many characters a full bar has.
 const BAR_WIDTH: usize = 30;
 
 impl ProgressLine {
-    /// Shows a text in place of the last one; nothing where nobody watches.
+    /// Replaces the line. Does nothing if standard error is no terminal.
     pub(crate) fn show_text(&mut self, text: &str) {
         let mut stream = std::io::stderr();
         if stream.is_terminal() {
@@ -25,7 +23,7 @@ impl ProgressLine {
         }
     }
 
-    /// Shows how much of something is done, in place of the last text.
+    /// Replaces the line with a progress bar.
     pub(crate) fn show_bar(&mut self, doing: &str, done: usize, all: usize) {
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
             self.drawn = Some(Instant::now());
@@ -33,10 +31,9 @@ impl ProgressLine {
         }
     }
 
-    /// Takes the line away.
     pub(crate) fn clear_line(&mut self) {
         if std::mem::take(&mut self.is_shown) {
-            // The sequence clears the line; a terminal that is gone needs none.
+            // The escape sequence erases the line. If the terminal is gone, there is nothing to erase.
             _ = write!(std::io::stderr(), "\r\u{1b}[K");
         }
     }

@@ -1,6 +1,6 @@
-//! Tables and sentences as people read them.
+//! Tables and sentences for people.
 //!
-//! On a terminal they keep to its width. In a pipe every row and every sentence is one line, so that `grep` finds it.
+//! On a terminal they fit its width. In a pipe each row and each sentence is one line, so that `grep` finds it.
 
 use anstyle::Style;
 use oarlock_host::{LoadedPlugin, PluginInfo, PluginOrigin, sanitize_text};
@@ -8,12 +8,11 @@ use serde::Serialize;
 
 use crate::output::{CommandOutput, PLAIN_STYLE};
 
-/// What stands between two columns.
+/// Spaces between two columns.
 const COLUMN_GAP: usize = 2;
-/// The least a column is cut to.
+/// Columns are never truncated below this width.
 const MIN_COLUMN_WIDTH: usize = 12;
 
-/// One cell of a table.
 pub(crate) struct TableCell {
     text: String,
     style: Style,
@@ -29,9 +28,8 @@ impl TableCell {
     }
 }
 
-/// Rows of aligned columns.
 pub(crate) struct TextTable {
-    /// The column that is cut where a terminal is too narrow.
+    /// Index of the column that is truncated on a narrow terminal.
     shrinks: usize,
     rows: Vec<Vec<TableCell>>,
 }
@@ -53,7 +51,7 @@ impl TextTable {
         }
     }
 
-    /// How wide each column is; `None` if there is no way to fit them in.
+    /// `None` if the table does not fit even with a truncated column.
     fn column_widths(&self, available: usize) -> Option<Vec<usize>> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -87,7 +85,7 @@ fn print_row(row: &[TableCell], widths: &[usize], output: &mut CommandOutput) {
     output.write_line(line.trim_end());
 }
 
-/// One line for each cell, the first one in front.
+/// Prints each cell on its own line, under the first; for terminals too narrow for columns.
 fn print_stacked(row: &[TableCell], available: usize, output: &mut CommandOutput) {
     for (index, cell) in row.iter().filter(|cell| !cell.text.is_empty()).enumerate() {
         let indent = if index == 0 { "" } else { "    " };
@@ -97,12 +95,11 @@ fn print_stacked(row: &[TableCell], available: usize, output: &mut CommandOutput
     }
 }
 
-/// Writes a sentence, each of its lines behind `indent`.
 pub(crate) fn print_sentence(output: &mut CommandOutput, indent: usize, text: &str) {
     print_labeled(output, &" ".repeat(indent), indent, text);
 }
 
-/// Writes a text behind a label that takes `indent` characters; further lines stand below the first.
+/// The label fills `indent` columns; further lines align below the text.
 pub(crate) fn print_labeled(output: &mut CommandOutput, label: &str, indent: usize, text: &str) {
     let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(indent).max(MIN_COLUMN_WIDTH));
     let spaces = " ".repeat(indent);
@@ -111,7 +108,7 @@ pub(crate) fn print_labeled(output: &mut CommandOutput, label: &str, indent: usi
     }
 }
 
-/// The lines of a text of which none is longer than `room`, unless a single word is.
+/// Breaks a text into lines of at most `room` columns; longer words stay whole.
 fn wrap_text(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -132,7 +129,7 @@ fn display_width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text, with an ellipsis for what does not fit.
+/// Ends with an ellipsis if something was cut.
 pub(crate) fn truncate_text(text: &str, width: usize) -> String {
     if display_width(text) <= width {
         return text.to_owned();
@@ -142,12 +139,11 @@ pub(crate) fn truncate_text(text: &str, width: usize) -> String {
     kept + "…"
 }
 
-/// A number of bytes with a unit.
 pub(crate) fn format_bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut unit = 0;
     let mut value = count as f64;
-    // What would be shown as 1024 is one of the next unit.
+    // A value that would print as 1024 moves to the next unit.
     while value >= 1023.5 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -162,23 +158,22 @@ pub(crate) fn format_count(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
 
-/// A plugin and its file.
 pub(crate) fn plugin_with_file(plugin: &LoadedPlugin) -> String {
     format!("`{}` (`{}`)", plugin.info().name, plugin.file().display())
 }
 
-/// The drafts of profiles that a plugin brings, such as `graph 1 (not used)`; nothing when it brings none.
+/// Draft profiles of a plugin, such as `graph 1 (not used)`; `None` if it has none.
 pub(crate) fn draft_list(info: &PluginInfo) -> Option<String> {
     let drafts: Vec<String> = info.drafts.iter().map(ToString::to_string).collect();
     (!drafts.is_empty()).then(|| drafts.join(", "))
 }
 
-/// Who asked for a plugin, as those who use this command know it.
+/// The origin in terms of this command's options.
 pub(crate) fn origin_text(origin: PluginOrigin) -> String {
     if origin == PluginOrigin::Explicit { "`--plugin`".to_owned() } else { origin.to_string() }
 }
 
-/// The name that a value has in `--json` output.
+/// The name that serde gives a value in `--json` output.
 pub(crate) fn json_name(value: &impl Serialize) -> String {
     let name = serde_json::to_value(value).ok();
     name.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! Single elements of tensors, and whole tensors, as people and programs read them.
+//! Formats single elements and whole tensors for people and for JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,18 +9,17 @@ use serde::{Serialize, Serializer};
 
 use crate::problem::CommandError;
 
-/// Tensors of more elements are cut short.
+/// Larger tensors are abbreviated.
 const MAX_SHOWN_ELEMENTS: usize = 1000;
-/// How many indices of each dimension are then shown at either end.
+/// Indices shown at either end of each dimension of an abbreviated tensor.
 const EDGE_ELEMENTS: usize = 3;
 
-/// One element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ScalarValue {
     Bool(bool),
     Int(i64),
     Unsigned(u64),
-    /// Also what has fewer bits.
+    /// Also holds narrower floats.
     Single(f32),
     Double(f64),
     SingleComplex(f32, f32),
@@ -28,15 +27,14 @@ pub(crate) enum ScalarValue {
     Text(String),
 }
 
-/// The elements of a tensor, on the host.
 pub(crate) enum TensorScalars<'a> {
-    /// So many of a dtype; where the host can read them they lie where the tensor has them.
+    /// The dtype, the bytes and the number of elements. Borrows the tensor's memory if the host can read it.
     Bytes(Dtype, Cow<'a, [u8]>, usize),
     Texts(Vec<String>),
 }
 
 impl<'a> TensorScalars<'a> {
-    /// Waits for a tensor and fetches its elements.
+    /// Waits for the tensor, then reads or copies its elements.
     pub(crate) fn from_tensor(tensor: &'a Tensor) -> Result<Self, CommandError> {
         if tensor.dtype() == Dtype::String {
             return Ok(Self::Texts(tensor.to_strings()?));
@@ -49,7 +47,7 @@ impl<'a> TensorScalars<'a> {
         Ok(Self::Bytes(tensor.dtype(), bytes, count))
     }
 
-    /// The same without the tensor.
+    /// Copies borrowed elements, so that the tensor can be dropped.
     pub(crate) fn into_owned(self) -> TensorScalars<'static> {
         match self {
             Self::Bytes(dtype, bytes, count) => TensorScalars::Bytes(dtype, bytes.into_owned().into(), count),
@@ -57,7 +55,6 @@ impl<'a> TensorScalars<'a> {
         }
     }
 
-    /// One of them.
     pub(crate) fn scalar_at(&self, index: usize) -> ScalarValue {
         match self {
             Self::Bytes(dtype, bytes, _) => decode_scalar(*dtype, bytes, index),
@@ -76,7 +73,6 @@ impl Serialize for TensorScalars<'_> {
     }
 }
 
-/// One element of the bytes of a tensor.
 fn decode_scalar(dtype: Dtype, bytes: &[u8], index: usize) -> ScalarValue {
     macro_rules! number {
         ($ty:ty, $at:expr) => {{
@@ -89,7 +85,7 @@ fn decode_scalar(dtype: Dtype, bytes: &[u8], index: usize) -> ScalarValue {
     let quarter = |index: usize| bytes[index / 4] >> (2 * (index % 4)) & 3;
     match dtype {
         Dtype::Bool => ScalarValue::Bool(bytes[index] != 0),
-        // The sign is the upper bit of the two or four.
+        // Shifting the field to the top of a byte and back sign-extends it.
         Dtype::I2 => ScalarValue::Int(i64::from((quarter(index) << 6).cast_signed() >> 6)),
         Dtype::U2 => ScalarValue::Unsigned(quarter(index).into()),
         Dtype::I4 => ScalarValue::Int(i64::from((nibble(index) << 4).cast_signed() >> 4)),
@@ -110,7 +106,7 @@ fn decode_scalar(dtype: Dtype, bytes: &[u8], index: usize) -> ScalarValue {
         Dtype::F8E5M2Fnuz => ScalarValue::Single(decode_small_float(bytes[index], 5, 2, 16)),
         Dtype::F8E8M0 if bytes[index] == 0xFF => ScalarValue::Single(f32::NAN),
         Dtype::F8E8M0 => ScalarValue::Single(f32::powi(2.0, i32::from(bytes[index]) - 127)),
-        // It is the upper half of an `f16`.
+        // An E5M2 float is the upper half of an `f16`.
         Dtype::F8E5M2 => ScalarValue::Single(f16::from_bits(u16::from(bytes[index]) << 8).to_f32()),
         Dtype::F16 => ScalarValue::Single(number!(f16, index).to_f32()),
         Dtype::BF16 => ScalarValue::Single(number!(bf16, index).to_f32()),
@@ -118,12 +114,12 @@ fn decode_scalar(dtype: Dtype, bytes: &[u8], index: usize) -> ScalarValue {
         Dtype::F64 => ScalarValue::Double(number!(f64, index)),
         Dtype::C64 => ScalarValue::SingleComplex(number!(f32, 2 * index), number!(f32, 2 * index + 1)),
         Dtype::C128 => ScalarValue::DoubleComplex(number!(f64, 2 * index), number!(f64, 2 * index + 1)),
-        // Strings are fetched as text.
+        // Unreachable in practice: strings are read as text.
         Dtype::String => ScalarValue::Text(String::new()),
     }
 }
 
-/// A float with a sign, an exponent, which is that much larger than it means, and a mantissa.
+/// Decodes a float of at most 8 bits: sign, exponent biased by `bias`, mantissa.
 fn decode_small_float(bits: u8, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> f32 {
     let exponent = i32::from(bits >> mantissa_bits & ((1 << exponent_bits) - 1));
     let fraction = f32::from(bits & ((1 << mantissa_bits) - 1)) / f32::from(1u8 << mantissa_bits);
@@ -153,7 +149,7 @@ impl fmt::Display for ScalarValue {
     }
 }
 
-/// The shortest text that means just this number.
+/// The shortest text that parses back to the same value.
 fn shortest_number(value: &impl fmt::Debug) -> String {
     format!("{value:?}").replace("NaN", "nan")
 }
@@ -164,7 +160,7 @@ fn format_complex(real: &str, imaginary: &str) -> String {
 }
 
 impl Serialize for ScalarValue {
-    /// What JSON has no numbers for, infinities and NaN, becomes text.
+    /// Writes infinities and NaN as text, since JSON has no numbers for them.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Bool(value) => value.serialize(serializer),
@@ -184,12 +180,12 @@ impl Serialize for ScalarValue {
     }
 }
 
-/// The elements in brackets, as NumPy shows them: those of a large tensor in part.
+/// Formats elements in nested brackets, as NumPy does. Large tensors are abbreviated.
 pub(crate) fn format_tensor(scalars: &TensorScalars<'_>, dims: &[i64]) -> String {
     format_tensor_limited(scalars, dims, MAX_SHOWN_ELEMENTS)
 }
 
-/// The same, of tensors of more than so many elements only a part.
+/// As [`format_tensor`], abbreviating tensors of more than `most` elements.
 pub(crate) fn format_tensor_limited(scalars: &TensorScalars<'_>, dims: &[i64], most: usize) -> String {
     let dims: Vec<usize> = dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(0)).collect();
     let count: usize = dims.iter().product();
@@ -203,7 +199,6 @@ pub(crate) fn format_tensor_limited(scalars: &TensorScalars<'_>, dims: &[i64], m
     text
 }
 
-/// A tensor on its way to text.
 struct TensorFormatter<'a> {
     scalars: &'a TensorScalars<'a>,
     dims: &'a [usize],
@@ -211,7 +206,7 @@ struct TensorFormatter<'a> {
 }
 
 impl TensorFormatter<'_> {
-    /// The indices of a dimension that are shown; nothing stands for those that are not.
+    /// The indices to show of a dimension; `None` stands for the ellipsis.
     fn shown_indices(&self, dim: usize) -> impl Iterator<Item = Option<usize>> {
         let edge = if self.is_cut && dim > 2 * EDGE_ELEMENTS { EDGE_ELEMENTS } else { dim };
         let gap = (edge < dim).then_some(None);
@@ -219,7 +214,7 @@ impl TensorFormatter<'_> {
         (0..edge).map(Some).chain(gap).chain(behind.map(Some))
     }
 
-    /// The longest text of an element that is shown. `first` is the index of the part's first element among all.
+    /// Width of the longest shown element, for alignment. `first` is the flat index of this part's first element.
     fn widest_element(&self, depth: usize, first: usize) -> usize {
         let Some(dim) = self.dims.get(depth) else {
             return self.scalars.scalar_at(first).to_string().chars().count();
@@ -251,7 +246,7 @@ impl TensorFormatter<'_> {
         text.push(']');
     }
 
-    /// How many elements one index of a dimension has.
+    /// The number of elements below one index of this dimension.
     fn index_stride(&self, depth: usize) -> usize {
         self.dims[depth + 1..].iter().product()
     }

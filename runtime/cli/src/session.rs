@@ -1,4 +1,4 @@
-//! The host as the command starts it: with what the arguments say on top of the environment and the configuration.
+//! Starts the host or the core with the arguments on top of environment and configuration.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,26 +18,26 @@ use crate::output::{self, ColorChoice};
 use crate::problem::CommandError;
 use crate::render::format_count;
 
-/// The plugins that are linked into this program.
+/// The plugins linked into this program.
 const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
 
-/// What the program starts itself for: a plugin is tried in a process of its own first.
+/// Why the program started itself: a plugin is tried in a child process first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildTask {
-    /// To ask the plugin who it is.
+    /// Ask the plugin for its description.
     Probe,
-    /// To run the conformance suite on it.
+    /// Run the conformance suite on the plugin.
     Conform,
-    /// To do what the user asked for while the parent watches.
+    /// Run the user's command while the parent watches.
     Watched,
 }
 
 impl ChildTask {
-    /// The argument that comes before the file of the plugin.
+    /// The argument before the plugin's file.
     pub(crate) const fn task_argument(self) -> &'static str {
         match self {
             Self::Probe => "__probe",
@@ -47,17 +47,17 @@ impl ChildTask {
     }
 }
 
-/// A host that has started.
+/// A running host without a core.
 pub(crate) struct HostSession {
     pub(crate) host: Host,
     color: ColorChoice,
-    // Dropped after the host, so that it counts what plugins say when they end.
+    // Declared after the host: it must be dropped later, to count what plugins print while they shut down.
     _remainder: UnshownNotice,
 }
 
 impl HostSession {
-    /// Starts a host that takes plugins from everywhere it should.
-    /// Flags mean nothing to it, but a variable with a wrong value is an error here as it is where a runtime starts.
+    /// Starts a host that takes plugins from all configured places. The host has no flags, but a variable with a wrong value
+    /// is an error here as it is at the start of a runtime.
     pub(crate) fn start_host(global: &GlobalOptions) -> Result<Self, CommandError> {
         environment_flags::warn_about_ignored(global.color);
         environment_flags::flags_from_environment()?;
@@ -66,7 +66,7 @@ impl HostSession {
         Self::start_with_options(&options, messages, global)
     }
 
-    /// Starts a host with these options.
+    /// As [`Self::start_host`], with explicit options.
     pub(crate) fn start_with_options(
         options: &HostOptions,
         messages: Arc<PluginMessages>,
@@ -76,22 +76,22 @@ impl HostSession {
         Ok(Self { host, _remainder: UnshownNotice(messages), color: global.color })
     }
 
-    /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
+    /// Warns on standard error; returns true if everything that the arguments name exists.
     pub(crate) fn warn_about_missing(&self, global: &GlobalOptions, with_hint: bool) -> bool {
         warn_about_missing(self.host.report(), global, self.color, with_hint)
     }
 }
 
-/// A runtime that has started: the host with the core on it.
+/// A running host with the core on top.
 pub(crate) struct CoreSession {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) messages: Arc<PluginMessages>,
-    // Dropped after the host, so that it counts what plugins say when they end.
+    // Declared after the core: it must be dropped later, to count what plugins print while they shut down.
     _remainder: UnshownNotice,
 }
 
 impl CoreSession {
-    /// Starts the core on plugins from everywhere they should be taken from.
+    /// Starts the core on plugins from all configured places.
     pub(crate) fn start_core(global: &GlobalOptions, flags: Flags) -> Result<Self, CommandError> {
         environment_flags::warn_about_ignored(global.color);
         let messages = PluginMessages::new(global);
@@ -99,7 +99,7 @@ impl CoreSession {
         Self::start_with_options(options, messages, flags)
     }
 
-    /// Starts the core with these options.
+    /// As [`Self::start_core`], with explicit options.
     pub(crate) fn start_with_options(
         options: HostOptions,
         messages: Arc<PluginMessages>,
@@ -109,13 +109,13 @@ impl CoreSession {
         Ok(Self { runtime, _remainder: UnshownNotice(messages.clone()), messages })
     }
 
-    /// Says beside the output what else there is to know; gives whether everything that the arguments name is there.
+    /// Warns on standard error; returns true if everything that the arguments name exists.
     pub(crate) fn warn_about_missing(&self, global: &GlobalOptions, with_hint: bool) -> bool {
         warn_about_missing(self.runtime.host().report(), global, global.color, with_hint)
     }
 }
 
-/// `with_hint` is for a command that does not list the plugins itself.
+/// `with_hint` is for commands that do not list the plugins themselves.
 fn warn_about_missing(
     report: &LoadReport,
     global: &GlobalOptions,
@@ -155,8 +155,8 @@ fn warn_about_missing(
     missing.is_empty() && named.is_empty()
 }
 
-/// Why plugins that the arguments name one by one are not used. A directory is a place to look in, so what lies in it is
-/// not named.
+/// Refusals of plugins that the arguments name as files. A directory is only searched, so the plugins in it do not count as
+/// named.
 fn named_plugin_refusals<'a>(
     report: &'a LoadReport,
     global: &GlobalOptions,
@@ -170,7 +170,7 @@ fn named_plugin_refusals<'a>(
     })
 }
 
-/// What the arguments, the environment and the configuration say of the host.
+/// Combines arguments, environment and configuration.
 pub(crate) fn host_options(
     global: &GlobalOptions,
     messages: &Arc<PluginMessages>,
@@ -191,9 +191,9 @@ pub(crate) fn host_options(
     Ok(options)
 }
 
-/// Whether there may be plugins beside those that are linked in: something is where they are looked for.
+/// True if there may be plugins besides the built-in ones: some searched place exists.
 pub(crate) fn has_plugins(global: &GlobalOptions) -> bool {
-    // Whatever keeps the options from being read is told when the command starts.
+    // Errors in the options are reported when the command starts.
     let Ok(HostOptions { paths, wheels, config, environment, .. }) =
         host_options(global, &PluginMessages::new_silent())
     else {
@@ -206,14 +206,14 @@ pub(crate) fn has_plugins(global: &GlobalOptions) -> bool {
     })
 }
 
-/// This very program, even if its file has been replaced since it started.
+/// This running executable, even if its file was replaced after the start.
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 pub(crate) fn probe_command() -> ProbeCommand {
     ProbeCommand { program: THIS_PROGRAM.into(), arguments: vec![ChildTask::Probe.task_argument().into()] }
 }
 
-/// What the program was started for, if it started itself.
+/// The task if the program was started by itself.
 pub(crate) fn parse_child_task(mut arguments: impl Iterator<Item = OsString>) -> Option<ChildTask> {
     let first = arguments.nth(1)?;
     [ChildTask::Probe, ChildTask::Conform, ChildTask::Watched]
@@ -221,7 +221,7 @@ pub(crate) fn parse_child_task(mut arguments: impl Iterator<Item = OsString>) ->
         .find(|task| first == task.task_argument())
 }
 
-/// The problem of a file that a command was to work on.
+/// The error for a file that a command was to work on.
 pub(crate) fn unusable_file(file: &Path, error: &dyn std::fmt::Display) -> CommandError {
     CommandError::new(format!("`{}`: {error}", file.display()))
         .with_hint("name a file that is there and can be read")

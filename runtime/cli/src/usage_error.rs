@@ -1,4 +1,4 @@
-//! What is told of a command that was called in a way it does not understand.
+//! Reports command lines that do not parse.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,17 +9,16 @@ use crate::commands;
 use crate::output::{ColorChoice, CommandOutput};
 use crate::problem::CommandError;
 
-/// The exit code of a command that was not understood.
 const USAGE_EXIT_CODE: u8 = 2;
 
-/// Shows help where that was asked for, and otherwise says what is wrong: to people, and to programs if they ask.
+/// Prints help if that was requested, otherwise the usage error; as JSON if the arguments ask for it.
 pub(crate) fn report_usage_error(error: &Error, given: impl Iterator<Item = OsString>) -> ExitCode {
-    // There is nowhere to say that this failed.
+    // There is nowhere to report that printing failed.
     _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;
     }
-    // Nothing was parsed, so what was asked for is looked up; behind `--` there are no options.
+    // Parsing failed, so search the raw arguments for `--json`; after `--` there are no options.
     if given.take_while(|argument| argument != "--").any(|argument| argument == "--json")
         && let Ok(mut output) = CommandOutput::capture_stdout(ColorChoice::Never)
     {
@@ -29,7 +28,7 @@ pub(crate) fn report_usage_error(error: &Error, given: impl Iterator<Item = OsSt
     ExitCode::from(USAGE_EXIT_CODE)
 }
 
-/// The problem that the parser has with the arguments: it says what is wrong first, and then, apart from that, what to do.
+/// Splits clap's message into the problem and, after a blank line, the advice.
 fn to_command_error(error: &Error) -> CommandError {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return CommandError::from_usage("expected a command, found none")
@@ -39,7 +38,7 @@ fn to_command_error(error: &Error) -> CommandError {
     let mut parts = text.split("\n\n").map(str::trim);
     let first = parts.next().unwrap_or_default();
     let problem = CommandError::from_usage(first.strip_prefix("error: ").unwrap_or(first));
-    // Several of them stand below each other.
+    // Several hints are on separate lines.
     let lines = parts.flat_map(str::lines).map(str::trim);
     let hints: Vec<&str> = lines.filter_map(|line| line.strip_prefix("tip: ")).collect();
     if hints.is_empty() { problem } else { problem.with_hint(hints.join("; ")) }

@@ -1,30 +1,30 @@
-//! Attributes: the named constants of a node.
+//! Attributes: the constant arguments of a node, by name.
 
 use std::sync::Arc;
 
 use crate::{Constant, Error, Result};
 
-/// What an attribute holds.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
-    /// An integer; booleans, dtypes and axes are integers too.
+    /// An integer; also used for booleans, dtypes and axes.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string.
     String(String),
-    /// A tensor.
+    /// A tensor on the host.
     Tensor(Constant),
-    /// Integers.
+    /// A list of integers.
     Ints(Vec<i64>),
-    /// Numbers.
+    /// A list of floating-point numbers.
     Floats(Vec<f64>),
-    /// Texts.
+    /// A list of strings.
     Strings(Vec<String>),
 }
 
 impl Attribute {
-    /// What it holds, for messages.
+    /// The kind of value, as messages call it.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "int",
@@ -38,23 +38,23 @@ impl Attribute {
     }
 }
 
-/// The attributes of one node, by name. Clones share them until one of them is changed.
+/// The attributes of one node, by name. Clones share them, with copy-on-write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes(Option<Arc<Vec<(String, Attribute)>>>);
 
 impl Attributes {
-    /// None at all.
+    /// Creates an empty set; this does not allocate.
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// With one more; a second one of the same name takes the first one's place.
+    /// Adds an attribute, or replaces one of the same name.
     pub fn with_attribute(mut self, name: impl Into<String>, value: Attribute) -> Self {
         self.set(name, value);
         self
     }
 
-    /// Adds one; a second one of the same name takes the first one's place.
+    /// Adds an attribute, or replaces one of the same name.
     pub fn set(&mut self, name: impl Into<String>, value: Attribute) {
         let name = name.into();
         let all = Arc::make_mut(self.0.get_or_insert_default());
@@ -64,14 +64,14 @@ impl Attributes {
         }
     }
 
-    /// The attribute of this name.
+    /// Looks an attribute up by name.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         let all = self.entries();
         let at = all.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
         Some(&all[at].1)
     }
 
-    /// All of them, by name.
+    /// All attributes, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Attribute)> {
         self.entries().iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -80,12 +80,12 @@ impl Attributes {
         self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
-    /// An integer.
+    /// An integer attribute: `None` if absent, an error if it is of another kind.
     pub fn get_int(&self, name: &str) -> Result<Option<i64>> {
         self.get_as(name, "int", |value| if let Attribute::Int(int) = value { Some(*int) } else { None })
     }
 
-    /// A number.
+    /// A floating-point attribute: `None` if absent, an error if it is of another kind.
     pub fn get_float(&self, name: &str) -> Result<Option<f64>> {
         self.get_as(
             name,
@@ -94,21 +94,21 @@ impl Attributes {
         )
     }
 
-    /// A text.
+    /// A string attribute: `None` if absent, an error if it is of another kind.
     pub fn get_string(&self, name: &str) -> Result<Option<&str>> {
         self.get_as(name, "string", |value| {
             if let Attribute::String(text) = value { Some(text.as_str()) } else { None }
         })
     }
 
-    /// Integers.
+    /// A list of integers: `None` if absent, an error if it is of another kind.
     pub fn get_ints(&self, name: &str) -> Result<Option<&[i64]>> {
         self.get_as(name, "ints", |value| {
             if let Attribute::Ints(ints) = value { Some(ints.as_slice()) } else { None }
         })
     }
 
-    /// A tensor.
+    /// A tensor attribute: `None` if absent, an error if it is of another kind.
     pub fn get_tensor(&self, name: &str) -> Result<Option<&Constant>> {
         self.get_as(
             name,

@@ -1,13 +1,13 @@
-//! Values that are known on the host: what attributes hold, and what shape inference looks at.
+//! Constants: values known on the host, as attributes hold them and shape inference reads them.
 
 use bytes::Bytes;
 
 use crate::{Dims, Dtype, Error, Result, shape};
 
-/// No element needs to lie at a multiple of more than this.
+/// No element needs a larger alignment than this.
 const CONSTANT_ALIGNMENT: u64 = 8;
 
-/// A contiguous tensor in ordinary memory of the host, such as a mapped file. Clones share the bytes.
+/// A contiguous tensor in ordinary host memory, such as a mapped file. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     dtype: Dtype,
@@ -16,7 +16,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Takes bytes in the order of the machine.
+    /// Creates a constant from bytes in native byte order. Fails if their number does not fit dtype and shape.
     pub fn new(dtype: Dtype, dims: &[i64], bytes: impl Into<Bytes>) -> Result<Self> {
         let bytes = bytes.into();
         let expected = shape::size_in_bytes(dtype, dims)?;
@@ -32,7 +32,7 @@ impl Constant {
         Ok(Self { dtype, dims: dims.into(), bytes })
     }
 
-    /// A list of `i64`, which is what shapes and axes are.
+    /// Creates a list of `i64`, the usual form of shapes and axes.
     pub fn from_ints(values: &[i64]) -> Self {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         let dims = Dims::from_slice(&[i64::try_from(values.len()).unwrap_or(i64::MAX)]);
@@ -49,42 +49,42 @@ impl Constant {
         &self.dims
     }
 
-    /// Its bytes.
+    /// Its bytes, in native byte order.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its bytes, for who keeps them as long as it likes.
+    /// Its bytes, for a caller that keeps them by cloning the handle.
     pub fn shared_bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The same elements in another shape.
+    /// The same elements in another shape, sharing the bytes.
     pub fn with_shape(&self, dims: &[i64]) -> Result<Self> {
         Self::new(self.dtype, dims, self.bytes.clone())
     }
 
-    /// The same bytes as elements of another type and shape.
+    /// The same bytes as elements of another dtype and shape.
     pub fn reinterpret_as(&self, dtype: Dtype, dims: &[i64]) -> Result<Self> {
         Self::new(dtype, dims, self.bytes.clone())
     }
 
-    /// Whether its elements lie where a processor reads them best. Those of a mapped file need not.
+    /// True if its elements are naturally aligned. Those of a mapped file need not be.
     pub fn is_aligned(&self) -> bool {
         let size = self.dtype.byte_size().unwrap_or(1).min(CONSTANT_ALIGNMENT) as usize;
         (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))
     }
 
-    /// The same constant where a processor reads it best: itself, or a copy.
+    /// The same constant with aligned elements: a clone, or a copy if they are not aligned yet.
     pub fn to_aligned(&self) -> Self {
         if self.is_aligned() {
             return self.clone();
         }
-        // What is allocated lies at a multiple of more than any element needs.
+        // Allocators align to more than any element needs.
         Self { dtype: self.dtype, dims: self.dims.clone(), bytes: Bytes::copy_from_slice(&self.bytes) }
     }
 
-    /// Its elements as integers, where they are `i32` or `i64`.
+    /// Its elements as integers; supports `i32` and `i64`.
     pub fn to_ints(&self) -> Result<Vec<i64>> {
         match self.dtype {
             Dtype::I64 => Ok(self.decode_elements(i64::from_ne_bytes)),
@@ -93,7 +93,7 @@ impl Constant {
         }
     }
 
-    /// Its elements as numbers, where they are `f32`, `f64`, `i32` or `i64`.
+    /// Its elements as floating-point numbers; supports `f32`, `f64`, `i32` and `i64`.
     pub fn to_floats(&self) -> Result<Vec<f64>> {
         match self.dtype {
             Dtype::F32 => Ok(self.decode_elements(|bytes| f64::from(f32::from_ne_bytes(bytes)))),

@@ -1,4 +1,4 @@
-//! Devices: how they are named, and what the core keeps for each.
+//! Devices: their names, and what the core keeps for each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// The types that the name `gpu` may stand for, the first that is there.
+/// The types that `gpu` stands for; the first one with a device wins.
 const GPU_TYPES: [&str; 2] = ["cuda", "rocm"];
 
-/// A device as a user names it: a type, and perhaps a number.
+/// A device as a user names it: a type, and optionally a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceName {
     device_type: String,
@@ -48,8 +48,7 @@ fn malformed_name(name: &str) -> Error {
 }
 
 impl DeviceName {
-    /// The first of some devices that the name means. `absence` says of a type why there is no device of it, where that is
-    /// known.
+    /// The first device that matches the name. For a type without devices, `absence` explains why, if that is known.
     pub(crate) fn select_device<'a>(
         &self,
         devices: &'a [Device],
@@ -120,7 +119,7 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// A device, with the pool of its memory and the stream in which ops run that name no other.
+/// A device, with its memory pool and its default stream.
 #[derive(Clone)]
 pub struct Device(Arc<DeviceBody>);
 
@@ -132,7 +131,7 @@ struct DeviceBody {
     options: PoolOptions,
     pool: OnceLock<Arc<MemoryPool>>,
     stream: OnceLock<Stream>,
-    /// Whether no kernel leaves work behind when it returns, so that the device's own queue is the fastest.
+    /// True if no kernel leaves work behind when it returns. The device's own queue is then the fastest stream.
     runs_at_once: bool,
 }
 
@@ -155,7 +154,7 @@ impl Device {
         })))
     }
 
-    /// The name that users type for devices of this kind, such as `cuda`.
+    /// The name of the type, such as `cuda`.
     pub fn device_type(&self) -> &str {
         self.0.device.device_type()
     }
@@ -170,23 +169,23 @@ impl Device {
         &self.0.name
     }
 
-    /// What it is.
+    /// The plugin's description of the hardware.
     pub fn description(&self) -> &DeviceDescription {
         &self.0.description
     }
 
-    /// The device as the host has it.
+    /// The device as the host knows it.
     pub fn host_device(&self) -> &oarlock_host::PluginDevice {
         &self.0.device
     }
 
-    /// Whether the host's own pointers reach its memory.
+    /// True if the host can use the device's memory through ordinary pointers.
     pub fn shares_host_memory(&self) -> bool {
         let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
         self.0.flags.contains(both)
     }
 
-    /// The pool of its memory.
+    /// The memory pool, created on first use.
     #[inline]
     pub fn memory_pool(&self) -> Result<&Arc<MemoryPool>> {
         if let Some(pool) = self.0.pool.get() {
@@ -196,7 +195,7 @@ impl Device {
         Ok(self.0.pool.get_or_init(|| pool))
     }
 
-    /// The stream in which ops run that name no other.
+    /// The stream on which ops run by default, created on first use.
     #[inline]
     pub fn default_stream(&self) -> Result<&Stream> {
         if let Some(stream) = self.0.stream.get() {
@@ -210,17 +209,17 @@ impl Device {
         Ok(self.0.stream.get_or_init(|| stream))
     }
 
-    /// Makes a stream. A smaller priority is served earlier, where the device can.
+    /// Creates a stream. Streams with a smaller priority number are served first, if the device supports that.
     pub fn create_stream(&self, priority: i32) -> Result<Stream> {
         self.memory_pool()?.streams().create_stream(priority)
     }
 
-    /// Waits until everything on the device is done.
+    /// Waits for all work on the device.
     pub fn synchronize(&self) -> Result<()> {
         self.memory_pool()?.streams().synchronize().map_err(|error| error.with_device(self))
     }
 
-    /// Whether two handles mean one device.
+    /// True if both handles refer to one device.
     #[inline]
     pub fn is_same_device(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

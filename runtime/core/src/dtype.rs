@@ -1,4 +1,4 @@
-//! The types of elements.
+//! Dtypes: the types of elements.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 macro_rules! dtypes {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal, $numpy:literal, $onnx:literal, $bits:literal;)*) => {
-        /// The type of one element of a tensor. The numbers are those of the contract.
+        /// The type of the elements of a tensor. The contract defines the numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum Dtype {
@@ -20,7 +20,7 @@ macro_rules! dtypes {
         }
 
         impl Dtype {
-            /// Every dtype.
+            /// All dtypes.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The short name, such as `f32`.
@@ -28,17 +28,17 @@ macro_rules! dtypes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The name that NumPy, and what builds on it, has for it, such as `float32`.
+            /// The name in NumPy and libraries based on it, such as `float32`.
             pub const fn numpy_name(self) -> &'static str {
                 match self { $(Self::$variant => $numpy,)* }
             }
 
-            /// The number that ONNX has for it.
+            /// The number of the dtype in ONNX.
             pub const fn onnx_number(self) -> i64 {
                 match self { $(Self::$variant => $onnx,)* }
             }
 
-            /// How many bits one element takes. A string takes as many as the contract's `str`, which points to its text.
+            /// Bits per element. For a string, this is the size of the contract's `str`, which points to the text.
             pub const fn bits(self) -> u32 {
                 match self { $(Self::$variant => $bits,)* }
             }
@@ -85,7 +85,7 @@ dtypes! {
     C64 = 18, "c64", "complex64", 14, 64;
     /// Two `f64`.
     C128 = 19, "c128", "complex128", 15, 128;
-    /// Text.
+    /// Text of any length, in UTF-8.
     String = 20, "string", "str", 8, 128;
     /// 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0.
     F8E4M3Fnuz = 21, "f8e4m3fnuz", "float8_e4m3fnuz", 18, 8;
@@ -102,32 +102,32 @@ dtypes! {
 }
 
 impl Dtype {
-    /// As the contract has it.
+    /// The dtype as a number of the contract.
     pub const fn to_abi(self) -> abi::Dtype {
         abi::Dtype(self as u32)
     }
 
-    /// The dtype behind a number of the contract, if there is one.
+    /// The dtype for a number of the contract, if there is one.
     pub fn from_abi(dtype: abi::Dtype) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| *known as u32 == dtype.0)
     }
 
-    /// The dtype behind a number of ONNX, if it is one that tensors here may have.
+    /// The dtype for a number of ONNX, if tensors here support it.
     pub fn from_onnx(number: i64) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.onnx_number() == number)
     }
 
-    /// The set of this dtype alone.
+    /// The set that contains only this dtype.
     pub const fn to_set(self) -> DtypeSet {
         DtypeSet(1 << self as u32)
     }
 
-    /// Whether it is one of a set.
+    /// True if a set contains it.
     pub const fn is_in(self, set: DtypeSet) -> bool {
         set.0 & self.to_set().0 != 0
     }
 
-    /// Whether it is a floating-point number.
+    /// True for floating-point types of any width.
     pub const fn is_float(self) -> bool {
         matches!(
             self,
@@ -144,12 +144,12 @@ impl Dtype {
         )
     }
 
-    /// Whether several elements share a byte.
+    /// True if several elements share a byte.
     pub const fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// How many whole bytes one element takes; `None` where several share one.
+    /// Bytes per element; `None` if several elements share a byte.
     pub const fn byte_size(self) -> Option<u64> {
         if self.is_packed() { None } else { Some(self.bits() as u64 / 8) }
     }
@@ -164,7 +164,7 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = Error;
 
-    /// Takes the short name and the name of NumPy.
+    /// Accepts both the short name and that of NumPy.
     fn from_str(name: &str) -> Result<Self> {
         let known = Self::ALL.iter().find(|dtype| dtype.name() == name || dtype.numpy_name() == name);
         known.copied().ok_or_else(|| {
@@ -178,9 +178,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that is the element of a tensor. Every pattern of bits is a value of it, except for `bool`'s.
+/// A Rust type that can be the element of a tensor. Every bit pattern is a valid value of it, except for `bool`.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + 'static {
-    /// The dtype it is.
+    /// The dtype of tensors with such elements.
     const DTYPE: Dtype;
 }
 

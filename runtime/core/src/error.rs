@@ -1,38 +1,38 @@
-//! Errors: twelve kinds, and always the op, the operand and the device they concern.
+//! Errors: of twelve kinds, with the op, the operand and the device they concern.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use oarlock_host::{Code, PluginFailure};
 
-/// What the functions of this crate return.
+/// The result of all fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of thing went wrong. The numbers are those of the contract.
+/// The kinds of errors. The contract defines the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ErrorKind {
-    /// An argument has a value it must not have.
+    /// An argument has a value that is not allowed.
     InvalidArgument = 1,
-    /// The thing that was asked for does not exist.
+    /// The requested thing does not exist.
     NotFound = 2,
-    /// An index or a size lies outside what is there.
+    /// An index or a size is out of bounds.
     OutOfRange = 3,
-    /// The thing that was to be made exists already.
+    /// The thing to be created already exists.
     AlreadyExists = 4,
     /// Memory, handles or another limited resource is used up.
     ResourceExhausted = 5,
-    /// The call came at a time at which it is not allowed.
+    /// The call is not allowed in the current state.
     PreconditionNotMet = 6,
-    /// The caller may not do this.
+    /// The caller lacks permission.
     PermissionDenied = 7,
     /// The work did not finish in time.
     ExecutionTimeout = 8,
-    /// Nobody here does what was asked.
+    /// The request is valid, but nothing here implements it.
     Unimplemented = 9,
-    /// The device or service cannot be reached now.
+    /// The device or service cannot be reached at the moment.
     Unavailable = 10,
-    /// Something is in a state from which it cannot go on.
+    /// The state is broken beyond recovery.
     Fatal = 11,
     /// A plugin, or a library or driver below it, failed.
     External = 12,
@@ -54,7 +54,7 @@ impl ErrorKind {
         Self::External,
     ];
 
-    /// The name, such as `InvalidArgumentError`.
+    /// The name of the error class in other languages, such as `InvalidArgumentError`.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidArgument => "InvalidArgumentError",
@@ -72,7 +72,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind behind a plugin's code; one that this version does not know came from outside.
+    /// Codes that this version does not know become [`ErrorKind::External`].
     fn from_code(code: Code) -> Self {
         Self::ALL.into_iter().find(|kind| *kind as u32 == code.0).unwrap_or(Self::External)
     }
@@ -84,7 +84,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// What went wrong, where, and what to do about it.
+/// An error: what went wrong, where, and what to do about it.
 #[derive(Clone, Debug)]
 pub struct Error(Box<ErrorDetails>);
 
@@ -114,7 +114,7 @@ macro_rules! constructors {
 }
 
 impl Error {
-    /// An error with a message that says what was expected and what was found.
+    /// Creates an error. The message states what was expected and what was found.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(ErrorDetails {
@@ -142,13 +142,13 @@ impl Error {
         fatal => Fatal,
     }
 
-    /// Says which op failed. The innermost op that is said stays.
+    /// Adds the op that failed. The first, innermost one wins.
     pub fn with_op(mut self, op: impl fmt::Display) -> Self {
         self.0.op.get_or_insert_with(|| op.to_string());
         self
     }
 
-    /// Says what a model calls the place where the op failed; nothing is said of one without a name.
+    /// Adds the name that a model gives the failed node. An empty name is ignored, and the first one wins.
     pub fn with_node(mut self, name: &str) -> Self {
         if !name.is_empty() {
             self.0.node.get_or_insert_with(|| name.to_owned());
@@ -156,36 +156,36 @@ impl Error {
         self
     }
 
-    /// Says which operand is to blame, such as `input 1 (B)`.
+    /// Adds the operand to blame, such as `input 1 (B)`. The first one wins.
     pub fn with_operand(mut self, operand: impl fmt::Display) -> Self {
         self.0.operand.get_or_insert_with(|| operand.to_string());
         self
     }
 
-    /// Says on which device it happened.
+    /// Adds the device on which it happened. The first one wins.
     pub fn with_device(mut self, device: impl fmt::Display) -> Self {
         self.0.device.get_or_insert_with(|| device.to_string());
         self
     }
 
-    /// Says what to do about it.
+    /// Adds advice on what to do about it.
     pub fn with_advice(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Says that an operand has a dtype that the op does not take.
+    /// Marks the error as one about the dtype of an operand.
     pub(crate) fn mark_dtype_mismatch(mut self) -> Self {
         self.0.is_about_dtype = true;
         self
     }
 
-    /// What kind of thing went wrong.
+    /// The kind, which programs can match on.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What was expected and what was found, without the place.
+    /// What was expected and what was found, without op, operand and device.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -195,12 +195,12 @@ impl Error {
         self.0.op.as_deref()
     }
 
-    /// What a model calls the place where the op failed.
+    /// The name that a model gives the failed node.
     pub fn node(&self) -> Option<&str> {
         self.0.node.as_deref()
     }
 
-    /// The operand that is to blame.
+    /// The operand to blame, such as `input 1 (B)`.
     pub fn operand(&self) -> Option<&str> {
         self.0.operand.as_deref()
     }
@@ -215,17 +215,17 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// What the plugin said, where a plugin failed.
+    /// The failure as the plugin reported it, if one did.
     pub fn plugin_failure(&self) -> Option<&PluginFailure> {
         self.0.failure.as_ref()
     }
 
-    /// Whether an operand has a dtype that the op does not take, which some languages have a type of error for.
+    /// True if the op does not support the dtype of an operand. Some languages have an error class of their own for that.
     pub fn is_dtype_mismatch(&self) -> bool {
         self.0.is_about_dtype
     }
 
-    /// Whether the device is gone and everything on it with it.
+    /// True if the device is gone, and everything on it with it.
     pub fn is_device_lost(&self) -> bool {
         self.plugin_failure().is_some_and(PluginFailure::is_device_lost)
     }

@@ -1,25 +1,25 @@
-//! The types of devices that Oarlock knows of, whether a plugin for them is here or not: who names one that is not there is
-//! told what brings it, or that nothing does yet.
+//! The types of devices that Oarlock knows, with or without a plugin for them. If a user names one that is missing,
+//! the error tells which wheel brings it, or that none does yet.
 //!
-//! A plugin may bring devices of any other type. `packaging/matrix.toml` says what there are wheels for; the tests hold this
-//! table to it.
+//! A plugin may bring devices of any other type. `packaging/matrix.toml` lists the wheels; tests keep this table in
+//! step with it.
 
 use std::sync::Arc;
 
 use oarlock_host::{Host, LoadedPlugin, Refusal};
 
-/// A type of devices, and what brings it.
+/// A type of device, and what brings it.
 #[derive(Debug)]
 pub struct KnownDevice {
-    /// The type, as users type it.
+    /// The name that users type, such as `cuda`.
     pub device_type: &'static str,
-    /// Other names that people have for it.
+    /// Other common names for it.
     pub aliases: &'static [&'static str],
-    /// The wheels that bring it, without the `oarlock-` of their names; none where the plugin is planned.
+    /// The wheels that bring it, without the prefix `oarlock-`; empty if the plugin is only planned.
     pub wheels: &'static [&'static str],
 }
 
-/// Every type, but for the CPU, which is always there.
+/// All known types except the CPU, which is always there.
 pub static KNOWN_DEVICES: &[KnownDevice] = &[
     KnownDevice { device_type: "cuda", aliases: &["nvidia"], wheels: &["cuda12", "cuda13"] },
     KnownDevice { device_type: "rocm", aliases: &["hip", "dcu", "amd"], wheels: &[] },
@@ -29,15 +29,15 @@ pub static KNOWN_DEVICES: &[KnownDevice] = &[
     KnownDevice { device_type: "ipu", aliases: &[], wheels: &[] },
 ];
 
-/// Why a device is not there, and what to do about it.
+/// Why a device is missing, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DeviceAbsence {
-    /// What follows the name of the device in a message.
+    /// Follows the name of the device in a message.
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
 
-/// Why there is no device of a type; nothing where nothing is known of it.
+/// Explains why there is no device of a type; `None` for an unknown type.
 pub(crate) fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> {
     let known = KNOWN_DEVICES.iter().find(|known| known.all_names().any(|other| other == name));
     let device_type = known.map_or(name, |known| known.device_type);
@@ -57,17 +57,16 @@ pub(crate) fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> 
 }
 
 impl KnownDevice {
-    /// Whether there is no plugin for it yet.
+    /// True if there is no plugin for it yet.
     pub fn is_planned(&self) -> bool {
         self.wheels.is_empty()
     }
 
-    /// The type, and its other names.
     fn all_names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.device_type).chain(self.aliases.iter().copied())
     }
 
-    /// Whether a file that was refused is the plugin, by its name.
+    /// True if the file name of a refused plugin shows that it is the plugin for this type.
     fn matches_refusal(&self, refusal: &Refusal) -> bool {
         let name = refusal.file.file_name().unwrap_or_default().to_string_lossy();
         name.contains(&format!("oarlock_plugin_{}", self.device_type))

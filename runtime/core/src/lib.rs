@@ -1,7 +1,7 @@
-//! The core: tensors, operators, and the shortest way from one to the kernel that runs it.
+//! The core: tensors, ops, and the shortest path from a call of an op to the kernel that runs it.
 //!
-//! A program starts a runtime, takes a device of it, makes tensors, and calls operators on them. Which kernel
-//! runs is decided once for each place a call comes from, and can be explained.
+//! A program starts a runtime, picks one of its devices, creates tensors, and calls ops on them. Dispatch chooses a
+//! kernel once per call site and signature, and can explain its choice.
 //!
 //! ```no_run
 //! use oarlock_core::flags::Flags;

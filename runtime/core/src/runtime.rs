@@ -16,27 +16,27 @@ use crate::registry::{KernelEntry, KernelRegistry, domain_name};
 use crate::stream::Stream;
 use crate::{Device, Error, Result, Tensor, schema};
 
-/// What a program starts from: plugins, their devices and kernels, and the flags.
+/// Everything a program starts from: plugins, their devices and kernels, and the flags.
 pub struct Runtime {
     registry: RwLock<Arc<KernelRegistry>>,
     devices: Vec<Device>,
     flags: Flags,
     watch: Arc<PostKernelChecks>,
-    /// The number of the device that is used when none is named.
+    /// The index of the default device.
     default: AtomicUsize,
     random: Arc<RandomGenerator>,
     fallbacks: FallbackCounters,
     identity: OnceLock<Op>,
     log: Arc<dyn LogSink>,
-    /// The hosts of plugins that were added later, which end before those that were there first.
+    /// Hosts of plugins that were added later. They shut down before the first one.
     added: Mutex<Vec<Host>>,
     options: HostOptions,
     host: Host,
 }
 
 impl Runtime {
-    /// Starts the host with its plugins, and what the core needs of them. Variables of the environment that have no effect
-    /// are told first, each once in a process.
+    /// Starts the host with its plugins, and sets up devices and kernels. Before that, it warns of environment
+    /// variables that have no effect, each once per process.
     pub fn start(mut options: HostOptions, flags: Flags) -> Result<Self> {
         for ignored in flags::take_ignored_variables(&options.environment) {
             options.log.log("core", LogLevel::WARNING, &ignored.to_string());
@@ -85,17 +85,18 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// The host.
+    /// The host that loaded the plugins given at the start; later ones have hosts of their own.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The kernels there are now.
+    /// A snapshot of the registry; [`add_plugin`](Self::add_plugin) replaces it.
     pub fn registry(&self) -> Arc<KernelRegistry> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The opset that is meant when none is named. A domain without schemas has those of its kernels.
+    /// The opset to use if none is given: the newest one. For a domain without schemas, it is the newest version that
+    /// a kernel of the op declares.
     pub fn latest_opset(&self, domain: &str, op: &str) -> u32 {
         schema::latest_opset(domain_name(domain)).unwrap_or_else(|_| {
             let registry = self.registry();
@@ -104,8 +105,8 @@ impl Runtime {
         })
     }
 
-    /// Adds the kernels of a plugin, which is judged as any other. Its ops can be called, and models loaded that have them,
-    /// from now on. A plugin of devices or of a layer has to be there from the start.
+    /// Adds the kernels of a plugin, after the same checks as at the start. From then on its ops can be called and
+    /// models with them loaded. Plugins with devices and layers must be there from the start.
     pub fn add_plugin(&self, file: &Path) -> Result<Arc<LoadedPlugin>> {
         self.add_plugins(&self.options.for_one_file(file, &self.host))
     }
@@ -143,24 +144,24 @@ impl Runtime {
         Ok(plugin)
     }
 
-    /// The flags. They are fixed once the runtime has started: set them before. [`set_device`](Self::set_device) changes
-    /// the device that is used when none is named, whatever the flag said.
+    /// The flags, which are fixed once the runtime has started. The only exception is the default device, which
+    /// [`set_device`](Self::set_device) changes.
     pub fn flags(&self) -> &Flags {
         &self.flags
     }
 
-    /// Every device, in the order of the plugins.
+    /// All devices, in the order of their plugins.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// The device that a name means, such as `cpu`, `opencl:1` or `gpu`.
+    /// Finds a device by name, such as `cpu`, `opencl:1` or `gpu`.
     pub fn device(&self, name: &str) -> Result<Device> {
         let absence = |device_type: &str| known_devices::explain_absence(device_type, &self.host);
         name.parse::<DeviceName>()?.select_device(&self.devices, absence).cloned()
     }
 
-    /// Makes a device the one that is used when none is named. A device that a call or a tensor names comes before it.
+    /// Sets the default device. Calls and tensors that name a device are not affected.
     pub fn set_device(&self, name: &str) -> Result<()> {
         let device = self.device(name)?;
         if let Some(index) = self.devices.iter().position(|known| known.is_same_device(&device)) {
@@ -169,19 +170,19 @@ impl Runtime {
         Ok(())
     }
 
-    /// The device that is used when none is named: the one that was set, or the first.
+    /// The device to use if none is named: the one that was set, or the first.
     pub fn default_device(&self) -> Result<&Device> {
         let missing =
             || Error::unavailable("expected a device, found none").with_advice("`oarlock doctor` says why");
         self.devices.get(self.default.load(Ordering::Relaxed)).ok_or_else(missing)
     }
 
-    /// How often, and at what cost, the CPU did what a device has no kernel for: op, device and counts.
+    /// Op, device and cost of each fallback to the CPU.
     pub fn fallback_counts(&self) -> Vec<(String, String, FallbackCount)> {
         self.fallbacks.list_counts()
     }
 
-    /// A tensor with its elements one after the other: the tensor itself where they are.
+    /// Copies a tensor to contiguous memory. Returns a clone if it is already contiguous.
     pub fn make_contiguous(&self, tensor: &Tensor, stream: &Stream) -> Result<Tensor> {
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
@@ -204,7 +205,7 @@ impl Runtime {
         Ok(self.identity.get_or_init(|| op))
     }
 
-    /// Whether something is done behind every kernel, so that whoever runs kernels must hand over their outputs.
+    /// True if checks run after every kernel. Code that runs kernels itself must then hand over their outputs.
     pub fn has_post_kernel_checks(&self) -> bool {
         self.watch.is_enabled()
     }
@@ -217,18 +218,17 @@ impl Runtime {
         &self.fallbacks
     }
 
-    /// The random generator.
     pub(crate) fn random_generator(&self) -> &Arc<RandomGenerator> {
         &self.random
     }
 
-    /// Says something that the user should know to whoever watches the host.
+    /// Logs a warning to the log of the host.
     pub fn log_warning(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
     }
 }
 
-/// The random generator: a seed, and how many numbers were drawn.
+/// A counter-based generator: a kernel computes its numbers from the seed and the counter values it drew.
 #[derive(Debug)]
 pub(crate) struct RandomGenerator {
     seed: u64,
@@ -236,7 +236,7 @@ pub(crate) struct RandomGenerator {
 }
 
 impl RandomGenerator {
-    /// The state for a call that draws so many numbers.
+    /// Reserves `count` numbers; returns the seed and the first counter value.
     #[inline]
     pub(crate) fn draw_numbers(&self, count: u64) -> (u64, u64) {
         (self.seed, self.drawn.fetch_add(count, Ordering::Relaxed))

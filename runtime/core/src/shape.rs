@@ -1,16 +1,16 @@
-//! Shapes: sizes of dimensions, and arithmetic on them that cannot overflow unseen.
+//! Shapes: sizes of dimensions, and arithmetic on them that reports overflow.
 
 use smallvec::SmallVec;
 
 use crate::{Dtype, Error, Result};
 
-/// The sizes of the dimensions of a tensor, or the steps between its elements.
+/// The sizes of the dimensions of a tensor, or its strides.
 pub type Dims = SmallVec<[i64; 6]>;
 
-/// The most dimensions a tensor may have.
+/// The largest rank that a tensor may have.
 pub const MAX_RANK: usize = 64;
 
-/// How many elements a shape has.
+/// The number of elements of a shape.
 pub fn element_count(dims: &[i64]) -> Result<u64> {
     let is_empty = dims.contains(&0);
     let mut count = 1u64;
@@ -26,7 +26,7 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
     Ok(if is_empty { 0 } else { count })
 }
 
-/// How many bytes a contiguous tensor has. Of elements that share bytes the last may leave a part of its own unused.
+/// The size of a contiguous tensor. Elements of packed dtypes may fill the last byte only in part.
 pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     if dims.len() > MAX_RANK {
         let most = format!("at most {MAX_RANK} dimensions");
@@ -37,7 +37,7 @@ pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     bytes.ok_or_else(|| overflow_error(dims, "a shape that memory can hold"))
 }
 
-/// The steps between elements of a contiguous tensor, the last dimension fastest.
+/// The row-major strides of a contiguous tensor, in elements.
 pub fn contiguous_strides(dims: &[i64]) -> Dims {
     let mut strides: Dims = SmallVec::from_elem(0, dims.len());
     let mut step = 1i64;
@@ -48,7 +48,7 @@ pub fn contiguous_strides(dims: &[i64]) -> Dims {
     strides
 }
 
-/// Whether steps are those of a contiguous tensor. Dimensions of one element may have any step.
+/// True if the strides are those of a contiguous tensor. The stride of a dimension of size 1 does not matter.
 pub fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
     if dims.contains(&0) {
         return true;
@@ -61,7 +61,7 @@ pub fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
     })
 }
 
-/// The shape that two shapes are repeated to: from the last dimension on they are equal, or one of them is 1 or missing.
+/// The shape to which two shapes broadcast. Aligned at the last dimension, sizes must be equal, or one of them 1 or missing.
 pub fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Dims> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
@@ -77,7 +77,7 @@ pub fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Dims> {
     (0..rank).map(merge).collect()
 }
 
-/// The dimension an axis means; one below 0 counts from the end.
+/// Turns an axis into the index of a dimension. A negative axis counts from the end.
 pub fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let rank_signed = i64::try_from(rank).unwrap_or(i64::MAX);
     let counted = if axis < 0 { axis.checked_add(rank_signed) } else { Some(axis) };

@@ -1,7 +1,7 @@
 //! Tensors: elements in the memory of a device, seen through a shape.
 //!
-//! A tensor never changes once it is made, so clones and views share their memory: [`Tensor::transpose`],
-//! [`Tensor::slice`], [`Tensor::expand`] and [`Tensor::reshape`] copy nothing where strides can say it.
+//! A tensor does not change once it exists, so clones and views share memory: [`Tensor::transpose`],
+//! [`Tensor::slice`], [`Tensor::expand`] and [`Tensor::reshape`] copy nothing as long as strides can express the result.
 
 mod elements;
 mod layout;
@@ -21,11 +21,10 @@ pub(crate) use elements::StringBuffers;
 pub(crate) use layout::TensorLayout;
 pub use selection::{DimSelection, SelectionSource};
 
-/// Elements of one dtype in a shape, on a device. A tensor is one pointer: clones are the same tensor.
+/// Elements of one dtype in a shape, on a device. A tensor is one pointer, so clones are cheap and share everything.
 #[derive(Clone)]
 pub struct Tensor(Arc<TensorBody>);
 
-/// What clones of a tensor share.
 struct TensorBody {
     form: Arc<TensorLayout>,
     /// Bytes from the start of the allocation to the first element.
@@ -33,27 +32,26 @@ struct TensorBody {
     memory: TensorMemory,
 }
 
-/// Where the elements of a tensor are.
 enum TensorMemory {
-    /// In memory that goes with it.
+    /// Memory that belongs to this tensor.
     Own(TensorStorage),
-    /// In that of the tensor it is another view of, which has its own.
+    /// A view of the tensor that owns the memory. Views of views refer to the owner directly.
     Of(Tensor),
 }
 
-/// The memory of a tensor and what it needs to stay valid.
+/// The memory of a tensor, and whatever keeps its contents valid.
 pub(crate) struct TensorStorage {
     pub(crate) allocation: DeviceAllocation,
-    /// The stream in which the memory was written; `None` for the device's own queue.
+    /// The stream that wrote the memory; `None` for the device's own queue.
     stream: Option<Stream>,
     /// The text that strings in the memory point to.
     pub(crate) texts: Option<StringBuffers>,
-    /// What holds the memory, where it is the host's and no pool's.
+    /// The owner of host memory that did not come from a pool.
     constant: Option<Constant>,
 }
 
 impl TensorStorage {
-    /// The stream in which the memory was written.
+    /// The stream that wrote the memory; others must wait for it.
     #[inline]
     pub(crate) fn written_on(&self) -> &Stream {
         self.stream.as_ref().unwrap_or_else(|| self.allocation.pool().streams().immediate_stream())
@@ -61,7 +59,7 @@ impl TensorStorage {
 }
 
 impl Tensor {
-    /// Makes a contiguous tensor with memory that nobody wrote yet.
+    /// Allocates a contiguous tensor without initializing it.
     pub(crate) fn uninitialized(
         device: &Device,
         stream: &Stream,
@@ -72,7 +70,7 @@ impl Tensor {
         Self::uninitialized_with_layout(stream, &TensorLayout::contiguous(device, dtype, dims)?, holder)
     }
 
-    /// The same, of a form that is known.
+    /// Allocates a tensor of a known layout without initializing it.
     #[inline]
     pub(crate) fn uninitialized_with_layout(
         stream: &Stream,
@@ -91,8 +89,8 @@ impl Tensor {
         Ok(Self(Arc::new(TensorBody { form: form.clone(), offset: 0, memory })))
     }
 
-    /// The elements of a constant on a device: where they lie, if the device can read them there, or a copy. Kernels need
-    /// them aligned, but for those that say otherwise of an operand.
+    /// Places a constant on a device: without a copy if the device can read it where it is, or else as a copy.
+    /// Kernels need aligned elements, unless they declare that an operand may be unaligned.
     pub fn from_constant(device: &Device, constant: &Constant) -> Result<Self> {
         let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes());
         let is_usable = device.shares_host_memory() && dtype != Dtype::Bool;
@@ -106,7 +104,7 @@ impl Tensor {
         Ok(Self(Arc::new(TensorBody { form, offset: 0, memory: TensorMemory::Own(storage) })))
     }
 
-    /// Another view of its elements, from so many bytes on.
+    /// A view with another layout, `offset` bytes further on.
     fn view_at(&self, form: Arc<TensorLayout>, offset: u64) -> Self {
         let owner = match &self.0.memory {
             TensorMemory::Own(_) => self,
@@ -116,13 +114,13 @@ impl Tensor {
         Self(Arc::new(TensorBody { form, offset: self.0.offset + offset, memory }))
     }
 
-    /// What it shares with tensors that are made alike.
+    /// Tensors that are made alike share their layout.
     #[inline]
     pub(crate) fn form(&self) -> &Arc<TensorLayout> {
         &self.0.form
     }
 
-    /// The memory its elements lie in.
+    /// The storage, which for a view is that of the owner.
     #[inline]
     pub(crate) fn storage(&self) -> &TensorStorage {
         match &self.0.memory {
@@ -131,14 +129,14 @@ impl Tensor {
         }
     }
 
-    /// Where its first element lies: the block and the bytes from its start.
+    /// Block and offset of the first element.
     #[inline]
     pub(crate) fn memory_location(&self) -> (abi::Memory, u64) {
         let allocation = &self.storage().allocation;
         (allocation.block_handle(), allocation.offset() + self.0.offset)
     }
 
-    /// Keeps the text that its strings point to, for a tensor that nobody has seen yet.
+    /// Keeps text alive that the tensor's strings point to. Nobody else may have seen the tensor yet.
     pub(crate) fn keep_strings(&mut self, texts: StringBuffers) {
         if let Some(TensorBody { memory: TensorMemory::Own(storage), .. }) = Arc::get_mut(&mut self.0) {
             storage.texts = Some(texts);
@@ -157,39 +155,39 @@ impl Tensor {
         &self.0.form.dims
     }
 
-    /// Elements from one index to the next in each dimension.
+    /// For each dimension, the number of elements from one index to the next.
     pub fn strides(&self) -> Dims {
         self.0.form.strides.clone().unwrap_or_else(|| shape::contiguous_strides(&self.0.form.dims))
     }
 
-    /// Whether its elements lie one after the other, the last dimension fastest.
+    /// True if its elements are dense and in row-major order.
     pub fn is_contiguous(&self) -> bool {
         self.0.form.strides.is_none()
     }
 
-    /// The device it is on.
+    /// The device that holds its memory.
     #[inline]
     pub fn device(&self) -> &Device {
         &self.0.form.device
     }
 
-    /// How many elements it has.
+    /// The product of its dimensions.
     pub fn element_count(&self) -> u64 {
-        // A tensor is only made with a shape whose size was computed before.
+        // Every shape passed the overflow check when its tensor was made.
         shape::element_count(self.dims()).unwrap_or(0)
     }
 
-    /// Bytes from the first element to past the last, with gaps.
+    /// Bytes from the first element to the end of the last, gaps included.
     pub(crate) fn extent(&self) -> u64 {
         self.0.form.extent
     }
 
-    /// Waits until its elements are there. Reports what went wrong on the way to them.
+    /// Waits until its elements are computed, and reports failures of the work that led to them.
     pub fn wait(&self) -> Result<()> {
         self.storage().written_on().synchronize().map_err(|error| error.with_device(self.device()))
     }
 
-    /// The same elements on another device; the tensor itself when it is there already.
+    /// Copies the elements to another device. Returns a clone if the tensor is already there.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
         if self.device().is_same_device(device) {
             return Ok(self.clone());

@@ -1,8 +1,8 @@
-//! What inference says of ops, case by case.
+//! Shape inference, case by case.
 //!
-//! A case is a line: the op and its version, attributes, inputs, and the outputs or a part of the error. `f32[2,?]` is
-//! a shape with a size that is not known, `f32[..]` one of unknown rank, `i64=2,-1` a list that is known on the host,
-//! `i64:3` a number that is, and `_` an input that is left out.
+//! A case is one line: the op and its version, attributes, inputs, and either the outputs or a part of the error.
+//! `f32[2,?]` is a shape with an unknown size, `f32[..]` one of unknown rank, `i64=2,-1` a list whose elements are
+//! known, `i64:3` a scalar whose value is known, and `_` an input that is left out.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot be read fails")]
 
@@ -248,7 +248,7 @@ fn parse_attribute(text: &str) -> (String, Attribute) {
     (name.into(), value)
 }
 
-/// Infers what the left side of a line says, for as many outputs.
+/// Infers the outputs for the left side of a case.
 fn infer_case(call: &str, output_count: usize) -> Result<Vec<TensorFact>> {
     let (head, rest) = call.split_once(' ').unwrap();
     let (version, rest) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -1,10 +1,11 @@
-//! What holds of inference whatever it is given: it never panics, and knowing less never makes it say anything else.
+//! Properties of shape inference for arbitrary inputs: it never panics, and knowing less never leads to a different
+//! result.
 
 use oarlock_core::infer::{InferenceRequest, PartialDim, PartialDims, TensorFact, infer_facts};
 use oarlock_core::schema::{self, AttributeKind, OpSchema};
 use oarlock_core::{Attribute, Attributes, Constant, Dtype};
 
-/// Numbers that are the same in every run.
+/// A random generator with a fixed sequence.
 struct RandomCases(u64);
 
 impl RandomCases {
@@ -23,7 +24,7 @@ impl RandomCases {
         choices[self.below_limit(choices.len())]
     }
 
-    /// Mostly a number that ops can do something with.
+    /// Mostly small numbers that ops accept.
     fn random_int(&mut self) -> i64 {
         match self.below_limit(24) {
             0 => self.choose_one(&[
@@ -158,7 +159,7 @@ impl RandomCases {
         (attributes, inputs, vec![Some(Dtype::F32); outputs])
     }
 
-    /// The same with less known.
+    /// A fact with some of its information removed.
     fn forget_some(&mut self, fact: &TensorFact) -> TensorFact {
         let mut less = fact.clone();
         if self.below_limit(4) == 0 {
@@ -224,5 +225,5 @@ fn nothing_panics_and_knowing_less_contradicts_nothing() {
     assert!(good > 10_000 && bad > 10_000, "{good} and {bad}");
 }
 
-/// How many calls are made up for each version of each op.
+/// The number of random calls for each version of each op.
 const ROUNDS: usize = 100;

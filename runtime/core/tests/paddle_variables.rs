@@ -1,12 +1,12 @@
-//! The variables of PaddlePaddle: none that its documentation lists is passed over, and the book has them all.
+//! Variables of PaddlePaddle: all that its documentation lists are known, and the book has a row for each.
 
 use std::fs;
 use std::path::Path;
 
 use oarlock_core::flags::{PaddleEffect, paddle_variables};
 
-/// The flags of the chapter "环境变量 FLAGS" (environment variables FLAGS, 2.10) of PaddlePaddle's documentation of version
-/// 2.3, in its order.
+/// The flags of the chapter "环境变量 FLAGS" (environment variables FLAGS, 2.10) of PaddlePaddle's documentation of
+/// version 2.3, in its order.
 const DOCUMENTED_FLAGS: [&str; 54] = [
     // cudnn
     "conv_workspace_size_limit",
@@ -73,7 +73,7 @@ const DOCUMENTED_FLAGS: [&str; 54] = [
     "tracer_profile_fname",
 ];
 
-/// The variables that other chapters of the same documentation name.
+/// Variables that other chapters of the same documentation name.
 const OTHER_VARIABLES: [&str; 23] = [
     "CUSTOM_DEVICE_ROOT",
     "FLAGS_USE_STANDALONE_EXECUTOR",
@@ -100,7 +100,7 @@ const OTHER_VARIABLES: [&str; 23] = [
     "PADDLE_WITH_GLOO",
 ];
 
-/// The page of the book, as it has to be.
+/// The expected page of the book.
 fn expected_page() -> String {
     let mut page = String::from(
         "# Variables of PaddlePaddle\n\n\

@@ -1,47 +1,43 @@
-//! What all programs of a session share.
+//! State shared by every planned graph of a session.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
 
-use crate::fallback::FallbackPolicy;
+use crate::fallback_policy::FallbackPolicy;
 use crate::graph::{Graph, Weight};
 use crate::import;
 use crate::passes::{PassContext, PassTrace, weight_to_tensor};
 use crate::precision::PrecisionMode;
 use crate::progress::PrepareProgressListener;
-use crate::run::StepBudget;
+use crate::step_budget::StepBudget;
 
-/// The runtime, the devices, and the constants that are on them.
 pub(crate) struct SessionEnvironment {
     pub(crate) runtime: Arc<Runtime>,
-    /// Where nodes run: each on the first of these that has a kernel for it, but for what stays on the host.
+    /// Each node runs on the first of these with a kernel for it, except nodes that stay on the host.
     pub(crate) devices: Vec<Device>,
-    /// Where constants are computed, and what controls the run.
+    /// The CPU: it computes constants and drives the run.
     pub(crate) host: Device,
-    /// Who is told how far plans are.
     pub(crate) progress: PrepareProgressListener,
-    /// The places of the constants of the model itself. What plans compute besides is theirs, and goes with them.
+    /// Addresses of the model's own constants. Constants that a plan computes are not listed; they are freed with the plan.
     lasting: HashSet<usize>,
-    /// Large constants, which several plans share, each with what it was made of.
+    /// Large constants shared between plans. The weight is kept beside its tensor, so the address in the key stays valid.
     constants: Mutex<HashMap<ConstantKey, (Weight, Tensor)>>,
-    /// The places of constants whose memory was given back.
+    /// Addresses of constants whose mapped pages were released, so that each is released only once.
     released: Mutex<HashSet<usize>>,
-    /// Whether only the passes run without which there may be no plan.
+    /// True if optional optimization passes are skipped and only those run that a plan depends on.
     pub(crate) is_plain: bool,
-    /// How precise products have to be.
     pub(crate) precision: PrecisionMode,
-    /// What the CPU may do for other devices.
     pub(crate) fallback: FallbackPolicy,
-    /// The most steps of a run.
+    /// Limit on the steps of one run; `None` means no limit.
     steps_limit: Option<u64>,
 }
 
-/// Smaller constants are made anew for each plan: most of them are shapes that only one plan has.
+/// Smaller constants are copied for each plan: most of them are shapes that only one plan has.
 const SHARED_CONSTANT_BYTES: usize = 1 << 16;
 
-/// What tells constants apart: the place of their bytes, which stay there as long as the constant is known.
+/// Constants are told apart by the address of their bytes, which does not move while the constant is alive.
 #[derive(PartialEq, Eq, Hash)]
 struct ConstantKey {
     device: String,
@@ -74,17 +70,15 @@ impl SessionEnvironment {
         })
     }
 
-    /// How much a run that begins may do.
     pub(crate) fn new_step_budget(&self) -> StepBudget {
         StepBudget::new(self.steps_limit)
     }
 
-    /// Where most of a graph runs.
+    /// The first device of the session, or the host if none was named.
     pub(crate) fn main_device(&self) -> &Device {
         self.devices.first().unwrap_or(&self.host)
     }
 
-    /// What passes need to know.
     pub(crate) fn pass_context(&self) -> PassContext<'_> {
         PassContext {
             runtime: &self.runtime,
@@ -96,7 +90,7 @@ impl SessionEnvironment {
         }
     }
 
-    /// Notes which constants last as long as the session: those of its graph.
+    /// Records the constants of the graph and its subgraphs as lasting as long as the session.
     pub(crate) fn keep_constants(&mut self, graph: &Graph) {
         let numbers = graph.values().filter_map(|(_, value)| value.weight.as_ref()?.as_numbers());
         self.lasting.extend(numbers.map(|numbers| numbers.bytes().as_ptr() as usize));
@@ -107,8 +101,7 @@ impl SessionEnvironment {
             .for_each(|subgraph| self.keep_constants(&subgraph.graph));
     }
 
-    /// Gives back the memory of a constant in a mapped file, once: whoever still reads it reads it from the file again, and
-    /// keeps it then.
+    /// Releases the pages of a constant in a mapped file, once. A later read faults them in again, and they stay resident then.
     pub(crate) fn release_constant(&self, bytes: &[u8]) {
         let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
         if released.insert(bytes.as_ptr() as usize) {
@@ -116,7 +109,7 @@ impl SessionEnvironment {
         }
     }
 
-    /// The numbers of a constant, if all plans that want it on a device have the same tensor.
+    /// The numbers of a constant if all plans share one tensor for it on a device.
     fn shared_constant<'w>(&self, weight: &'w Weight) -> Option<&'w Constant> {
         let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
         weight
@@ -125,7 +118,7 @@ impl SessionEnvironment {
             .filter(is_lasting)
     }
 
-    /// How many bytes a plan takes for a constant on a device. The host reads most where they are.
+    /// Bytes that a plan needs of its own for a constant on a device. The host reads most constants in place.
     pub(crate) fn copy_bytes(&self, weight: &Weight, device: &Device) -> usize {
         let numbers = weight
             .as_numbers()
@@ -133,8 +126,8 @@ impl SessionEnvironment {
         numbers.map_or(0, |numbers| numbers.bytes().len())
     }
 
-    /// A constant on a device: the same tensor for the same bytes, however many plans want it. Where its elements may lie
-    /// at any address, those of a mapped file are used where they are.
+    /// Returns a constant as a tensor on a device: one tensor for the same bytes, however many plans use it. If the kernel
+    /// accepts any alignment, a mapped file is read in place.
     pub(crate) fn constant_on_device(
         &self,
         weight: &Weight,

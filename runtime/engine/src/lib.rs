@@ -1,10 +1,13 @@
-//! The engine: a model becomes a plan, and a plan runs.
+//! The engine: turns a model into a plan and runs it.
 
 mod environment;
 pub mod export;
-mod fallback;
+mod fallback_policy;
+mod fallback_review;
+mod fallback_summary;
 pub mod graph;
 pub mod import;
+mod model_operand;
 mod overridable_initializers;
 pub mod passes;
 mod plan;
@@ -15,12 +18,17 @@ mod progress;
 mod run;
 mod runtime_value;
 mod session;
+mod step_budget;
 
-pub use fallback::{FallbackListener, FallbackOp, FallbackSummary};
+pub use fallback_policy::FallbackListener;
+pub use fallback_summary::{FallbackOp, FallbackSummary};
 pub use import::Model;
-pub use plan::{ArenaSlot, DeviceSupport, ExecutionPlan, NodeCost, StepView, device_support, node_cost};
-pub use precision::{PrecisionMode, RoundingReport};
+pub use model_operand::{ModelOperand, model_outputs};
+pub use plan::{
+    ArenaSlot, DeviceSupport, ExecutionPlan, NodeCost, RoundingReport, StepView, device_support, node_cost,
+};
+pub use precision::PrecisionMode;
 pub use progress::PrepareProgressListener;
 pub use run::{RunTimings, StepTiming, make_text, makes_text};
 pub use runtime_value::RuntimeValue;
-pub use session::{ModelOperand, Session, SessionOptions, model_outputs};
+pub use session::{Session, SessionOptions};

@@ -1,8 +1,8 @@
-//! Constants that a run may be given others for.
+//! Initializers that a run may override.
 //!
-//! A model may say of a constant that it is what an input is unless a run is given another value. Hardly anybody gives one, so
-//! a session takes them for what they are: they are folded, packed and joined as all constants. The first run that is given
-//! another value makes a second program, in which those that were ever given are inputs; the first one stays as it is.
+//! A model may declare an initializer that is also an optional input. Few callers ever override one, so a session treats them
+//! as constants and folds, packs and fuses them like any other. The first run that overrides one prepares a second graph, in
+//! which every initializer that was ever overridden is an input; the first graph stays as it is.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,30 +15,29 @@ use crate::passes::weight_to_tensor;
 use crate::planned_graph::PlannedGraph;
 use crate::runtime_value::RuntimeValue;
 
-/// The constants of a model that a run may be given others for.
 pub(crate) struct OverridableInitializers {
-    /// The model as it was read.
+    /// The model as imported, before any pass.
     graph: Graph,
     opened: Mutex<Option<Arc<OverriddenGraph>>>,
 }
 
-/// A program in which some of them are inputs, behind those that always are.
+/// A graph in which some overridable initializers are inputs, behind the required ones.
 pub(crate) struct OverriddenGraph {
     pub(crate) environment: SessionEnvironment,
     pub(crate) program: PlannedGraph,
-    /// Which of them are.
+    /// Positions of the initializers that are inputs here.
     places: Vec<usize>,
-    /// What they are unless a run is given another value.
+    /// Their values in the model, for runs that do not override them.
     usual: Vec<RuntimeValue>,
 }
 
 impl OverridableInitializers {
-    /// Those of a model, if it has some.
+    /// `None` if the model has no overridable initializers.
     pub(crate) fn from_graph(graph: &Graph) -> Option<Self> {
         (!graph.defaults.is_empty()).then(|| Self { graph: graph.clone(), opened: Mutex::default() })
     }
 
-    /// A program in which those at some places are inputs.
+    /// Returns a graph in which at least the initializers at `places` are inputs.
     pub(crate) fn override_at(
         &self,
         places: &[usize],
@@ -66,7 +65,7 @@ impl OverriddenGraph {
             places.iter().filter_map(|place| graph.defaults.get(*place).copied()).collect();
         let usual = |value: &GraphValue| {
             let weight = value.weight.as_ref()?;
-            // Texts are nowhere but on the host.
+            // Text exists only on the host.
             let is_text = matches!(weight, Weight::Texts { .. });
             let device = if is_text { &environment.host } else { environment.main_device() };
             Some(weight_to_tensor(weight, device).map(RuntimeValue::Tensor))
@@ -78,7 +77,7 @@ impl OverriddenGraph {
         Ok(Self { environment, program, places, usual })
     }
 
-    /// The inputs of the program, of those that always are and of a value for each constant, or none.
+    /// Builds the input list: the required inputs, then for each overridable initializer the given value or its default.
     pub(crate) fn merge_inputs(&self, always: &[RuntimeValue], given: &[RuntimeValue]) -> Vec<RuntimeValue> {
         let given = self.places.iter().zip(&self.usual).map(|(place, usual)| match given.get(*place) {
             None | Some(RuntimeValue::Nothing) => usual,
@@ -88,7 +87,7 @@ impl OverriddenGraph {
     }
 }
 
-/// Makes inputs of constants, and of what graphs within the graph have of them.
+/// Turns constants into inputs, in subgraphs that capture them too.
 fn convert_to_inputs(graph: &mut Graph, ids: &[ValueId]) {
     let mut names: HashMap<Arc<str>, ValueId> = HashMap::new();
     for id in ids {

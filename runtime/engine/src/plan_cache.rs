@@ -1,8 +1,8 @@
-//! Plans by the shapes of the inputs that they are for.
+//! Plans, cached by the input shapes they were built for.
 //!
-//! Most programs are run on inputs of one shape, which are compared with those of the first plan. Others, such as the
-//! body of a loop over what grows, have thousands of small plans, which are found by a hash of the shapes. Finding a plan
-//! takes no lock.
+//! Most graphs only ever see one input shape, so inputs are first compared with those of the first plan. Others, such as the
+//! body of a loop over a growing tensor, have thousands of small plans, which are found by a hash of the shapes. A lookup takes
+//! no lock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,59 +14,56 @@ use crate::plan::ExecutionPlan;
 use crate::run::ArenaPool;
 use crate::runtime_value::RuntimeValue;
 
-/// How many bytes the plans of a program may take, about,
+/// Approximate memory limit for the plans of one graph. It only applies
 const MOST_CACHED_BYTES: usize = 64 << 20;
-/// where there are more than so many.
+/// once there are this many plans.
 const LEAST_CACHED_PLANS: usize = 32;
-/// How many plans are looked at to find one that nobody found again lately.
+/// Random candidates tried for one that was not used lately.
 const EVICTION_TRIES: usize = 8;
-/// How many lists the plans are in.
+/// Number of hash buckets; each is replaced as a whole, so small buckets keep insertion cheap.
 const BUCKETS: usize = 1 << BUCKET_BITS;
 const BUCKET_BITS: u32 = 8;
 
-/// The plans that there are.
 #[derive(Default)]
 pub(crate) struct PlanCache {
-    /// The one that was made first. It stays.
+    /// The plan that was built first. It is never evicted.
     first: OnceLock<Arc<CachedPlan>>,
-    /// The others, by some bits of their hash.
+    /// All other plans, by the upper bits of their hash.
     others: OnceLock<Box<[PlanBucket]>>,
-    /// Held while a plan is made, so that threads that want the same one make it once.
+    /// Held while a plan is built, so that threads that need the same one build it once.
     making: Mutex<PlanCacheState>,
-    /// The memory that their runs use.
+    /// Arenas that runs of all these plans share.
     arenas: ArenaPool,
 }
 
-/// Plans with their hashes.
 type PlanBucket = ArcSwapOption<Vec<(u64, Arc<CachedPlan>)>>;
 
-/// What is known of all plans but the first.
+/// Bookkeeping for every plan but the first.
 #[derive(Default)]
 struct PlanCacheState {
     all: Vec<Arc<CachedPlan>>,
     bytes: usize,
 }
 
-/// A plan, and the inputs it is for.
+/// A plan and the inputs it was built for.
 pub(crate) struct CachedPlan {
     inputs: Vec<InputKey>,
     hash: u64,
     bytes: usize,
     plan: Arc<ExecutionPlan>,
-    /// Whether anybody found it since it was last thought of giving it up.
+    /// Set by every lookup, cleared when eviction passes the plan over.
     is_wanted: AtomicBool,
 }
 
-/// An input: dtype and shape, or nothing for what is no tensor.
+/// Dtype and shape of an input; `None` if it is not a tensor.
 type InputKey = Option<(Dtype, Dims)>;
 
 impl PlanCache {
-    /// The plan that was made first.
     pub(crate) fn first_plan(&self) -> Option<Arc<ExecutionPlan>> {
         self.first.get().map(|planned| planned.plan.clone())
     }
 
-    /// Does something with the plan for inputs of these shapes, which is made where there is none.
+    /// Calls `done` with the plan for inputs of these shapes, building it if there is none.
     #[inline]
     pub(crate) fn with_plan<T>(
         &self,
@@ -81,7 +78,7 @@ impl PlanCache {
         self.with_other_plan(inputs, make, done)
     }
 
-    /// The same with a plan that is not the first. It stands apart, so that what most runs do stays small.
+    /// The slow path: any plan but the first. Not inlined, to keep the common path small.
     #[inline(never)]
     fn with_other_plan<T>(
         &self,
@@ -107,7 +104,7 @@ impl PlanCache {
         make: impl FnOnce() -> Result<Arc<ExecutionPlan>>,
     ) -> Result<Arc<ExecutionPlan>> {
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have made it in the meantime.
+        // Another thread may have built it in the meantime.
         if let Some(first) = self.first.get().filter(|first| first.matches_inputs(inputs)) {
             return Ok(first.plan.clone());
         }
@@ -133,9 +130,8 @@ impl PlanCache {
         Ok(plan)
     }
 
-    /// Gives plans up while they take too much. Chance chooses which, among those that nobody found again lately if there are
-    /// some: whoever goes over more shapes than there is room for, again and again, would find none of them if it were always
-    /// the oldest.
+    /// Evicts plans while they take too much memory. The victim is random, preferring plans that were not found lately: with
+    /// strict LRU, a caller that cycles through more shapes than fit would miss on every one.
     fn evict_plans(&self, making: &mut PlanCacheState, bytes: usize, mut dice: u64) {
         while making.all.len() >= LEAST_CACHED_PLANS && making.bytes.saturating_add(bytes) > MOST_CACHED_BYTES
         {
@@ -155,7 +151,7 @@ impl PlanCache {
         }
     }
 
-    /// Puts another list into the place of the one of a hash.
+    /// Publishes a changed copy of a bucket. Readers keep the old list until they drop it.
     fn update_bucket(&self, hash: u64, change: impl FnOnce(&mut Vec<(u64, Arc<CachedPlan>)>)) {
         let lists = self.others.get_or_init(|| (0..BUCKETS).map(|_| PlanBucket::empty()).collect());
         let place = &lists[bucket_of(hash)];
@@ -178,7 +174,8 @@ impl CachedPlan {
             })
     }
 
-    /// Notes that somebody found it. Threads that share a plan mostly read this.
+    /// Marks the plan as used. It loads before it stores, so that the cache line stays shared between threads that use the
+    /// plan.
     #[inline]
     fn mark_wanted(&self) {
         if !self.is_wanted.load(Ordering::Relaxed) {
@@ -187,7 +184,6 @@ impl CachedPlan {
     }
 }
 
-/// The plan for inputs of a hash, if it is in a list.
 fn find_in_bucket<'a>(
     list: &'a [(u64, Arc<CachedPlan>)],
     hash: u64,
@@ -202,8 +198,8 @@ fn input_key(input: &RuntimeValue) -> InputKey {
     Some((tensor.dtype(), tensor.dims().into()))
 }
 
-/// A number that is the same for inputs of the same dtypes and shapes, and seldom for others. Whoever chooses shapes of the
-/// same number makes finding their plans as slow as comparing with each.
+/// Hashes dtypes and shapes. Not collision-resistant: an adversary who chooses colliding shapes makes a lookup as slow as a
+/// linear search, but not wrong, as the shapes are compared too.
 fn hash_inputs(inputs: &[RuntimeValue]) -> u64 {
     let mut hash = 0u64;
     let mut add = |number: u64| hash = (hash.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -218,7 +214,7 @@ fn hash_inputs(inputs: &[RuntimeValue]) -> u64 {
     hash
 }
 
-/// The list of a hash, whose upper bits are the best mixed.
+/// Takes the upper bits, which the multiplication mixes best.
 fn bucket_of(hash: u64) -> usize {
     (hash >> (u64::BITS - BUCKET_BITS)) as usize
 }

@@ -1,4 +1,4 @@
-//! Programs: graphs with the plans that were made for the shapes of their inputs.
+//! Graphs with the plans that were built for the shapes of their inputs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use oarlock_core::Result;
 use oarlock_core::infer::TensorFact;
 
 use crate::environment::SessionEnvironment;
-use crate::fallback;
+use crate::fallback_review::review_fallbacks;
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
 use crate::plan::{self, ExamplePlan, ExecutionPlan};
@@ -14,52 +14,50 @@ use crate::plan_cache::PlanCache;
 use crate::run::{self, InterruptCheck, RunScope, RunTimings, StepClock};
 use crate::runtime_value::RuntimeValue;
 
-/// A graph that can be run on inputs of any shapes.
+/// A graph that runs on inputs of any shape and builds a plan for each new one.
 pub(crate) struct PlannedGraph {
-    /// The graph as passes left it that know nothing of shapes.
+    /// The graph after the shape-independent passes.
     graph: Graph,
-    /// What they did.
     effects: Vec<PassEffect>,
-    /// The nodes that they made constants of, in their order.
+    /// Nodes that were folded into constants, in topological order; export writes them back where the constant is large.
     folded: Vec<Node>,
     plans: PlanCache,
-    /// Which graphs passes made of it, each with a plan of it, the one that was used last first.
+    /// Recorded shape-dependent decisions, each with a plan built from them, the most recently used first.
     recipes: Mutex<Vec<(ReplayPlan, Arc<ExecutionPlan>)>>,
 }
 
-/// How many recipes are kept. Where passes do something else for many shapes, there is little to remember.
+/// Limit on recorded replays. If passes decide differently for most shapes, remembering more would not help.
 const MOST_REPLAY_PLANS: usize = 8;
 
 impl PlannedGraph {
-    /// Makes a program of a graph: whatever can be done before shapes are known is done here.
+    /// Runs every pass that does not depend on input shapes.
     pub(crate) fn new(mut graph: Graph, environment: &SessionEnvironment) -> Result<Self> {
-        let scene = environment.pass_context();
-        let effects = passes::run_passes(&mut graph, &scene)?;
-        let folded = scene.notes.folded_nodes();
+        let context = environment.pass_context();
+        let effects = passes::run_passes(&mut graph, &context)?;
+        let folded = context.notes.folded_nodes();
         Ok(Self { graph, effects, folded, plans: PlanCache::default(), recipes: Mutex::default() })
     }
 
-    /// The graph before shapes are known.
+    /// The graph before input shapes are known.
     pub(crate) fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// What passes did before shapes are known.
+    /// Effects of the shape-independent passes.
     pub(crate) fn effects(&self) -> &[PassEffect] {
         &self.effects
     }
 
-    /// The nodes that became constants before shapes are known, in their order.
+    /// The nodes that became constants before shapes were known, in topological order.
     pub(crate) fn folded_nodes(&self) -> &[Node] {
         &self.folded
     }
 
-    /// The plan for the shapes that it ran on first, if it did.
+    /// The plan of the first run, if there was one.
     pub(crate) fn first_plan(&self) -> Option<Arc<ExecutionPlan>> {
         self.plans.first_plan()
     }
 
-    /// Runs it.
     #[inline]
     pub(crate) fn run(
         &self,
@@ -70,7 +68,7 @@ impl PlannedGraph {
         self.run_within(RunScope { environment, allowance: &allowance, clock: None, watch: None }, inputs)
     }
 
-    /// Runs it, and asks now and then whether to go on.
+    /// Runs it and calls `ask` now and then; an error from it stops the run.
     pub(crate) fn run_watched(
         &self,
         environment: &SessionEnvironment,
@@ -84,7 +82,7 @@ impl PlannedGraph {
         )
     }
 
-    /// Runs it as a part of a run.
+    /// Runs it inside another run, sharing its step budget, clock and interrupt check.
     #[inline]
     pub(crate) fn run_within(&self, run: RunScope<'_>, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         let RunScope { environment, .. } = run;
@@ -92,7 +90,7 @@ impl PlannedGraph {
         self.plans.with_plan(inputs, make, |plan, arenas| run::run_plan(plan, arenas, run, inputs))
     }
 
-    /// Runs it, and notes when each step did.
+    /// Runs it and records when each step ran.
     pub(crate) fn run_timed(
         &self,
         environment: &SessionEnvironment,
@@ -104,7 +102,6 @@ impl PlannedGraph {
         Ok((outputs, clock.finish()))
     }
 
-    /// The plan for inputs of these shapes: one that is there, or a new one.
     pub(crate) fn plan_for(
         &self,
         environment: &SessionEnvironment,
@@ -113,7 +110,8 @@ impl PlannedGraph {
         self.plans.with_plan(inputs, || self.make_plan(environment, inputs), |plan, _| Ok(plan.clone()))
     }
 
-    /// A plan for shapes that there is none for. Where passes would do again what they did for others, they need not.
+    /// Builds a plan for new shapes. If the passes would decide as they did for earlier shapes, those decisions are replayed
+    /// instead.
     fn make_plan(
         &self,
         environment: &SessionEnvironment,
@@ -134,33 +132,33 @@ impl PlannedGraph {
         let found = recipes.iter().enumerate().find_map(|(at, recipe)| Some((at, again(recipe)?)));
         if let Some((at, plan)) = found {
             recipes[..=at].rotate_right(1);
-            fallback::review_fallbacks(&plan, environment)?;
+            review_fallbacks(&plan, environment)?;
             return Ok(Arc::new(plan));
         }
         let (graph, recipe) = self.optimize_for(environment, &facts)?;
         let plan = Arc::new(plan::build_plan(graph, &recipe, None, environment)?);
-        fallback::review_fallbacks(&plan, environment)?;
+        review_fallbacks(&plan, environment)?;
         recipes.truncate(MOST_REPLAY_PLANS - 1);
         recipes.insert(0, (recipe, plan.clone()));
         Ok(plan)
     }
 
-    /// What passes make of the graph for certain inputs.
+    /// Runs all passes with the inputs' dtypes and shapes known.
     fn optimize_for(
         &self,
         environment: &SessionEnvironment,
         facts: &[Option<TensorFact>],
     ) -> Result<(Graph, ReplayPlan)> {
-        let (mut graph, scene) = (self.graph.clone(), environment.pass_context());
+        let (mut graph, context) = (self.graph.clone(), environment.pass_context());
         for (id, fact) in graph.inputs.clone().into_iter().zip(facts) {
             graph.value_mut(id).fact.clone_from(fact);
         }
-        let effects = passes::run_passes(&mut graph, &scene)?;
-        let recipe = ReplayPlan::new(&self.graph, &graph, scene.notes, effects);
+        let effects = passes::run_passes(&mut graph, &context)?;
+        let recipe = ReplayPlan::new(&self.graph, &graph, context.notes, effects);
         Ok((graph, recipe))
     }
 
-    /// Whether a graph is what passes make, and if not, how it differs.
+    /// Debug check: compares a replayed graph with what the passes make from scratch, and describes the difference.
     fn check_replay(
         &self,
         graph: &Graph,

@@ -1,20 +1,20 @@
-//! What goes into a run and comes out of it.
+//! Inputs and outputs of a run.
 
 use oarlock_core::{Error, Result, Tensor};
 
-/// One value of a run.
+/// One value of a run. It mirrors the value types of ONNX.
 #[derive(Clone, Debug)]
 pub enum RuntimeValue {
-    /// A tensor.
+    /// A tensor on any device.
     Tensor(Tensor),
-    /// A sequence.
+    /// A sequence; its elements are tensors.
     Sequence(Vec<RuntimeValue>),
-    /// An optional that holds nothing.
+    /// An empty optional.
     Nothing,
 }
 
 impl RuntimeValue {
-    /// The tensor that it is.
+    /// The tensor, or an error that says what this is instead.
     pub fn as_tensor(&self) -> Result<&Tensor> {
         match self {
             Self::Tensor(tensor) => Ok(tensor),
@@ -22,7 +22,7 @@ impl RuntimeValue {
         }
     }
 
-    /// The sequence that it is.
+    /// The elements of the sequence, or an error that says what this is instead.
     pub fn as_sequence(&self) -> Result<&[Self]> {
         match self {
             Self::Sequence(elements) => Ok(elements),
@@ -30,7 +30,7 @@ impl RuntimeValue {
         }
     }
 
-    /// What it is, for messages.
+    /// The kind of value with its article, for messages.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Tensor(_) => "a tensor",

@@ -1,4 +1,4 @@
-//! The smallest program that probes plugins: `probe PATH` is what a host starts as its child.
+//! The smallest program that can probe plugins: a host starts `probe PATH` as its child process.
 
 use std::path::Path;
 use std::process::ExitCode;

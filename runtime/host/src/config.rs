@@ -1,10 +1,10 @@
-//! The configuration file: which plugins to look for, which to trust, and what to tell them.
+//! The configuration file: where to find plugins, which to trust, and their options.
 //!
 //! The user's file is `$OARLOCK_CONFIG`, else `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
-//! `/etc/oarlock/config.toml`. Both apply: lists are the user's entries and then the system's, and of single values the
-//! user's counts. Trust is the exception. `require_signature` holds if either file sets it, and where the system's file
-//! names allowed hashes, or asks for signatures or names keys, the user's hashes and keys do not count: a user can tighten
-//! what the administrator asks for and not loosen it.
+//! `/etc/oarlock/config.toml`. Both apply: lists hold the user's entries before the system's, and the user's single values
+//! override the system's. Trust is the exception. `require_signature` holds if either file sets it. If the system's file has
+//! allowed hashes, requires signatures or names keys, the user's hashes and keys are ignored: a user can tighten the
+//! administrator's demands but not loosen them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,43 +17,43 @@ use crate::judge::regular_file::read_start;
 use crate::text::toml;
 use crate::{Digest, HostEnvironment, ProcessIdentity};
 
-/// The longest file that is read.
+/// Limit on the size of a configuration file.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 const SYSTEM_FILE: &str = "/etc/oarlock/config.toml";
 
-/// What the configuration files say, together.
+/// The merged configuration files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
     /// The files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// The `[plugins]` section.
     pub plugins: PluginsSection,
-    /// The options of each plugin, by the plugin's name; every value as text.
+    /// The options of each plugin, by plugin name. Values of other types are kept as text.
     pub options: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// The `[plugins]` section.
+/// The `[plugins]` section: search, trust, layers and probing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginsSection {
-    /// Files and directories to take plugins from.
+    /// Files and directories to search for plugins.
     pub paths: Vec<PathBuf>,
-    /// Plugins not to use: names or file names, in which `*` stands for any characters.
+    /// Plugins to leave out, by plugin or file name; `*` matches any characters.
     pub disable: Vec<String>,
-    /// The hashes of the only files to load. With none, any file is allowed.
+    /// Hashes of the only files that may be loaded. If empty, any file may be.
     pub allow: Vec<Digest>,
-    /// Whether a plugin needs a signature of a trusted key.
+    /// True if every plugin needs a signature of a trusted key.
     pub require_signature: bool,
-    /// The public keys to trust, as PEM files.
+    /// The trusted public keys, as PEM files.
     pub trusted_keys: Vec<PathBuf>,
-    /// The layers to put before every plugin, the outermost first.
+    /// Layers to put in front of every plugin, the outermost first.
     pub layers: Vec<String>,
-    /// How long a plugin may take to answer while it is probed.
+    /// Time limit on a plugin's answer to a probe, in milliseconds.
     pub probe_timeout_ms: Option<u64>,
 }
 
-/// A file as it is written.
+/// The TOML structure of one file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigDocument {
@@ -63,7 +63,7 @@ struct ConfigDocument {
     plugin: BTreeMap<String, BTreeMap<String, OptionValue>>,
 }
 
-/// The value of a plugin's option, which the plugin gets as text.
+/// The value of a plugin's option. Plugins get all values as text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a string, a number or a boolean")]
 enum OptionValue {
@@ -73,12 +73,12 @@ enum OptionValue {
     Text(String),
 }
 
-/// A configuration file, or a file it names, cannot be used.
+/// A configuration file, or a file that it names, cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file.
+    /// The file at fault.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The problem, in one line.
     pub problem: String,
 }
 
@@ -97,7 +97,7 @@ impl ConfigError {
 }
 
 impl HostConfig {
-    /// Reads the user's file and the system's. One that is not there says nothing, unless it was named explicitly.
+    /// Reads the user's file and the system's. A missing file is empty, unless it was named explicitly.
     pub fn load(environment: &HostEnvironment) -> Result<Self, ConfigError> {
         let named = environment.config.as_deref();
         let usual = environment.config_home.as_ref().map(|home| home.join("oarlock/config.toml"));
@@ -138,7 +138,7 @@ impl HostConfig {
         Self::parse_file(path, &bytes)
     }
 
-    /// Reads the text of one file; `path` is only named in the error.
+    /// Parses one file; `path` only appears in the error.
     pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
         let document: ConfigDocument =
             toml::parse_toml(bytes).map_err(|problem| ConfigError::new(path, problem))?;
@@ -154,7 +154,7 @@ impl HostConfig {
         Ok(Self { files: vec![path.to_path_buf()], plugins: document.plugins, options })
     }
 
-    /// This configuration, with `lower` where it says nothing.
+    /// Merges two configurations; values set here take precedence over those of `lower`.
     fn merge_over(mut self, lower: Self) -> Self {
         let PluginsSection {
             paths,

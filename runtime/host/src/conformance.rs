@@ -1,4 +1,4 @@
-//! Hands a loaded plugin to the conformance suite.
+//! Runs the conformance suite on a loaded plugin.
 
 #![expect(unsafe_code, reason = "the suite trusts the tables it is given")]
 
@@ -11,14 +11,14 @@ use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText};
 use crate::LoadedPlugin;
 use crate::services::errors::take_failure;
 
-/// The rule that an error is one the host made.
+/// The rule that every error comes from the host.
 const MADE_BY_THE_HOST: &str = "R-1";
 
 impl LoadedPlugin {
-    /// Runs the conformance suite on the plugin and says what each check is called as it begins; `None` for a plugin without
-    /// devices, which the suite has no checks for. A check may take as long as `patience`.
+    /// Runs the conformance suite on the plugin; `progress` gets the name of each check before it starts. `None` for a plugin
+    /// without devices, for which the suite has no checks. Each check may take as long as `patience`.
     ///
-    /// A plugin may end the process or print, so a program that wants to go on does this in a child.
+    /// The plugin may end the process or print, so a program that must survive this runs it in a child process.
     pub fn check_conformance(
         self: &Arc<Self>,
         patience: Duration,

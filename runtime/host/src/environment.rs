@@ -1,8 +1,7 @@
-//! What the host takes from the process it runs in, read once and passed on as data, but for the variables that plugins
-//! name.
+//! The host's view of its process: read once and passed on as data, except for variables that plugins name.
 //!
-//! In a program that runs with more rights than its caller has, the caller's variables are not to be trusted: then all
-//! of them count as unset, `HOME` included, and only the system's directories and configuration are left.
+//! A setuid program must not trust the environment of its caller. All variables then count as unset, `HOME` included, and only
+//! the system's directories and configuration remain.
 
 #![expect(unsafe_code, reason = "only the C library knows what the kernel told this process at its start")]
 
@@ -11,37 +10,37 @@ use std::path::{Path, PathBuf};
 
 use crate::ProcessIdentity;
 
-/// The variables the host knows, and who the process runs as.
+/// The variables that the host reads, and the user that the process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEnvironment {
-    /// `OARLOCK_PLUGIN_PATH`: more places to look for plugins, separated by colons.
+    /// `OARLOCK_PLUGIN_PATH`: additional places to search for plugins, separated by colons.
     pub plugin_path: Option<OsString>,
-    /// `OARLOCK_CONFIG`: the configuration file to read in place of the user's.
+    /// `OARLOCK_CONFIG`: a configuration file that replaces the user's.
     pub config: Option<PathBuf>,
-    /// `OARLOCK_ISA_MASK`: the only processor features to consider present.
+    /// `OARLOCK_ISA_MASK`: a list of processor features; all others count as absent.
     pub isa_mask: Option<String>,
-    /// `LD_LIBRARY_PATH`: where the dynamic linker looks for libraries first.
+    /// `LD_LIBRARY_PATH`: the directories that the dynamic linker searches first.
     pub library_path: Vec<PathBuf>,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
     pub config_home: Option<PathBuf>,
     /// `$XDG_DATA_HOME`, or `~/.local/share`.
     pub data_home: Option<PathBuf>,
-    /// Whether the program has more rights than its caller.
+    /// True if the program has more rights than its caller, such as a setuid program.
     pub elevated: bool,
-    /// Who the program runs as.
+    /// The effective user and group of the process.
     pub identity: ProcessIdentity,
 }
 
 impl HostEnvironment {
-    /// Reads the environment of this process.
+    /// Captures the environment of this process.
     pub fn from_process() -> Self {
         Self::new(|name| std::env::var_os(name), is_elevated(), ProcessIdentity::of_process())
     }
 
-    /// Makes an environment in which `lookup` gives the value of a variable.
+    /// Builds an environment from a function that looks up variables; tests pass their own.
     pub fn new(lookup: impl Fn(&str) -> Option<OsString>, elevated: bool, identity: ProcessIdentity) -> Self {
         let get = |name: &str| if elevated { None } else { lookup(name).filter(|value| !value.is_empty()) };
-        // The XDG specification has relative paths ignored.
+        // The XDG specification says to ignore relative paths.
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let in_home = |path: &str| absolute("HOME").map(|home| home.join(path));
         let library_path = get("LD_LIBRARY_PATH").unwrap_or_default();
@@ -57,18 +56,18 @@ impl HostEnvironment {
         }
     }
 
-    /// The value of a variable that is not read with the others: one of a flag, or one that lists the devices to show, which
-    /// a plugin names only once it is loaded. An empty value is given as such: of the latter it hides all devices.
+    /// Reads a variable that is not captured above: one of a flag, or one that lists visible devices, whose name is known only
+    /// once the plugin is loaded. An empty value is kept: it hides all devices.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         if self.elevated { None } else { std::env::var_os(name) }
     }
 }
 
-/// Whether this program has more rights than whoever started it, by the kernel's mark or by the ids it runs under now.
+/// True if the program has more rights than its caller, by the kernel's mark or by its current ids.
 fn is_elevated() -> bool {
     let by_ids = rustix::process::getuid() != rustix::process::geteuid()
         || rustix::process::getgid() != rustix::process::getegid();
-    // SAFETY: the function takes a number, reads what the kernel gave the process at its start and touches nothing else.
+    // SAFETY: the function takes a number, reads what the kernel passed to the process at its start, and touches nothing else.
     let by_kernel = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     by_ids || by_kernel
 }

@@ -1,4 +1,4 @@
-//! The host: every plugin of a program, from the search to the unloading.
+//! The host: it finds, loads and unloads all plugins of a program.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,49 +16,48 @@ use crate::{
 /// A plugin that is linked into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInPlugin {
-    /// What messages call it until it has said its name.
+    /// The name in messages until the plugin has answered the query.
     pub name: &'static str,
-    /// Its entry.
+    /// The entry point, as the SDK's `query!` macro gives it.
     pub query: abi::PluginQuery,
 }
 
-/// What a host is to be.
+/// The settings of a host.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HostOptions {
-    /// Name and version of the program, for the plugins' messages.
+    /// Name and version of the program, which plugins may show in messages.
     pub program: String,
-    /// Plugins, and directories of plugins, that come before all others.
+    /// Plugins, and directories of plugins, that take precedence over all others.
     pub paths: Vec<PathBuf>,
     /// The plugin directories of the installed Python packages.
     pub wheels: Vec<PathBuf>,
-    /// What the configuration files say.
+    /// The merged configuration files.
     pub config: HostConfig,
-    /// What the process says.
+    /// The environment of the process.
     pub environment: HostEnvironment,
-    /// The plugins that are linked in. They come first, and no file that is found can take their names.
+    /// Plugins that are linked in. They come first, and no file can take their names.
     pub built_in: Vec<BuiltInPlugin>,
-    /// Files of plugins that are part of the program as much as those. Nobody judges them, for whoever can change them can
-    /// change the program.
+    /// Plugin files that are part of the program. They are not judged, for whoever can change them can change the program.
     pub bundled: Vec<PathBuf>,
-    /// Layers to put before every plugin, around those of the configuration, the outermost first.
+    /// Layers to put in front of every plugin, outside those of the configuration, the outermost first.
     pub layers: Vec<String>,
-    /// How to probe plugins without a manifest; without it they are refused.
+    /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
     pub probe: Option<ProbeCommand>,
-    /// Where probes are remembered, such as `~/.cache`.
+    /// The directory for the probe cache, such as `~/.cache`.
     pub cache_home: Option<PathBuf>,
-    /// Who hears what plugins have to say.
+    /// The receiver of log messages from plugins.
     pub log: Arc<dyn LogSink>,
-    /// Whether plugins are looked for in `paths` and nowhere else.
+    /// True if plugins are only searched for in `paths`.
     pub(crate) is_for_one: bool,
-    /// Layers that run already, in another host, and are put before the plugin, the outermost first.
+    /// Layers that already run in another host and wrap the plugin here too, the outermost first.
     pub(crate) around: Vec<Arc<LoadedPlugin>>,
-    /// How many threads plugins may use together; as many as there are processors when `None`.
+    /// The number of threads that all plugins share; `None` means the number of processors.
     pub threads: Option<NonZeroUsize>,
 }
 
 impl HostOptions {
-    /// Options for a program that takes its plugins from where the configuration and the environment say.
+    /// Settings that follow the configuration and the environment.
     pub fn new(program: impl Into<String>, config: HostConfig, environment: HostEnvironment) -> Self {
         Self {
             program: program.into(),
@@ -78,13 +77,12 @@ impl HostOptions {
         }
     }
 
-    /// The options of a host that takes this plugin and no other, behind the layers of the host that was started with these
-    /// options.
+    /// Settings for a host with this plugin only, behind the layers of `host`, which was started with `self`.
     pub fn for_one_file(&self, file: &Path, host: &Host) -> Self {
         self.restricted_to(vec![file.to_owned()], Vec::new(), host)
     }
 
-    /// The same for a plugin that is linked into the program.
+    /// Like [`HostOptions::for_one_file`], for a plugin that is linked into the program.
     pub fn for_built_in(&self, plugin: BuiltInPlugin, host: &Host) -> Self {
         self.restricted_to(Vec::new(), vec![plugin], host)
     }
@@ -105,7 +103,7 @@ impl HostOptions {
         options
     }
 
-    /// The layers that are asked for, the outermost first.
+    /// All requested layers, the outermost first.
     pub(crate) fn layer_names(&self) -> impl Iterator<Item = &str> {
         self.layers.iter().chain(&self.config.plugins.layers).map(String::as_str)
     }
@@ -115,7 +113,7 @@ impl HostOptions {
     }
 }
 
-/// `$XDG_CACHE_HOME`, or `~/.cache`; none in a program with more rights than its caller.
+/// `$XDG_CACHE_HOME`, or `~/.cache`; `None` in a program with more rights than its caller.
 fn cache_home(
     environment: &HostEnvironment,
     lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
@@ -127,39 +125,39 @@ fn cache_home(
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
-/// Every plugin of a program. Dropping it ends those of which nothing is in use any more; the others end when the last
-/// handle on them is dropped.
+/// All plugins of a program. Dropping the host ends the plugins that nothing uses any more; each of the others ends when the
+/// last handle to it is dropped.
 #[derive(Debug)]
 pub struct Host {
-    /// In the order of precedence.
+    /// Sorted by precedence.
     plugins: Vec<Arc<LoadedPlugin>>,
     report: LoadReport,
 }
 
 impl Host {
-    /// Finds, judges and loads plugins. A plugin that cannot be used is a row of the report and never a failure; a
-    /// configuration that cannot be followed is one, since it may be what keeps a plugin out.
+    /// Finds, judges and loads plugins. A plugin that cannot be used is an entry in the report, not an error. An unusable
+    /// configuration is an error, since it may be what keeps a plugin out.
     pub fn start(options: &HostOptions) -> Result<Self, ConfigError> {
         let (plugins, report) = start_plugins(options)?;
         Ok(Self { plugins, report })
     }
 
-    /// What became of every plugin that was looked at.
+    /// The outcome for every plugin that was considered.
     pub fn report(&self) -> &LoadReport {
         &self.report
     }
 
-    /// The plugins in use, in the order of precedence.
+    /// The plugins in use, in order of precedence.
     pub fn plugins(&self) -> &[Arc<LoadedPlugin>] {
         &self.plugins
     }
 
-    /// The plugin with this name.
+    /// Finds a plugin in use by its name.
     pub fn plugin(&self, name: &str) -> Option<&Arc<LoadedPlugin>> {
         self.plugins.iter().find(|plugin| plugin.info().name == name)
     }
 
-    /// All devices, in the order of precedence of their plugins.
+    /// All visible devices, in the order of precedence of their plugins.
     pub fn devices(&self) -> Vec<PluginDevice> {
         let devices = |plugin: &Arc<LoadedPlugin>| {
             let ids = plugin.device_ids().iter();
@@ -168,7 +166,7 @@ impl Host {
         self.plugins.iter().flat_map(devices).collect()
     }
 
-    /// The device that users name `type:id`, or `type` for the first of its type.
+    /// Finds a device by the name that users type: `type:id`, or `type` for the first of its type.
     pub fn device(&self, name: &str) -> Option<PluginDevice> {
         let (device_type, id) = name.split_once(':').map_or((name, None), |(kind, id)| (kind, Some(id)));
         let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
@@ -180,8 +178,7 @@ impl Host {
         PluginDevice::from_plugin(plugin, id)
     }
 
-    /// Ends a plugin and takes it out of the process. Only a plugin that says it can be unloaded, and of which nothing
-    /// is in use, is unloaded.
+    /// Ends a plugin and unmaps it. The plugin must permit this, and none of its handles may be live.
     pub fn unload(&mut self, name: &str) -> Result<(), PluginFailure> {
         let refuse = |code, expected: &str, found: String| {
             Err(PluginFailure::new("host", code, format!("expected {expected}, found {found}")))
@@ -214,7 +211,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Those that were started last may stand on earlier ones and end first.
+        // Plugins that started later may depend on earlier ones, so they end first.
         while let Some(plugin) = self.plugins.pop() {
             drop(plugin);
         }

@@ -1,9 +1,9 @@
 //! Finds, judges, loads, isolates and unloads plugins.
 //!
-//! A plugin's way is the order of the modules: [`search_plugins`] finds files, [`judge_candidate`] decides from a file and its manifest
-//! alone, [`probe_file`] asks a file without a manifest in a child process, `load` opens what is left and checks what it
-//! answers, and `device` is what a program then holds. [`Host::start`] goes that way for every plugin and keeps a
-//! [`Refusal`] for each one that does not come to its end.
+//! The modules are in the order of a plugin's path: [`search_plugins`] finds files, [`judge_candidate`] decides from a file and
+//! its manifest alone, [`probe_file`] queries a file without a manifest in a child process, `load` opens the rest and checks
+//! their answers, and `device` is what a program then works with. [`Host::start`] takes every plugin along this path and keeps
+//! a [`Refusal`] for each one that does not reach the end.
 
 mod config;
 mod conformance;

@@ -1,4 +1,4 @@
-//! A plugin that is loaded: what it can do, and how it ends.
+//! A loaded plugin, from its start to its end.
 
 #![expect(unsafe_code, reason = "callers are made of tables that a plugin handed out")]
 
@@ -20,33 +20,32 @@ use crate::services::errors::result_from_error;
 use crate::services::{LogLevel, PluginServices};
 use crate::{HostEnvironment, KernelInfo, PluginInfo, PluginKind, Refusal, sanitize_text};
 
-/// Callers for the tables a plugin brings, with the layers around them.
+/// Callers for the tables of a plugin, layers included.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PluginCalls {
     /// Devices and their memory.
     pub(crate) core: Option<CoreCalls>,
     /// Streams and events.
     pub(crate) r#async: Option<AsyncCalls>,
-    /// What the plugin does as a layer; never wrapped itself.
+    /// The plugin's own functions as a layer; never wrapped.
     pub(crate) layer: Option<LayerCalls>,
 }
 
-/// One kernel: what it demands, and the caller for it. It is the plugin's, and lives no longer.
+/// A kernel of a loaded plugin. It is valid as long as the plugin.
 #[derive(Debug)]
 pub struct LoadedKernel {
-    /// What it does and demands.
+    /// Its op, versions, properties and demands on operands.
     pub info: KernelInfo,
-    /// How it is called.
     pub(crate) calls: KernelCalls,
 }
 
-/// A loaded plugin. It ends when the last handle on anything of it is dropped.
+/// A loaded plugin. It ends when the last handle to anything of it is dropped.
 pub struct LoadedPlugin {
     info: PluginInfo,
     file: PathBuf,
     pub(crate) calls: PluginCalls,
     kernels: Vec<LoadedKernel>,
-    /// The devices that were readied.
+    /// The initialized devices.
     devices: Vec<u32>,
     notes: Vec<String>,
     is_initialized: bool,
@@ -55,11 +54,11 @@ pub struct LoadedPlugin {
     wrappers: Vec<LayerWrapper>,
     services: Arc<PluginServices>,
     library: Option<Library>,
-    /// Other hosts may use the plugin once this is dropped, after all else.
+    /// Dropped last: other hosts may use the plugin from then on.
     _in_use: InUse,
 }
 
-/// How a plugin is ended.
+/// The function and context that end a plugin.
 struct UnloadHook {
     context: *mut std::ffi::c_void,
     unload: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> abi::Error>,
@@ -71,7 +70,7 @@ unsafe impl Send for UnloadHook {}
 unsafe impl Sync for UnloadHook {}
 
 impl LoadedPlugin {
-    /// Puts `layers` before the tables of a plugin that answered well, and starts it.
+    /// Wraps the tables of a queried plugin in `layers` and starts it.
     pub(crate) fn start_plugin(
         path: &Path,
         loaded: QueriedPlugin,
@@ -86,7 +85,7 @@ impl LoadedPlugin {
         macro_rules! caller {
             ($table:expr, $kind:ident, $calls:ident) => {
                 $table.map(|next| {
-                    // SAFETY: a layer vouches for the table it hands back.
+                    // SAFETY: a layer vouches for the table that it returns.
                     let check = |wrapped| unsafe { checked_table(wrapped) }.map(|table| table.unwrap_or(next));
                     let (context, table) = chain.wrap_table(abi::TableKind::$kind, context, next, check);
                     // SAFETY: both are the plugin's or a layer's, and live as long as the plugin, which holds its layers.
@@ -126,7 +125,7 @@ impl LoadedPlugin {
         Ok(plugin)
     }
 
-    /// Readies the devices to show. One that fails is left out, and all failing is the plugin's failure.
+    /// Initializes the visible devices. A device that fails is left out; if all fail, so does the plugin.
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
@@ -157,42 +156,42 @@ impl LoadedPlugin {
         }
     }
 
-    /// What it says of itself.
+    /// The plugin's identity and contents, as it described them.
     pub fn info(&self) -> &PluginInfo {
         &self.info
     }
 
-    /// The file it came from; for one that is linked in, the program's.
+    /// The file it came from; for a plugin that is linked in, the program.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Callers for its tables. They hold no plugin, so only what does may have them.
+    /// Callers for the tables. They do not keep the plugin loaded, so only holders of the plugin may keep them.
     pub(crate) fn table_calls(&self) -> &PluginCalls {
         &self.calls
     }
 
-    /// The functions of its devices as they are called: its own, or those of the outermost layer.
+    /// The core table that the host calls: the plugin's own, or that of the outermost layer.
     pub fn core_table(&self) -> Option<&abi::CoreTable> {
         self.calls.core.as_ref().map(|calls| &calls.table)
     }
 
-    /// Its kernels.
+    /// All kernels of the plugin.
     pub fn kernels(&self) -> &[LoadedKernel] {
         &self.kernels
     }
 
-    /// The ids of its devices that are shown and ready.
+    /// The ids of the devices that are visible and initialized.
     pub fn device_ids(&self) -> &[u32] {
         &self.devices
     }
 
-    /// Whether it can stand before other plugins.
+    /// True if the plugin can wrap other plugins.
     pub(crate) fn is_layer(&self) -> bool {
         self.calls.layer.is_some()
     }
 
-    /// The names of the layers around it, the outermost first.
+    /// The names of the layers around the plugin, the outermost first.
     pub(crate) fn layer_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for name in self.wrappers.iter().map(LayerWrapper::layer_name) {
@@ -203,12 +202,12 @@ impl LoadedPlugin {
         names
     }
 
-    /// What the user may want to know although the plugin works.
+    /// Remarks for the user that do not keep the plugin from working.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// How many handles of each kind are in use.
+    /// Counts the live handles, which block unloading.
     pub fn live_handles(&self) -> LiveHandleCounts {
         self.live.counts()
     }
@@ -221,19 +220,20 @@ impl LoadedPlugin {
         self.services.log_message(LogLevel::WARNING, message);
     }
 
-    /// Warns of options that the plugin did not ask for while it started. A layer may ask when it is put before the first plugin.
+    /// Warns of options that the plugin did not read during its start. A layer may read its options later, when it first wraps
+    /// a plugin.
     pub(crate) fn warn_of_unknown_options(&self, is_layer_in_use: bool) {
         if self.info.kind != PluginKind::Layer || is_layer_in_use {
             self.services.unknown_options().iter().for_each(|told| self.log_warning(told));
         }
     }
 
-    /// Notes that it is a layer that is put before others, which somebody asked for.
+    /// Marks the plugin as a layer in use.
     pub(crate) fn mark_used_as_layer(&self) {
         self.services.mark_used_as_layer();
     }
 
-    /// Reports a failure that nobody is there to return to.
+    /// Logs a failure that no caller can receive.
     fn note_failure(&self, what: &str, result: Result<(), crate::PluginFailure>) {
         if let Err(failure) = result {
             self.log_warning(&format!("{what} failed while the plugin was ended: {failure}"));
@@ -241,7 +241,7 @@ impl LoadedPlugin {
     }
 }
 
-/// The kernels as the layers hand them back; the plugin's own where they hand back nothing of use.
+/// The kernels as the layers return them; the plugin's own if what the layers return is invalid.
 fn wrap_kernels(
     chain: &mut LayerChain<'_>,
     context: *mut std::ffi::c_void,
@@ -250,7 +250,7 @@ fn wrap_kernels(
     own: Vec<KernelRecord>,
 ) -> Vec<KernelRecord> {
     let device_type = info.device_type.as_deref();
-    // SAFETY: a layer vouches for the table it hands back and for what that leads to.
+    // SAFETY: a layer vouches for the table that it returns and for what the table points to.
     let check = |wrapped: *const abi::KernelTable| unsafe {
         let table = crate::load::foreign_struct::copy_struct(wrapped)?;
         check_kernels(&table, device_type).map(|_| table)
@@ -262,7 +262,7 @@ fn wrap_kernels(
 
 fn load_kernel(record: KernelRecord) -> LoadedKernel {
     let KernelRecord { info, kernel } = record;
-    // SAFETY: the kernel and its context are what the plugin or a layer handed out, and live as long as it does.
+    // SAFETY: the plugin or a layer handed out the kernel and its context, which live as long as it does.
     LoadedKernel { info, calls: unsafe { KernelCalls::new(kernel.context, kernel) } }
 }
 
@@ -276,7 +276,7 @@ impl Drop for LoadedPlugin {
                 self.note_failure("`finalize`", core.finalize().unwrap_or(Ok(())));
             }
         }
-        // The outermost wrapper was made last and is freed first.
+        // The outermost wrapper was made last, so it is freed first.
         while let Some(wrapper) = self.wrappers.pop() {
             drop(wrapper);
         }

@@ -1,4 +1,4 @@
-//! Why a plugin was not used, as data.
+//! Reasons why a plugin is not used, as data.
 //!
 //! A refusal is never fatal: the host keeps it in the load report and goes on with the next plugin.
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of a refusal. Its name in `--json` output is the kebab-case form and never changes.
+/// The kind of a refusal. In `--json` output its name is in kebab case and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -28,7 +28,7 @@ pub enum RefusalReason {
     WrongArchitecture,
     /// The manifest cannot be parsed or breaks a rule of its format.
     ManifestInvalid,
-    /// The manifest says something about the plugin that the plugin does not do.
+    /// The manifest makes a claim about the plugin that is not true.
     ManifestLies,
     /// The bytes of the file are not the bytes the manifest describes.
     HashMismatch,
@@ -78,25 +78,25 @@ pub enum RefusalReason {
     Duplicate,
 }
 
-/// One plugin that was not used: which file, what was expected, what was found, and what to do.
+/// A plugin that is not used: the file, what was expected, what was found, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// What kind of refusal this is.
+    /// The kind of refusal, for programs.
     pub reason: RefusalReason,
-    /// The file or directory it is about.
+    /// The file or directory at fault.
     #[serde(serialize_with = "crate::text::paths::serialize_path")]
     pub file: PathBuf,
-    /// What the host expected.
+    /// The expectation of the host, as part of a sentence.
     pub expected: String,
-    /// What it found instead.
+    /// The actual state, as part of a sentence.
     pub found: String,
-    /// What the user can do about it.
+    /// The advice to the user; it completes "to use this plugin, …".
     pub remedy: String,
 }
 
 impl Refusal {
-    /// Makes a refusal; `remedy` completes "to use this plugin, …".
+    /// Builds a refusal; `remedy` completes "to use this plugin, …".
     pub fn new(
         reason: RefusalReason,
         file: impl AsRef<Path>,

@@ -1,4 +1,4 @@
-//! What became of every plugin that was looked at, and what devices there are, as data for people and programs.
+//! The outcome for every plugin and the list of devices, as data for people and programs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use crate::{
     RefusalReason, SupportLevel,
 };
 
-/// What became of every plugin, in the order in which they were looked at.
+/// The outcome for every plugin, in the order in which they were considered.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LoadReport {
-    /// Each plugin, and each place that could not be searched.
+    /// An entry for each plugin, and for each place that could not be searched.
     pub plugins: Vec<PluginReport>,
-    /// What concerns no single plugin.
+    /// Notes that concern no single plugin.
     pub notes: Vec<String>,
 }
 
 impl LoadReport {
-    /// The plugins that are in use.
+    /// The plugins in use, with their details.
     pub fn loaded_plugins(&self) -> impl Iterator<Item = (&PluginReport, &LoadedPluginReport)> {
         self.plugins.iter().filter_map(|report| match &report.outcome {
             PluginOutcome::Loaded(loaded) => Some((report, loaded.as_ref())),
@@ -28,8 +28,8 @@ impl LoadReport {
         })
     }
 
-    /// Whether a plugin is not used because something is wrong with it. Plugins that were disabled, those that the program brings
-    /// itself, and variants for other processors are left out on purpose, as long as there is a variant for this one.
+    /// True if a refusal means that something is wrong. Disabled plugins, files that the program brings itself, and variants
+    /// for other processors are left out on purpose, the latter as long as there is a variant for this one.
     pub fn is_fault(&self, refusal: &Refusal) -> bool {
         match refusal.reason {
             RefusalReason::Disabled | RefusalReason::BetterVariant | RefusalReason::PartOfProgram => false,
@@ -44,7 +44,7 @@ impl LoadReport {
         }
     }
 
-    /// What layers that were asked for do not watch, and why, each reason once.
+    /// The gaps in what the requested layers observe; each reason is listed once.
     pub fn layers_left_out(&self) -> Vec<String> {
         let mut all = self.notes.clone();
         let mut reasons = BTreeSet::new();
@@ -57,7 +57,7 @@ impl LoadReport {
         all
     }
 
-    /// Why the others are not.
+    /// The refusals of all plugins that are not in use.
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.plugins.iter().filter_map(|report| match &report.outcome {
             PluginOutcome::Loaded(_) => None,
@@ -66,70 +66,70 @@ impl LoadReport {
     }
 }
 
-/// What became of one plugin.
+/// The outcome for one plugin.
 #[derive(Clone, Debug, Serialize)]
 pub struct PluginReport {
-    /// The file, as it was asked for; for a plugin that is linked in, the program.
+    /// The file as it was requested; for a plugin that is linked in, the program.
     #[serde(serialize_with = "crate::text::paths::serialize_path")]
     pub file: PathBuf,
-    /// Who asked for it; `None` for a part of the program, and for a place that could not be searched.
+    /// The source of the request; `None` for a part of the program, and for a place that could not be searched.
     pub origin: Option<PluginOrigin>,
-    /// Whether it is in use.
+    /// Loaded or refused, with the details.
     #[serde(flatten)]
     pub outcome: PluginOutcome,
-    /// What the user may want to know.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// Whether a plugin is in use.
+/// The outcome of loading a plugin.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum PluginOutcome {
-    /// It is.
+    /// The plugin is in use.
     Loaded(Box<LoadedPluginReport>),
-    /// It is not, for this reason.
+    /// The plugin is not in use, for this reason.
     Refused(Refusal),
 }
 
-/// A plugin in use.
+/// Details of a plugin in use.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadedPluginReport {
-    /// What it says of itself.
+    /// The plugin's own description.
     #[serde(flatten)]
     pub info: PluginInfo,
-    /// Whether it is part of the program.
+    /// True if the plugin is linked into the program or bundled with it.
     pub built_in: bool,
-    /// Its devices, as users name them.
+    /// The names of its devices, as users type them.
     pub devices: Vec<String>,
     /// The layers around it, the outermost first.
     pub layers: Vec<String>,
-    /// The last run of the conformance suite, by its manifest.
+    /// The last run of the conformance suite, according to its manifest.
     pub conformance: Option<ConformanceRecord>,
     /// The hash of its file.
     pub sha256: Option<Digest>,
-    /// The file of the key that signed it.
+    /// The file of the key that verified its signature.
     #[serde(serialize_with = "crate::text::paths::serialize_optional_path")]
     pub signed_by: Option<PathBuf>,
 }
 
-/// A device, as far as it could be asked.
+/// Details of a device, as far as it answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceReport {
-    /// What users name it, such as `cpu:0`.
+    /// The name that users type, such as `cpu:0`.
     pub device: String,
-    /// The plugin that drives it.
+    /// The name of the plugin that drives it.
     pub plugin: String,
     /// The version of that plugin.
     pub plugin_version: String,
     /// The product name.
     pub name: String,
-    /// Who made it.
+    /// The name of the vendor.
     pub vendor: String,
-    /// The place on the bus, or empty.
+    /// The bus address such as `0000:3b:00.0`, or empty.
     pub bus_id: String,
-    /// How much memory it has.
+    /// Total and free memory.
     pub memory: Option<MemoryStats>,
-    /// Cores or multiprocessors, when known.
+    /// The number of cores or multiprocessors, if known.
     pub compute_units: Option<u32>,
     /// The compute capability of the chip, such as `9.0`.
     pub compute_capability: Option<String>,
@@ -137,24 +137,24 @@ pub struct DeviceReport {
     pub runtime_version: Option<String>,
     /// The version of the vendor's driver.
     pub driver_version: Option<String>,
-    /// The profiles its plugin implements.
+    /// The profiles that its plugin implements.
     pub profiles: Vec<String>,
-    /// What proves that it works.
+    /// The evidence that its plugin works.
     pub support_level: SupportLevel,
-    /// What stands behind the support level.
+    /// Details of that evidence.
     pub support_note: String,
-    /// Whether software makes it up.
+    /// True if software simulates the device.
     pub simulated: bool,
-    /// Whether the host can read and write its memory directly.
+    /// True if the host can read and write its memory directly.
     pub host_addressable: bool,
-    /// Whether its memory is the host's own.
+    /// True if its memory is the host's own.
     pub shares_host_memory: bool,
-    /// What it could not be asked, and why.
+    /// Queries that failed, and why.
     pub problems: Vec<String>,
 }
 
 impl DeviceReport {
-    /// Asks a device what it is. What it fails to answer is noted and left open.
+    /// Queries a device. A query that fails is noted under `problems`, and its value left empty.
     pub(crate) fn from_device(device: &crate::PluginDevice) -> Self {
         let info = device.plugin().info();
         let mut problems = Vec::new();
@@ -187,7 +187,7 @@ impl DeviceReport {
 }
 
 impl MemoryStats {
-    /// These numbers, with no more free than there is.
+    /// These numbers, with free memory capped at the total.
     fn clamp_to_total(self, problems: &mut Vec<String>) -> Self {
         let Self { total, free } = self;
         if free > total {
@@ -203,7 +203,7 @@ fn ok_or_note<T>(result: Result<T, crate::PluginFailure>, problems: &mut Vec<Str
     result.map_err(|failure| problems.push(crate::sanitize_text(&failure.to_string()))).ok()
 }
 
-/// A version with as many numbers as say something, but two at least; `None` when all are 0.
+/// A version without trailing zeros, but with at least two numbers; `None` if all are 0.
 fn version_text(version: oarlock_abi::Version) -> Option<String> {
     let numbers = [version.major, version.minor, version.patch, version.build];
     let said = numbers.iter().rposition(|number| *number != 0)? + 1;
@@ -211,7 +211,7 @@ fn version_text(version: oarlock_abi::Version) -> Option<String> {
 }
 
 impl Host {
-    /// Every device of every plugin.
+    /// Queries all devices of all plugins.
     pub fn device_reports(&self) -> Vec<DeviceReport> {
         self.devices().iter().map(DeviceReport::from_device).collect()
     }

@@ -1,8 +1,8 @@
-//! Where plugins are looked for, and in which order.
+//! The places to search for plugins, and their order.
 //!
-//! What the program asks for comes first, then the configuration, the environment, the wheels, the user's directory and
-//! the system's. The working directory is never searched, because whoever sends a user a folder would choose the code
-//! that runs there: a path from a file or a variable has to be absolute.
+//! Paths from the program come first, then the configuration, the environment, the wheels, the user's directory and the
+//! system's. The working directory is never searched: otherwise, whoever sends a user a folder could choose the code that runs
+//! there. So a path from a file or a variable has to be absolute.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use crate::judge::permissions::unreadable_refusal;
 use crate::{HostConfig, HostEnvironment, ProcessIdentity, Refusal, RefusalReason};
 
-/// Who asked for a plugin. Earlier ones win where two provide the same.
+/// The source of the request for a plugin. If two plugins provide the same, the earlier source wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginOrigin {
-    /// The program, by name.
+    /// The program, by path.
     Explicit,
     /// A configuration file.
     Config,
-    /// `OARLOCK_PLUGIN_PATH`.
+    /// The variable `OARLOCK_PLUGIN_PATH`.
     Environment,
     /// The installed Python packages.
     Wheel,
@@ -48,23 +48,23 @@ impl fmt::Display for PluginOrigin {
 /// A file that may be a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginCandidate {
-    /// Where it lies, as it was asked for.
+    /// The path as it was requested.
     pub path: PathBuf,
-    /// Who asked for it.
+    /// The source of the request.
     pub origin: PluginOrigin,
 }
 
-/// What a search found, and which places it could not use.
+/// The result of a search, including places that could not be searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchResult {
-    /// The files to judge, in the order in which they take precedence.
+    /// The files to judge, in order of precedence.
     pub candidates: Vec<PluginCandidate>,
-    /// The places that were asked for and could not be searched.
+    /// The requested places that could not be searched.
     pub refusals: Vec<Refusal>,
 }
 
-/// Where plugins are looked for, in the order of precedence: `explicit` paths, which may be relative, the places that the
-/// configuration and the environment name, the directories of the installed Python packages, and the usual ones.
+/// The places to search, in order of precedence: `explicit` paths, which may be relative, the places in the configuration and
+/// the environment, the directories of the installed Python packages, and the default ones.
 pub fn search_places(
     explicit: &[PathBuf],
     wheels: &[PathBuf],
@@ -108,7 +108,7 @@ pub fn search_plugins(
     search.found
 }
 
-/// Lists the files that may be plugins in these places, which may be relative, and nowhere else.
+/// Lists the files that may be plugins in these places only; the paths may be relative.
 pub(crate) fn search_only(explicit: &[PathBuf], environment: &HostEnvironment) -> SearchResult {
     let mut search = PluginSearch {
         identity: environment.identity,
@@ -124,7 +124,7 @@ pub(crate) fn search_only(explicit: &[PathBuf], environment: &HostEnvironment) -
     search.found
 }
 
-/// The directories distributions and administrators install plugins to.
+/// The directories into which distributions and administrators install plugins.
 fn system_directories() -> [PathBuf; 3] {
     let multiarch = format!("/usr/lib/{}-linux-gnu/oarlock/plugins", std::env::consts::ARCH);
     [multiarch.into(), "/usr/lib/oarlock/plugins".into(), "/usr/local/lib/oarlock/plugins".into()]
@@ -137,7 +137,7 @@ struct PluginSearch {
 }
 
 impl PluginSearch {
-    /// A place somebody named: that it is missing is worth telling.
+    /// Adds a place that somebody named, so it is reported if it is missing.
     fn add_requested(&mut self, path: &Path, origin: PluginOrigin) {
         if path.is_relative() {
             let found = if path == Path::new("") { "an empty entry" } else { "a relative path" };
@@ -153,7 +153,7 @@ impl PluginSearch {
         }
     }
 
-    /// A place that need not exist.
+    /// Adds a default place, which need not exist.
     fn add_default(&mut self, path: &Path, origin: PluginOrigin) {
         let missing = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -184,7 +184,7 @@ impl PluginSearch {
     }
 
     fn add_file(&mut self, path: PathBuf, origin: PluginOrigin) {
-        // A path that leads nowhere is a candidate too, so that judging it can say why.
+        // A dangling path is a candidate too, so that judging it reports the reason.
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if self.seen.insert(real) {
             self.found.candidates.push(PluginCandidate { path, origin });
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// A private directory with one sub-directory for each name.
+    /// A private directory with a subdirectory for each name.
     fn make_directories(names: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for name in names {
@@ -224,7 +224,7 @@ mod tests {
         config
     }
 
-    /// What was found outside the directories of the machine the test runs on.
+    /// The results outside the default directories of the machine that runs the test.
     fn found_names(found: &SearchResult) -> Vec<(String, PluginOrigin)> {
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let candidates = found.candidates.iter().filter(|candidate| candidate.origin != PluginOrigin::System);

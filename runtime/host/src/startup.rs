@@ -1,5 +1,5 @@
-//! The walk of a plugin: file → judge → manifest or probe → load → negotiate → layers → devices. Whatever stops one on
-//! the way leaves a reason in the report, and the next one goes on.
+//! The path of a plugin: file → judge → manifest or probe → load → negotiate → layers → devices. A plugin that fails on the way
+//! leaves a reason in the report, and the next one goes on.
 
 #![expect(unsafe_code, reason = "a plugin that is linked in is asked through its entry")]
 
@@ -20,18 +20,17 @@ use crate::{
     search::search_only, search_plugins, superseded_refusal,
 };
 
-/// A plugin that answered well and waits to be started, or one that never will.
+/// A plugin that answered and waits to be started, or one that was refused.
 struct PluginEntry {
     file: PathBuf,
     origin: Option<PluginOrigin>,
     judged: Option<JudgedPlugin>,
     notes: Vec<String>,
-    /// The other variants of the plugin, the best first, for when this one turns out not to work.
+    /// The other variants of the plugin, the best first, in case this one does not work.
     others: VecDeque<JudgedPlugin>,
     state: EntryState,
 }
 
-/// What plugins are loaded with.
 struct PluginLoader<'a> {
     options: &'a HostOptions,
     context: &'a JudgeContext,
@@ -92,7 +91,7 @@ fn query_built_in(
 ) -> PluginEntry {
     let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
     let services = PluginServices::new(shared, built_in.name);
-    // SAFETY: the function is a part of the program and stays in it.
+    // SAFETY: the function is part of the program and stays in it.
     let answer = unsafe { query_plugin(&file, built_in.query, services) };
     program_entry(file, answer, context, earlier)
 }
@@ -107,13 +106,13 @@ fn query_bundled(
     let services = PluginServices::new(shared, &name);
     let answer = context
         .check_enabled(file, &name)
-        // Nobody judges it, but to open one that is cut off would end the process.
+        // These files are not judged, but opening one that is cut off would end the process.
         .and_then(|()| LinkedLibraries::read_file(file))
         .and_then(|_| open_plugin(file, services));
     program_entry(file.to_owned(), answer, context, earlier)
 }
 
-/// What came of asking a plugin that nobody has to judge.
+/// The entry of a plugin that is part of the program, which is not judged.
 fn program_entry(
     file: PathBuf,
     answer: Result<QueriedPlugin, Refusal>,
@@ -131,8 +130,8 @@ fn program_entry(
     PluginEntry { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
 }
 
-/// The files to load, as groups of variants of which the first is the best, with the probes of those without a manifest.
-/// Those that are out already become rows.
+/// The files to load, as groups of variants with the best one first, and the probe results of those without a manifest. Files
+/// that are refused already become rows.
 fn find_plugins(
     options: &HostOptions,
     context: &JudgeContext,
@@ -146,7 +145,7 @@ fn find_plugins(
     };
     rows.extend(found.refusals.into_iter().map(|refusal| PluginEntry::refused(refusal, None)));
     let mut judged = Vec::new();
-    // Whoever names a file of the program names what is there already.
+    // A request for a file of the program means the plugin that is there already.
     let bundled: Vec<PathBuf> = options.bundled.iter().filter_map(|file| file.canonicalize().ok()).collect();
     let is_new = |candidate: &PluginCandidate| {
         !candidate.path.canonicalize().is_ok_and(|real| bundled.contains(&real))
@@ -165,7 +164,7 @@ fn find_plugins(
     let mut probed = probe_all(&unknown, |judged| {
         let path = &judged.candidate.path;
         match &options.probe {
-            // What was judged is asked, even if a link on the way has been turned since.
+            // The judged file is probed, even if a link on the way has changed since.
             Some(command) => cache.probe_cached(
                 command,
                 &judged.real_path,
@@ -196,7 +195,7 @@ fn cannot_probe(path: &Path) -> Refusal {
 }
 
 impl PluginLoader<'_> {
-    /// Opens a file that is judged and, without a manifest, probed.
+    /// Opens a file that was judged and, without a manifest, probed.
     fn load_judged(
         &self,
         judged: JudgedPlugin,
@@ -227,7 +226,7 @@ impl PluginLoader<'_> {
             self.context.check_enabled(&path, &name)?;
             check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
-        // What was judged is opened, even if a link on the way has been turned since.
+        // The judged file is opened, even if a link on the way has changed since.
         let loaded = known.and_then(|()| open_plugin(&judged.real_path, services)).and_then(|loaded| {
             check_answered(loaded, |info| match &judged.manifest {
                 Some(manifest) => check_manifest_promises(&path, manifest, info),
@@ -242,8 +241,7 @@ impl PluginLoader<'_> {
         PluginEntry { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
     }
 
-    /// Loads the next variant of the plugin in a row that is refused, into a row of its own behind it; false if there is
-    /// nothing to do.
+    /// If the plugin in a row is refused, loads its next variant into a new row behind it; false if there is nothing to do.
     fn load_next_variant(&self, rows: &mut Vec<PluginEntry>, at: usize) -> bool {
         if !matches!(rows[at].state, EntryState::Refused(_)) {
             return false;
@@ -256,7 +254,7 @@ impl PluginLoader<'_> {
         true
     }
 
-    /// Starts the plugin in a row and, as long as it is refused, its next variant; gives the row of the last one.
+    /// Starts the plugin in a row and, as long as it is refused, its next variant; returns the row of the last one.
     fn start_entry(&self, rows: &mut Vec<PluginEntry>, mut at: usize, layers: &[Arc<LoadedPlugin>]) -> usize {
         loop {
             rows[at].start_queried(layers, &self.options.environment);
@@ -298,7 +296,7 @@ impl PluginLoader<'_> {
     }
 }
 
-/// A plugin that answered, if a last check of what it says lets it pass; its code stays in the process either way.
+/// Runs a last check on a plugin that answered. Its code stays mapped either way.
 fn check_answered(
     loaded: QueriedPlugin,
     check: impl FnOnce(&PluginInfo) -> Result<(), Refusal>,
@@ -313,7 +311,7 @@ fn check_answered(
     }
 }
 
-/// Refuses a second plugin with one name or device type.
+/// Refuses a second plugin with the same name or device type.
 fn check_unique(
     path: &Path,
     origin: Option<PluginOrigin>,
@@ -323,7 +321,7 @@ fn check_unique(
 ) -> Result<(), Refusal> {
     for row in earlier {
         let Some(info) = row.plugin_info() else { continue };
-        // What is installed for all programs is no mistake where this one has its own. What was asked for is.
+        // A plugin that is installed for all programs is no mistake where this one brings its own. A requested one is.
         if info.name == name && row.origin.is_none() && origin >= Some(PluginOrigin::Wheel) {
             let expected = format!("one plugin called `{name}`");
             let found = "a program that brings it itself";
@@ -353,7 +351,7 @@ fn check_unique(
     Ok(())
 }
 
-/// Compares what the manifest says with what the plugin says.
+/// Compares the manifest with the plugin's own description.
 fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &PluginInfo) -> Result<(), Refusal> {
     let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
     let sorted = |profiles: &[String]| {
@@ -370,7 +368,7 @@ fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &Plugin
         ("device type", said(&manifest.device_type), said(&info.device_type)),
         ("contract", manifest.contract.to_string(), info.contract.to_string()),
         ("profiles", sorted(&manifest.profiles), sorted(&info.profiles)),
-        // A plugin may be kept loaded although it could be unloaded.
+        // A plugin that could be unloaded may be kept loaded.
         ("`unloadable`", unloadable(manifest.unloadable && !info.unloadable), unloadable(false)),
     ];
     match pairs.into_iter().find(|(_, promised, kept)| promised != kept) {
@@ -385,7 +383,7 @@ fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &Plugin
     }
 }
 
-/// The layers in force, the outermost first, and those that were asked for and are not there.
+/// The active layers, the outermost first, and notes on requested layers that are missing.
 struct ActiveLayers {
     plugins: Vec<Arc<LoadedPlugin>>,
     notes: Vec<String>,
@@ -398,7 +396,7 @@ impl PluginEntry {
         Self { file, origin, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
     }
 
-    /// What a plugin that is not refused says of itself.
+    /// The description of a plugin that is not refused.
     fn plugin_info(&self) -> Option<&PluginInfo> {
         match &self.state {
             EntryState::Answered(loaded) => Some(&loaded.checked.info),
@@ -407,13 +405,13 @@ impl PluginEntry {
         }
     }
 
-    /// Starts a plugin that answered.
+    /// Starts the plugin of a row that answered; other rows stay as they are.
     fn start_queried(&mut self, layers: &[Arc<LoadedPlugin>], environment: &HostEnvironment) {
         let placeholder =
             || Refusal::new(RefusalReason::PluginError, &self.file, "a plugin that starts", "none", "");
         match std::mem::replace(&mut self.state, EntryState::Refused(placeholder())) {
             EntryState::Answered(loaded) => {
-                // A layer is not wrapped: it would watch itself.
+                // A layer is not wrapped: it would observe itself.
                 let layers = if loaded.checked.info.kind == PluginKind::Layer { &[] } else { layers };
                 self.state = match LoadedPlugin::start_plugin(&self.file, *loaded, layers, environment) {
                     Ok(plugin) => EntryState::Started(Arc::new(plugin)),

@@ -1,4 +1,4 @@
-//! What is read from shared objects that real compilers made, and from ruins of them.
+//! Shared objects from real compilers, and damaged copies of them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -10,10 +10,10 @@ use oarlock_host::{
     ENTRY_SYMBOL, RefusalReason, SharedObject, SymbolBinding, check_symbols, pinning_symbols,
 };
 
-/// The smallest plugin there can be.
+/// The smallest possible plugin.
 const PLUGIN: &str = "int oarlock_plugin_query(void) { return 0; }";
 
-/// A C++ plugin that hides what is its own and uses the standard library as anybody would.
+/// A C++ plugin that hides its own symbols and uses the standard library like any other.
 const TIDY_CPP: &str = r#"
 #include <map>
 #include <memory>
@@ -202,11 +202,11 @@ fn any_bytes_give_symbols_or_a_refusal() {
         state ^= state << 17;
         usize::try_from(state % below as u64).unwrap()
     };
-    // Small files come from the compiler too, and their tables lie where most changes hit.
+    // Compilers produce small files too, and most random changes hit their tables.
     let small = compile_bytes(PLUGIN, "cc -shared -fPIC -nostdlib -s");
     for round in 0..6000 {
         let mut bytes = if round % 10 == 0 { whole.clone() } else { small.clone() };
-        // Most changes go to the headers and to the tables at the start.
+        // Most changes hit the headers and the tables at the start.
         let reach = if round % 3 == 0 { bytes.len() } else { 0x400.min(bytes.len()) };
         for _ in 0..=random(8) {
             let at = random(reach);

@@ -1,4 +1,4 @@
-//! One file after another, judged the way the host judges them.
+//! Judges one file after another the way the host does.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -12,7 +12,6 @@ use oarlock_host::{
     ProcessIdentity, Refusal, RefusalReason, group_variants, judge_candidate, superseded_refusal,
 };
 
-/// A directory for plugins.
 struct JudgingDirectory(tempfile::TempDir);
 
 impl JudgingDirectory {
@@ -32,7 +31,7 @@ impl JudgingDirectory {
         self.path(name)
     }
 
-    /// Compiles a plugin with the entry and `more`.
+    /// Compiles a plugin with the entry and `more` source text.
     fn compile_plugin(&self, name: &str, more: &str, arguments: &[&str]) -> PathBuf {
         let source =
             self.write_file("source.c", format!("int oarlock_plugin_query(void) {{ return 0; }}\n{more}"));
@@ -48,7 +47,7 @@ impl JudgingDirectory {
         output
     }
 
-    /// Writes the manifest of `libnpu.so`-like `library`, with `more` lines.
+    /// Writes the manifest of `library`, such as `libnpu.so`, with `more` lines.
     fn write_manifest(&self, library: &str, name: &str, more: &str) {
         let architecture = format!("{}-linux", std::env::consts::ARCH);
         let architecture = if more.contains("architecture") {
@@ -96,7 +95,7 @@ fn a_good_plugin_passes_with_and_without_a_manifest() {
 #[test]
 fn the_manifest_decides_before_the_file_is_read() {
     let directory = JudgingDirectory::new();
-    // Not even an ELF file: whatever is refused here was refused by the manifest.
+    // The file is not even ELF: any refusal here must come from the manifest.
     let path = directory.write_file("libnpu.so", "");
     let refused = |more: &str| {
         directory.write_manifest("libnpu.so", "npu", more);
@@ -169,7 +168,7 @@ fn symbols_sanitizers_and_libraries_are_judged() {
     };
     assert_eq!(of("int leak;", &[]), RefusalReason::SymbolLeak);
     assert_eq!(of("", &["-Doarlock_plugin_query=other"]), RefusalReason::EntryMissing);
-    // Only the mark an instrumented object carries, so that the test needs no sanitizer installed.
+    // Only the mark that an instrumented object carries, so that the test needs no sanitizer installed.
     let mark = "extern void __asan_init(void); __attribute__((constructor)) static void start(void) { __asan_init(); }";
     assert_eq!(of(mark, &[]), RefusalReason::SanitizerMismatch);
     let library = directory.compile_plugin("libgone.so.1", "", &["-Wl,-soname,libgone.so.1"]);

@@ -1,4 +1,4 @@
-//! A kernel of a real plugin, from asking it to running it, with memory for its output while it runs.
+//! A kernel of a real plugin, from the support check to the run, with an output that is allocated during the run.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
@@ -15,14 +15,14 @@ use oarlock_host::{CallServices, Code, DeviceBlock, HostCall, PluginDevice, Plug
 const OUTPUT_DIMS: [i64; 2] = [10, 100];
 const OUTPUT_SIZE: u64 = 4000;
 
-/// One output, whose memory is taken when its kernel asks for it.
+/// One output, allocated when its kernel asks for it.
 struct OutputMemory {
     device: PluginDevice,
-    /// What the call shows of it.
+    /// The descriptor that the call shows to the kernel.
     tensor: UnsafeCell<abi::Tensor>,
-    /// The shape the kernel asked for, and the memory.
+    /// The requested shape, and the memory.
     taken: Mutex<Option<(Vec<i64>, DeviceBlock)>>,
-    /// What the kernel said of itself.
+    /// The kernel's description of itself.
     heard: Mutex<String>,
 }
 
@@ -45,7 +45,7 @@ impl CallServices for OutputMemory {
     }
 }
 
-/// Describes a tensor of f32. It points to the dims.
+/// Describes a tensor of f32. The result points to `dims`.
 fn describe_tensor(block: &DeviceBlock, dims: &[i64]) -> abi::Tensor {
     abi::Tensor {
         block: block.memory(),
@@ -96,9 +96,9 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     // SAFETY: as above.
     let prepared = unsafe { kernel.prepare(&call) }.unwrap();
     assert_eq!(device.plugin().live_handles().kernel_states, 1);
-    // What would make a terminal do something is shown instead.
+    // Characters that would act on a terminal are escaped.
     assert_eq!(*output.heard.lock().unwrap(), "one by \\u{1b}[1mone");
-    // SAFETY: as above; the kernel was readied for this call.
+    // SAFETY: as above; the kernel was prepared for this call.
     unsafe { prepared.run(&call) }.unwrap();
     drop(prepared);
     assert_eq!(device.plugin().live_handles().kernel_states, 0);

@@ -1,4 +1,4 @@
-//! Layers around a plugin that is linked into the program, and what there is without any.
+//! Layers around a plugin that is linked into the program, and the tables without any.
 
 #![expect(unsafe_code, reason = "the plugins here are written against the C contract")]
 
@@ -118,10 +118,10 @@ unsafe extern "C" fn device_query(_: *const abi::Host, plugin: *mut abi::Plugin)
     NO_ERROR
 }
 
-/// How often a layer's `device_synchronize` was called, and how many wrappers it has.
+/// The number of calls of a layer's `device_synchronize`, and of its live wrappers.
 static SYNCHRONIZE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static WRAPPER_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The context and the table below the layer.
+/// The table below the layer.
 static NEXT_TABLE: AtomicPtr<abi::CoreTable> = AtomicPtr::new(std::ptr::null_mut());
 
 unsafe extern "C" fn count_synchronize(_context: *mut c_void, device: u32) -> abi::Error {
@@ -190,7 +190,6 @@ fn start_host(options: &HostOptions) -> Host {
     Host::start(options).expect("a configuration without mistakes")
 }
 
-/// The names of the layers around `toy`.
 fn layers_around_toy(host: &Host) -> Vec<String> {
     let (_, toy) = host
         .report()

@@ -1,4 +1,4 @@
-//! Hosts with real plugins: good ones work, and each kind of bad one is refused for its own reason beside them.
+//! Hosts with real plugins: good ones work, and beside them each kind of bad one is refused for its own reason.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use common::{PluginDirectory, refusal_of};
 use oarlock_host::{Host, PluginManifest, RefusalReason, live_errors};
 
-/// Every fault that is found in the answer of a plugin, the reason it is refused for, and what the message says.
+/// Every fault that can be found in a plugin's answer, the reason for its refusal, and a part of the message.
 const FAULTS: [(&str, RefusalReason, &str); 20] = [
     ("FAULT_MAJOR", RefusalReason::ContractVersion, "update `oarlock`"),
     ("FAULT_NEEDS_NEWER", RefusalReason::ContractVersion, "update `oarlock`"),
@@ -35,7 +35,7 @@ const FAULTS: [(&str, RefusalReason, &str); 20] = [
     ("FAULT_LIST_TWICE", RefusalReason::ContractBroken, "rule D-1"),
 ];
 
-/// Writes a manifest beside a plugin, so that it is loaded without a probe.
+/// Writes a manifest beside a plugin, so that it loads without a probe.
 fn write_manifest(file: &Path, change: impl Fn(String) -> String) {
     let name = file.file_stem().unwrap().to_str().unwrap();
     let text = format!(
@@ -248,7 +248,7 @@ fn a_file_of_the_program_is_not_judged_and_comes_before_others_of_its_name() {
     let whole = std::fs::read(&bundled).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     options.bundled = vec![bundled.clone(), cut.clone()];
-    // Who names it too names nothing else.
+    // Naming the same file again adds nothing.
     options.paths.push(bundled.clone());
     options.wheels = vec![later.path().to_path_buf()];
     let host = Host::start(&options).unwrap();

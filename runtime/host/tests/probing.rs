@@ -1,4 +1,4 @@
-//! Plugins that do harm while they are asked who they are: the child that asks takes it, and the program goes on.
+//! Plugins that do harm when queried: the child process takes it, and the program goes on.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -61,7 +61,7 @@ fn a_probe_is_remembered_until_the_file_changes() {
     let place = PluginDirectory::new();
     place.compile_plugin("plugin", &["FAULT_CRASH"]);
     assert_eq!(refusal_of(&place.start_host(), "plugin").0, RefusalReason::ProbeCrashed);
-    // Whatever cannot be probed now has to come from the cache.
+    // Probes are impossible from here on, so results have to come from the cache.
     let mut options = place.host_options();
     options.probe.as_mut().unwrap().program = "/nonexistent".into();
     assert_eq!(refusal_of(&Host::start(&options).unwrap(), "plugin").0, RefusalReason::ProbeCrashed);
@@ -104,7 +104,7 @@ fn lines_that_a_plugin_writes_wherever_it_can_are_not_answers() {
 fn a_file_that_the_program_has_open_is_closed_to_the_plugin() {
     let place = PluginDirectory::new();
     let open = std::fs::File::open(place.path()).unwrap();
-    // A copy that is handed on to every program that is started.
+    // A descriptor that every started program inherits.
     let inherited = rustix::io::fcntl_dupfd_cloexec(&open, 200).unwrap();
     rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
     let number = format!("FILE_NUMBER={}", inherited.as_raw_fd());

@@ -1,4 +1,4 @@
-//! Devices, and which one is used when none is named.
+//! Devices and the default device.
 
 use oarlock_core::ErrorKind;
 use oarlock_host::{PluginOutcome, PluginReport};
@@ -109,7 +109,7 @@ impl PyDevice {
     }
 }
 
-/// Finds the device that an object of Python means; the default where there is none.
+/// Resolves a device argument; `None` means the default.
 pub(crate) fn resolve_device(
     py: Python<'_>,
     wish: Option<&Bound<'_, PyAny>>,
@@ -133,7 +133,7 @@ pub(crate) fn resolve_device(
     runtime.device(&name).map_err(|error| missing_device_error(py, &name, error))
 }
 
-/// The devices that an object of Python means: one, or a list of them.
+/// Resolves one device or a list.
 pub(crate) fn resolve_devices(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_core::Device>> {
     let one = |wish: &Bound<'_, PyAny>| resolve_device(wish.py(), Some(wish));
     if wish.is_instance_of::<PyList>() || wish.is_instance_of::<PyTuple>() {
@@ -143,13 +143,13 @@ pub(crate) fn resolve_devices(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_c
     }
 }
 
-/// The exception for a device that cannot be had, with what to install for it on this machine where that is known.
+/// The exception for a missing device, with the package to install for it on this machine if known.
 #[cold]
 fn missing_device_error(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
     let hint = || -> PyResult<Option<String>> {
         py.import("oarlock._missing")?.call_method1("hint", (name,))?.extract()
     };
-    // That something can be installed matters less than what was wrong, whatever happens while it is looked for.
+    // The hint is optional: if finding it fails, the original error still matters.
     match hint() {
         Ok(Some(hint)) if error.kind() == ErrorKind::NotFound => to_exception(error.with_advice(hint)),
         _ => to_exception(error),

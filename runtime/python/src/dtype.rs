@@ -1,4 +1,4 @@
-//! The types of elements, as objects of the package.
+//! Dtypes as Python objects.
 
 use oarlock_core::Dtype;
 use pyo3::PyTypeInfo as _;
@@ -48,7 +48,6 @@ pub(crate) fn _dtype(py: Python<'_>, name: DtypeLike) -> PyResult<Py<DType>> {
 
 static DTYPE_OBJECTS: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
 
-/// Puts every dtype into the module.
 pub(crate) fn register_dtypes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     for (dtype, object) in Dtype::ALL.iter().zip(dtype_objects(py)?) {
@@ -61,7 +60,7 @@ fn dtype_objects(py: Python<'_>) -> PyResult<&Vec<Py<DType>>> {
     DTYPE_OBJECTS.get_or_try_init(py, || Dtype::ALL.iter().map(|dtype| Py::new(py, DType(*dtype))).collect())
 }
 
-/// The object for a dtype, of which there is one.
+/// The singleton for a dtype.
 pub(crate) fn dtype_object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<DType>> {
     let at = Dtype::ALL.iter().position(|known| *known == dtype);
     let object = at.and_then(|at| dtype_objects(py).ok()?.get(at));
@@ -70,7 +69,7 @@ pub(crate) fn dtype_object(py: Python<'_>, dtype: Dtype) -> PyResult<Py<DType>> 
         .ok_or_else(|| PyTypeError::new_err("expected a dtype that Python has"))
 }
 
-/// What Python takes for a dtype: one of the package, a type of Python or NumPy, or a name.
+/// A dtype argument: a dtype of the package, a type of Python or NumPy, or a name.
 pub(crate) struct DtypeLike(pub(crate) Dtype);
 
 impl FromPyObject<'_, '_> for DtypeLike {
@@ -106,7 +105,7 @@ impl FromPyObject<'_, '_> for DtypeLike {
     }
 }
 
-/// The dtype of a name.
+/// Accepts the names of both NumPy and Oarlock.
 pub(crate) fn dtype_by_name(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name || dtype.name() == name)
 }

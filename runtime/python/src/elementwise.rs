@@ -1,4 +1,4 @@
-//! Functions that compute each element of their result from the elements in its place.
+//! Elementwise functions.
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
@@ -10,7 +10,7 @@ use crate::error::{OrRaise as _, rename_op};
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_unsigned, wide_dtype};
 
-/// Functions of one array that are an op, and as such functions of Python.
+/// Defines Python functions of one array that map to one op each.
 macro_rules! of_one {
     ($($(#[$doc:meta])* $name:ident = $from:ident $op:literal for $domain:ident;)*) => {
         $(
@@ -45,7 +45,7 @@ macro_rules! of_one {
     };
 }
 
-/// The same of two.
+/// Defines Python functions of two arrays.
 macro_rules! of_two {
     ($($(#[$doc:meta])* $name:ident = $way:expr;)*) => {
         $(
@@ -76,7 +76,7 @@ macro_rules! of_two {
     };
 }
 
-/// What a function made; its errors speak of it, whatever ops it is made of.
+/// Wraps a result; errors name the Python function, whichever ops it calls.
 #[inline]
 fn name_result(py: Python<'_>, function: &str, made: PyResult<Tensor>) -> PyResult<PyTensor> {
     match made {
@@ -85,7 +85,7 @@ fn name_result(py: Python<'_>, function: &str, made: PyResult<Tensor>) -> PyResu
     }
 }
 
-/// An op of two operands as a way to compute.
+/// A binary op as a closure.
 macro_rules! op {
     ($from:ident $op:literal) => {
         |py, x1, x2| {
@@ -93,7 +93,7 @@ macro_rules! op {
             OP.call(py, &[&x1, &x2])
         }
     };
-    // Whole numbers as floats.
+    // Converts integers to floats first.
     ($from:ident $op:literal of floats) => {
         |py, x1, x2| {
             static OP: StaticOp = StaticOp::$from($op);
@@ -102,14 +102,14 @@ macro_rules! op {
     };
 }
 
-/// What a function of one array takes.
+/// The dtypes that a unary function accepts.
 #[derive(Clone, Copy)]
 enum OperandDomain {
-    /// Whatever the op takes.
+    /// All that the op accepts.
     Any,
     /// Integers become floats.
     Floats,
-    /// Whole numbers are what they are made.
+    /// Integers are returned unchanged.
     Rounding,
 }
 
@@ -263,7 +263,7 @@ of_two! {
     pow = |py, x1, x2| {
         static OP: StaticOp = StaticOp::complex_aware("Pow");
         let dtype = x1.dtype();
-        // The op of ONNX has no kernels for narrow integers, of which powers are taken as wide ones wrap.
+        // ONNX's op lacks kernels for narrow integers. Wide powers wrap to the same narrow result.
         if dtype_kind(dtype) != Some(DtypeKind::Integer) || matches!(dtype, Dtype::I32 | Dtype::I64) {
             return OP.call(py, &[&x1, &x2]);
         }
@@ -276,7 +276,7 @@ of_two! {
     subtract = op!(complex_aware "Sub");
 }
 
-/// Questions that floats have an op for, and whole numbers one answer to.
+/// Defines predicates that are an op for floats and a constant for integers.
 macro_rules! tests {
     ($($(#[$doc:meta])* $name:ident = $from:ident $op:literal, $of_whole:literal;)*) => {
         mod tests {
@@ -312,7 +312,7 @@ tests! {
     isnan = complex_aware "IsNaN", false;
 }
 
-/// One truth in the shape of an array.
+/// A boolean array of the same shape, filled with one value.
 fn bool_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
     static EXPAND: StaticOp = StaticOp::new("Expand");
     let one = PythonNumber::Bool(truth).to_tensor(x.device(), Dtype::Bool)?;
@@ -321,7 +321,6 @@ fn bool_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
     EXPAND.call(py, &[&one, &dims])
 }
 
-/// Registers the functions of this module.
 pub(crate) fn register_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_unary(module)?;
     add_binary(module)?;
@@ -334,7 +333,7 @@ pub(crate) fn register_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(py::matmul, module)?)
 }
 
-/// Those that are more than one op, as functions of Python.
+/// Functions of more than one op.
 mod py {
     use super::*;
 
@@ -378,7 +377,7 @@ mod py {
         complex_part(array_argument(x, "conj", "x")?, &OP, |x| Ok(x.clone()))
     }
 
-    /// What an op says of complex numbers, and a function of others.
+    /// Runs `op` for complex arrays and `of_real` for all others.
     fn complex_part(
         x: &Bound<'_, PyTensor>,
         op: &'static StaticOp,
@@ -431,13 +430,13 @@ fn multiply_matrices(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tenso
     if dtype_kind(x1.dtype()) == Some(DtypeKind::Complex) {
         return multiply_complex_matrices(py, x1, x2);
     }
-    // The op of ONNX has no kernels for narrow integers, of which sums are taken as wide ones wrap.
+    // ONNX's op lacks kernels for narrow integers. Wide sums wrap to the same narrow result.
     let wide = wide_dtype(x1.dtype());
     let made = OP.call(py, &[&cast_tensor(py, x1, wide)?, &cast_tensor(py, x2, wide)?])?;
     cast_tensor(py, &made, x1.dtype())
 }
 
-/// Products of the parts: that of ONNX knows no complex numbers.
+/// Multiplies real and imaginary parts, because ONNX's op lacks complex numbers.
 fn multiply_complex_matrices(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tensor> {
     static REAL: StaticOp = StaticOp::oarlock_op("Real");
     static IMAG: StaticOp = StaticOp::oarlock_op("Imag");

@@ -1,4 +1,4 @@
-//! What goes wrong, as exceptions of the type that Python has for it.
+//! Converts errors to the matching Python exceptions.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ create_exception!(
     "What no built-in exception names: a device that is gone, a state that does not allow a call."
 );
 
-/// What the core calls things in its advice, which is for users of Rust and of the command, and what they are in Python.
+/// Terms in the core's advice, which is written for Rust and the command line, and their Python equivalents.
 const PYTHON_NAMES: [(&str, &str); 5] = [
     ("Tensor::to`", "to_device`"),
     ("`oarlock devices`", "`oarlock.devices()`"),
@@ -26,11 +26,11 @@ const PYTHON_NAMES: [(&str, &str); 5] = [
     ("`oarlock kernels ", "`python -m oarlock kernels "),
 ];
 
-/// What to do about an error, in words of Python.
+/// The advice of an error in terms of Python.
 fn python_advice(error: &oarlock_core::Error) -> Option<String> {
     match error.advice() {
         Some(advice) => Some(translate_calls(advice)),
-        // No dtype of numbers is had from text that spells none.
+        // Casting does not help with text that is not a number.
         None if error.is_dtype_mismatch() && !is_about_text(error) => {
             Some("convert it with `astype` first".to_owned())
         }
@@ -38,22 +38,22 @@ fn python_advice(error: &oarlock_core::Error) -> Option<String> {
     }
 }
 
-/// A text that names what Python has under another name.
+/// Replaces names that differ in Python.
 pub(crate) fn translate_calls(text: &str) -> String {
     PYTHON_NAMES.iter().fold(text.to_owned(), |text, (other, python)| text.replace(other, python))
 }
 
-/// Whether an error is about an operand of text, of which the core speaks as of strings.
+/// True for an error about a text operand, which the core calls a string.
 fn is_about_text(error: &oarlock_core::Error) -> bool {
     error.is_dtype_mismatch() && error.to_string().ends_with(FOUND_STRING)
 }
 
 const FOUND_STRING: &str = "found string";
 
-/// The attribute of an exception with the op that an error names.
+/// The exception's attribute with the op that it names.
 const OP_ATTRIBUTE: &str = "_op";
 
-/// The exception for an error of a call of an op. Python has a type of its own for operands that do not fit.
+/// Converts an error of an op call. Python uses `TypeError` for operands of the wrong dtype.
 #[cold]
 pub(crate) fn call_exception(error: oarlock_core::Error) -> PyErr {
     let (is_about_dtype, op) = (error.is_dtype_mismatch(), error.op().map(str::to_owned));
@@ -61,22 +61,21 @@ pub(crate) fn call_exception(error: oarlock_core::Error) -> PyErr {
     Python::attach(|py| {
         let made = if is_about_dtype { PyTypeError::new_err(made.value(py).to_string()) } else { made };
         match op {
-            // An interrupt that took the place of the error is not ours to write on.
+            // If an interrupt replaced the error, leave it untouched.
             Some(op) if made.is_instance_of::<PyException>(py) => with_function_name(py, &op, made),
             _ => made,
         }
     })
 }
 
-/// An error with the name of the op or function that it speaks of, so that a function that is made of it may take its place.
+/// Attaches the name of the op or function in the message, so that a function built on it can substitute its own.
 #[cold]
 pub(crate) fn with_function_name(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
     let _ = error.value(py).setattr(OP_ATTRIBUTE, function);
     error
 }
 
-/// Has an error speak of the function that was called, in place of an op that the function is made of and its caller may
-/// not know.
+/// Makes an error name the called function instead of the op behind it, which the caller may not know.
 #[cold]
 pub(crate) fn rename_op(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
     let value = error.value(py);
@@ -88,7 +87,7 @@ pub(crate) fn rename_op(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
         let told = value.to_string().replace(&format!("`{op}`"), &format!("`{function}`"));
         set_message(value, function, told);
     } else if is_bare && value.is_instance_of::<PyOverflowError>() {
-        // Numbers that are too large are found where nobody knows what they are for.
+        // Overflow errors are raised by code that does not know the function.
         let (name, told) = (format!("`{function}`"), value.to_string());
         if !told.starts_with(&name) {
             set_message(value, function, format!("{name}: {told}"));
@@ -97,7 +96,7 @@ pub(crate) fn rename_op(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
     error
 }
 
-/// Has an exception tell something else, of a function. One that takes neither is told as it was.
+/// Replaces the message and the op of an exception. One that supports neither keeps its own.
 fn set_message(value: &Bound<'_, PyBaseException>, function: &str, told: String) {
     let _ = value.setattr("args", (told,)).and_then(|()| value.setattr(OP_ATTRIBUTE, function));
 }
@@ -108,8 +107,8 @@ pub(crate) fn _in_name_of(function: &str, error: &Bound<'_, PyAny>) {
     drop(rename_op(error.py(), function, PyErr::from_value(error.clone())));
 }
 
-/// A message with dtypes as Python calls them, `float32` for `f32`. The core writes them as plain words; names that somebody
-/// else chose stand in backticks or are part of something longer.
+/// Replaces dtypes in a message, such as `f32` by `float32`. The core writes them as plain words; user-chosen names are in
+/// backticks or part of longer words.
 fn translate_dtypes(message: &str) -> String {
     let mut told = String::with_capacity(message.len() + 16);
     for (at, part) in message.split('`').enumerate() {
@@ -134,13 +133,13 @@ fn translate_dtypes(message: &str) -> String {
     told
 }
 
-/// What Python calls the dtype that a word is; the word where it is none. Text is `string` in sentences, too.
+/// Python's name of a dtype; other words are returned unchanged. Text is called `string` in messages too.
 fn python_dtype_name(word: &str) -> &str {
     let dtype = Dtype::ALL.iter().find(|dtype| dtype.name() == word && **dtype != Dtype::String);
     dtype.map_or(word, |dtype| dtype.numpy_name())
 }
 
-/// The exception for an error of the core.
+/// Converts an error of the core.
 #[cold]
 pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
     let mut message = error.to_string();
@@ -155,13 +154,13 @@ pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
     if let Some(cause) = cause.as_ref()
         && Python::attach(|py| !cause.is_instance_of::<PyException>(py))
     {
-        // An interrupt stays what it is.
+        // Interrupts pass through unchanged.
         return Python::attach(|py| cause.clone_ref(py));
     }
-    // What a function of Python raised is told in its own words.
+    // Exceptions raised by Python functions keep their own words.
     let message = if cause.is_some() { message } else { translate_dtypes(&message) };
     let made = match error.kind() {
-        // What an op does not find is a kernel.
+        // For an op, not found means that there is no kernel.
         ErrorKind::NotFound if error.op().is_some() => PyNotImplementedError::new_err(message),
         ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
             PyValueError::new_err(message)
@@ -177,13 +176,13 @@ pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
     made
 }
 
-/// What an error says of an object that is not what was expected: the name of its type.
+/// The type's name, for messages about an unexpected object.
 #[cold]
 pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string())
 }
 
-/// Results of the core as results of Python.
+/// Converts results of the core.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }

@@ -1,4 +1,4 @@
-//! Which interpreter of the process imports the package: there is one runtime in a process, and arrays are of one interpreter.
+//! Admits only one interpreter of the process, because there is one runtime and arrays belong to one interpreter.
 
 #![expect(unsafe_code, reason = "the interpreter is asked for its number")]
 
@@ -6,9 +6,9 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Refuses every interpreter but the first, such as those of `concurrent.interpreters`.
+/// Fails in all interpreters but the main one, such as those of `concurrent.interpreters`.
 pub(crate) fn require_main_interpreter(_: Python<'_>) -> PyResult<()> {
-    // SAFETY: this thread is attached to an interpreter, so that there is one, and it lives as long.
+    // SAFETY: this thread is attached, so there is a current interpreter, and it outlives the call.
     let number = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
     if number == 0 {
         return Ok(());

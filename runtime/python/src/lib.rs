@@ -1,7 +1,7 @@
-//! The native half of the Python package: arrays, ops, devices and models, as thin classes over the core and the engine.
+//! The native half of the Python package: arrays, ops, devices and models as thin classes over core and engine.
 //!
-//! What costs a kernel's worth of time if Python did it is here; what composes ops into other functions is in the package's
-//! own modules, which call `op`.
+//! Here is whatever would cost as much as a kernel if Python did it. Functions composed of ops are in the package's Python
+//! modules, which call `op`.
 
 mod array;
 mod device;

@@ -1,4 +1,4 @@
-//! Calls of ops, which all go through the registry of the core: whatever device the arrays lie on runs them.
+//! Op calls. All go through the core's registry, so any device can run them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -16,30 +16,26 @@ use crate::error::{OrRaise as _, call_exception, type_name};
 use crate::model::recorder;
 use crate::startup::shared_runtime;
 
-/// Elements of which other threads of Python may do something else meanwhile: giving up the interpreter and getting it back
-/// takes about as long as a small op.
+/// Calls on fewer elements keep the interpreter attached: detaching and attaching takes about as long as a small op.
 const DETACH_THRESHOLD: u64 = 1 << 13;
 
-/// An op whose attributes never change, kept where it is called from.
+/// An op with constant attributes, cached at its call site.
 pub(crate) struct StaticOp {
     domain: &'static str,
     name: &'static str,
     attributes: &'static [(&'static str, i64)],
     op: OnceLock<Op>,
-    /// The op of the same name for complex numbers, where there is one: ONNX knows none.
+    /// The complex variant of the op, if there is one; ONNX has none.
     complex: Option<OnceLock<Op>>,
 }
 
-/// The domain of ops that Oarlock adds to ONNX.
 const OARLOCK_DOMAIN: &str = "oarlock";
 
 impl StaticOp {
-    /// An op of ONNX.
     pub(crate) const fn new(name: &'static str) -> Self {
         Self::with_attributes(name, &[])
     }
 
-    /// The same with attributes.
     pub(crate) const fn with_attributes(
         name: &'static str,
         attributes: &'static [(&'static str, i64)],
@@ -47,12 +43,11 @@ impl StaticOp {
         Self { domain: "", name, attributes, op: OnceLock::new(), complex: None }
     }
 
-    /// An op of ONNX, and of complex numbers one that Oarlock adds.
+    /// An ONNX op, with Oarlock's own op for complex numbers.
     pub(crate) const fn complex_aware(name: &'static str) -> Self {
         Self { domain: "", name, attributes: &[], op: OnceLock::new(), complex: Some(OnceLock::new()) }
     }
 
-    /// An op that Oarlock adds to ONNX.
     pub(crate) const fn oarlock_op(name: &'static str) -> Self {
         Self { domain: OARLOCK_DOMAIN, name, attributes: &[], op: OnceLock::new(), complex: None }
     }
@@ -77,7 +72,7 @@ impl StaticOp {
         }
     }
 
-    /// Calls it, for its one output.
+    /// Calls an op with one output.
     #[inline]
     pub(crate) fn call(&self, py: Python<'_>, inputs: &[&Tensor]) -> PyResult<Tensor> {
         let runtime = shared_runtime(py)?;
@@ -99,22 +94,22 @@ impl StaticOp {
     }
 }
 
-/// The stream of the block around, if it is one of the device that an op runs on.
+/// The current stream, if it belongs to the device that runs the op.
 #[inline]
 fn stream_for_op(py: Python<'_>, input: Option<&Tensor>) -> PyResult<Option<Stream>> {
     input.map_or(Ok(None), |input| crate::scope::scope_stream(py, input.device()))
 }
 
-/// Whether a call is over before another thread could do anything.
+/// True if the call ends before another thread could do anything useful.
 #[inline]
 fn is_small_call<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
     inputs.all(|input| input.element_count() <= DETACH_THRESHOLD && input.device().device_type() == "cpu")
 }
 
-/// Ops with attributes, by what [`op_key`] makes of them.
+/// Ops with attributes, keyed by [`op_key`].
 static OP_CACHE: RwLock<Option<HashMap<Vec<u8>, Arc<Op>>>> = RwLock::new(None);
 
-/// An op with its attributes as bytes, which are others for each other op. What is given most often is not written out as text.
+/// A unique key of the op and its attributes. Integers, the most common kind, are encoded without formatting text.
 fn op_key(domain: &str, name: &str, attributes: &Attributes) -> Vec<u8> {
     let mut key = Vec::with_capacity(128);
     let add = |key: &mut Vec<u8>, text: &str| {
@@ -139,7 +134,7 @@ fn op_key(domain: &str, name: &str, attributes: &Attributes) -> Vec<u8> {
     key
 }
 
-/// An op with its attributes, which is made once.
+/// Finds the op in the cache or creates it.
 pub(crate) fn find_op(
     runtime: &Runtime,
     domain: &str,
@@ -158,7 +153,7 @@ pub(crate) fn find_op(
     Ok(known.get_or_insert_default().entry(key).or_insert(op).clone())
 }
 
-/// Calls an op that is found by its name.
+/// Looks an op up by name and calls it.
 pub(crate) fn call_named_op(
     py: Python<'_>,
     name: &str,
@@ -183,7 +178,7 @@ fn invoke_op(
     run_op(py, runtime, &op, call)
 }
 
-/// Calls an op, noted by a profiler if one is at work.
+/// Calls an op, and records it if a profiler is active.
 fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -> PyResult<Vec<Tensor>> {
     let made = if let Some(recording) = recorder::active_recording() {
         py.detach(|| recording.record_call(runtime, op, call))
@@ -229,7 +224,7 @@ pub(crate) fn op<'py>(
     }
 }
 
-/// The operands of a call, of which some may be left out. An array is a sequence as well, of its rows, which nobody means.
+/// The operands of a call; `None` for one that is left out. A single array is refused, although it is a sequence of its rows.
 fn parse_operands<'py>(op: &str, given: &Bound<'py, PyAny>) -> PyResult<Vec<Option<Bound<'py, PyTensor>>>> {
     if !given.is_instance_of::<PyTensor>()
         && let Ok(operands) = given.extract()

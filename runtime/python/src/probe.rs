@@ -1,4 +1,4 @@
-//! How plugins without a manifest are asked who they are: in another interpreter, so that one that crashes harms nobody.
+//! Probes plugins without a manifest in another interpreter, so that a crash does no harm.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use oarlock_host::ProbeCommand;
 use pyo3::prelude::*;
 
-/// What the other interpreter runs: the native half of this package, and nothing else.
+/// The probe imports only the native half of this package.
 const PROBE_SCRIPT: &str = "\
 import sys
 from importlib.machinery import ExtensionFileLoader
@@ -17,7 +17,7 @@ loader.exec_module(module)
 sys.exit(module._probe(sys.argv[2]))
 ";
 
-/// The command that probes a plugin. There is none in a program that has an interpreter inside, which would start itself.
+/// `None` if the interpreter is embedded in a program: the probe would start that program again.
 pub(crate) fn probe_command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
     let program: Option<PathBuf> = py.import("sys")?.getattr("executable")?.extract()?;
     let is_interpreter = |program: &PathBuf| {
@@ -26,7 +26,7 @@ pub(crate) fn probe_command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
     };
     let Some(program) = program.filter(is_interpreter) else { return Ok(None) };
     let native: PathBuf = py.import("oarlock._oarlock")?.getattr("__file__")?.extract()?;
-    // Isolated, and without the site's packages, it starts fast and runs nothing of the user's.
+    // Isolated and without `site`, it starts fast and runs no user code.
     let options = ["-I", "-S", "-c", PROBE_SCRIPT].map(Into::into);
     Ok(Some(ProbeCommand { program, arguments: options.into_iter().chain([native.into()]).collect() }))
 }

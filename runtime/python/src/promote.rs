@@ -1,8 +1,7 @@
-//! Which dtype operands of different dtypes become.
+//! Type promotion of mixed operands.
 //!
-//! These are the rules of the Python array API standard, and beyond them, where it leaves mixed kinds open, those that most
-//! libraries have: integers join floats as floats of the same width, and a number of Python takes the dtype of the array
-//! where its kind fits in.
+//! Follows the Python array API standard. Where the standard leaves mixed kinds open, follows most libraries: integers
+//! combine with floats to floats of the same width, and a Python number takes the array's dtype if that can hold its kind.
 
 use oarlock_core::Dtype;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,7 +11,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use crate::array::PyTensor;
 use crate::dtype::{self, DType, DtypeLike};
 
-/// What dtypes are for, in the order in which one takes in another.
+/// Kinds of dtypes, each able to hold the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum DtypeKind {
     Bool,
@@ -21,7 +20,7 @@ pub(crate) enum DtypeKind {
     Complex,
 }
 
-/// The kind of a dtype; none of text.
+/// `None` for text.
 pub(crate) fn dtype_kind(dtype: Dtype) -> Option<DtypeKind> {
     match dtype {
         Dtype::Bool => Some(DtypeKind::Bool),
@@ -40,7 +39,7 @@ pub(crate) fn is_unsigned(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::U2 | Dtype::U4 | Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64)
 }
 
-/// The dtype that Python's own numbers of a kind become when no array says another.
+/// The dtype of a Python number that stands alone.
 pub(crate) fn default_dtype(kind: DtypeKind) -> Dtype {
     match kind {
         DtypeKind::Bool => Dtype::Bool,
@@ -50,7 +49,7 @@ pub(crate) fn default_dtype(kind: DtypeKind) -> Dtype {
     }
 }
 
-/// The dtype of two arrays together.
+/// The common dtype of two arrays.
 pub(crate) fn promote_dtypes(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     if left == right {
         return Ok(left);
@@ -67,13 +66,13 @@ pub(crate) fn promote_dtypes(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     };
     if left_kind != right_kind {
         let (narrow, wide) = if left_kind < right_kind { (left, right) } else { (right, left) };
-        // Only floats of 64 bits change what complex numbers they meet become.
+        // Only `f64` widens the complex numbers it combines with.
         return Ok(if narrow == Dtype::F64 && wide == Dtype::C64 { Dtype::C128 } else { wide });
     }
     let (small, large) = if left.bits() <= right.bits() { (left, right) } else { (right, left) };
     match left_kind {
         DtypeKind::Bool | DtypeKind::Complex => Ok(large),
-        // Two formats of the same size hold different numbers, which the next size has all of.
+        // Two formats of the same size hold different values; the next size holds both.
         DtypeKind::Float if small.bits() == large.bits() => Ok(Dtype::F32),
         DtypeKind::Float => Ok(large),
         DtypeKind::Integer if is_signed(left) == is_signed(right) => Ok(large),
@@ -91,7 +90,7 @@ pub(crate) fn promote_dtypes(left: Dtype, right: Dtype) -> PyResult<Dtype> {
     }
 }
 
-/// The dtype of which a sum or product of narrow integers is taken, for which there are no kernels; of others their own.
+/// The dtype to compute sums and products of narrow integers in, for which there are no kernels; other dtypes stay.
 pub(crate) fn wide_dtype(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::I8 | Dtype::I16 => Dtype::I32,
@@ -100,7 +99,7 @@ pub(crate) fn wide_dtype(dtype: Dtype) -> Dtype {
     }
 }
 
-/// The dtype of an array and a number of Python.
+/// The common dtype of an array and a Python number.
 pub(crate) fn promote_with_number(array: Dtype, number: DtypeKind) -> PyResult<Dtype> {
     let Some(own) = dtype_kind(array) else {
         return Err(PyTypeError::new_err("expected text beside an array of text, found a number"));
@@ -114,7 +113,7 @@ pub(crate) fn promote_with_number(array: Dtype, number: DtypeKind) -> PyResult<D
     })
 }
 
-/// What kind of number an object of Python is; none where it is no number of its own.
+/// `None` if the object is not one of Python's own numbers.
 pub(crate) fn number_kind(object: &Bound<'_, PyAny>) -> Option<DtypeKind> {
     if object.is_instance_of::<PyFloat>() {
         Some(DtypeKind::Float)

@@ -1,4 +1,4 @@
-//! Functions that make one number of many, along dimensions.
+//! Reductions: functions that combine many elements into one, along axes.
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -12,7 +12,7 @@ use crate::error::{OrRaise as _, with_function_name};
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind, is_unsigned, wide_dtype};
 
-/// The ops of ONNX that reduce: without the dimensions along which they do, and with sizes of 1 in their places.
+/// ONNX's reductions: dropping the reduced dimensions, and keeping them with size 1.
 static REDUCE_OPS: [(&str, [StaticOp; 2]); 5] = [
     reduce_op_pair("ReduceMax"),
     reduce_op_pair("ReduceMean"),
@@ -44,7 +44,7 @@ pub(crate) fn _reduced(
     let op = &ways[usize::from(keepdims.is_truthy()?)];
     let (axes, dims) = (_axes(axis, x.dims().len())?, x.dims());
     if axes.is_empty() {
-        // To the op it would mean all.
+        // The op treats an empty list of axes as all axes.
         return Ok(PyTensor::new(x));
     }
     if dtype_kind(x.dtype()) == Some(DtypeKind::Complex) {
@@ -57,14 +57,14 @@ pub(crate) fn _reduced(
             "expected an element at least, found none in the shape {dims:?}"
         )));
     }
-    // There are no kernels that add narrow integers, of which sums are taken as wide ones wrap.
+    // No kernels add narrow integers. Wide sums wrap to the same narrow result.
     let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
     let taken = if is_extreme && is_byte { x.dtype() } else { wide_dtype(x.dtype()) };
     let made = reduce_axes(py, op, &cast_tensor(py, &x, taken)?, &axes)?;
     cast_tensor(py, &made, x.dtype()).map(PyTensor::new)
 }
 
-/// The same of what kernels take.
+/// Reduces a tensor of a dtype that has kernels.
 fn reduce_axes(py: Python<'_>, op: &'static StaticOp, x: &Tensor, axes: &[usize]) -> PyResult<Tensor> {
     if axes.len() == x.dims().len() {
         return op.call(py, &[x]);
@@ -149,7 +149,7 @@ pub(crate) fn _axis(axis: &Bound<'_, PyAny>, rank: usize) -> PyResult<usize> {
             "expected an array that has dimensions, found one without for dimension {axis}"
         )));
     }
-    // A number of more bits is out of range, too.
+    // An integer of more than 64 bits is out of range too.
     let from_first =
         found.ok().and_then(|at| if at < 0 { rank.checked_add_signed(at) } else { Some(at as usize) });
     from_first.filter(|at| *at < rank).ok_or_else(|| {

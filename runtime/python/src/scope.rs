@@ -1,5 +1,5 @@
-//! Which device is used where none is named, within `with device:`, and in which stream ops run, within `with stream:`. It
-//! holds for what runs in the block, and not for other threads or tasks meanwhile.
+//! The current device inside `with device:` and the current stream inside `with stream:`. They apply to code that runs in the
+//! block, not to other threads or tasks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +10,10 @@ use pyo3::types::{IntoPyDict as _, PyList, PyTuple};
 use crate::device::PyDevice;
 use crate::stream::Stream;
 
-/// The devices and streams of all blocks around, the innermost last.
+/// The devices and streams of all enclosing blocks, the innermost last.
 static SCOPE_STACK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Whether there ever was a block: looking for one takes longer than a small op.
+/// False until the first block: looking one up takes longer than a small op.
 static WAS_ENTERED: AtomicBool = AtomicBool::new(false);
 
 fn scope_stack(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
@@ -33,7 +33,6 @@ fn innermost_scope(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     if WAS_ENTERED.load(Ordering::Relaxed) { Ok(list_scopes(scope_stack(py)?)?.pop()) } else { Ok(None) }
 }
 
-/// The device of the innermost block.
 #[inline]
 pub(crate) fn scope_device(py: Python<'_>) -> PyResult<Option<oarlock_core::Device>> {
     let Some(block) = innermost_scope(py)? else { return Ok(None) };
@@ -43,7 +42,7 @@ pub(crate) fn scope_device(py: Python<'_>) -> PyResult<Option<oarlock_core::Devi
     }))
 }
 
-/// The stream of the innermost block, if that is one of a stream of this device.
+/// The stream of the innermost block, if it is a stream of this device.
 #[inline]
 pub(crate) fn scope_stream(
     py: Python<'_>,
@@ -54,7 +53,6 @@ pub(crate) fn scope_stream(
     Ok(stream.map(|stream| stream.get().queue.clone()))
 }
 
-/// Begins the block of a device or stream.
 pub(crate) fn enter_scope(block: &Bound<'_, PyAny>) -> PyResult<()> {
     let blocks = scope_stack(block.py())?;
     WAS_ENTERED.store(true, Ordering::Relaxed);
@@ -63,7 +61,6 @@ pub(crate) fn enter_scope(block: &Bound<'_, PyAny>) -> PyResult<()> {
     blocks.call_method1("set", (all.to_tuple(),)).map(drop)
 }
 
-/// Ends the innermost block.
 pub(crate) fn leave_scope(py: Python<'_>) -> PyResult<()> {
     let blocks = scope_stack(py)?;
     let mut around = list_scopes(blocks)?;

@@ -1,4 +1,4 @@
-//! The one runtime of the process. It starts with the first array, device or model, and not with the import.
+//! The process-wide runtime. It starts with the first array, device or model, not at import.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -15,30 +15,30 @@ use pyo3::types::{IntoPyDict as _, PyCFunction, PyDict};
 
 use crate::error::{Error, OrRaise as _, type_name};
 
-/// The plugins that are linked into this library.
+/// The plugins linked into this library.
 const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
 
-/// Flags that the program chose before the runtime starts, which cannot be changed afterwards.
+/// Flags chosen by the program before the runtime starts; later changes are errors.
 static CHOSEN_FLAGS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 static SHARED_RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 
-/// Whether the runtime has started, or a thread is just starting it.
+/// True once a thread has begun to start the runtime.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process is the child of one in which that was so. Its threads stayed behind.
+/// True in a child forked after that: the runtime's threads did not survive the fork.
 static WAS_FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process is a child that was forked after the runtime had started.
+/// True in a child forked after the runtime started.
 pub(crate) fn was_forked() -> bool {
     WAS_FORKED.load(Ordering::Relaxed)
 }
 
-/// The runtime.
+/// The process-wide runtime, started on first use.
 #[inline]
 pub(crate) fn shared_runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> {
     if was_forked() {
@@ -58,7 +58,7 @@ pub(crate) fn shared_runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> 
                 wheels: plugins.call_method0("directories")?.extract()?,
             };
             let started = py.detach(|| start_runtime(around))?;
-            // What is said behind the last call is heard at the end.
+            // Messages after the last call are shown at exit.
             let last = py.import("oarlock._oarlock")?.getattr("_tell_warnings")?;
             py.import("atexit")?.call_method1("register", (last,))?;
             crate::warning::emit_warnings(py)?;
@@ -67,15 +67,15 @@ pub(crate) fn shared_runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> 
     }
 }
 
-/// A thread that is starting the runtime. A child that was forked meanwhile would wait for it for ever, so nobody forks until it
-/// is done.
+/// Marks a thread that is starting the runtime. A child forked meanwhile would wait for it forever, so forks wait until it is
+/// done.
 struct StartupGuard;
 
-/// How many threads there are of that kind.
+/// The number of these threads.
 static STARTING_THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this is one of them: it need not wait for itself.
+    /// True on a starting thread, which must not wait for itself when it forks.
     static IS_STARTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -94,12 +94,12 @@ impl Drop for StartupGuard {
     }
 }
 
-/// What only the interpreter knows.
+/// Paths that only the interpreter knows.
 struct InterpreterEnvironment {
     probe: Option<ProbeCommand>,
-    /// The plugins that are files of this package.
+    /// Plugins inside this package.
     bundled: Vec<PathBuf>,
-    /// Where installed packages have plugins.
+    /// Plugin directories of installed packages.
     wheels: Vec<PathBuf>,
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn get_flags<'py>(
     Ok(given)
 }
 
-/// Has the interpreter say when this process is to become one of a parent and a child.
+/// Registers hooks that run before and after a fork.
 pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
     let wait = PyCFunction::new_closure(py, None, None, |arguments, _| {
         while STARTING_THREADS.load(Ordering::SeqCst) > 0 && !IS_STARTING.get() {
@@ -234,7 +234,7 @@ pub(crate) fn watch_forks(py: Python<'_>) -> PyResult<()> {
     })?;
     let noted = PyCFunction::new_closure(py, None, None, |_, _| {
         WAS_FORKED.store(HAS_BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
-        // No other thread came along.
+        // A child has only the forking thread.
         STARTING_THREADS.store(usize::from(IS_STARTING.get()), Ordering::SeqCst);
     })?;
     let calls = [("before", wait), ("after_in_child", noted)].into_py_dict(py)?;

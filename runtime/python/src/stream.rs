@@ -1,4 +1,4 @@
-//! Streams, in which work on a device is done in its order, and events, which mark a place in one.
+//! Streams, which order work on a device, and events, which mark a point in a stream.
 
 use oarlock_host::PluginFailure;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! What plugins and the core warn of, as warnings of Python. They may do so on any thread, with or without the lock of the
-//! interpreter, so it is kept until a call of the package is about to return.
+//! Warnings of plugins and the core as Python warnings. They may come from any thread, attached or not, so they are queued
+//! until a call of the package is about to return.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,21 +10,21 @@ use pyo3::prelude::*;
 
 use crate::error::translate_calls;
 
-/// The most warnings that wait; of more only the number is told.
+/// Limit of the queue; further warnings are only counted.
 const MAX_WAITING: usize = 100;
 
-/// Hears what plugins and the core have to say, and keeps what they complain about.
+/// Queues complaints of plugins and the core.
 pub(crate) struct WarningListener;
 
 struct WarningQueue {
     warnings: VecDeque<(String, String)>,
-    /// How many there were beyond those.
+    /// Count of warnings beyond the limit.
     more: usize,
 }
 
 static WARNING_QUEUE: Mutex<WarningQueue> = Mutex::new(WarningQueue { warnings: VecDeque::new(), more: 0 });
 
-/// Whether any waits, without a lock.
+/// True if the queue is not empty; readable without a lock.
 static HAS_WARNINGS: AtomicBool = AtomicBool::new(false);
 
 impl LogSink for WarningListener {
@@ -32,13 +32,13 @@ impl LogSink for WarningListener {
         if level.0 > LogLevel::WARNING.0 {
             return;
         }
-        // Plugins choose their own words.
+        // Messages of plugins are left in their own words.
         let is_ours = plugin == "core";
         queue_warning(plugin, &if is_ours { translate_calls(message) } else { message.to_owned() });
     }
 }
 
-/// Keeps a warning until somebody can be warned.
+/// Queues a warning until a thread can raise it.
 pub(crate) fn queue_warning(plugin: &str, message: &str) {
     let mut waiting = WARNING_QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
     if waiting.warnings.len() < MAX_WAITING {
@@ -49,7 +49,7 @@ pub(crate) fn queue_warning(plugin: &str, message: &str) {
     HAS_WARNINGS.store(true, Ordering::Relaxed);
 }
 
-/// Warns of what was said since the last time. Where warnings are errors, the first one is, and the rest waits on.
+/// Raises queued warnings. If warnings are errors, the first is raised and the rest stay queued.
 #[inline]
 pub(crate) fn emit_warnings(py: Python<'_>) -> PyResult<()> {
     if HAS_WARNINGS.load(Ordering::Relaxed) { emit_queued(py) } else { Ok(()) }
@@ -64,7 +64,7 @@ fn emit_queued(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The warning that waits longest.
+/// Takes the oldest warning.
 fn next() -> Option<(String, String)> {
     let mut waiting = WARNING_QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
     let next = waiting.warnings.pop_front();

@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The root of the tree.
+/// The root of the source tree.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,4 +1,4 @@
-//! How well names can be found, counted: `cargo xtask naming`. `docs/glossary.md` has the rules.
+//! Statistics on how easily names can be found: `cargo xtask naming`. `docs/glossary.md` has the rules.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ pub(crate) struct NamingArguments {
     shared: bool,
 }
 
-/// The names that each crate declares, and those of all together.
+/// The names that each crate declares, and those of all crates together.
 fn read_tree(root: &Path) -> Result<(BTreeMap<PathBuf, DeclaredNames>, DeclaredNames)> {
     let mut crates = BTreeMap::<PathBuf, DeclaredNames>::new();
     let mut whole = DeclaredNames::default();
@@ -33,7 +33,7 @@ fn read_tree(root: &Path) -> Result<(BTreeMap<PathBuf, DeclaredNames>, DeclaredN
     Ok((crates, whole))
 }
 
-/// A line for each name that two types of a crate have, with the places.
+/// A line for each type name that a crate declares twice, with the places.
 fn shared_types(crates: &BTreeMap<PathBuf, DeclaredNames>) -> Vec<String> {
     let types = crates.iter().flat_map(|(home, names)| names.types.iter().map(move |it| (home, it)));
     let shared = types.filter(|(_, (_, places))| places.len() > 1);
@@ -42,7 +42,6 @@ fn shared_types(crates: &BTreeMap<PathBuf, DeclaredNames>) -> Vec<String> {
         .collect()
 }
 
-/// What the names of some files are like.
 #[derive(Default, Serialize)]
 struct NamingFigures {
     lines: usize,
@@ -55,7 +54,6 @@ struct NamingFigures {
     longest_file: usize,
 }
 
-/// The names that files declare.
 #[derive(Default)]
 struct DeclaredNames {
     types: BTreeMap<String, Vec<String>>,
@@ -97,7 +95,7 @@ pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
     Ok(())
 }
 
-/// The Rust files that people wrote.
+/// All Rust files except generated ones.
 fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("git").arg("-C").arg(root).args(["ls-files", "*.rs"]).output()?;
     ensure!(output.status.success(), "expected `git ls-files` to list the sources, found {}", output.status);
@@ -110,7 +108,7 @@ fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// The directory of the crate that a file is part of, from the root.
+/// The directory of the crate that contains a file, relative to the root.
 fn crate_of(root: &Path, file: &Path) -> PathBuf {
     let is_crate = |directory: &&Path| root.join(directory).join("Cargo.toml").exists();
     file.ancestors().skip(1).find(is_crate).unwrap_or(Path::new("")).to_owned()
@@ -194,12 +192,12 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// Whether a type's name has one capital, which it begins with.
+/// True if a type's name has one capital, at its start.
 fn is_one_word_type(name: &str) -> bool {
     name.chars().filter(|letter| letter.is_uppercase()).count() == 1
 }
 
-/// Whether a line is a comment and no documentation. Arguments why something is safe count too.
+/// True for a comment that is not documentation, including `SAFETY` arguments.
 fn is_plain_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")

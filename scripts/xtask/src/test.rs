@@ -1,4 +1,4 @@
-//! Runs all tests of the workspace, and closes with one line for all of them.
+//! Runs all tests of the workspace, and ends with a one-line summary.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ pub(crate) struct TestArguments {
     summary: Option<PathBuf>,
 }
 
-/// Runs every program, also after one that failed.
+/// Runs every test program even after a failure.
 pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     let (cargo, root) = (cargo(), root());
     let workspace = Workspace::of_cargo(&cargo, &root)?;
-    // Examples are compiled when they are run, which takes longest.
+    // Doc tests are compiled when they run, so they take longest and start first.
     let mut programs = vec![test_programs::documentation(&cargo, &workspace)];
     programs.extend(test_programs::compile(&cargo, &workspace, &[], |_, _| true)?);
     let results = test_programs::run(&programs)?;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     Ok(())
 }
 
-/// How many tests passed in all, and the programs that did not end well.
+/// The number of passed tests, and the programs that failed.
 fn summarize(TestResults { passed, failed, skipped, bad_programs }: &TestResults) -> String {
     let mut summary = format!("{passed} passed, {failed} failed, {skipped} skipped\n");
     if !bad_programs.is_empty() {

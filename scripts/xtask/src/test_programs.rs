@@ -1,7 +1,7 @@
-//! Test programs: found among what cargo compiled, and run where cargo would run them.
+//! Test programs: found in cargo's build output, and run in the directories where cargo would run them.
 //!
-//! Everything is compiled for the whole workspace, also where only some of it is run. Were only some crates chosen, cargo would compile
-//! what they depend on with other features, which is all of it once more, for each choice of crates.
+//! Cargo always compiles for the whole workspace, even to run only some tests. For a selection of crates it would unify features
+//! of their dependencies differently, and so compile everything again for each selection.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,41 +16,40 @@ use serde::Deserialize;
 
 use crate::workspace::{Workspace, WorkspaceMember};
 
-/// How many programs run at a time, where there are so many cores. Each starts a thread for each core, but many wait long for one
-/// test, for a compiler of kernels or for a server.
+/// The number of test programs at a time, given enough cores. Each starts a thread per core, but many wait long for a single
+/// test, for a kernel compiler or for a server.
 const LANES: usize = 2;
 
-/// What a test program of a crate holds.
+/// A kind of test program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TestKind<'p> {
-    /// The tests among the sources of a library or a program.
+    /// The unit tests of a library or a program.
     Unit,
-    /// An integration test, by its name.
+    /// An integration test by name.
     Integration(&'p str),
 }
 
-/// A test program that was compiled.
+/// A compiled test program.
 pub(crate) struct TestProgram {
     name: String,
-    /// The crate that it tests.
     pub(crate) member: String,
     command: OsString,
     arguments: Vec<OsString>,
-    /// Where it is run.
+    /// The working directory.
     directory: PathBuf,
 }
 
-/// What came of test programs.
+/// Accumulated results of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestResults {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
-    /// The programs that failed, each with how it ended.
+    /// The programs that failed, each with its exit status.
     pub(crate) bad_programs: Vec<String>,
 }
 
-/// Compiles what cargo is told to, and gives back the programs that are chosen.
+/// Has cargo compile tests, and returns the selected programs.
 pub(crate) fn compile(
     cargo: &OsStr,
     workspace: &Workspace,
@@ -68,7 +67,7 @@ pub(crate) fn compile(
     find(workspace, is_chosen, &String::from_utf8_lossy(&output.stdout))
 }
 
-/// The examples in documentation of all crates, which cargo compiles and runs itself.
+/// The doc tests of all crates, which cargo compiles and runs itself.
 pub(crate) fn documentation(cargo: &OsStr, workspace: &Workspace) -> TestProgram {
     TestProgram {
         name: "examples in documentation".to_owned(),
@@ -79,7 +78,7 @@ pub(crate) fn documentation(cargo: &OsStr, workspace: &Workspace) -> TestProgram
     }
 }
 
-/// The chosen programs of what cargo says that it compiled, a line each.
+/// The selected programs among cargo's messages, one per line.
 fn find(
     workspace: &Workspace,
     is_chosen: impl Fn(&WorkspaceMember, TestKind<'_>) -> bool,
@@ -117,7 +116,7 @@ fn find(
     Ok(found)
 }
 
-/// Runs the programs in their order, two at a time, and says of each how it ended. What one printed is shown where it failed.
+/// Runs programs in order, two at a time, and reports each result. The output is only shown for a failure.
 pub(crate) fn run(programs: &[TestProgram]) -> Result<TestResults> {
     let libraries = libraries()?;
     let lanes = thread::available_parallelism().map_or(1, usize::from).min(LANES);
@@ -153,7 +152,7 @@ impl TestProgram {
 }
 
 impl TestResults {
-    /// Counts what a program printed, and says how it ended.
+    /// Adds the counts from a program's output, and reports its result.
     fn add(&mut self, TestProgram { name, .. }: &TestProgram, output: &Output, seconds: f64) {
         let printed = String::from_utf8_lossy(&output.stdout);
         let before = self.passed;
@@ -168,7 +167,7 @@ impl TestResults {
         }
     }
 
-    /// Counts tests by the lines that close what test programs print:
+    /// Counts tests by the summary lines of test programs:
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`.
     fn count(&mut self, printed: &str) {
         for line in printed.lines().filter_map(|line| line.strip_prefix("test result: ")) {
@@ -186,7 +185,7 @@ impl TestResults {
     }
 }
 
-/// Where test programs of macros find the compiler's own libraries, as cargo would say it.
+/// The directory of the compiler's libraries, which test programs of procedural macros need in their library path.
 fn libraries() -> Result<OsString> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output =
@@ -198,7 +197,7 @@ fn libraries() -> Result<OsString> {
     std::env::join_paths(all).context("the sysroot of rustc")
 }
 
-/// What cargo prints of a thing that it compiled, as far as it matters here.
+/// The fields of a cargo message that are needed here.
 #[derive(Deserialize)]
 struct CompilerMessage {
     manifest_path: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The crates of the workspace, as cargo knows them: how they are called, where they lie, and which depend on which.
+//! The crates of the workspace, from cargo: names, directories and dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -8,28 +8,27 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-/// All crates, by their names.
+/// All crates, by name.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) members: BTreeMap<String, WorkspaceMember>,
 }
 
-/// A crate of the workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkspaceMember {
     pub(crate) name: String,
-    /// Its directory, from the root of the workspace.
+    /// The directory, relative to the root of the workspace.
     pub(crate) directory: PathBuf,
     /// The crates of the workspace that it depends on.
     pub(crate) dependencies: BTreeSet<String>,
-    /// Its integration tests by name, each with its main file from the directory of the crate.
+    /// Integration tests by name, with the main file of each relative to the crate.
     pub(crate) tests: BTreeMap<String, PathBuf>,
-    /// Those of them that are run where something that it depends on has changed.
+    /// The integration tests to run when a dependency has changed.
     pub(crate) quick: BTreeSet<String>,
 }
 
 impl Workspace {
-    /// Asks cargo for the workspace in this directory.
+    /// Runs `cargo metadata` in the root of a workspace.
     pub(crate) fn of_cargo(cargo: &OsStr, root: &Path) -> Result<Self> {
         let output = Command::new(cargo)
             .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
@@ -42,7 +41,7 @@ impl Workspace {
         Self::read(&output.stdout)
     }
 
-    /// Reads what `cargo metadata` prints.
+    /// Parses the output of `cargo metadata`.
     fn read(json: &[u8]) -> Result<Self> {
         let CargoMetadata { workspace_root: root, packages } =
             serde_json::from_slice(json).context("reading what `cargo metadata` printed")?;
@@ -82,7 +81,7 @@ impl Workspace {
         Ok(Self { root, members })
     }
 
-    /// The crate that somebody calls so: by the name of its package, by its directory, or by what is particular about either.
+    /// Finds a crate by its package name, by its directory, or by a short form of either.
     pub(crate) fn find(&self, called: &str) -> Result<&WorkspaceMember> {
         let path = called.trim_start_matches("./").trim_end_matches('/');
         let is_it = |member: &&WorkspaceMember| {
@@ -105,7 +104,7 @@ impl Workspace {
         );
     }
 
-    /// The crates that depend on any of these, at one remove or more, without these.
+    /// The crates that depend on any of these, directly or indirectly, without these.
     pub(crate) fn dependants(&self, of: &BTreeSet<String>) -> BTreeSet<String> {
         let mut reached = of.clone();
         loop {
@@ -124,7 +123,7 @@ impl Workspace {
         }
     }
 
-    /// The crate to which a file belongs, named from the root: that of the nearest manifest above it.
+    /// The crate that a file belongs to, by its path from the root: the crate of the nearest manifest above it.
     pub(crate) fn owner(&self, file: &Path, is_manifest: impl Fn(&Path) -> bool) -> Option<&WorkspaceMember> {
         let nearest =
             file.ancestors().skip(1).find(|directory| is_manifest(&directory.join("Cargo.toml")))?;
@@ -133,7 +132,7 @@ impl Workspace {
 }
 
 impl WorkspaceMember {
-    /// How it is called for short: the last part of its directory, and its name without what many begin with.
+    /// Short names: the last component of its directory, and its name without the common prefix.
     fn short_names(&self) -> BTreeSet<String> {
         let name = self.name.strip_prefix("oarlock-").unwrap_or(&self.name);
         let directory = self.directory.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -141,7 +140,7 @@ impl WorkspaceMember {
         names.into_iter().chain(directory).collect()
     }
 
-    /// The integration test that a file belongs to, named from the root, if it belongs to one alone.
+    /// The integration test that a file belongs to, by its path from the root, if it is only part of that one.
     pub(crate) fn test_of(&self, file: &Path) -> Option<&str> {
         let file = file.strip_prefix(&self.directory).ok()?;
         let (name, _) = self.tests.iter().find(|(_, main)| match main.file_name() {
@@ -154,7 +153,7 @@ impl WorkspaceMember {
     }
 }
 
-/// What `cargo metadata` prints, as far as it matters here.
+/// The fields of `cargo metadata` that are needed here.
 #[derive(Deserialize)]
 struct CargoMetadata {
     workspace_root: PathBuf,
@@ -173,7 +172,7 @@ struct CargoPackage {
 #[derive(Deserialize)]
 struct CargoDependency {
     name: String,
-    /// Where the crate lies, for one that does not come from a registry.
+    /// The directory of a path dependency; `None` for a crate from a registry.
     path: Option<PathBuf>,
 }
 
@@ -184,7 +183,7 @@ struct PackageTarget {
     src_path: PathBuf,
 }
 
-/// What manifests of this workspace say below `[package.metadata]`.
+/// The fields below `[package.metadata]` in manifests of this workspace.
 #[derive(Default, Deserialize)]
 struct OwnMetadata {
     #[serde(default)]
@@ -202,7 +201,7 @@ struct CheckMetadata {
 mod tests {
     use super::*;
 
-    /// A workspace of an engine on a core on a host, with tests beside them.
+    /// A workspace of an engine on a core on a host, and a crate of tests.
     fn workspace() -> Workspace {
         let json = serde_json::json!({
             "workspace_root": "/tree",

@@ -1,5 +1,4 @@
-//! The answer of a plugin to the question who it is: versions, sizes, names and tables that may be anything, behind
-//! pointers that are good.
+//! The answer of a plugin to the host's query: versions, sizes, names and tables may be anything, behind valid pointers.
 #![no_main]
 
 use std::any::Any;
@@ -12,11 +11,11 @@ use oarlock_host::{BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions
 
 thread_local! {
     static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// What the answer of this run points to.
+    /// Storage for everything that the current answer points to.
     static ANSWER: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a part of the answer until the next run; gives its address.
+/// Keeps a part of the answer until the next run; returns its address.
 fn keep<T: 'static>(part: T) -> *const T {
     let part = Box::new(part);
     let address = &raw const *part;
@@ -24,7 +23,7 @@ fn keep<T: 'static>(part: T) -> *const T {
     address
 }
 
-/// A table with room behind it, for answers that claim to be longer than they are.
+/// A table with extra room after it, for answers that claim to be longer than they are.
 #[repr(C)]
 struct Roomy<T> {
     table: T,
@@ -32,7 +31,7 @@ struct Roomy<T> {
 }
 
 unsafe extern "C" fn count(_: *mut std::ffi::c_void, count: *mut u32) -> abi::Error {
-    // SAFETY: the host's place for a number.
+    // SAFETY: the host passes a location to be written.
     unsafe { count.write(0) };
     abi::Error::NONE
 }
@@ -40,7 +39,7 @@ unsafe extern "C" fn count(_: *mut std::ffi::c_void, count: *mut u32) -> abi::Er
 unsafe extern "C" fn query(_: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
     BYTES.with_borrow_mut(|bytes| {
         let mut next = |choices: u64| u64::from(bytes.pop().unwrap_or_default()) % choices;
-        // SAFETY: the host's struct, which is this function's to fill.
+        // SAFETY: the host passes a struct for this function to fill.
         let plugin = unsafe { &mut *plugin };
         plugin.contract_major = 1 - u32::from(next(8) == 1) + u32::from(next(8) == 2);
         plugin.contract_minor = next(3) as u32;

@@ -1,4 +1,4 @@
-//! A shared object, of which nobody knows who made it.
+//! A shared object from an untrusted source.
 #![no_main]
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Models that are planned and run: files of any bytes, and graphs that are put together well and make no sense.
+//! Models that are planned and run: arbitrary files, and well-formed graphs that make no sense.
 //!
-//! Most changes of files are made to what the bytes mean, so that there still is a model afterwards.
+//! Most mutations of files act on the decoded message, so the result is still a model.
 #![no_main]
 
 #[expect(dead_code, unused_imports, reason = "the rest is for the test of calls")]
@@ -25,12 +25,11 @@ use door::ChoiceSource;
 use message::Dice;
 use trial::ModelTrial;
 
-/// Every request has a chunk of its own, so that a step out of it is one that AddressSanitizer sees.
+/// Every request gets a chunk of its own, so that AddressSanitizer sees an access out of bounds.
 const FLAGS: [(&str, &str); 3] =
     [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
 
-/// What an input begins with: what kind it is of, choices of how it is run, and how many bytes of parameters follow, before
-/// the file begins.
+/// Head of an input: the kind of model, choices for the run, and the number of parameter bytes, which come before the file.
 const HEAD: usize = 1 + 80 + 2;
 
 static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(trial::start_runtime(&FLAGS)));
@@ -61,7 +60,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
         return fuzzer_mutate(data, size, max_size);
     }
     if dice.below(6) == 0 {
-        // The kind stays, and so does the number of parameters.
+        // The kind and the number of parameters stay.
         let choices = &mut data[1..HEAD - 2];
         let count = choices.len();
         fuzzer_mutate(choices, count, count);
@@ -112,7 +111,7 @@ fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
-/// The choices, the parameters and the file of an input that has a head.
+/// Splits an input with a complete head into choices, parameters and file.
 fn parts(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
     let (head, rest) = bytes.split_at(HEAD);
     let size = u16::from_be_bytes([head[HEAD - 2], head[HEAD - 1]]);
@@ -120,7 +119,7 @@ fn parts(bytes: &[u8]) -> (&[u8], &[u8], &[u8]) {
     (&head[1..HEAD - 2], parameters, file)
 }
 
-/// Puts a file in the place of another; gives the size of the whole.
+/// Replaces the file; returns the size of the whole input.
 fn replace(data: &mut [u8], begin: usize, file: &[u8]) -> usize {
     data[begin..begin + file.len()].copy_from_slice(file);
     begin + file.len()

@@ -1,4 +1,4 @@
-//! Models: any bytes, and any messages that could be a model, whose names mostly mean something.
+//! ONNX models: arbitrary bytes, and arbitrary messages shaped like a model, whose names mostly mean something.
 #![no_main]
 
 #[expect(dead_code, reason = "the rest is for models that are run")]
@@ -20,10 +20,10 @@ const KEYS: [&str; 4] = ["length", "location", "offset", "other"];
 const TEXTS: [&str; 8] =
     ["0", "16", "-1", "18446744073709551615", "weights", "./weights", "../weights", "/etc/passwd"];
 const ATTRIBUTES: [&str; 6] = ["alpha", "body", "sparse_value", "value", "value_ints", "value_string"];
-/// How deep graphs lie in each other.
+/// Nesting limit of graphs.
 const MOST_DEEP: usize = 6;
 
-/// A directory with a file of weights.
+/// A directory with a file of external weights.
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     let directory = std::env::temp_dir().join(format!("oarlock-fuzz-onnx-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory for weights");
@@ -52,12 +52,11 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     }
 });
 
-/// One of some names.
 fn one(source: &mut Unstructured, of: &[&str]) -> Result<String> {
     Ok((*source.choose(of)?).to_owned())
 }
 
-/// At most so many of something.
+/// Up to `most` items.
 fn some<T>(
     source: &mut Unstructured,
     most: usize,
@@ -66,7 +65,7 @@ fn some<T>(
     (0..source.int_in_range(0..=most)?).map(|_| make(source)).collect()
 }
 
-/// Something, or nothing.
+/// An item, or `None`.
 fn maybe<T>(
     source: &mut Unstructured,
     make: impl FnOnce(&mut Unstructured) -> Result<T>,
@@ -74,7 +73,7 @@ fn maybe<T>(
     if source.ratio(1, 4)? { Ok(None) } else { make(source).map(Some) }
 }
 
-/// Mostly a number in a range, and sometimes any.
+/// Mostly a number in the range, sometimes any.
 fn number(source: &mut Unstructured, from: i64, to: i64) -> Result<i64> {
     if source.ratio(1, 32)? { source.arbitrary() } else { source.int_in_range(from..=to) }
 }
@@ -177,7 +176,7 @@ fn tensor(source: &mut Unstructured) -> Result<TensorProto> {
             tensor.external_data = some(source, 4, entry)?;
         }
         _ => {
-            // As many bytes as the shape wants, for the dtypes that have whole ones.
+            // As many bytes as the shape needs, for dtypes of whole bytes.
             let elements = tensor.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim));
             let width = *source.choose(&[1, 2, 4, 8, 16])?;
             let size = elements.unwrap_or(0).clamp(0, 64) as usize * width;

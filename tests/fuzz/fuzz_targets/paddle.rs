@@ -1,4 +1,4 @@
-//! Programs of Paddle: any bytes, and programs of ops that are supported, with operands and attributes that may be any.
+//! Paddle programs: arbitrary bytes, and programs of supported ops with arbitrary operands and attributes.
 #![no_main]
 
 #[expect(dead_code, reason = "the rest is for models that are run")]
@@ -71,7 +71,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     }
 });
 
-/// How many bytes of parameters follow a program of some size.
+/// Number of parameter bytes after a program of some size.
 fn parameters_size(program: usize) -> usize {
     program / 3
 }
@@ -88,7 +88,7 @@ fn one(source: &mut Unstructured, of: &[&str]) -> Result<Option<String>> {
     Ok(Some((*source.choose(of)?).to_owned()))
 }
 
-/// Mostly a number in a range, and sometimes any.
+/// Mostly a number in the range, sometimes any.
 fn number(source: &mut Unstructured, from: i64, to: i64) -> Result<i64> {
     if source.ratio(1, 16)? { source.arbitrary() } else { source.int_in_range(from..=to) }
 }
@@ -96,7 +96,7 @@ fn number(source: &mut Unstructured, from: i64, to: i64) -> Result<i64> {
 fn program(source: &mut Unstructured) -> Result<ProgramDesc> {
     let mut block =
         BlockDesc { vars: some(source, 6, variable)?, ops: some(source, 6, op)?, ..BlockDesc::default() };
-    // What is fed is what there is to begin with.
+    // The fed values exist from the start.
     for (column, name) in NAMES.iter().take(4).enumerate() {
         let out = op_desc::Var { parameter: Some("Out".into()), arguments: vec![(*name).to_owned()] };
         let column = op_desc::Attr { i: Some(column as i32), name: Some("col".into()), ..Default::default() };
@@ -114,7 +114,7 @@ fn program(source: &mut Unstructured) -> Result<ProgramDesc> {
     Ok(ProgramDesc { blocks: [vec![block], inner].concat(), version: None })
 }
 
-/// A program of Paddle 3, with branches and loops in it.
+/// A Paddle 3 program, with branches and loops.
 fn json(source: &mut Unstructured) -> Result<String> {
     let block = block_in_json(source, 3)?;
     let kind = r#"{"magic":"pir","version":1}"#;

@@ -1,4 +1,4 @@
-//! A manifest and a configuration file. A manifest that is read can be written, and reads back the same.
+//! Manifests and configuration files. A manifest that parses must survive being written and read again.
 #![no_main]
 
 use std::path::Path;

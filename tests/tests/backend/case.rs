@@ -1,4 +1,4 @@
-//! A test: a model, what it is given, and what it has to give.
+//! One test: a model, its inputs, and the expected outputs.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::compare::{NumericTolerance, compare_numbers};
 
-/// One line of a file of tests.
+/// One line of a case file.
 #[derive(Deserialize)]
 struct ModelCaseLine {
     name: String,
@@ -22,11 +22,11 @@ struct ModelCaseLine {
     sets: Vec<[Vec<WrittenValue>; 2]>,
     rtol: f64,
     atol: f64,
-    /// Whether the values are random, so that only dtypes and shapes are compared.
+    /// True if the outputs are random, so that only dtypes and shapes are compared.
     only_shape: bool,
 }
 
-/// A value in a file of tests.
+/// A value in a case file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WrittenValue {
@@ -36,7 +36,7 @@ enum WrittenValue {
     Nothing(()),
 }
 
-/// A test with the bytes of its model and tensors, which all tests share.
+/// A test, with the bytes of its model and tensors, which all tests share.
 #[derive(Clone)]
 pub(crate) struct ModelCase {
     line: Arc<ModelCaseLine>,
@@ -44,7 +44,7 @@ pub(crate) struct ModelCase {
 }
 
 impl ModelCase {
-    /// The tests of a file, whose name is given without its ending.
+    /// Reads a case file; `file` has no extension.
     pub(crate) fn read_cases(file: &Path) -> Vec<Self> {
         let complain = |error: std::io::Error| panic!("`{}`: {error}", file.display());
         let bytes: Bytes = fs::read(file.with_extension("bin")).unwrap_or_else(complain).into();
@@ -61,14 +61,14 @@ impl ModelCase {
         &self.line.name
     }
 
-    /// Runs it on a device, and then what the engine writes of it as a file.
+    /// Runs the model on a device, then exports it and runs the exported file.
     pub(crate) fn run_case(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
         let session = |model: Bytes| {
             let model = import::onnx::decode_onnx(model, None).map_err(refusal_message)?;
             Session::new(runtime.clone(), &model, &options).map_err(refusal_message)
         };
-        // Text is nowhere but on the CPU.
+        // Strings only exist on the CPU.
         let host = runtime.device("cpu").map_err(refusal_message)?;
         let first = session(self.model_bytes())?;
         self.check_outputs(&first, device, &host)?;
@@ -98,12 +98,12 @@ impl ModelCase {
         Ok(())
     }
 
-    /// The bytes of the model.
+    /// The serialized model.
     pub(crate) fn model_bytes(&self) -> Bytes {
         self.bytes.slice(self.line.at..self.line.at + self.line.size)
     }
 
-    /// What one of the runs is given.
+    /// Inputs of one run.
     pub(crate) fn read_inputs(
         &self,
         set: usize,

@@ -1,10 +1,10 @@
-//! What the engine makes of whole models, compared with what ONNX's own tests say, all of those that the package onnx
-//! brings without downloads, and with what the ops have to give that onnxruntime adds.
+//! Whole models on the engine, compared with ONNX's own tests, all of those in the package onnx that need no download, and with
+//! expected results for the ops that onnxruntime adds.
 //!
-//! `scripts/export-operator-cases` writes them; without them there is one test, which is ignored and says so.
-//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. What is not right yet is
-//! listed in `tests/operators/expected/models-DEVICE.txt`, each with the reason, and `OARLOCK_TEST_SHRINK`, set to anything,
-//! takes the tests that pass from the lists. `OARLOCK_TEST_LIST`, set to a file, has those that fail written there.
+//! `scripts/export-operator-cases` writes the cases; without them there is one test, ignored, with a message.
+//! `OARLOCK_TEST_DEVICES` lists the devices, separated by commas; the default is `cpu`. Known failures are listed in
+//! `tests/operators/expected/models-DEVICE.txt`, each with the reason. `OARLOCK_TEST_SHRINK`, set to anything, removes passing
+//! tests from the lists. `OARLOCK_TEST_LIST` names a file to write the failing tests to.
 
 mod case;
 #[path = "../operators/compare.rs"]
@@ -59,10 +59,10 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// How the models ended on one device, and what is expected of them.
+/// Results on one device, and the expected failures.
 struct DeviceOutcomes {
     device: String,
-    /// The tests that fail, with the reason.
+    /// Expected failures with their reasons.
     expected: BTreeMap<String, String>,
     ended: Mutex<BTreeMap<String, Result<(), String>>>,
 }
@@ -92,7 +92,7 @@ impl DeviceOutcomes {
         }
     }
 
-    /// Looks at the list itself.
+    /// A trial of the list itself.
     fn list_trial(&self, cases: &[Arc<ModelCase>]) -> Trial {
         let names: BTreeSet<&str> = cases.iter().map(|case| case.case_name()).collect();
         let unknown: Vec<String> =
@@ -105,7 +105,7 @@ impl DeviceOutcomes {
         )
     }
 
-    /// Prints the counts, and brings the lists up to date that the environment asks for.
+    /// Prints the counts, and updates the lists as the environment asks.
     fn report_outcomes(&self) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = ended.values().filter(|ended| ended.is_ok()).count();
@@ -131,7 +131,7 @@ impl DeviceOutcomes {
     }
 }
 
-/// The file that says which models a device does not do right.
+/// The list of expected failures of a device.
 fn failure_list_path(device: &str) -> PathBuf {
     let kind = device.split(':').next().unwrap_or_default();
     Path::new(env!("CARGO_MANIFEST_DIR")).join("operators/expected").join(format!("models-{kind}.txt"))

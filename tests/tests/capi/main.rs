@@ -1,4 +1,4 @@
-//! The C API as programs meet it: installed, found with pkg-config or CMake, compiled with the strictest settings and run.
+//! The C API as users get it: installed, found by pkg-config or CMake, compiled under the strictest settings, and run.
 
 mod model;
 
@@ -20,12 +20,12 @@ fn repository_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
 }
 
-/// The library, which cargo builds beside this test.
+/// The library, which cargo builds next to this test.
 fn library_path() -> PathBuf {
     std::env::current_exe().expect("this test is a file").with_file_name("liboarlock.so")
 }
 
-/// Where the library is installed once for all tests.
+/// Installs the library, once for all tests.
 fn install_prefix() -> &'static Path {
     static INSTALL_PREFIX: OnceLock<PathBuf> = OnceLock::new();
     INSTALL_PREFIX.get_or_init(|| {
@@ -40,7 +40,7 @@ fn install_prefix() -> &'static Path {
     })
 }
 
-/// Runs a command in the repository and gives back what it printed.
+/// Runs a command in the repository and returns its output.
 fn run_command(command: &mut Command) -> String {
     let done = command.current_dir(repository_root()).output();
     let done = done.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
@@ -49,7 +49,7 @@ fn run_command(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// What pkg-config says of the installed library, to a shell: paths may have spaces.
+/// Output of pkg-config for the installed library, split by a shell, since paths may contain spaces.
 fn pkg_config_flags(what: &str) -> Vec<String> {
     let mut command = Command::new("sh");
     command.args(["-c", r#"eval "set -- $(pkg-config $0 oarlock)"; printf '%s\n' "$@""#, what]);
@@ -57,7 +57,7 @@ fn pkg_config_flags(what: &str) -> Vec<String> {
     run_command(&mut command).lines().map(str::to_owned).collect()
 }
 
-/// Compiles one source against the installed library, which expects of the program to have the sanitizer that it has.
+/// Compiles one source against the installed library, with the sanitizer that the library expects of the program.
 fn compile_source(compiler: &str, standard: &str, source: &Path, program: &Path) {
     let sanitizer = abi::SANITIZER.name().filter(|_| abi::SANITIZER != abi::Sanitizer::NONE);
     let mut command = Command::new(match (compiler, sanitizer) {
@@ -72,7 +72,7 @@ fn compile_source(compiler: &str, standard: &str, source: &Path, program: &Path)
         .args(pkg_config_flags("--cflags"));
     command.arg(source).arg("-o").arg(program).args(pkg_config_flags("--libs"));
     if let Some(name) = sanitizer {
-        // The compiler's own code of a sanitizer may lack what that of Rust has.
+        // The compiler's own sanitizer runtime may lack symbols that Rust's has.
         let libraries = run_command(Command::new("rustc").args(["--print", "target-libdir"]));
         let code = format!("librustc-nightly_rt.{}san.a", &name[..1]);
         command.args([&format!("-fsanitize={name}"), "-fno-sanitize-link-runtime", "-rdynamic"]);
@@ -90,7 +90,7 @@ fn models_directory() -> TempDir {
     place
 }
 
-/// Compiles a source from a text, without linking it.
+/// Compiles a source text without linking it.
 fn check_compiles(compiler: &str, standard: &str, text: &str) {
     let place = TempDir::new().expect("a directory for temporary files");
     let source = place.path().join(if standard.starts_with("c++") { "it.cpp" } else { "it.c" });
@@ -191,7 +191,7 @@ fn misuse_is_an_error_and_threads_share_a_session() {
     }
 }
 
-/// Compiles and runs a program with the simulated device, which follows a script.
+/// Compiles a program and runs it on the simulated device with a script.
 fn run_simulated(source: &str, script: &str) {
     let place = models_directory();
     let (plugin, config) = (place.path().join("sim.so"), place.path().join("config.toml"));
@@ -231,7 +231,7 @@ fn what_the_cpu_runs_for_a_device_is_heard_once_or_is_an_error() {
 #[test]
 fn cmake_finds_the_installed_library() {
     if Command::new("cmake").arg("--version").output().is_err() {
-        // pkg-config finds the same files, and not every machine has CMake.
+        // pkg-config finds the same files, and CMake is not on every machine.
         return;
     }
     let place = models_directory();

@@ -1,4 +1,4 @@
-//! The models that the programs run, of a few bytes each.
+//! Tiny models that the programs run.
 
 use oarlock_engine::import::onnx::messages::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,

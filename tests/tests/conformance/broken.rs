@@ -1,4 +1,4 @@
-//! Plugins with one slot replaced by a wrong one: mistakes that real plugins make and no script can tell.
+//! Plugins with one wrong slot: mistakes of real plugins that no script can express.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use oarlock_sdk::abi;
 use crate::started_plugin::StartedPlugin;
 use crate::{check_failure, failed_checks, only_failure};
 
-/// The right tables, for slots that do a part of their work.
+/// The correct tables, for wrong slots that delegate to them.
 static CPU_TABLES: OnceLock<(abi::CoreTable, abi::Kernel)> = OnceLock::new();
 static SIM_TABLE: OnceLock<abi::AsyncTable> = OnceLock::new();
 
@@ -20,7 +20,7 @@ fn load_cpu() -> StartedPlugin {
     loaded
 }
 
-/// The place of the kernel that adds, among kernels for older versions of the op.
+/// Index of the current kernel for `Add`, among those for older versions of the op.
 fn adder_index(subject: &ConformanceSubject) -> usize {
     // SAFETY: the names of kernels live as long as their plugin.
     let is_add = |kernel: &abi::Kernel| unsafe { kernel.op.text() } == Some("Add") && kernel.version_min == 7;
@@ -64,7 +64,7 @@ fn a_result_written_before_the_device_is_checked_is_noticed() {
         free: *mut u64,
     ) -> abi::Error {
         let stats = CPU_TABLES.get().and_then(|(core, _)| core.memory_stats).expect("the right slot");
-        // SAFETY: the caller vouches for the arguments.
+        // SAFETY: the caller guarantees the arguments.
         unsafe {
             *total = 0;
             stats(context, device, total, free)
@@ -83,7 +83,7 @@ fn a_device_that_is_not_there_must_not_answer() {
         _: u32,
         capability: *mut abi::Version,
     ) -> abi::Error {
-        // SAFETY: the caller vouches for the argument.
+        // SAFETY: the caller guarantees the argument.
         unsafe { *capability = abi::Version::EMPTY };
         abi::Error::NONE
     }
@@ -103,7 +103,7 @@ fn a_size_that_wraps_around_when_it_is_rounded_up_is_noticed() {
     ) -> abi::Error {
         let allocate = CPU_TABLES.get().and_then(|(core, _)| core.memory_allocate).expect("the right slot");
         let rounded = size.wrapping_add(63) / 64 * 64;
-        // SAFETY: the caller vouches for the arguments.
+        // SAFETY: the caller guarantees the arguments.
         unsafe { allocate(context, device, rounded.max(64), block) }
     }
     unsafe extern "C" fn keep_block(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
@@ -170,7 +170,7 @@ fn a_callback_on_the_thread_that_adds_it_is_noticed() {
         reached: Option<abi::StreamReached>,
         user: *mut c_void,
     ) -> abi::Error {
-        // SAFETY: the caller vouches for its function.
+        // SAFETY: the caller guarantees its function.
         unsafe { reached.expect("a function")(device, queue, user, abi::Error::NONE) };
         abi::Error::NONE
     }
@@ -190,7 +190,7 @@ fn a_callback_that_comes_twice_is_noticed() {
         user: *mut c_void,
     ) -> abi::Error {
         let add = SIM_TABLE.get().and_then(|table| table.stream_add_callback).expect("the right slot");
-        // SAFETY: the caller vouches for the arguments.
+        // SAFETY: the caller guarantees the arguments.
         unsafe {
             add(context, device, queue, reached, user);
             add(context, device, queue, reached, user)
@@ -210,8 +210,8 @@ fn a_kernel_that_writes_past_its_output_is_noticed() {
         call: *const abi::Call,
     ) -> abi::Error {
         let run = CPU_TABLES.get().and_then(|(_, kernel)| kernel.run).expect("the right function");
-        // SAFETY: the caller vouches for the call. The suite leaves room behind every output, on a device whose memory is
-        // the host's.
+        // SAFETY: the caller guarantees the call. The suite leaves room after every output, on a device whose memory is host
+        // memory.
         unsafe {
             let error = run(context, state, call);
             let output = &**(*call).outputs;

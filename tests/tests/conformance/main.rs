@@ -1,7 +1,7 @@
-//! The conformance suite on plugins that conform, and on ones that do not.
+//! The conformance suite, run on conforming plugins and on broken ones.
 //!
-//! A suite that passes everything is worth nothing, so most of these tests break something, with a script of the simulated
-//! device or by replacing a slot, and expect the check that is about it to fail.
+//! A suite that passes everything is worthless, so most of these tests break something, by a script of the simulated device or by
+//! replacing a slot, and expect the matching check to fail.
 
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
 
@@ -16,7 +16,7 @@ use std::path::Path;
 use oarlock_conformance::{CheckOutcome, ConformanceReport, list_checks};
 use oarlock_sdk::abi;
 
-/// The names of the checks that failed.
+/// Names of the failed checks.
 fn failed_checks(report: &ConformanceReport) -> Vec<&str> {
     let is_failed = |outcome: &CheckOutcome| matches!(outcome, CheckOutcome::Failed(_));
     report
@@ -27,14 +27,14 @@ fn failed_checks(report: &ConformanceReport) -> Vec<&str> {
         .collect()
 }
 
-/// What the only check that failed says; its name must be the expected one.
+/// The message of the only failed check, which must have the expected name.
 #[track_caller]
 fn only_failure<'a>(report: &'a ConformanceReport, name: &str) -> &'a str {
     assert_eq!(failed_checks(report), [name], "{}", report.render_text());
     check_failure(report, name)
 }
 
-/// What the check with this name says, which must have failed.
+/// The message of the check with this name, which must have failed.
 #[track_caller]
 fn check_failure<'a>(report: &'a ConformanceReport, name: &str) -> &'a str {
     assert!(failed_checks(report).contains(&name), "{name}: {}", report.render_text());
@@ -61,8 +61,8 @@ fn every_check_has_a_name_of_its_own_and_quotes_a_rule_or_a_slot_that_exists() {
     }
 }
 
-/// Nobody notices what the entry does, what happens when a device is lost or a stream fails, which cannot be brought about
-/// from outside, what layers do, and what a host promises to a plugin.
+/// Not noticed by any check: what the entry point does, what happens when a device is lost or a stream fails, which cannot be
+/// provoked from outside, what layers do, and what a host promises to a plugin.
 #[test]
 fn the_suite_checks_every_rule_that_it_is_said_to_notice_and_none_that_nobody_is() {
     let checked: BTreeSet<&str> = list_checks().map(|(_, rule, _)| rule).collect();

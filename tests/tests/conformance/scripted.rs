@@ -1,4 +1,4 @@
-//! Plugins as they are: the processor, and the simulated device with and without scripted faults.
+//! Real plugins: the CPU, and the simulated device with and without scripted faults.
 
 use oarlock_conformance::{CheckOutcome, SUITE_VERSION};
 
@@ -14,7 +14,7 @@ fn check_passes(plugin: &StartedPlugin) {
 
 #[test]
 fn the_processor_conforms_with_all_instructions_that_it_has() {
-    // What it has not it does not use, and then takes all that it has.
+    // On a machine without this ISA the plugin falls back to the best one it has.
     for isa in ["scalar", "avx2", "avx512", "amx"] {
         check_passes(&StartedPlugin::load_cpu_with_isa(isa));
     }

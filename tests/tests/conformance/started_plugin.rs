@@ -1,4 +1,4 @@
-//! Plugins that are linked in, as the suite takes them.
+//! Statically linked plugins, as subjects of the suite.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use oarlock_sdk::abi;
 use oarlock_small_host::HostedPlugin as Plugin;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
 
-/// How long one check may take in these tests. Those that pass take a moment.
+/// Time limit of one check. A passing check takes a moment.
 const CHECK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A plugin that is linked in, started as a host starts one. It stays until the process ends.
+/// A statically linked plugin, started as a host starts one. It stays loaded until the process ends.
 pub(crate) struct StartedPlugin {
     plugin: &'static Plugin,
     devices: Vec<u32>,
@@ -21,13 +21,13 @@ impl StartedPlugin {
         Self::new(CPU_PLUGIN.query, &[])
     }
 
-    /// The CPU held to some instructions, where it has them.
+    /// The CPU limited to an ISA, if it has it.
     pub(crate) fn load_cpu_with_isa(isa: &str) -> Self {
         Self::new(CPU_PLUGIN.query, &[("isa", isa)])
     }
 
-    /// The simulated device with one kernel, which is enough for checks that are about something else, and with little
-    /// memory, as all that these tests start stay.
+    /// The simulated device with a single kernel, enough for checks of something else, and with little memory, since none of
+    /// these devices is ever freed.
     pub(crate) fn load_sim(script: &str) -> Self {
         Self::load_sim_with_kernels(&format!("quota 32MiB; ops Add; {script}"))
     }
@@ -46,11 +46,11 @@ impl StartedPlugin {
         Self { plugin, devices: plugin.start_devices().expect("devices that start") }
     }
 
-    /// The plugin as the suite takes it.
+    /// The plugin in the form that the suite takes.
     pub(crate) fn conformance_subject(&self) -> ConformanceSubject {
         let plugin = self.plugin;
         let said = plugin.abi_plugin();
-        // SAFETY: the texts of the plugin stay, as it is never unloaded.
+        // SAFETY: the plugin's strings are valid forever, since it is never unloaded.
         let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
         ConformanceSubject {
             name: text(said.name),
@@ -58,7 +58,7 @@ impl StartedPlugin {
             device_type: text(said.device_type),
             context: said.context,
             core: plugin.core_table(),
-            // SAFETY: as above, the table too.
+            // SAFETY: as above; the same holds for the table.
             asynchronous: unsafe { said.r#async.as_ref() }.copied(),
             kernels: plugin.kernel_records(),
             devices: self.devices.clone(),
@@ -70,7 +70,7 @@ impl StartedPlugin {
         run_patiently(self.conformance_subject(), CHECK_PATIENCE)
     }
 
-    /// The report after something about the plugin was changed.
+    /// Runs the suite on the plugin after a change to its tables.
     pub(crate) fn run_checks_on_changed(
         &self,
         change: impl FnOnce(&mut ConformanceSubject),
@@ -95,6 +95,6 @@ fn read_error_text(plugin: &Plugin, error: abi::Error) -> ErrorText {
 }
 
 fn run_patiently(subject: ConformanceSubject, patience: Duration) -> ConformanceReport {
-    // SAFETY: the plugin was started and stays, and one test alone uses it.
+    // SAFETY: the plugin was started and stays loaded, and only one test uses it.
     unsafe { run_suite(subject, patience, &mut |_| {}) }
 }

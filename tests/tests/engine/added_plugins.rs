@@ -1,4 +1,4 @@
-//! Plugins of kernels that are added while a runtime runs.
+//! Kernel plugins that are added to a running runtime.
 
 #![expect(unsafe_code, reason = "one plugin is linked in, whose kernel reads the elements of its operands")]
 
@@ -27,8 +27,8 @@ const KERNELS_MANIFEST: &str = "name = \"extension\"\nkind = \"kernels\"\n";
 const DEVICE_MANIFEST: &str =
     "name = \"Good\"\nkind = \"device\"\ndevice_type = \"Good\"\nprofiles = [\"core\"]\n";
 
-/// Compiles a plugin of `tests/plugins`, under a name of its own, and says in a manifest what it is: this program cannot be
-/// started to ask it.
+/// Compiles a plugin of `tests/plugins` under a name of its own and writes its manifest, since this program cannot be started to
+/// probe it.
 fn compile_plugin(source: &str, target: &str, about: &str) -> PathBuf {
     let file = PLUGIN_DIRECTORY.path().join(target);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -130,7 +130,7 @@ fn a_plugin_that_is_linked_in_is_added_likewise() {
     fn negating_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {
         let kernel = Kernel::new("negate", |_, call| {
             let (x, y) = (call.input(0)?, call.output(0)?);
-            // SAFETY: the memory of the CPU can be addressed, and the output is nobody else's.
+            // SAFETY: the memory of the CPU is addressable, and nothing else uses the output.
             let (x, y) = unsafe { (x.elements::<f32>()?, y.elements_mut::<f32>()?) };
             y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
             Ok(())

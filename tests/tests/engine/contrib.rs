@@ -1,5 +1,5 @@
-//! The ops that onnxruntime adds to ONNX: what they give without anybody else to ask, and what is refused. What each
-//! has to give is compared in `tests/tests/backend`.
+//! The ops that onnxruntime adds to ONNX: results that are known without a reference implementation, and refusals.
+//! `tests/tests/backend` compares the rest.
 
 use oarlock_core::{Element, Tensor};
 use oarlock_engine::RuntimeValue;
@@ -97,7 +97,7 @@ fn pixels_of_a_grid_are_mixed_as_onnx_does_it() {
         )
         .add_outputs("y");
         let made = file.run_model(&[float_datum(&[1, 1, 2, 2], &[1.0, 2.0, 3.0, 4.0])]);
-        // At 0.45 of the way from each first pixel to the second.
+        // 0.45 of the way from the first pixel to the second, along both axes.
         let expected = if mode == "bilinear" { corner - 0.05 - 0.1 } else { corner };
         assert_near(&read_floats(&made[0]), &[expected]);
     }
@@ -108,7 +108,7 @@ fn operands_of_a_product_are_turned_whether_their_dimensions_are_known_or_not() 
     for is_known in [true, false] {
         let mut file = OnnxFile::default();
         file.add_input("a", DataType::Float, &[-1, -1, -1]).add_floats("b", &[1, 2], &[2.0, 4.0]);
-        // Nobody says what a reshape to a computed shape makes.
+        // The result of a reshape to a computed shape is unknown.
         file.add_input("s", DataType::Int64, &[-1]).add_node(".Reshape", "a s", "r", &[]);
         let a = if is_known { "a" } else { "r" };
         let attributes =
@@ -154,7 +154,7 @@ fn numbers_of_eight_bits_are_rounded_once() {
     assert_eq!(bytes(&made[1]), [3, 19, 7, 255]);
 }
 
-/// Attention of one kind on rows of random numbers, with an input `m` where there is one.
+/// Attention of one kind on random rows, with an input `m` for a mask.
 fn run_attention(op: &str, inputs: &str, attributes: &[i64], mask: Option<RuntimeValue>) -> Vec<f32> {
     let mut file = OnnxFile::default();
     file.add_input("x", DataType::Float, &[-1, -1, -1]);
@@ -212,7 +212,7 @@ fn heads_that_lie_in_turns_are_those_that_lie_apart() {
     assert_near(&run("q kv", &[&[2, 3, 8], &[2, 3, 2, 2, 4]], &[parts[0].clone(), both]), &apart);
 }
 
-/// Grouped attention of one new row of each text, with so many rows of the past.
+/// Grouped attention of one new row per text; `texts` holds the number of past rows of each.
 fn run_grouped_attention(
     texts: &[usize],
     room: usize,
@@ -271,7 +271,7 @@ fn texts_of_different_lengths_see_what_each_would_see_alone() {
                 window,
             );
             assert_near(&of_text(&read_floats(&together[0])), &read_floats(&alone[0]));
-            // The new row lies behind the past, wherever that ends.
+            // The new row follows the past, wherever that ends.
             let kept = of_text(&read_floats(&together[1]));
             let expected = read_floats(&alone[1]);
             for head in 0..2 {
@@ -288,7 +288,7 @@ fn weights_of_four_bits_are_scaled_block_by_block() {
     let numbers: Vec<u8> = (0..rows * width).map(|at| (at * 7 % 16) as u8).collect();
     let packed: Vec<u8> = numbers.chunks(2).map(|pair| pair[0] | pair[1] << 4).collect();
     let scales: Vec<f32> = (0..rows * 3).map(|at| 0.125 * (1 + at % 4) as f32).collect();
-    // Rows of three begin with a byte, so each has half a byte of nothing.
+    // Rows of three 4-bit numbers start on a byte boundary, so each has half a byte of padding.
     let zeros = [[1_u8, 2, 3], [4, 5, 6], [7, 8, 9]];
     let packed_zeros: Vec<u8> = zeros.iter().flat_map(|row| [row[0] | row[1] << 4, row[2] | 0xf0]).collect();
     let real_zeros: Vec<f32> = zeros.iter().flatten().map(|zero| f32::from(*zero)).collect();
@@ -359,7 +359,7 @@ fn products_of_integers_become_floats_in_one_op() {
         &[1.0, -1.0],
     );
     file.add_node("DynamicQuantizeMatMul", "x w s z b", "y", &[]).add_outputs("y");
-    // A step is 1, and the zero point 55.
+    // The quantization step is 1, and the zero point is 55.
     let x = float_datum(&[2, 3], &[200.0, -55.0, 1.0, 3.0, 0.0, 2.0]);
     let made = file.run_model(std::slice::from_ref(&x));
     let sums = [200.0 * -99.0 + 55.0 * 93.0 - 10.0, 200.0 * 122.0 - 125.0, 3.0 * -99.0 - 20.0, 366.0 - 250.0];

@@ -1,4 +1,4 @@
-//! Constants of a model that a run may be given others for.
+//! Model constants that a run may override.
 
 use oarlock_core::Tensor;
 use oarlock_engine::import::onnx::messages::tensor_proto::DataType;
@@ -11,7 +11,7 @@ fn read_floats(datum: &RuntimeValue) -> Vec<f32> {
     datum.as_tensor().and_then(Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// y = x · scale + offset, where both have defaults.
+/// `y = x · scale + offset`, where both have defaults.
 fn line_model() -> OnnxFile {
     let mut file = OnnxFile::default();
     file.add_input("x", DataType::Float, &[-1]).add_input("scale", DataType::Float, &[-1]);
@@ -63,7 +63,7 @@ fn a_constant_is_folded_where_nobody_gives_another() {
     assert_eq!(ops(std::slice::from_ref(&x)), ["Mul", "Add"]);
     let other = session.order_inputs(&[("x", x.clone()), ("scale", float_datum(&[1], &[2.0]))]).unwrap();
     assert_eq!(ops(&other), ["Neg", "Neg", "Mul", "Add"]);
-    // What is left out in its place is the model's own.
+    // An omitted input falls back to the model's constant.
     assert_eq!(ops(&[x, RuntimeValue::Nothing, RuntimeValue::Nothing]), ["Mul", "Add"]);
 }
 

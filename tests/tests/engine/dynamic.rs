@@ -1,18 +1,18 @@
-//! Dynamically quantised models, as onnxruntime's tools write them: sums of integers become floats in one op.
+//! Dynamically quantized models, as onnxruntime's tools write them: integer sums are dequantized in one op.
 
 use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::graph::ValueId;
 
 use crate::sketch::{GraphSketch, random_datum, random_floats};
 
-/// A sketch of what `quantize_dynamic` writes.
+/// Builds graphs as `quantize_dynamic` writes them.
 pub(crate) struct DynamicSketch {
     pub(crate) sketch: GraphSketch,
     pub(crate) dtype: Dtype,
     seed: u32,
 }
 
-/// A tensor of bytes, with what its numbers stand for.
+/// A tensor of bytes, with its scale and zero point.
 #[derive(Clone, Copy)]
 pub(crate) struct DynamicBytes {
     pub(crate) value: ValueId,
@@ -45,7 +45,7 @@ impl DynamicSketch {
         self.sketch.add_constant(Constant::new(dtype, dims, bytes.collect::<Vec<_>>()).expect("bytes"))
     }
 
-    /// Weights with their zero points, of which there is one or one for each output.
+    /// Weights with one zero point, or one for each output.
     pub(crate) fn add_weights(&mut self, dims: &[i64], zeros: &[i64]) -> [ValueId; 2] {
         [self.add_bytes(dims), self.add_bytes(zeros)]
     }
@@ -60,7 +60,7 @@ impl DynamicSketch {
         self.sketch.add_op_with(op, &[x.value, w, x.zero, zero], more)
     }
 
-    /// Sums of integers as floats, with scales of weights of a shape.
+    /// Dequantizes integer sums, with scales for the weights.
     pub(crate) fn dequantize_sum(&mut self, sum: ValueId, x: DynamicBytes, scales: &[i64]) -> ValueId {
         self.seed += 1;
         let count = usize::try_from(scales.iter().product::<i64>()).expect("few elements");
@@ -135,7 +135,7 @@ fn convolutions_keep_their_channels_last_between_them() {
         let pads = [("pads", Attribute::Ints(vec![1; 4]))];
         let mut sum = graph.add_integer_op("ConvInteger", bytes, w, &pads);
         if integer_bias {
-            // Not constant, as it is in units of what the image is quantised to.
+            // Not constant, since it depends on the scale of the image.
             let list = graph.sketch.add_weights(&[made], 7);
             let list = graph.sketch.add_op("Div", &[list, bytes.scale]);
             let list = graph.sketch.add_op_with("Cast", &[list], &[("to", Attribute::Int(6))]);
@@ -152,7 +152,7 @@ fn convolutions_keep_their_channels_last_between_them() {
     }
     let mut left = graph.remaining_ops(&[x], &[1, 3, 12, 11]);
     left.retain(|op| !["Reshape", "Div", "Cast"].contains(&op.as_str()));
-    // The image is turned once before all convolutions, as bytes, and once behind.
+    // The image is transposed once before all convolutions, as bytes, and once after.
     let (bytes, convolution, turned) = ("DynamicQuantizeLinear", "oarlock.DequantizedConv", "Transpose");
     assert_eq!(left, [bytes, turned, convolution, bytes, convolution, turned]);
 }
@@ -232,7 +232,7 @@ fn an_addend_along_another_axis_is_no_bias() {
     let w = graph.add_weights(&[6, 4, 1, 1], &[]);
     let sum = graph.add_integer_op("ConvInteger", bytes, w, &[]);
     let y = graph.dequantize_sum(sum, bytes, &[]);
-    // As many as there are channels, but along the width.
+    // As many elements as there are channels, but along the width.
     let list = graph.sketch.add_weights(&[6], 8);
     let y = graph.sketch.add_op("Add", &[y, list]);
     let left = graph.remaining_ops(&[y], &[1, 4, 6, 6]);

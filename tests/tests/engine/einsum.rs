@@ -1,4 +1,4 @@
-//! `Einsum` as products of matrices: what is left of it, and that it computes the same.
+//! `Einsum` as matrix products: the remaining ops, and equal results.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::RuntimeValue;
@@ -12,7 +12,7 @@ fn add_einsum(sketch: &mut GraphSketch, equation: &str, inputs: &[ValueId]) -> V
     sketch.add_op_with("Einsum", inputs, &[("equation", Attribute::String(equation.to_owned()))])
 }
 
-/// What is left of an `Einsum` of noise. Operands with a `!` before their shape are constants.
+/// The ops that remain of an `Einsum` on random operands. An operand whose shape starts with `!` is a constant.
 fn remaining_ops(equation: &str, operands: &[&str]) -> Vec<String> {
     let mut sketch = GraphSketch::new();
     let (mut values, mut inputs) = (Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ fn sums_of_products_become_products_of_matrices() {
     let product = "oarlock.MatMul";
     assert_eq!(remaining_ops("ij,jk->ik", &["2 3", "3 4"]), [product]);
     assert_eq!(remaining_ops("bij,bjk->bik", &["2 3 4", "2 4 5"]), [product]);
-    // The product reads matrices either way.
+    // The product kernel reads either operand transposed, so no transpose is left.
     assert_eq!(remaining_ops("bij,bkj->bik", &["2 3 4", "2 5 4"]), [product]);
     assert_eq!(remaining_ops("ij,kj->ki", &["2 3", "4 3"]), [product]);
     assert_eq!(remaining_ops("...ij,...jk", &["2 3 4 5", "2 3 5 2"]), [product]);
@@ -74,11 +74,11 @@ fn diagonals_and_sums_over_what_is_repeated_stay() {
     assert_eq!(remaining_ops("ii->i", &["3 3"]), ["Einsum"]);
     assert_eq!(remaining_ops("ij,jj->i", &["2 3", "3 3"]), ["Einsum"]);
     assert_eq!(remaining_ops("ij,jk->ik", &["2 1", "3 4"]), ["Einsum"]);
-    // What is not summed over may be repeated.
+    // Dimensions that are not summed over may broadcast.
     assert_eq!(remaining_ops("bij,bjk->bik", &["1 3 4", "2 4 5"]), ["oarlock.MatMul"]);
 }
 
-/// Attention on heads that these equations read and write, scaled and with a mask.
+/// The ops that remain of attention with these equations, scaled and masked.
 fn attention_ops(equations: [&str; 2], dims: [&[i64]; 3], mask: &[i64]) -> Vec<String> {
     let mut sketch = GraphSketch::new();
     let [query, key, value] = [("query", dims[0]), ("key", dims[1]), ("value", dims[2])]
@@ -100,7 +100,7 @@ fn attention_that_is_written_as_sums_of_products_is_found() {
     let (queries, keys): (&[i64], &[i64]) = (&[2, 3, 4, 8], &[2, 3, 5, 8]);
     let found = attention_ops(["bhid,bhjd->bhij", "bhij,bhjd->bhid"], [queries, keys, keys], &[2, 1, 1, 5]);
     assert_eq!(found, ["Attention"]);
-    // Heads behind positions, as projections write them.
+    // Heads after positions, as projections write them.
     let (queries, keys): (&[i64], &[i64]) = (&[2, 4, 3, 8], &[2, 5, 3, 8]);
     let found = attention_ops(["bihd,bjhd->bhij", "bhij,bjhd->bihd"], [queries, keys, keys], &[4, 5]);
     assert_eq!(found, ["Transpose", "Transpose", "Transpose", "Attention", "Transpose"]);
@@ -109,7 +109,7 @@ fn attention_that_is_written_as_sums_of_products_is_found() {
     assert!(found.contains(&"Attention".to_owned()), "{found:?}");
 }
 
-/// A layer of attention in which every product is an `Einsum`, after a past.
+/// A decoder layer with a past, in which every product is an `Einsum`.
 fn decoder_sketch(heads: i64, width: i64) -> GraphSketch {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[-1, -1, heads * width]);
@@ -157,7 +157,7 @@ fn sums_of_products_compute_the_same_for_every_length() {
     });
 }
 
-/// An equation with what it is given.
+/// An equation with its operands.
 struct EinsumCase {
     equation: String,
     shapes: Vec<Vec<i64>>,

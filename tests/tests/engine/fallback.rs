@@ -1,4 +1,4 @@
-//! What the CPU runs for a device that has no kernel: told once for each op, or an error, as the user says.
+//! Fallback to the CPU for ops without a kernel on the device: reported once per op, or an error if the user prefers.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,12 +9,12 @@ use oarlock_engine::{FallbackListener, FallbackSummary, RuntimeValue, Session, S
 
 use crate::sketch::{GraphSketch, datum_bytes, random_datum, run_session, start_runtime};
 
-/// A runtime whose simulated device has kernels for these ops alone.
+/// A runtime whose simulated device only has kernels for these ops.
 fn runtime_with_ops(ops: &str, flags: &[(&str, &str)]) -> Arc<Runtime> {
     Arc::new(start_runtime(&format!("seed 1; devices 1; ops {ops}"), flags))
 }
 
-/// A session on the named devices, and what it is told.
+/// A session on the named devices, and the summaries that are logged.
 fn session_with_summaries(
     runtime: &Arc<Runtime>,
     sketch: &GraphSketch,
@@ -35,7 +35,7 @@ fn session_with_summaries(
     (session.unwrap_or_else(|error| panic!("{error}")), summaries)
 }
 
-/// y = relu(x) + x of any number of rows, for a device that has no kernel for the first.
+/// `y = relu(x) + x` for any number of rows, on a device without a kernel for the first op.
 fn half_supported_sketch() -> GraphSketch {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[-1, 8]);

@@ -1,5 +1,5 @@
-//! Small models that want more than there is: memory, steps, places in a sequence, room for text. Each is refused, and what
-//! is refused is named.
+//! Small models that demand too much: memory, steps, positions in a sequence, room for text. Each is refused with an error that
+//! names the limit.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,12 +9,12 @@ use oarlock_engine::{RuntimeValue, Session, SessionOptions};
 
 use crate::sketch::{GraphSketch, int_datum, start_runtime};
 
-/// A runtime whose runs take so many steps and so much memory.
+/// A runtime with limits on the steps and the memory of a run.
 static LIMITED_RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| {
     Arc::new(start_runtime("devices 1", &[("run_steps_limit", "1000"), ("device_memory_limit", "64MiB")]))
 });
 
-/// Runs a model; it fails.
+/// Runs a model that must fail, and returns the error.
 fn expect_refusal(sketch: &GraphSketch, inputs: &[RuntimeValue]) -> Error {
     run_limited(sketch, inputs).expect_err("an error")
 }
@@ -29,7 +29,7 @@ impl GraphSketch {
         self.add_constant(Constant::new(Dtype::Bool, &[], vec![1]).expect("one element"))
     }
 
-    /// A loop without end over values, whose body is what a function makes of one more sketch.
+    /// An endless loop over values; a function builds its body in a nested sketch.
     fn add_endless_loop(
         &mut self,
         carried: &[ValueId],
@@ -61,7 +61,7 @@ fn a_loop_without_end_takes_as_many_steps_as_it_may() {
     let error = expect_refusal(&sketch.with_outputs(&[y]), &[crate::sketch::float_datum(&[1], &[1.0])]);
     let text = error.to_string();
     assert!(text.contains("at most 1000 steps") && text.contains("`run_steps_limit`"), "{text}");
-    // One whose body does nothing counts too.
+    // A loop with an empty body counts too.
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[1]);
     let y = sketch.add_endless_loop(&[x], |_, carried| carried.to_vec());
@@ -157,7 +157,7 @@ fn a_sequence_of_sequences_is_refused_as_it_would_double_with_each_op() {
     assert!(error.to_string().contains("expected a tensor, found a sequence"), "{error}");
 }
 
-/// An `If` whose branches take so many formal inputs and make so many outputs.
+/// An `If` whose branches have this many formal inputs and outputs.
 fn branching_sketch(is_constant: bool, formal: usize, outputs: usize) -> GraphSketch {
     let mut sketch = GraphSketch::new();
     let condition = if is_constant { sketch.add_true() } else { sketch.add_input("c", Dtype::Bool, &[]) };

@@ -1,4 +1,4 @@
-//! The engine on the CPU and on a simulated device: passes, plans, runs, and what it makes of bad input.
+//! The engine on the CPU and on a simulated device: passes, plans, runs, and refusals of bad input.
 
 mod added_plugins;
 mod contrib;

@@ -1,4 +1,4 @@
-//! ONNX files of a few nodes, put together in a few lines.
+//! Builder for small ONNX files.
 
 use bytes::Bytes;
 use oarlock_engine::import::onnx::messages::{
@@ -11,13 +11,13 @@ use prost::Message as _;
 
 use crate::sketch::{SHARED_RUNTIME, run_session};
 
-/// A model of nodes, with what it is fed.
+/// A model under construction, with its inputs.
 #[derive(Default)]
 pub(crate) struct OnnxFile {
     pub(crate) graph: GraphProto,
 }
 
-/// An input that the model says nothing about but its dtype and its number of dimensions.
+/// An input with only a dtype and a rank.
 fn value_info(name: &str, dtype: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = |size: &i64| {
         let value = (*size >= 0).then_some(tensor_shape_proto::dimension::Value::DimValue(*size));
@@ -31,7 +31,7 @@ fn value_info(name: &str, dtype: DataType, dims: &[i64]) -> ValueInfoProto {
     }
 }
 
-/// An attribute of whole numbers.
+/// An attribute with a list of integers.
 pub(crate) fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -41,7 +41,7 @@ pub(crate) fn ints_attribute(name: &str, values: &[i64]) -> AttributeProto {
     }
 }
 
-/// An attribute of one whole number.
+/// An attribute with one integer.
 pub(crate) fn int_attribute(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -51,7 +51,7 @@ pub(crate) fn int_attribute(name: &str, value: i64) -> AttributeProto {
     }
 }
 
-/// An attribute of one number.
+/// An attribute with one float.
 pub(crate) fn float_attribute(name: &str, value: f32) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -61,7 +61,7 @@ pub(crate) fn float_attribute(name: &str, value: f32) -> AttributeProto {
     }
 }
 
-/// An attribute of a text.
+/// An attribute with a string.
 pub(crate) fn text_attribute(name: &str, value: &str) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -71,7 +71,7 @@ pub(crate) fn text_attribute(name: &str, value: &str) -> AttributeProto {
     }
 }
 
-/// A branch, which sees what is around it.
+/// A subgraph, which captures values of the outer graph.
 pub(crate) fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -82,7 +82,7 @@ pub(crate) fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
 }
 
 impl OnnxFile {
-    /// An input; a size below 0 is not known.
+    /// Adds an input; a negative size is unknown.
     pub(crate) fn add_input(&mut self, name: &str, dtype: DataType, dims: &[i64]) -> &mut Self {
         self.graph.input.push(value_info(name, dtype, dims));
         self
@@ -113,8 +113,8 @@ impl OnnxFile {
         self.add_constant(name, DataType::Int32, dims, bytes)
     }
 
-    /// A node of the domain `com.microsoft`, or of ONNX's where the name begins with a point. Names are separated by spaces;
-    /// `_` is an operand that is left out.
+    /// Adds a node of the domain `com.microsoft`, or of ONNX's if the name starts with a point. Names are separated by spaces;
+    /// `_` is an omitted operand.
     pub(crate) fn add_node(
         &mut self,
         op: &str,
@@ -148,7 +148,7 @@ impl OnnxFile {
         self.import_with_ir_version(10)
     }
 
-    /// The model as a file of a version of the format.
+    /// Imports the model with this version of the file format.
     pub(crate) fn import_with_ir_version(&self, ir_version: i64) -> oarlock_core::Result<Model> {
         let opset = |domain: &str, version: i64| OperatorSetIdProto {
             domain: Some(domain.to_owned()),

@@ -1,4 +1,4 @@
-//! Each pass on a graph that is made for it: what is left of the graph, and that it computes the same.
+//! Each pass on a graph made for it: the remaining ops, and equal results.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::ValueId;
@@ -182,7 +182,7 @@ fn what_is_nearly_gelu_is_left_alone() {
     assert!(left.contains(&"Erf".to_owned()), "{left:?}");
 }
 
-/// The ops that older exporters write for layer normalisation.
+/// The ops that older exporters write for layer normalization.
 fn add_layer_norm(sketch: &mut GraphSketch, x: ValueId, size: i64) -> ValueId {
     let axes = [("axes", Attribute::Ints(vec![-1]))];
     let old = |sketch: &mut GraphSketch, value| {
@@ -337,7 +337,7 @@ fn a_batch_normalisation_becomes_part_of_the_weights_before_it() {
     assert!(!left.contains(&"BatchNormalization".to_owned()), "{left:?}");
 }
 
-/// What exporters write for attention. Gives the output, and what became of keys and values.
+/// The ops that exporters write for attention. Returns the output, and the present keys and values.
 fn add_attention(
     sketch: &mut GraphSketch,
     batch: i64,

@@ -1,4 +1,4 @@
-//! Products in less than f32: only where that was allowed, and only what can be.
+//! Products in less than `f32`: only if permitted, and only where possible.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::ValueId;
@@ -19,8 +19,8 @@ fn read_floats(datum: &RuntimeValue) -> Vec<f32> {
     datum.as_tensor().and_then(|tensor| tensor.to_vec()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs a model exactly and in bf16. Either something is rounded, and then results differ, but by little, or there is a
-/// reason for each node, and they do not.
+/// Runs a model in `f32` and in `bf16`. Either some nodes use `bf16`, and results differ, but only by little; or there is a
+/// reason for each of the `nodes`, and results are equal.
 fn check_precision(sketch: &GraphSketch, inputs: &[RuntimeValue], nodes: usize) {
     let (exact, rounded) = (
         session_with_precision(sketch, PrecisionMode::F32),
@@ -52,7 +52,7 @@ fn products_round_what_they_multiply_where_that_is_allowed() {
     let hidden = sketch.add_op("Add", &[hidden, bias]);
     let hidden = sketch.add_op("Relu", &[hidden]);
     let y = sketch.add_op_with("Gemm", &[hidden, b], &[("transB", Attribute::Int(1))]);
-    // What is no constant is not rounded.
+    // A product without a constant operand stays in `f32`.
     let turned = sketch.add_op("Transpose", &[y]);
     let z = sketch.add_op("MatMul", &[turned, y]);
     let sketch = sketch.with_outputs(&[y, z]);
@@ -94,7 +94,7 @@ fn what_passes_do_not_touch_stays_exact() {
     assert_eq!(made[0], made[1]);
 }
 
-/// The dtype of what each convolution makes, in order.
+/// Output dtypes of the convolutions, in order.
 fn convolution_dtypes(session: &Session, inputs: &[RuntimeValue]) -> Vec<Option<Dtype>> {
     let plan = session.plan(inputs).unwrap_or_else(|error| panic!("{error}"));
     let graph = plan.graph();
@@ -102,7 +102,7 @@ fn convolution_dtypes(session: &Session, inputs: &[RuntimeValue]) -> Vec<Option<
     convolutions.map(|node| graph.value(node.output(0)?).dtype()).collect()
 }
 
-/// Convolutions of 24 channels with pads, so that images keep their size.
+/// Adds a convolution, padded so that the image keeps its size.
 fn add_convolution(sketch: &mut GraphSketch, x: ValueId, dims: &[i64], group: i64) -> ValueId {
     let (w, b) = (sketch.add_weights(dims, 1), sketch.add_weights(&dims[..1], 2));
     let attributes = [("pads", Attribute::Ints(vec![dims[2] / 2; 4])), ("group", Attribute::Int(group))];
@@ -118,7 +118,7 @@ fn images_that_only_convolutions_read_are_kept_rounded() {
     let wide = sketch.add_op("Relu", &[wide]);
     let depthwise = add_convolution(&mut sketch, wide, &[48, 1, 3, 3], 48);
     let narrow = add_convolution(&mut sketch, depthwise, &[24, 48, 1, 1], 1);
-    // It is added, and so read by a convolution in the end.
+    // A convolution reads `narrow` only through this sum.
     let sum = sketch.add_op("Add", &[narrow, first]);
     let last = add_convolution(&mut sketch, sum, &[10, 24, 1, 1], 1);
     let sketch = sketch.with_outputs(&[last]);
@@ -137,7 +137,7 @@ fn images_that_only_convolutions_read_are_kept_rounded() {
 fn images_that_others_read_or_convolutions_cannot_are_kept_whole() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[1, 4, 8, 8]);
-    // What is read by a pool, or given out, or has an odd number of channels, or an activation that does more than cut off.
+    // Excluded: outputs read by a pool, graph outputs, odd channel counts, and activations that do more than clamp.
     let pooled = add_convolution(&mut sketch, x, &[8, 4, 3, 3], 1);
     let attributes = [("kernel_shape", Attribute::Ints(vec![2, 2]))];
     let pool = sketch.add_op_with("MaxPool", &[pooled], &attributes);

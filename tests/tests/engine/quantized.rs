@@ -1,6 +1,6 @@
-//! Quantised models: what is computed with integers, and that it is what floats make of it.
+//! Quantized models: which ops run on integers, and that they match the float results.
 //!
-//! Scales are powers of two, so that floats are exact too and ties are the same.
+//! Scales are powers of two, so that floats are exact too and ties round the same way.
 
 use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::export::onnx::OnnxExportOptions;
@@ -9,7 +9,7 @@ use oarlock_engine::{SessionOptions, import};
 
 use crate::sketch::{GraphSketch, random_datum};
 
-/// How a tensor is quantised.
+/// Scale and zero point of a tensor.
 #[derive(Clone, Copy)]
 pub(crate) struct QuantizationStep {
     pub(crate) dtype: Dtype,
@@ -21,7 +21,7 @@ pub(crate) const fn quantization_step(scale: f32, zero: i8) -> QuantizationStep 
     QuantizationStep { dtype: Dtype::U8, scale, zero }
 }
 
-/// A sketch of a quantised graph.
+/// Builds quantized graphs.
 pub(crate) struct QuantizedSketch {
     pub(crate) sketch: GraphSketch,
     seed: u32,
@@ -47,7 +47,7 @@ impl QuantizedSketch {
         self.sketch.add_op("DequantizeLinear", &[x, scale, zero])
     }
 
-    /// Rounded to a step, as floats.
+    /// Quantizes and dequantizes again.
     pub(crate) fn add_rounding(&mut self, x: ValueId, step: QuantizationStep) -> ValueId {
         let x = self.add_quantize(x, step);
         self.add_dequantize(x, step)
@@ -63,20 +63,20 @@ impl QuantizedSketch {
         self.sketch.add_constant(Constant::new(dtype, dims, bytes).expect("bytes of that many elements"))
     }
 
-    /// Scales of channels: powers of two.
+    /// Per-channel scales, all powers of two.
     pub(crate) fn add_scales(&mut self, count: i64) -> ValueId {
         let scales: Vec<f32> = (0..count).map(|at| 1.0 / (64 << (at % 3)) as f32).collect();
         self.sketch.add_floats(&[count], &scales)
     }
 
-    /// Weights with a scale for each of the sizes along an axis, as floats.
+    /// Dequantized weights with one scale per index of an axis.
     pub(crate) fn add_weights(&mut self, dims: &[i64], axis: usize) -> ValueId {
         let (w, scales) = (self.add_bytes(Dtype::I8, dims), self.add_scales(dims[axis]));
         let axis = Attribute::Int(axis as i64);
         self.sketch.add_op_with("DequantizeLinear", &[w, scales], &[("axis", axis)])
     }
 
-    /// A bias of whole steps, as floats.
+    /// A bias of whole quantization steps, as floats.
     pub(crate) fn add_bias(&mut self, count: i64, x: f32) -> ValueId {
         let bytes = (0..count as i32).flat_map(|at| (at * 31 - 200).to_ne_bytes()).collect::<Vec<u8>>();
         let bias = self.sketch.add_constant(Constant::new(Dtype::I32, &[count], bytes).expect("a list"));
@@ -95,7 +95,7 @@ impl QuantizedSketch {
         self.sketch.add_input("x", Dtype::F32, dims)
     }
 
-    /// The ops that are left, without those that only move numbers.
+    /// The remaining ops, without those that only move elements.
     fn remaining_ops(self, outputs: &[ValueId], dims: &[i64]) -> Vec<String> {
         let mut left = self.sketch.with_outputs(outputs).check_optimized(&[random_datum(dims, 9)]);
         left.retain(|op| op != "Transpose" && op != "Reshape");
@@ -246,21 +246,21 @@ fn weights_with_a_zero_point_are_moved_where_they_still_fit() {
 #[test]
 fn what_does_not_fit_is_left_to_floats() {
     type WriteQuantized = fn(&mut QuantizedSketch, ValueId) -> ValueId;
-    // The scales are not those of the outputs.
+    // The scales are per input channel, not per output channel.
     let other_axis: WriteQuantized = |graph, x| {
         let w = graph.add_weights(&[8, 8, 1, 1], 1);
         let y = graph.sketch.add_op("Conv", &[x, w]);
         graph.add_rounding(y, MIDDLE_STEP)
     };
-    // Somebody else wants the floats.
+    // Another node reads the floats.
     let read_twice: WriteQuantized = |graph, x| {
         let a = graph.add_convolution(x, INPUT_STEP.scale, &[8, 8, 1, 1], 1);
         let b = graph.add_rounding(a, MIDDLE_STEP);
         graph.sketch.add_op("Sub", &[a, b])
     };
-    // What comes out is not rounded.
+    // The output is not rounded.
     let not_rounded: WriteQuantized = |graph, x| graph.add_convolution(x, INPUT_STEP.scale, &[8, 8, 1, 1], 1);
-    // The steps before and after are not the same.
+    // Different scales before and after.
     let other_step: WriteQuantized = |graph, x| {
         let shape = [("kernel_shape", Attribute::Ints(vec![2, 2]))];
         let y = graph.sketch.add_op_with("MaxPool", &[x], &shape);
@@ -292,7 +292,7 @@ fn what_is_read_before_something_is_added_is_computed_for_itself() {
 
 #[test]
 fn few_rows_read_weights_in_blocks_as_they_are_and_many_have_them_made_floats() {
-    // So many that they are not made floats once and for all.
+    // Too many to be dequantized at import.
     let (depth, columns, block) = (512, 640, 32);
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[-1, depth]);
@@ -304,7 +304,7 @@ fn few_rows_read_weights_in_blocks_as_they_are_and_many_have_them_made_floats() 
     let scales = sketch.add_weights(&[columns, depth / block], 5);
     let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
     let matrix = sketch.add_op_with("DequantizeLinear", &[weights, scales, zeros], &attributes);
-    // Integers of four bits came later than the opset of sketches.
+    // 4-bit integers are newer than the default opset of sketches.
     sketch.graph.nodes.last_mut().expect("a node").opset = 21;
     let turned = sketch.add_op_with("Transpose", &[matrix], &[("perm", Attribute::Ints(vec![1, 0]))]);
     let y = sketch.add_op("MatMul", &[x, turned]);

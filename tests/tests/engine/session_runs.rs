@@ -1,4 +1,4 @@
-//! Runs: shapes that change, shapes that depend on data, control flow, many threads, and feeds that do not fit.
+//! Runs: changing shapes, data-dependent shapes, control flow, many threads, and feeds that do not fit.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn read_floats(datum: &RuntimeValue) -> Vec<f32> {
     datum.as_tensor().and_then(Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Y = softmax(X·W + b) of any number of rows.
+/// `Y = softmax(X·W + b)` for any number of rows.
 fn classifier_sketch() -> GraphSketch {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[-1, 16]);
@@ -48,7 +48,7 @@ fn threads_that_come_first_with_the_same_shapes_share_one_plan() {
     assert!(plans.iter().all(|plan| Arc::ptr_eq(plan, &plans[0])));
 }
 
-/// The plan of a session for so many rows.
+/// The session's plan for this number of rows.
 fn plan_for(session: &Session, rows: i64) -> Arc<ExecutionPlan> {
     session.plan(&[random_datum(&[rows, 16], 5)]).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -78,9 +78,9 @@ fn others_take_the_place_of_plans_that_take_much_unless_somebody_keeps_asking_fo
         Arc::ptr_eq(&plan_for(&session, 3), &plan)
     };
     assert!(others(true, 80));
-    // Which one goes is left to chance.
+    // Eviction picks plans at random, so with this many shapes the plan is all but certain to be gone.
     assert!(!others(false, 300));
-    // What a session is run on first it is mostly run on.
+    // The plan of the first shape is kept, since most runs use it.
     assert!(Arc::ptr_eq(&plan_for(&session, 1), &first));
 }
 
@@ -93,7 +93,7 @@ fn plans_of_all_shapes_run_in_the_memory_of_the_largest() {
     let runtime = Arc::new(start_runtime("mode lazy; seed 5; devices 1", &[]));
     let session = sketch.with_outputs(&[y]).simulated_session(&runtime);
     let pool = runtime.device("sim").unwrap().memory_pool().unwrap().clone();
-    // In the second round all plans are there, and each may want to keep memory; in the last a small one is new.
+    // In the second round all plans exist, and each may want to keep memory; the last round adds a small new one.
     for rows in (1..60).chain(1..60).chain([61, 2]) {
         run_session(&session, &[random_datum(&[rows, 1024], 5)]);
     }
@@ -223,7 +223,7 @@ fn texts_that_differ_are_found_with_their_places_and_counts() {
     assert_eq!(texts.join(" "), "a b a b b z");
 }
 
-/// Adds `step` to `start` so often, and stacks the squares of the sums.
+/// Adds `step` to `start` repeatedly, and stacks the squares of the sums.
 fn counter_sketch() -> GraphSketch {
     let mut body = GraphSketch::new();
     let [iteration, condition, sum, step] =
@@ -258,7 +258,7 @@ fn a_loop_carries_values_and_stacks_others() {
     let outputs =
         run_session(&session, &[int_datum(&[], &[0]), float_datum(&[1], &[1.0]), float_datum(&[1], &[2.0])]);
     assert_eq!((read_floats(&outputs[0]), read_floats(&outputs[1])), (vec![1.0], vec![]));
-    // A body that never ran makes nothing of the shape that it would make.
+    // A body that never ran contributes no elements, but still the shape that it would output.
     assert_eq!(outputs[1].as_tensor().unwrap().dims(), [0, 1]);
     let outputs =
         run_session(&session, &[int_datum(&[], &[0]), float_datum(&[1], &[1.0]), float_datum(&[1], &[2.0])]);
@@ -287,7 +287,7 @@ fn steps_of_a_body_are_timed_within_the_loop_that_they_are_of() {
     assert_eq!(keys.len(), 3);
 }
 
-/// A loop that makes a list longer by an element each time, of which its body says that it has one.
+/// A loop that grows a list by one element per iteration, although its body declares a list of one element.
 fn growing_list_session() -> Session {
     let mut body = GraphSketch::new();
     let [iteration, condition] = ["i", "go"].map(|name| body.graph.add_value(GraphValue::with_name(name)));
@@ -384,7 +384,7 @@ fn a_device_without_a_kernel_leaves_the_node_to_the_cpu() {
 #[test]
 fn a_little_work_amid_work_of_the_host_stays_there_and_much_does_not() {
     let runtime = Arc::new(start_runtime("ops Add,MatMul; mode random; seed 4; devices 1", &[]));
-    // On the device, on the host as the device lacks the op, and then what could be on either.
+    // On the device, on the host because the device lacks the op, then ops that could run on either.
     let devices = |width: i64, ops: &dyn Fn(&mut GraphSketch, ValueId) -> ValueId| -> Vec<String> {
         let mut sketch = GraphSketch::new();
         let x = sketch.add_input("x", Dtype::F32, &[width, width]);
@@ -475,7 +475,7 @@ fn results_have_the_same_bits_on_any_number_of_threads() {
     assert!(made.iter().all(|other| *other == made[0]));
 }
 
-/// The same elements at an address that fits none of them, as in a mapped file.
+/// The same elements at a misaligned address, as in a mapped file.
 fn to_unaligned_constant(constant: &oarlock_core::Constant) -> oarlock_core::Constant {
     let mut bytes = vec![0];
     bytes.extend_from_slice(constant.bytes());
@@ -521,11 +521,11 @@ fn constants_at_odd_addresses_are_the_same_constants() {
     }
 }
 
-/// The message of a run that must fail.
+/// The error message of a run that must fail.
 fn run_refusal(sketch: &GraphSketch, feeds: &[(&str, RuntimeValue)]) -> String {
     let session = sketch.start_session(&SessionOptions::default());
     let error = session.run_named(feeds).map(drop).expect_err("a run that fails");
-    // A session stays usable.
+    // The session stays usable.
     run_session(&session, &[random_datum(&[2, 16], 1)]);
     error.to_string()
 }

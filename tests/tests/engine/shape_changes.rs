@@ -1,5 +1,5 @@
-//! Inputs of many shapes in one session: whatever a plan takes over from plans for other shapes, it computes to the bit what
-//! a session computes that never saw any other.
+//! Inputs of many shapes in one session: plans reuse parts of plans for other shapes, and still compute bit for bit what a fresh
+//! session computes.
 
 use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::graph::{GraphValue, ValueId};
@@ -8,10 +8,10 @@ use oarlock_engine::{RuntimeValue, SessionOptions};
 use crate::random::SeededRandom;
 use crate::sketch::{GraphSketch, datum_bytes, int_datum, random_datum};
 
-/// How many shapes each model is given.
+/// Number of shapes for each model.
 const ROUND_COUNT: usize = 24;
 
-/// Runs a model on inputs that differ from round to round, in one session and in one for each round.
+/// Runs a model on inputs that differ from round to round, in one lasting session and in a fresh one for each round.
 pub(crate) fn check_shapes(
     sketch: &GraphSketch,
     seed: u64,
@@ -26,7 +26,7 @@ pub(crate) fn check_shapes(
         let fresh = sketch.start_session(&SessionOptions::default());
         let (found, expected) = match (lasting.run(&inputs), fresh.run(&inputs)) {
             (Ok(found), Ok(expected)) => (found, expected),
-            // Shapes that do not fit together are refused in the same words.
+            // Incompatible shapes must be refused with the same message.
             (found, expected) => {
                 let text =
                     |made: oarlock_core::Result<Vec<RuntimeValue>>| made.err().map(|error| error.to_string());
@@ -38,7 +38,7 @@ pub(crate) fn check_shapes(
             assert_eq!(datum_dims(found), datum_dims(expected), "round {round}, {given:?}, output {index}");
             assert_eq!(datum_bytes(found), datum_bytes(expected), "round {round}, {given:?}, output {index}");
         }
-        // The passes did the same too.
+        // The passes must have done the same too.
         let graphs = [&lasting, &fresh].map(|session| {
             session.plan(&inputs).map_or_else(|error| error.to_string(), |plan| plan.graph().to_string())
         });
@@ -91,7 +91,7 @@ fn attention_that_remembers_computes_the_same_for_every_length() {
     let scores = sketch.add_op("MatMul", &[query, turned]);
     let half = sketch.add_scalar(0.5);
     let scaled = sketch.add_op("Mul", &[scores, half]);
-    // A part of a table as wide as there are keys hides some of them.
+    // A slice of a table, as wide as there are keys, masks some of them.
     let table = sketch.add_weights(&[1, 1, 1, 64], 4);
     let (zero, last) = (sketch.add_ints(&[0]), sketch.add_ints(&[3]));
     let keys = add_size(&mut sketch, key, 2);
@@ -183,7 +183,7 @@ fn what_only_some_sizes_make_needless_is_done_for_the_others() {
     let x = sketch.add_input("x", Dtype::F32, &[-1, -1, 4]);
     let other = sketch.add_input("other", Dtype::F32, &[-1, -1, -1]);
     let shape = sketch.add_op("Shape", &[other]);
-    // Each of these does nothing for some sizes: to repeat, to turn, to join and part, to take a part, to put zeros around.
+    // Each of these does nothing for some sizes: expand, transpose, reshape, slice, pad.
     let wide = sketch.add_op("Expand", &[x, shape]);
     let sum = sketch.add_op("Add", &[wide, other]);
     let turned = sketch.add_op_with("Transpose", &[sum], &permutation_attribute(&[1, 0, 2]));
@@ -193,7 +193,7 @@ fn what_only_some_sizes_make_needless_is_done_for_the_others() {
     let joined = sketch.add_op("Reshape", &[turned, target]);
     let (zero, one) = (sketch.add_ints(&[0]), sketch.add_ints(&[1]));
     let part = sketch.add_op("Slice", &[joined, zero, rows, one]);
-    // A number that follows from sizes, and a list that is computed of them.
+    // A scalar that depends on sizes, and a list computed from them.
     let float = sketch.add_op_with("Cast", &[rows], &[("to", Attribute::Int(1))]);
     let root = sketch.add_op("Sqrt", &[float]);
     let scaled = sketch.add_op("Div", &[part, root]);

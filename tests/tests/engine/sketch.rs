@@ -1,4 +1,4 @@
-//! Small models, put together in a few lines.
+//! Builder for small graphs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use oarlock_engine::graph::{
 use oarlock_engine::{Model, RuntimeValue, Session, SessionOptions};
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 
-/// One runtime for all tests.
+/// A runtime shared by all tests.
 pub(crate) static SHARED_RUNTIME: LazyLock<Arc<Runtime>> =
     LazyLock::new(|| Arc::new(start_runtime("mode random; seed 1; poison on; devices 1", &[])));
 
@@ -24,7 +24,7 @@ pub(crate) fn start_runtime(script: &str, flags: &[(&str, &str)]) -> Runtime {
     Runtime::start(options, set).expect("a runtime")
 }
 
-/// A graph that is being put together.
+/// A graph under construction.
 pub(crate) struct GraphSketch {
     pub(crate) graph: Graph,
     opset: u32,
@@ -35,7 +35,7 @@ impl GraphSketch {
         Self { graph: Graph::new("sketch"), opset: 20 }
     }
 
-    /// An input; a size below 0 is not known.
+    /// Adds an input; a negative size is unknown.
     pub(crate) fn add_input(&mut self, name: &str, dtype: Dtype, dims: &[i64]) -> ValueId {
         let dim =
             |size: &i64| if *size < 0 { DeclaredDimension::Unknown } else { DeclaredDimension::Known(*size) };
@@ -54,7 +54,7 @@ impl GraphSketch {
         self.add_floats(&[], &[element])
     }
 
-    /// Elements between -1 and 1 that differ from seed to seed.
+    /// Adds a constant with pseudo-random elements between -1 and 1.
     pub(crate) fn add_weights(&mut self, dims: &[i64], seed: u32) -> ValueId {
         let count = dims.iter().product::<i64>();
         self.add_floats(dims, &random_floats(usize::try_from(count).expect("a count"), seed))
@@ -69,7 +69,7 @@ impl GraphSketch {
         self.graph.add_value(GraphValue::with_weight(name, Weight::Numbers(constant)))
     }
 
-    /// A node with one output.
+    /// Adds a node with one output.
     pub(crate) fn add_op(&mut self, op: &str, inputs: &[ValueId]) -> ValueId {
         self.add_op_with(op, inputs, &[])
     }
@@ -103,7 +103,7 @@ impl GraphSketch {
         made
     }
 
-    /// Gives the last node a graph.
+    /// Gives the last node a subgraph.
     pub(crate) fn set_subgraph(&mut self, attribute: &str, graph: Graph, captures: &[ValueId]) {
         let node = self.graph.nodes.last_mut().expect("a node");
         node.subgraphs.push(Subgraph { attribute: attribute.into(), graph, captures: captures.to_vec() });
@@ -137,7 +137,7 @@ impl GraphSketch {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs it with and without passes on the same inputs, and gives the ops that are left; what comes out must be the same.
+    /// Runs the graph with and without passes on the same inputs, checks that the outputs match, and returns the remaining ops.
     pub(crate) fn check_optimized(&self, inputs: &[RuntimeValue]) -> Vec<String> {
         let session = self.start_session(&SessionOptions::default());
         let found = run_session(&session, inputs);
@@ -147,7 +147,7 @@ impl GraphSketch {
         for (index, (expected, found)) in expected.iter().zip(&found).enumerate() {
             assert_near(expected, found, &format!("output {index}"));
         }
-        // A second run uses the memory of the first again.
+        // A second run reuses the memory of the first.
         for (again, found) in run_session(&session, inputs).iter().zip(&found) {
             assert_eq!(datum_bytes(again), datum_bytes(found), "the second run differs from the first");
         }
@@ -168,7 +168,7 @@ pub(crate) fn datum_bytes(datum: &RuntimeValue) -> Vec<u8> {
     datum.as_tensor().and_then(Tensor::to_bytes).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Elements between -1 and 1.
+/// Pseudo-random elements between -1 and 1.
 pub(crate) fn random_floats(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769) | 1;
     let mut next = || {
@@ -180,7 +180,7 @@ pub(crate) fn random_floats(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// An input of noise.
+/// A random input.
 pub(crate) fn random_datum(dims: &[i64], seed: u32) -> RuntimeValue {
     let count = usize::try_from(dims.iter().product::<i64>()).expect("a count");
     float_datum(dims, &random_floats(count, seed))

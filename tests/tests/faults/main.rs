@@ -1,7 +1,7 @@
-//! Every call of a device may fail, at any time and in any way. A program then gets an error that says what failed, or the
-//! right numbers, never a panic; what it has on other devices stays usable, and nothing leaks.
+//! Any device call may fail, at any time and in any way. The program then gets an error that says what failed, or correct
+//! numbers, never a panic; its data on other devices stays usable, and nothing leaks.
 //!
-//! The calls that the program makes are counted first. Then it is run once for each of them, with a fault there.
+//! The program's calls are counted first. Then it runs once per call, with a fault there.
 
 mod program;
 mod schedules;
@@ -14,12 +14,12 @@ use oarlock_host::{LiveHandleCounts, LogSink as _};
 
 use crate::program::{PROGRAM_OPS, call_op, run_program, start_runtime, start_with_flags};
 
-/// What is the same in all runs.
+/// Script lines shared by all runs.
 const COMMON_SCRIPT: &str = "quota 64MiB; seed 5";
 
-/// What the program does when nothing fails.
+/// The program's run without faults.
 struct FaultlessRun {
-    /// How often it makes each call.
+    /// Number of calls, by name.
     calls: BTreeMap<String, u64>,
     numbers: Vec<Vec<f32>>,
 }
@@ -37,15 +37,15 @@ static FAULTLESS_RUN: LazyLock<FaultlessRun> = LazyLock::new(|| {
     FaultlessRun { calls: calls.split(", ").map(count).collect(), numbers }
 });
 
-/// How a run with a fault ended.
+/// Outcome of a run with a fault.
 struct FaultedRun {
     fault: String,
     outcome: Result<Vec<Vec<f32>>, Error>,
-    /// What the host noted, and what it said.
+    /// Messages that the host logged.
     told: String,
 }
 
-/// Runs the program with a fault, and looks at everything that must hold however it ended.
+/// Runs the program with a fault, and checks everything that must hold whatever the outcome.
 fn run_with(fault: &str) -> FaultedRun {
     let (runtime, told) = start_runtime(&format!("{COMMON_SCRIPT}; {fault}"));
     let cpu = runtime.device("cpu").expect("the CPU");
@@ -64,7 +64,7 @@ fn run_with(fault: &str) -> FaultedRun {
     FaultedRun { fault: fault.to_owned(), outcome, told: told.all_messages().join("\n") }
 }
 
-/// The lost device goes on saying so, and the other one works.
+/// The lost device keeps reporting the loss, and the other one works.
 fn expect_one_lost(runtime: &Runtime, lost: &Error, fault: &str) {
     for name in ["sim:0", "sim:1"] {
         let Ok(device) = runtime.device(name) else { continue };
@@ -81,12 +81,13 @@ fn expect_one_lost(runtime: &Runtime, lost: &Error, fault: &str) {
     }
 }
 
-/// What fails before the device has a pool of memory is asked again, since there is nothing yet that could remember it.
+/// A failure before the device has a memory pool is not remembered, since nothing exists yet to remember it, so the device is
+/// asked again.
 fn device_is_known_to_be_lost(fault: &str) -> bool {
     !["device_info", "min_chunk_size", "memory_stats"].iter().any(|call| fault.contains(call))
 }
 
-/// Once all tensors are gone, the pools are empty, and once the runtime is gone, so are all handles.
+/// After all tensors are dropped the pools are empty, and after the runtime is dropped there are no handles left.
 fn expect_nothing_held(runtime: Runtime, fault: &str) {
     let pools = runtime.devices().iter().filter_map(|device| device.memory_pool().ok());
     for pool in pools {
@@ -103,7 +104,7 @@ fn expect_nothing_held(runtime: Runtime, fault: &str) {
     }
 }
 
-/// Every call of the program, with its number.
+/// Every call of the program, numbered.
 fn program_calls() -> impl Iterator<Item = (&'static str, u64)> {
     FAULTLESS_RUN
         .calls
@@ -111,7 +112,7 @@ fn program_calls() -> impl Iterator<Item = (&'static str, u64)> {
         .flat_map(|(call, count)| (1..=*count).map(move |number| (call.as_str(), number)))
 }
 
-/// Calls that are about the device itself and no op, and all before there is one.
+/// Calls about the device itself, made before any op.
 fn names_no_op(call: &str) -> bool {
     let without_op =
         ["memory_stats", "min_chunk_size", "device_info", "stream_create", "event_create", "event_record"];
@@ -119,7 +120,7 @@ fn names_no_op(call: &str) -> bool {
 }
 
 impl FaultedRun {
-    /// The error, or nothing where the numbers are right.
+    /// The error, or `None` after checking that the numbers are correct.
     #[track_caller]
     fn run_error(&self) -> Option<&Error> {
         match &self.outcome {
@@ -131,7 +132,8 @@ impl FaultedRun {
         }
     }
 
-    /// The right numbers, or an error of a kind that names its op and device, or a device that is left out with a reason.
+    /// Expects correct numbers, or an error of this kind that names its op and device, or a device that is left out with a
+    /// reason.
     #[track_caller]
     fn expect_error_of(&self, call: &str, kind: ErrorKind) {
         let Some(error) = self.run_error() else { return };
@@ -224,7 +226,7 @@ fn a_device_may_be_lost_after_any_call() {
 fn a_copy_that_brings_wrong_bytes_breaks_nothing_else() {
     let copies = FAULTLESS_RUN.calls.iter().filter(|(call, _)| call.starts_with("memory_copy_"));
     for number in 1..=copies.map(|(_, count)| count).sum() {
-        // Nobody can tell that the numbers are wrong, but all the rest must hold.
+        // Corrupted numbers cannot be detected, but everything else must hold.
         run_with(&format!("lie copy {number}"));
     }
 }

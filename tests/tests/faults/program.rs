@@ -1,4 +1,4 @@
-//! A small program on two simulated devices and the CPU, and what it has to give.
+//! A small program on two simulated devices and the CPU, with its expected results.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use oarlock_core::{Attribute, Attributes, Error, Op, OpInvocation, Runtime, Tens
 use oarlock_host::{LogLevel, LogSink};
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 
-/// What plugins and the core had to say.
+/// Messages from plugins and the core.
 #[derive(Default)]
 pub(crate) struct RecordedMessages(Mutex<Vec<String>>);
 
@@ -29,11 +29,11 @@ pub(crate) fn start_runtime(script: &str) -> (Runtime, Arc<RecordedMessages>) {
     start_with_flags(script, &[])
 }
 
-/// The same, with flags.
+/// Like [`start_runtime`], with flags.
 pub(crate) fn start_with_flags(script: &str, set: &[(&str, &str)]) -> (Runtime, Arc<RecordedMessages>) {
     let config = format!("[plugin.oarlock-sim]\nscript = '{script}'");
     let mut options = host_options("tests 1.0", &config, &[CPU_PLUGIN, SIM_PLUGIN]);
-    // Panics that a script asks for end in the plugin.
+    // Scripted panics are caught in the plugin; do not print them.
     oarlock_sdk::silence_caught_panics();
     let told = Arc::new(RecordedMessages::default());
     options.log = told.clone();
@@ -44,11 +44,11 @@ pub(crate) fn start_with_flags(script: &str, set: &[(&str, &str)]) -> (Runtime, 
     (Runtime::start(options, flags).expect("the CPU, whatever becomes of the other devices"), told)
 }
 
-/// The ops that run on the simulated devices, in the order in which the program calls them.
+/// Ops that run on the simulated devices, in the order of the program's calls.
 pub(crate) const PROGRAM_OPS: [&str; 7] = ["Gemm", "Transpose", "TopK", "Conv", "Add", "Split", "NonZero"];
 
-/// Runs the program: ops with one output and several, with scratch memory, with outputs whose shape depends on data, in
-/// two streams, with tensors that are dropped early and copies between three devices.
+/// Runs the program: ops with one and with several outputs, with a workspace, and with data-dependent output shapes, in two
+/// streams, with tensors dropped early and copies between three devices.
 pub(crate) fn run_program(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
     let (near, far, cpu) = (runtime.device("sim:0")?, runtime.device("sim:1")?, runtime.device("cpu")?);
     let side = near.create_stream(0)?;
@@ -83,7 +83,7 @@ pub(crate) fn run_program(runtime: &Runtime) -> Result<Vec<Vec<f32>>, Error> {
     ])
 }
 
-/// Small whole numbers, of which sums of products are exact, in no order.
+/// Small integers in scrambled order, so that sums of products are exact.
 pub(crate) fn whole_numbers(count: usize) -> Vec<f32> {
     (0..count).map(|index| ((index * 37 + 11) % 23) as f32 - 11.0).collect()
 }
@@ -104,7 +104,7 @@ pub(crate) fn call_op(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// The first of some outputs.
+/// The first of several outputs.
 pub(crate) fn first_output(outputs: Vec<Tensor>) -> Tensor {
     outputs.into_iter().next().expect("an output")
 }

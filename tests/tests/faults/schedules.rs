@@ -1,4 +1,4 @@
-//! Real ops in several streams, in whatever order a device runs them.
+//! Real ops in several streams, in any order that the device chooses.
 
 use oarlock_core::stream::Stream;
 use oarlock_core::{Attributes, Device, ErrorKind, Op, OpInvocation, Runtime, Tensor};
@@ -6,10 +6,10 @@ use oarlock_core::{Attributes, Device, ErrorKind, Op, OpInvocation, Runtime, Ten
 use crate::program::{call_op, start_with_flags, whole_numbers};
 
 const MATRIX_SIDE: i64 = 48;
-/// More tensors than there is memory for at once, so that streams get what others have dropped.
+/// More tensors than fit into memory at once, so that streams reuse memory that others dropped.
 const STEP_COUNT: usize = 160;
 
-/// Draws small numbers, the same each time.
+/// A deterministic source of small numbers.
 struct SeededDraw(u64);
 
 impl SeededDraw {
@@ -19,8 +19,8 @@ impl SeededDraw {
     }
 }
 
-/// A chain of ops over a few tensors, each of which is dropped as soon as another takes its place: the bytes of those that
-/// are left. Without streams it is done in order.
+/// A chain of ops over a few tensors, each dropped as soon as another replaces it. Returns the bytes of the last ones. Without
+/// streams the chain runs in order.
 fn run_chain(runtime: &Runtime, device: &Device, streams: &[Stream], seed: u64) -> Vec<Vec<u8>> {
     let names = ["Add", "Transpose", "MatMul", "Tanh", "Mul"];
     let ops = names.map(|name| Op::latest(runtime, name).expect("an op of ONNX"));

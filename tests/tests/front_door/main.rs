@@ -1,5 +1,5 @@
-//! The front door of operators, on every device: calls with wrong ranks, dtypes, sizes, values, attributes, versions and
-//! numbers of operands end with an error that names the op, or with the right outputs, and leave nothing behind.
+//! The op interface on every device: calls with wrong ranks, dtypes, sizes, values, attributes, versions or numbers of operands
+//! end with an error that names the op, or with correct outputs, and leave nothing behind.
 
 mod door;
 mod fallback;
@@ -20,7 +20,7 @@ use door::{CallCase, ChoiceSource, FrontDoor};
 const OPENCL_PLUGIN: BuiltInPlugin =
     BuiltInPlugin { name: "oarlock-opencl", query: oarlock_plugin_opencl::QUERY };
 
-/// Opens a door where there is the device. Programs that a driver compiles are kept for the next run.
+/// Starts a runtime if the device exists. Compiled programs are cached for the next run.
 fn open_door(plugin: BuiltInPlugin, device: &str) -> Option<FrontDoor> {
     match FrontDoor::open_with_plugin(plugin, device, &[], Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")))) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -28,12 +28,12 @@ fn open_door(plugin: BuiltInPlugin, device: &str) -> Option<FrontDoor> {
     }
 }
 
-/// The doors of all devices there are, the CPU's first.
+/// Runtimes for all available devices, the CPU first.
 fn open_doors() -> Vec<FrontDoor> {
     [open_door(CPU_PLUGIN, "cpu"), open_door(OPENCL_PLUGIN, "opencl")].into_iter().flatten().collect()
 }
 
-/// Bytes that are the same in every run.
+/// Pseudo-random bytes.
 fn seeded_bytes(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -45,8 +45,8 @@ fn seeded_bytes(seed: u64) -> Vec<u8> {
     (0..256).map(|_| next()).collect()
 }
 
-/// Knocks with the calls that some seeds make. `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, takes other seeds, and has each call
-/// told before it is made, to find one that does not end.
+/// Makes the calls of a range of seeds. `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, selects other seeds, and prints each call before
+/// it is made, to find one that hangs.
 fn check_seeded_calls(plugin: BuiltInPlugin, device: &str, usual: Range<u64>) {
     let Some(door) = open_door(plugin, device) else {
         eprintln!("There is no `{device}` device, so nobody knocks at its door.");

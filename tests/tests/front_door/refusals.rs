@@ -1,10 +1,10 @@
-//! What is refused, and in which words: the op, the operand, what was expected and what was found, on every device.
+//! Refusals and their messages: the op, the operand, what was expected and what was found, on every device.
 
 use oarlock_core::ErrorKind;
 
 use crate::open_doors;
 
-/// Makes a call on every device that has a kernel for the op; each refuses it with all these words.
+/// Makes a call on every device that has a kernel for the op; each must refuse it with all these words.
 fn expect_refusal(line: &str, words: &[&str]) {
     for door in open_doors() {
         let Some(outcome) = door.run_line(line) else { continue };
@@ -18,7 +18,7 @@ fn expect_refusal(line: &str, words: &[&str]) {
     }
 }
 
-/// Calls that are refused, a line each, with words that are in the error, separated by bars.
+/// Calls that must be refused, one per line, with words of the error separated by bars.
 fn expect_refusals(lines: &str) {
     for line in lines.trim().lines() {
         let (call, words) = line.trim().split_once(" | ").expect("a call and words");

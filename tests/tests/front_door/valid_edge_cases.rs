@@ -1,4 +1,4 @@
-//! Strange calls that are right: empty tensors, limits that are moved to the ends, NaN in the data.
+//! Unusual calls that are valid: empty tensors, limits at the extremes, NaN in the data.
 
 use std::fmt::Debug;
 
@@ -6,14 +6,14 @@ use oarlock_core::{Dtype, Element};
 
 use crate::open_doors;
 
-/// Makes a call on every device that has a kernel for the op; the first output has this shape and these elements.
+/// Makes a call on every device that has a kernel for the op, and checks the first output.
 fn expect_output<T: Element + Debug>(line: &str, dims: &[i64], expected: &[T]) {
     for door in open_doors() {
         let Some(outcome) = door.run_line(line) else { continue };
         let outputs = outcome.unwrap_or_else(|error| panic!("`{line}`: {error}"));
         let found = outputs[0].to_vec::<T>().unwrap_or_else(|error| panic!("`{line}`: {error}"));
         assert_eq!(outputs[0].dims(), dims, "`{line}` on {}", door.target_device());
-        // NaN is compared as text, since it is not equal to itself.
+        // Compare as text, since NaN is not equal to itself.
         assert_eq!(format!("{found:?}"), format!("{expected:?}"), "`{line}` on {}", door.target_device());
     }
 }

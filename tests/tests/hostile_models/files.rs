@@ -1,4 +1,4 @@
-//! Models of files, in which things are changed: bytes, or what the bytes mean.
+//! Mutated model files: changed bytes, or changes to the decoded model.
 
 use oarlock_engine::import::onnx::messages::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
@@ -40,7 +40,7 @@ fn change_model(model: &mut ModelProto, source: &mut ChoiceSource<'_>) {
     }
 }
 
-/// Some item of a list, where it has any.
+/// Some item of a list, or `None` if it is empty.
 fn choose_item<'a, T>(list: &'a mut [T], source: &mut ChoiceSource<'_>) -> Option<&'a mut T> {
     let at = source.choose_below(list.len());
     list.get_mut(at)

@@ -1,5 +1,5 @@
-//! Graphs that are put together well and make no sense: ops on whatever there is, sizes out of data, bodies that do not fit
-//! their loops, types that are not so.
+//! Well-formed graphs that make no sense: ops on whatever values exist, sizes taken from data, bodies that do not fit their
+//! loops, false types.
 
 use oarlock_core::{Attribute, Constant, Dtype, Tensor, shape};
 use oarlock_engine::graph::{
@@ -9,8 +9,8 @@ use oarlock_engine::{Model, RuntimeValue};
 
 use crate::door::{CallCase, ChoiceSource};
 
-/// Ops with a letter for each operand they take and make: `f` for floats, `i` for integers, `b` for truth, `s` for text and
-/// `q` for sequences.
+/// Ops with a letter for each operand and output: `f` for floats, `i` for integers, `b` for bools, `s` for strings and `q` for
+/// sequences.
 const OP_SIGNATURES: [(&str, &str, &str); 44] = [
     ("Relu", "f", "f"),
     ("Sigmoid", "f", "f"),
@@ -58,11 +58,10 @@ const OP_SIGNATURES: [(&str, &str, &str); 44] = [
     ("ConcatFromSequence", "q", "f"),
 ];
 
-/// How deep graphs lie in each other.
+/// Nesting limit of graphs.
 const MAX_DEPTH: usize = 4;
 const GRAPH_OPSET: u32 = 21;
 
-/// A model.
 pub(crate) fn random_model(source: &mut ChoiceSource<'_>) -> Model {
     let count = 1 + source.choose_below(3);
     let mut growing = HostileGraphBuilder::new(source);
@@ -89,7 +88,7 @@ pub(crate) fn random_model(source: &mut ChoiceSource<'_>) -> Model {
     }
 }
 
-/// What the inputs of a model are given, most of which fits.
+/// Feeds for the inputs of a model, most of which fit.
 pub(crate) fn make_feed(
     device: &oarlock_core::Device,
     declared: &ValueType,
@@ -98,7 +97,7 @@ pub(crate) fn make_feed(
     let (mut dtype, mut dims) = (Dtype::F32, vec![2, 3]);
     if let ValueType::Tensor { dtype: declared, dims: known } = declared {
         dtype = declared.unwrap_or(dtype);
-        // A model that a fuzzer wrote may want very many elements, which is no reason for the fuzzer to wait.
+        // A fuzzer's model may ask for very many elements; do not spend the fuzzer's time on them.
         let size = |(axis, dim): (usize, &DeclaredDimension)| match dim {
             DeclaredDimension::Known(size) => (*size).clamp(0, if axis < 5 { 9 } else { 1 }),
             _ => 2,
@@ -121,13 +120,13 @@ pub(crate) fn make_feed(
     tensor.map_or(RuntimeValue::Nothing, RuntimeValue::Tensor)
 }
 
-/// Elements that are seldom what one would wish for.
+/// Elements that are seldom well-behaved.
 fn random_weight(source: &mut ChoiceSource<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
     let count = dims.iter().product::<i64>() as usize;
     if dtype == Dtype::String {
         return Weight::Texts { dims: dims.to_vec(), texts: vec!["text".to_owned(); count].into() };
     }
-    // All elements beyond the first few are the same, as choices are few.
+    // All elements beyond the first few are equal, since choices are limited.
     let (ints, floats) =
         ([source.choose_int(), source.choose_int()], [source.choose_float(), source.choose_float()]);
     let element = |at: usize| match dtype {
@@ -142,7 +141,7 @@ fn random_weight(source: &mut ChoiceSource<'_>, dtype: Dtype, dims: &[i64]) -> W
     Weight::Numbers(numbers.expect("as many bytes as the shape has"))
 }
 
-/// The letter of a kind.
+/// The letter of a dtype in [`OP_SIGNATURES`].
 fn dtype_letter(dtype: Dtype) -> char {
     match dtype {
         Dtype::I64 => 'i',
@@ -152,10 +151,10 @@ fn dtype_letter(dtype: Dtype) -> char {
     }
 }
 
-/// A graph that grows.
+/// A growing graph.
 struct HostileGraphBuilder<'s, 'b> {
     graph: Graph,
-    /// What there is, each with the letter of what it probably is.
+    /// Available values, each with the letter of its probable dtype.
     values: Vec<(ValueId, char)>,
     source: &'s mut ChoiceSource<'b>,
 }
@@ -165,7 +164,7 @@ impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
         Self { graph: Graph::new("hostile"), values: Vec::new(), source }
     }
 
-    /// What somebody says about a value.
+    /// A declared type, which may be false.
     fn random_value_type(&mut self) -> ValueType {
         let dtype =
             self.source.choose_from(&[Dtype::F32, Dtype::F32, Dtype::I64, Dtype::Bool, Dtype::String]);
@@ -204,13 +203,13 @@ impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
         id
     }
 
-    /// A condition, which mostly holds.
+    /// A condition that is usually true.
     fn add_condition(&mut self) -> ValueId {
         let truth = vec![u8::from(!self.source.once_in(4))];
         self.add_weight(Weight::Numbers(Constant::new(Dtype::Bool, &[], truth).expect("one element")))
     }
 
-    /// Some operand: mostly what was made last and is of a kind, or a constant of it.
+    /// Some operand: usually a recent value of the kind, or a constant of it.
     fn choose_operand(&mut self, letter: char) -> Option<ValueId> {
         if self.source.once_in(48) {
             return None;
@@ -285,7 +284,7 @@ impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
         }
     }
 
-    /// A call out of the list of those that work, some of whose operands come from elsewhere.
+    /// A call from the list of valid ones, or a mutated one, with some operands replaced.
     fn add_working_call(&mut self) {
         let case = if self.source.once_in(3) {
             CallCase::from_choices(self.source)
@@ -311,7 +310,7 @@ impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
         node.attributes = case.attributes;
     }
 
-    /// A node with graphs of its own, which may want and make anything.
+    /// A node with subgraphs, which may take and return anything.
     fn add_control_flow(&mut self, depth: usize) {
         let op = self.source.choose_from(&["If", "Loop", "Scan", "SequenceMap"]);
         let states = self.source.choose_below(3);
@@ -375,7 +374,7 @@ impl<'s, 'b> HostileGraphBuilder<'s, 'b> {
         node.subgraphs = graphs;
     }
 
-    /// The graph with so many outputs, or some.
+    /// Finishes the graph with `wanted` outputs, or with some.
     fn finish_graph(self, wanted: Option<usize>) -> Graph {
         let Self { mut graph, values, source } = self;
         let count = wanted.unwrap_or_else(|| 1 + source.choose_below(3));

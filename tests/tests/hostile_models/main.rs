@@ -1,8 +1,8 @@
-//! Models that somebody made to do harm: whatever they are and are given, a session of them ends with an error or with
-//! outputs, takes no more memory and no more steps than it may, and leaves nothing behind.
+//! Malicious models: whatever they are and are fed, a session ends with an error or with outputs, takes no more memory and no
+//! more steps than its limits, and leaves nothing behind.
 //!
-//! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, takes other seeds, and has each told before it is tried, to find one that ends the
-//! process or does not end.
+//! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, selects other seeds, and prints each one before it is tried, to find one that crashes
+//! or hangs.
 
 #![expect(unsafe_code, reason = "the memory of the process is limited")]
 
@@ -29,22 +29,22 @@ use oarlock_engine::import;
 use door::ChoiceSource;
 use trial::ModelTrial;
 
-/// The most memory of the process. Who asks for more is refused, and who does not reckon with that ends the process.
+/// Memory limit of the process. An allocation beyond it fails, and code that cannot handle that aborts the process.
 const MEMORY_LIMIT: u64 = 6 << 30;
 
-/// One runtime, for one test at a time: each looks at what the other leaves behind.
+/// One runtime, used by one test at a time, since each test checks what is left behind.
 static SHARED_RUNTIME: LazyLock<Mutex<Arc<Runtime>>> = LazyLock::new(|| {
-    // A sanitizer takes more addresses than that for its own books.
+    // A sanitizer reserves more address space than that for itself.
     if std::env::var_os("ASAN_OPTIONS").is_some() || std::env::var_os("TSAN_OPTIONS").is_some() {
         return Mutex::new(Arc::new(trial::start_runtime(&[])));
     }
     let limit = libc::rlimit { rlim_cur: MEMORY_LIMIT, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the limit is read by the call.
+    // SAFETY: the call only reads the limit.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
     Mutex::new(Arc::new(trial::start_runtime(&[])))
 });
 
-/// Tries the models that some seeds make.
+/// Tries the models of a range of seeds.
 fn try_models(usual: Range<u64>, make: impl Fn(&mut ChoiceSource<'_>) -> Option<ModelTrial>) {
     let stated = std::env::var("OARLOCK_TEST_SEEDS").ok().map(|range| {
         let (begin, end) = range.split_once("..").expect("`BEGIN..END`");
@@ -69,7 +69,7 @@ fn try_models(usual: Range<u64>, make: impl Fn(&mut ChoiceSource<'_>) -> Option<
     assert!(wrong.is_empty(), "{} models went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Bytes that are the same in every run.
+/// Pseudo-random bytes.
 fn seeded_bytes(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

@@ -1,4 +1,4 @@
-//! A model is loaded, planned and run, and what must hold of it is looked at.
+//! Loads, plans and runs a model, and checks what must hold for it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use oarlock_tests::bare_host::{CPU_PLUGIN, host_options};
 use crate::door::ChoiceSource;
 use crate::graphs;
 
-/// What a run may take.
+/// Limits of a run.
 const RUN_LIMITS: [(&str, &str); 3] =
     [("device_memory_limit", "64MiB"), ("run_steps_limit", "5000"), ("random_seed", "7")];
 
-/// A runtime whose runs are limited.
+/// A runtime with limited runs.
 pub(crate) fn start_runtime(flags: &[(&str, &str)]) -> Runtime {
     let options = host_options("hostile models", "", &[CPU_PLUGIN]);
     let mut all = Flags::from_environment(|_| None).expect("the defaults of the flags");
@@ -24,24 +24,24 @@ pub(crate) fn start_runtime(flags: &[(&str, &str)]) -> Runtime {
     Runtime::start(options, all).expect("a runtime")
 }
 
-/// How many bytes there are to choose the inputs of one run by.
+/// Bytes of choices for the inputs of one run.
 const CHOICE_BYTES: usize = 32;
 
-/// What makes the inputs of a model for a run, of bytes that are its choices.
+/// Builds a model's inputs for one run from bytes that are its choices.
 type MakeFeeds = Box<dyn Fn(&Runtime, &Session, &[u8]) -> Result<Vec<RuntimeValue>>>;
 
-/// A model to be tried, with the choices of what it is given.
+/// A model to try, with the choices for its inputs.
 pub(crate) struct ModelTrial {
     model: Result<Model>,
     about: String,
     options: SessionOptions,
-    /// Of two runs, whose inputs may differ.
+    /// Choices for two runs, whose inputs may differ.
     choices: [[u8; CHOICE_BYTES]; 2],
     inputs: MakeFeeds,
 }
 
 impl ModelTrial {
-    /// A graph that nobody would make.
+    /// A graph that no exporter would write.
     pub(crate) fn random_graph(source: &mut ChoiceSource<'_>) -> Self {
         let model = graphs::random_model(source);
         let inputs = |runtime: &Runtime, session: &Session, choices: &[u8]| {
@@ -52,7 +52,7 @@ impl ModelTrial {
         Self::new(Ok(model), source, Box::new(inputs))
     }
 
-    /// The model of a file, and what it is given: what is usual, and now and then something else.
+    /// A model from a file, with its usual inputs and now and then others.
     pub(crate) fn from_file(
         model: Result<Model>,
         source: &mut ChoiceSource<'_>,
@@ -81,7 +81,7 @@ impl ModelTrial {
         Self { model, about, options, choices, inputs }
     }
 
-    /// Says whether it worked, or in what way the runtime did wrong.
+    /// Returns whether the model worked, or an error that says what the runtime did wrong.
     pub(crate) fn run_trial(&self, runtime: &Arc<Runtime>) -> std::result::Result<bool, String> {
         let before = allocated_bytes(runtime);
         let done = catch_unwind(AssertUnwindSafe(|| self.run_session(runtime)));
@@ -102,8 +102,8 @@ impl ModelTrial {
         if before == after { Ok(()) } else { Err(complaint()) }
     }
 
-    /// Runs it with what it is given twice, since only the first run makes a plan, and then with something else. A run that
-    /// fails must not harm the next.
+    /// Runs twice with the same inputs, since only the first run makes a plan, and then with others. A failed run must not harm
+    /// the next.
     fn run_session(&self, runtime: &Arc<Runtime>) -> Result<()> {
         let model = self.model.as_ref().map_err(Clone::clone)?;
         let session = Session::new(runtime.clone(), model, &self.options)?;
@@ -114,13 +114,13 @@ impl ModelTrial {
         };
         let [first, second] = &self.choices;
         let done = [run(first, 2), run(second, 1)];
-        // A bad error is one wherever it is.
+        // An uninformative error is a failure wherever it occurs.
         let bad = done.iter().find(|done| done.as_ref().is_err_and(|error| !is_informative(error)));
         bad.unwrap_or(&done[0]).clone()
     }
 }
 
-/// What is written of a model must be one, if anything can be written.
+/// If the model can be exported, the exported file must be a valid model.
 fn check_export(session: &Session) -> Result<()> {
     let files = session.to_onnx(&OnnxExportOptions::default());
     let read = files.map(|files| import::onnx::decode_onnx(files.model.into(), None));
@@ -145,7 +145,7 @@ fn read_datum(datum: &RuntimeValue) -> Result<()> {
     }
 }
 
-/// An error says what was expected, and is not about the runtime itself.
+/// An error must say what was expected, and must not be about the runtime itself.
 fn is_informative(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("expected") && !text.contains("panicked") && error.kind() != ErrorKind::Fatal

@@ -1,4 +1,4 @@
-//! Failures in streams: whose name they have, who is told, and what is left.
+//! Failures in streams: which op they name, who gets the error, and what remains.
 
 #![expect(unsafe_code, reason = "work in streams is given memory that the tests vouch for")]
 
@@ -33,10 +33,10 @@ fn a_failure_that_is_told_late_names_the_op_that_caused_it() {
         launch_copy(&stream, &memory, op, &[1; 16]).unwrap();
     }
     let mut bytes = [0; 16];
-    // SAFETY: nobody else has the memory.
+    // SAFETY: nothing else uses the memory.
     let error = unsafe { memory.read_blocking(&stream, 0, &mut bytes) }.unwrap_err();
     assert_eq!((error.op(), error.device(), error.kind()), (Some("Mul"), Some("sim:0"), ErrorKind::External));
-    // SAFETY: as above.
+    // SAFETY: nothing else uses the memory.
     unsafe { memory.read_blocking(&stream, 0, &mut bytes) }.expect("it is told once");
 }
 

@@ -1,5 +1,5 @@
-//! The memory pool and the streams of the core, on the simulated device, which does nothing before it must and fails
-//! when a script says so.
+//! The memory pool and the streams of the core, on the simulated device, which does no work before it must and fails when a
+//! script says so.
 
 #![expect(
     unsafe_code,
@@ -22,23 +22,23 @@ use oarlock_tests::bare_host::{SIM_PLUGIN, host_options};
 
 const MIB: u64 = 1 << 20;
 
-/// Counts what each thread asks of the system.
+/// Counts allocations per thread.
 struct ThreadAllocationCounter;
 
 thread_local! {
     static ALLOCATION_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on.
+// SAFETY: everything is forwarded to the system allocator.
 unsafe impl GlobalAlloc for ThreadAllocationCounter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATION_COUNT.set(ALLOCATION_COUNT.get() + 1);
-        // SAFETY: the caller's word is passed on.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller's guarantees are passed on.
         unsafe { System.dealloc(address, layout) }
     }
 }
@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for ThreadAllocationCounter {
 #[global_allocator]
 static GLOBAL_ALLOCATOR: ThreadAllocationCounter = ThreadAllocationCounter;
 
-/// A device that a script sets up, with what keeps it alive.
+/// A device set up by a script, with everything that keeps it alive.
 struct ScriptedDevice {
     device: PluginDevice,
     _host: Host,
@@ -85,7 +85,7 @@ fn take_memory(pool: &Arc<MemoryPool>, size: u64, label: &'static str) -> Device
     pool.allocate(size, StreamId::IMMEDIATE, label).expect("memory")
 }
 
-/// Puts a copy from the host into a stream, as an op of that name.
+/// Enqueues a copy from the host on a stream, as if by an op of that name.
 fn launch_copy(
     stream: &Stream,
     target: &DeviceAllocation,
@@ -93,6 +93,6 @@ fn launch_copy(
     source: &'static [u8],
 ) -> Result<(), Error> {
     let queue = stream.queue().expect("a stream of its own");
-    // SAFETY: the source lives for ever, and the tests keep the memory as long as its rules say.
+    // SAFETY: the source is static, and the tests keep the memory as long as its rules demand.
     stream.launch(op, || unsafe { target.span().write_on_stream(queue, 0, source) })
 }

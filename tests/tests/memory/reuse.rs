@@ -1,4 +1,4 @@
-//! Memory that was dropped: who gets it again, and when.
+//! Reuse of dropped memory: which stream gets it, and when.
 
 #![expect(unsafe_code, reason = "work in streams is given memory that the tests vouch for")]
 
@@ -37,12 +37,12 @@ fn what_one_stream_is_done_with_serves_another_when_memory_is_needed_and_not_bef
     let memory = pool.allocate(3 * MIB, first.id(), "a").unwrap();
     let mut read = [0; 16];
     launch_copy(&first, &memory, "Add", &[1; 16]).unwrap();
-    // The second stream gets going between the write and the read of the first.
+    // The second stream waits for the write of the first, but not for its read.
     second.wait_for_stream(&first).unwrap();
     // SAFETY: the target lives until the stream was waited for.
     unsafe { memory.enqueue_read(&first, 0, &mut read) }.unwrap();
     drop(memory);
-    // The pool may take no more of the device, so it waits for the first stream.
+    // The device has no more memory for the pool, so the allocation waits for the first stream.
     let other = pool.allocate(3 * MIB, second.id(), "b").unwrap();
     launch_copy(&second, &other, "Mul", &[2; 16]).unwrap();
     second.synchronize().unwrap();
@@ -64,7 +64,7 @@ fn what_two_streams_are_done_with_serves_a_third_when_memory_is_needed() {
     pool.allocate(4 * MIB, third.id(), "b").expect("nobody holds any of it");
 }
 
-/// Three streams write, hand over to another stream at every other step and read back, with memory for few steps.
+/// Three streams write, hand over to another stream at every other step and read back, with memory for only a few steps.
 fn check_hand_over(mode: &str) {
     const SIZE: usize = 100 << 10;
     let machine = scripted_device(mode);
@@ -124,13 +124,13 @@ fn poisoned_memory_shows_who_reads_what_nobody_wrote() {
     for stream in [pool.streams().immediate_stream(), &stream] {
         let memory = pool.allocate(500, stream.id(), "memory").unwrap();
         let mut bytes = [0; 500];
-        // SAFETY: nobody else has the memory.
+        // SAFETY: nothing else uses the memory.
         unsafe { memory.read_blocking(stream, 0, &mut bytes) }.unwrap();
         assert_eq!(bytes, [FRESH_POISON; 500]);
         let (handle, offset) = (memory.block_handle(), memory.offset());
         drop(memory);
         stream.synchronize().unwrap();
-        // SAFETY: the pool keeps the block the memory lay in, and nobody uses it now.
+        // SAFETY: the pool keeps the block that held the memory, and nothing uses it now.
         unsafe { DeviceSpan::new(pool.device(), handle, offset, 500).read_bytes(0, &mut bytes) }.unwrap();
         assert_eq!(bytes, [FREED_POISON; 500]);
     }

@@ -1,4 +1,4 @@
-//! A case: an op, what it is given, and what it has to give.
+//! One case: an op, its inputs, and the expected outputs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::compare::{NumericTolerance, compare_numbers};
 
-/// One line of a file of cases.
+/// One line of a case file.
 #[derive(Deserialize)]
 struct OpCaseLine {
     name: String,
@@ -25,11 +25,11 @@ struct OpCaseLine {
     outputs: Vec<Option<WrittenTensor>>,
     rtol: f64,
     atol: f64,
-    /// Whether the values are random, so that only dtypes and shapes are compared.
+    /// True if the outputs are random, so that only dtypes and shapes are compared.
     only_shape: bool,
 }
 
-/// A tensor in a file of cases.
+/// A tensor in a case file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WrittenTensor {
@@ -37,7 +37,7 @@ enum WrittenTensor {
     Number { dtype: String, dims: Vec<i64>, at: usize, size: usize, steps: Vec<WrittenView> },
 }
 
-/// A way to see a tensor as another.
+/// A view of a tensor.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum WrittenView {
@@ -58,11 +58,11 @@ enum WrittenAttribute {
     Strings(Vec<String>),
 }
 
-/// Why a case does not pass.
+/// The reason why a case does not pass.
 pub(crate) enum CaseProblem {
-    /// The call ended with an error.
+    /// The call returned an error.
     Refused(Error),
-    /// The call gave something else.
+    /// The call returned a wrong result.
     Wrong(String),
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for CaseProblem {
     }
 }
 
-/// A case with the bytes of its tensors, which all cases of a file share.
+/// A case, with the bytes of its tensors, which all cases of a file share.
 pub(crate) struct OpCase {
     line: OpCaseLine,
     source: String,
@@ -89,7 +89,7 @@ pub(crate) struct OpCase {
 }
 
 impl OpCase {
-    /// The cases of a file, whose name is given without its ending.
+    /// Reads a case file; `file` has no extension.
     pub(crate) fn read_cases(file: &Path) -> Vec<Self> {
         let complain = |error: std::io::Error| panic!("`{}`: {error}", file.display());
         let bytes: Arc<[u8]> = fs::read(file.with_extension("bin")).unwrap_or_else(complain).into();
@@ -109,7 +109,7 @@ impl OpCase {
         format!("{}/{}/{}", self.line.op, self.source, self.line.name)
     }
 
-    /// Runs it on a device.
+    /// Runs the case on a device.
     pub(crate) fn run_case(
         &self,
         runtime: &Runtime,

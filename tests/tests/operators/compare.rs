@@ -1,20 +1,20 @@
-//! When elements are equal enough: integers when they are the same, floating-point numbers when they are near.
+//! Comparison of elements: exact for integers, within a tolerance for floating point.
 
 use half::{bf16, f16};
 use libtest_mimic::Trial;
 use oarlock_core::Dtype;
 
-/// How far apart numbers may be.
+/// Permitted difference between numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct NumericTolerance {
-    /// As a share of the expected number.
+    /// Relative to the expected number.
     pub(crate) relative: f64,
-    /// On top of that.
+    /// Added to the relative part.
     pub(crate) absolute: f64,
 }
 
 impl NumericTolerance {
-    /// Numbers of few bits cannot be nearer than this, whatever a case asks for.
+    /// Raises the tolerance to what a narrow float can represent, whatever a case asks for.
     fn widen_to(self, relative: f64, absolute: f64) -> Self {
         Self { relative: self.relative.max(relative), absolute: self.absolute.max(absolute) }
     }
@@ -27,7 +27,7 @@ impl NumericTolerance {
     }
 }
 
-/// Says where elements differ, if they do.
+/// Describes where elements differ, if they do.
 pub(crate) fn compare_numbers(
     dtype: Dtype,
     expected: &[u8],
@@ -89,7 +89,7 @@ fn find_differences<T: std::fmt::Debug>(
     Err(format!("element {index} of {count}: expected {expected:?}, found {found:?}; {others} others differ"))
 }
 
-/// Looks at the comparison itself: what differs must be found.
+/// A trial of the comparison itself: differences must be found.
 pub(crate) fn comparison_trial() -> Trial {
     let judge = |expected: f32, found: f32| {
         let tolerance = NumericTolerance { relative: 1e-3, absolute: 1e-6 };

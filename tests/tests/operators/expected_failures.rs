@@ -1,6 +1,6 @@
-//! What devices do not do right yet, and why: the files in `tests/operators/expected`.
+//! Expected failures of devices, with reasons: the files in `tests/operators/expected`.
 //!
-//! A line is the name of a case, a colon, and the reason. The lists can only shrink: a case that passes may not be listed.
+//! A line is the name of a case, a colon, and the reason. The lists can only shrink: a passing case must not be listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,13 +11,13 @@ use libtest_mimic::Trial;
 
 use crate::case::OpCase;
 
-/// The file that says what a device does not do right.
+/// The file with a device's expected failures.
 pub(crate) fn expected_file(device: &str) -> PathBuf {
     let kind = device.split(':').next().unwrap_or_default();
     Path::new(env!("CARGO_MANIFEST_DIR")).join("operators/expected").join(kind).with_extension("txt")
 }
 
-/// Takes cases from the file of a device.
+/// Removes cases from the file of a device.
 pub(crate) fn remove_cases(device: &str, cases: &BTreeSet<String>) {
     let file = expected_file(device);
     let text = fs::read_to_string(&file).unwrap_or_default();
@@ -28,16 +28,16 @@ pub(crate) fn remove_cases(device: &str, cases: &BTreeSet<String>) {
     }
 }
 
-/// The cases that fail on a device, each with the reason.
+/// The cases that fail on a device, each with its reason.
 pub(crate) struct ExpectedFailures {
     device: String,
     reasons: BTreeMap<String, String>,
-    /// Whether the lines are sorted, so that changes of the file are easy to read.
+    /// True if the lines are sorted, which keeps diffs of the file readable.
     is_sorted: bool,
 }
 
 impl ExpectedFailures {
-    /// Reads the file of a device. A device without one does everything right.
+    /// Reads the file of a device. Without a file no failure is expected.
     pub(crate) fn read_expected(device: &str) -> Self {
         let text = fs::read_to_string(expected_file(device)).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -52,12 +52,12 @@ impl ExpectedFailures {
         }
     }
 
-    /// Why a case fails.
+    /// The reason why a case is expected to fail.
     pub(crate) fn failure_reason(&self, case: &str) -> Option<&str> {
         self.reasons.get(case).map(String::as_str)
     }
 
-    /// Looks at the list itself, which may be about cases and one other thing.
+    /// A trial of the list itself, which may contain the cases and one other name.
     pub(crate) fn list_trial(&self, cases: &[Arc<OpCase>], other: &str) -> Trial {
         let mut names: BTreeSet<String> = cases.iter().map(|case| case.case_name()).collect();
         names.insert(other.to_owned());

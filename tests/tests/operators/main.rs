@@ -1,9 +1,9 @@
-//! What operators give on every device, compared with what ONNX's own tests and NumPy say.
+//! Results of operators on every device, compared with ONNX's own tests and NumPy.
 //!
-//! `scripts/export-operator-cases` writes the cases; without them there is one test, which is ignored and says so.
-//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it they are `cpu`, `sim`, which runs what is in
-//! its streams in a random order and poisons its memory, and `opencl` where there is a driver. What a device does not do right yet is listed in `tests/operators/expected`, and `OARLOCK_TEST_SHRINK`, set to
-//! anything, takes the cases that pass from the lists.
+//! `scripts/export-operator-cases` writes the cases; without them there is one test, ignored, with a message.
+//! `OARLOCK_TEST_DEVICES` lists the devices, separated by commas; the default is `cpu`, `sim`, which runs the work of its streams
+//! in random order and poisons its memory, and `opencl` if there is a driver. Known failures are listed in
+//! `tests/operators/expected`. `OARLOCK_TEST_SHRINK`, set to anything, removes passing cases from the lists.
 
 mod case;
 mod compare;
@@ -22,7 +22,7 @@ use oarlock_core::{Device, ErrorKind, Runtime};
 use crate::case::{CaseProblem, OpCase};
 use crate::expected_failures::ExpectedFailures;
 
-/// What stands in the place of a case in the name of the test of a device's kernels.
+/// Takes the place of a case in the name of the trial of a device's kernels.
 const KERNELS_TRIAL: &str = "every kernel fits its op";
 
 fn main() -> ExitCode {
@@ -72,12 +72,12 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Where the script puts the cases: beside what Cargo builds.
+/// Where the script puts the cases: next to Cargo's build output.
 fn cases_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("operator-cases")
 }
 
-/// The devices to test. One that the environment names must be there.
+/// The devices to test. One that the environment names must exist.
 fn tested_devices(runtime: &Runtime) -> Vec<String> {
     match std::env::var("OARLOCK_TEST_DEVICES") {
         Ok(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
@@ -88,7 +88,7 @@ fn tested_devices(runtime: &Runtime) -> Vec<String> {
     }
 }
 
-/// Looks at the kernels of a device. One that does not fit the op it is for is never used.
+/// Checks the kernel records of a device. A record that does not fit its op is never used.
 fn check_kernels(runtime: &Runtime, device: &Device) -> Result<(), CaseProblem> {
     let problems = runtime.registry().find_problems();
     let own = problems.iter().filter(|problem| problem.row.info().device_type == device.device_type());
@@ -96,7 +96,7 @@ fn check_kernels(runtime: &Runtime, device: &Device) -> Result<(), CaseProblem> 
     if lines.is_empty() { Ok(()) } else { Err(CaseProblem::Wrong(lines.join("\n"))) }
 }
 
-/// How the cases ended on one device.
+/// Counts of outcomes on one device.
 struct OutcomeCounts {
     device: String,
     passed: AtomicU64,
@@ -130,7 +130,7 @@ impl OutcomeCounts {
     }
 }
 
-/// Compares how a case ended with what is expected of it.
+/// Compares the outcome of a case with the expectation.
 fn judge_case(
     case: &str,
     outcome: Result<(), CaseProblem>,
@@ -155,7 +155,7 @@ fn judge_case(
 }
 
 impl CaseProblem {
-    /// Whether nobody does this op on this device, or not with these dtypes.
+    /// True if no kernel runs this op on this device, or not with these dtypes.
     fn is_missing_kernel(&self) -> bool {
         matches!(self, Self::Refused(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unimplemented))
     }

@@ -1,5 +1,5 @@
-//! The runtime that models and operators are tested on: every device that is built in, of which the simulated one does its work in
-//! an order of its own, on memory that is full of nonsense.
+//! The runtime for tests of models and operators: every built-in device. The simulated one runs its work in random order, on
+//! poisoned memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ const OPENCL_PLUGIN: BuiltInPlugin =
 pub(crate) fn start_runtime() -> Runtime {
     let config = "[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
     let mut options = host_options("tests 1.0", config, &[CPU_PLUGIN, SIM_PLUGIN, OPENCL_PLUGIN]);
-    // Programs that a driver compiles are kept for the next run.
+    // Compiled programs are cached for the next run.
     options.cache_home = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let flags = Flags::from_environment(|_| None).expect("the defaults of the flags");
     Runtime::start(options, flags).expect("a runtime")
 }
 
-/// Looks at the instruction set that is forced on the kernels of the CPU.
+/// A trial that CPU kernels use the forced ISA.
 pub(crate) fn isa_trial(runtime: &Arc<Runtime>) -> Trial {
     let runtime = runtime.clone();
     Trial::test("kernels of the CPU use the instruction set that is forced", move || {

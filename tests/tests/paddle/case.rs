@@ -1,4 +1,4 @@
-//! A test: a model of Paddle, what it is given, and what it has to give.
+//! One test: a Paddle model, its inputs, and the expected outputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use serde::Deserialize;
 
 use crate::compare::{NumericTolerance, compare_numbers};
 
-/// In how many places a model is changed.
+/// Number of positions at which a model is mutated.
 const MAX_CHANGES: usize = 24;
 
-/// One line of the list of tests.
+/// One line of the case list.
 #[derive(Deserialize)]
 struct PaddleCaseLine {
     name: String,
-    /// The ops of Paddle that the model is made of.
+    /// The Paddle ops in the model.
     ops: Vec<String>,
     inputs: Vec<WrittenArray>,
     outputs: Vec<WrittenArray>,
     rtol: f64,
     atol: f64,
-    /// Whether the values are random, so that only dtypes and shapes are compared.
+    /// True if the outputs are random, so that only dtypes and shapes are compared.
     only_shape: bool,
 }
 
@@ -38,7 +38,7 @@ struct WrittenArray {
     size: usize,
 }
 
-/// A test with the numbers that all tests share.
+/// A test, with the numbers that all tests share.
 pub(crate) struct PaddleCase {
     line: PaddleCaseLine,
     model: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct PaddleCase {
 }
 
 impl PaddleCase {
-    /// All tests of a directory, or none where they were not written.
+    /// All tests of a directory; none if the files were not written.
     pub(crate) fn read_cases(directory: &Path) -> Vec<Self> {
         let Ok(lines) = fs::read_to_string(directory.join("models.jsonl")) else { return Vec::new() };
         let file = directory.join("models.bin");
@@ -63,7 +63,7 @@ impl PaddleCase {
         lines.lines().map(read).collect()
     }
 
-    /// The name of the model, with `json/` in front of one in JSON.
+    /// The name of the model, with the prefix `json/` for one in JSON.
     pub(crate) fn case_name(&self) -> String {
         let is_json = self.model.extension().is_some_and(|extension| extension == "json");
         format!("{}{}", if is_json { "json/" } else { "" }, self.line.name)
@@ -73,13 +73,13 @@ impl PaddleCase {
         self.line.ops.iter().map(String::as_str)
     }
 
-    /// Reads the model with a byte changed or cut off in some places, which must be refused or be a graph.
+    /// Reads the model with a byte changed or truncated at several positions; each must be refused or give a graph.
     pub(crate) fn check_mutations(&self) -> Result<(), String> {
         let program = fs::read(&self.model).map_err(|error| error.to_string())?;
         let parameters = fs::read(self.model.with_extension("pdiparams")).ok().map(Bytes::from);
         let mut random = 0x9e37_79b9_u64;
         for _ in 0..MAX_CHANGES {
-            // A generator of numbers that is the same in every run.
+            // A linear congruential generator, the same in every run.
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let place = (random >> 33) as usize % program.len();
             let mut changed = program.clone();
@@ -93,7 +93,7 @@ impl PaddleCase {
         Ok(())
     }
 
-    /// Runs it on a device, and then as the ONNX file that the engine writes of it.
+    /// Runs the model on a device, then exports it to ONNX and runs that.
     pub(crate) fn run_case(&self, runtime: &Arc<Runtime>, device: &Device) -> Result<(), String> {
         let options = SessionOptions { devices: vec![device.clone()], ..SessionOptions::default() };
         let session = |model: &Model| Session::new(runtime.clone(), model, &options).map_err(refusal_message);

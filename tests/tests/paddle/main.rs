@@ -1,9 +1,8 @@
-//! What the engine makes of models of Paddle, compared with what Paddle makes of them: every op that is supported, and
-//! small networks of the usual kinds.
+//! Paddle models on the engine, compared with Paddle's own results: every supported op, and small networks of the usual kinds.
 //!
-//! `scripts/export-paddle-models` writes them; without them there is one test, which is ignored and says so.
-//! `OARLOCK_TEST_DEVICES` names the devices, separated by commas; without it the only one is `cpu`. That the list of ops in
-//! the book is the true one is checked here too; `OARLOCK_WRITE`, set to anything, has it written.
+//! `scripts/export-paddle-models` writes the models; without them there is one test, ignored, with a message.
+//! `OARLOCK_TEST_DEVICES` lists the devices, separated by commas; the default is `cpu`. This program also checks that the list of
+//! ops in the book is correct; `OARLOCK_WRITE`, set to anything, rewrites it.
 
 mod case;
 #[path = "../operators/compare.rs"]
@@ -22,10 +21,10 @@ use oarlock_engine::import::paddle;
 
 use crate::case::PaddleCase;
 
-/// The ops that only older programs have. The Paddle of the tests cannot run them, and so says nothing about them.
+/// Ops that only older programs contain. The Paddle of the tests cannot run them, so there are no reference results.
 const OLDER_PROGRAM_OPS: [&str; 5] = ["one_hot", "pad2d", "squeeze", "sync_batch_norm", "unsqueeze"];
 
-/// What stands around the list of ops in the book.
+/// Markers around the list of ops in the book.
 const OP_LIST_MARKERS: [&str; 2] = ["<!-- ops of Paddle -->\n", "<!-- end of the ops of Paddle -->\n"];
 
 fn main() -> ExitCode {
@@ -80,7 +79,7 @@ fn check_coverage(cases: &[Arc<PaddleCase>]) -> Result<(), libtest_mimic::Failed
     Err(format!("expected a model for each of {missing:?}, and none for {known:?}").into())
 }
 
-/// Looks at the list of ops in the book.
+/// Checks the list of ops in the book.
 fn check_book() -> Result<(), libtest_mimic::Failed> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/user/models.md");
     let page = fs::read_to_string(&file).map_err(|error| error.to_string())?;

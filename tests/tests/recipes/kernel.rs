@@ -1,4 +1,4 @@
-//! The plugin on the page "Add a kernel", which takes it from here: it is loaded, and its kernel runs.
+//! The plugin on the page "Add a kernel", which includes it from here: it is loaded, and its kernel runs.
 
 #![expect(unsafe_code, reason = "kernels for the CPU read and write the memory of the host")]
 

@@ -1,5 +1,5 @@
-//! The pages of the book that say how to add something, followed: what they quote stands in the files that they name, they name every
-//! file that there is to name, and the programs on them run.
+//! Follows the book's pages about adding something: what they quote appears in the files that they name, they name every file
+//! that matters, and the programs on them run.
 
 mod kernel;
 mod recipe_page;
@@ -31,7 +31,7 @@ fn find_page(name: &str) -> RecipePage {
     recipe_pages().into_iter().find(|page| page.name == name).unwrap_or_else(|| panic!("no page `{name}`"))
 }
 
-/// The files below a directory that are text and in which one of these words stands, from the root.
+/// Text files below a directory that contain one of these words, relative to the root.
 fn files_containing(directory: &str, words: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(repository_root().join(directory)).expect("a directory") {
@@ -84,7 +84,7 @@ fn the_page_of_an_op_names_every_file_that_names_its_op() {
     let directories = ["device-sdk", "packaging", "plugins", "runtime", "tests/operators", "tests/tests"];
     let mut there: BTreeSet<String> =
         directories.iter().flat_map(|directory| files_containing(directory, &["HardSwish"])).collect();
-    // These tests name it because the pages do.
+    // These tests mention the words because the pages do.
     there.retain(|file| !file.starts_with("tests/tests/recipes/"));
     let named: BTreeSet<String> = page.files.iter().filter(|file| there.contains(*file)).cloned().collect();
     assert_eq!(named, there);

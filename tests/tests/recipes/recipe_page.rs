@@ -1,4 +1,4 @@
-//! A page, as far as it can be followed by a program.
+//! A page, as far as a program can follow it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 /// A page of the book.
 pub(crate) struct RecipePage {
     pub(crate) name: String,
-    /// What stands in blocks below a line that ends with a file and a colon, each with that file.
+    /// Code blocks after a line that ends with a file and a colon, each with that file.
     pub(crate) excerpts: Vec<(String, String)>,
-    /// The files and directories that it names in backticks, from the root of the tree.
+    /// Files and directories that the page names in backticks, relative to the root.
     pub(crate) files: BTreeSet<String>,
-    /// The tests that its commands name after `--test`.
+    /// Tests that the page's commands name after `--test`.
     pub(crate) tests: BTreeSet<String>,
 }
 
@@ -56,19 +56,18 @@ impl RecipePage {
     }
 }
 
-/// The file in backticks with which a line ends that leads to what is quoted of it, as in "In `src/lib.rs`:".
+/// The file in backticks at the end of a line that introduces an excerpt, as in "In `src/lib.rs`:".
 fn referenced_file(line: &str) -> Option<String> {
     let (_, file) = line.strip_suffix("`:")?.rsplit_once('`')?;
     Some(file.to_owned())
 }
 
-/// What stands in backticks.
+/// The spans in backticks.
 fn backtick_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Whether the lines of an excerpt stand in a text one after the other, however far they are indented. A line of `…` stands for
-/// any lines.
+/// True if the lines of an excerpt follow each other in a text, at any indentation. A line of `…` matches any number of lines.
 pub(crate) fn contains_excerpt(excerpt: &str, text: &str) -> bool {
     let text: Vec<&str> = text.lines().map(str::trim).collect();
     let excerpt: Vec<&str> = excerpt.lines().map(str::trim).collect();

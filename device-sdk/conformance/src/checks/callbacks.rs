@@ -1,4 +1,4 @@
-//! Functions that are called when a stream gets there.
+//! Checks of callbacks: functions that run when a stream reaches a point.
 
 use super::ConformanceCheck;
 use super::streams::COPY_SIZE;
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::async_check("A-1", "a callback comes after the work before it", callbacks_keep_order),
 ];
 
-/// The one call that came for a number; fails unless it is one, and the right one.
+/// The only call for a number; fails if there is none, more than one, or a wrong one.
 fn only_invocation(queue: &TestStream<'_>, number: usize) -> Verdict<CallbackInvocation> {
     let device = queue.device();
     let is_called = wait_for_call(number, device.bench.wait_limit() / 2);

@@ -1,4 +1,4 @@
-//! Which devices there are, and what they say of themselves.
+//! Checks of the list of devices and of their descriptions.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::core_check("D-3", "calls on one device leave the others alone", no_current_device),
 ];
 
-/// The ids, asked for as a host asks: with room for as many as the count says.
+/// The device ids, requested the way a host does: with room for as many as `device_count` says.
 fn list_device_ids(bench: &TestBench) -> Verdict<Vec<u32>> {
     const UNWRITTEN: u32 = 0xA5A5_A5A5;
     let mut count = u32::MAX;
@@ -108,7 +108,7 @@ fn versions_are_written(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Calls on all devices take turns, so that one that is remembered from call to call is the wrong one at once.
+/// Calls alternate between devices, so that a plugin that remembers a current device hits the wrong one at once.
 fn no_current_device(bench: &TestBench) -> Verdict {
     let devices = bench.devices()?;
     if devices.len() < 2 {

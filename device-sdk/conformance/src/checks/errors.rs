@@ -1,4 +1,4 @@
-//! Calls that must fail, and what they leave behind.
+//! Checks of calls that must fail, and of the errors they return.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// A call with a device that does not exist must fail, and say what is wrong.
+/// Fails unless a call with an unknown device failed with a useful message.
 pub(super) fn expect_refusal(slot: &str, answer: Result<(), CallError>) -> Verdict {
     match answer {
         Ok(()) => Err(CheckAbort::failed(format!(
@@ -43,7 +43,7 @@ pub(super) fn expect_refusal(slot: &str, answer: Result<(), CallError>) -> Verdi
     }
 }
 
-/// The verdict about a slot that the plugin may leave out: empty is as good as right.
+/// Accepts an empty slot as well as a correct one.
 fn allow_unsupported(verdict: Verdict) -> Verdict {
     match verdict {
         Err(CheckAbort::Unsupported(_)) => Ok(()),

@@ -1,4 +1,4 @@
-//! Events: points in streams that others wait for.
+//! Checks of events: points in streams that others wait for.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 

@@ -1,4 +1,4 @@
-//! What kernels compute, for the element-wise ops that the suite has a reference for.
+//! Checks of computed results, for the element-wise ops that the suite has a reference for.
 
 use std::fmt;
 
@@ -46,10 +46,10 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::kernel_check("K-4", "one state runs on several threads at once", runs_on_many_threads),
 ];
 
-/// What surrounds outputs, to be found as it was.
+/// Fills the guard zones around outputs, which kernels must not touch.
 const GUARD_BYTE: u8 = 0x3C;
 
-/// A kernel to be tried with one dtype on one device.
+/// A kernel with one dtype on one device.
 #[derive(Clone, Copy)]
 struct KernelTrial<'a> {
     kernel: KernelUnderTest<'a>,
@@ -65,7 +65,7 @@ impl fmt::Display for KernelTrial<'_> {
     }
 }
 
-/// The operands of one call in memory of the device.
+/// The operands of one call in device memory.
 struct TrialOperands<'a> {
     inputs: Vec<(TestBlock<'a>, TestTensor, Vec<f64>)>,
     output: (TestBlock<'a>, TestTensor),
@@ -73,8 +73,8 @@ struct TrialOperands<'a> {
     scratch: Option<TestBlock<'a>>,
 }
 
-/// Every kernel that can be tried with every dtype of it on every device. Fails with the first that fails; unsupported
-/// when none can be tried.
+/// Tries every supported combination of kernel, dtype and device. Fails at the first failure; unsupported if there is no
+/// combination.
 fn on_each_trial<'a>(bench: &'a TestBench, check: impl Fn(KernelTrial<'a>) -> Verdict) -> Verdict {
     let mut reason = "none of the kernels is for an op that the suite has a reference for".to_owned();
     let mut is_any_tried = false;
@@ -103,7 +103,7 @@ fn reference_op_of(kernel: KernelUnderTest<'_>) -> Option<ReferenceOp> {
     (kernel.inputs().len() == op.inputs && kernel.outputs().len() == 1).then_some(*op)
 }
 
-/// Whether every operand may be of a dtype, of rank 3 and less, and on the device.
+/// True if every operand may have the dtype, a rank of 3 or less, and device memory.
 fn accepts_dtype(kernel: KernelUnderTest<'_>, dtype: abi::Dtype) -> bool {
     let bit = abi::DtypeSet(1 << dtype.0);
     kernel.inputs().iter().chain(&kernel.outputs()).all(|operand| {
@@ -115,7 +115,7 @@ fn accepts_dtype(kernel: KernelUnderTest<'_>, dtype: abi::Dtype) -> bool {
 }
 
 impl<'a> KernelTrial<'a> {
-    /// Operands of these shapes, with inputs that differ with the seed.
+    /// Allocates operands of these shapes. The seed varies the input values.
     fn make_operands(&self, seed: usize, inputs: &[&[i64]], output: &[i64]) -> Verdict<TrialOperands<'a>> {
         let mut made = Vec::new();
         for (index, dims) in inputs.iter().take(self.op.inputs).enumerate() {
@@ -138,7 +138,7 @@ impl<'a> KernelTrial<'a> {
         Ok(all)
     }
 
-    /// A tensor in the middle of a block, with guards before and after. One without elements has no memory.
+    /// A tensor in the middle of a block, with guard zones before and after. One without elements has no memory.
     fn guarded_tensor(&self, dims: &[i64], data: &[u8]) -> Verdict<(TestBlock<'a>, TestTensor)> {
         let block = self.device.allocate_with(&add_guards(self.alignment, data))?;
         let mut shown = TestTensor {
@@ -154,7 +154,7 @@ impl<'a> KernelTrial<'a> {
         Ok((block, shown))
     }
 
-    /// The state for a call, if the kernel takes it.
+    /// Prepares the kernel for a call; unsupported if its support check declines.
     fn prepare_call(&self, operands: &TrialOperands<'a>) -> Verdict<PreparedState<'a>> {
         let bench = self.device.bench;
         operands.with_trial_call(self, abi::Stream(0), |call| match self.kernel.supports(bench, call)? {
@@ -168,7 +168,7 @@ impl<'a> KernelTrial<'a> {
         })
     }
 
-    /// Runs the kernel on operands of these shapes and checks what it computed.
+    /// Runs the kernel on operands of these shapes and checks the result.
     fn run_and_compare(&self, inputs: &[&[i64]], output: &[i64]) -> Verdict<TrialOperands<'a>> {
         let operands = self.make_operands(0, inputs, output)?;
         let state = self.prepare_call(&operands)?;
@@ -195,7 +195,7 @@ impl TrialOperands<'_> {
         with_call(trial.device, queue, (&inputs, &outputs), self.scratch.as_ref(), work)
     }
 
-    /// Fails unless a block holds what the kernel is to compute.
+    /// Fails unless a block holds the expected elements between its guard zones.
     fn expect_output(&self, trial: &KernelTrial<'_>, block: &TestBlock<'_>) -> Verdict {
         let size = encode_values(trial.dtype, &self.expected).len();
         self.expect_output_bytes(trial, &block.read_bytes(trial.alignment as u64, size)?)

@@ -1,4 +1,4 @@
-//! The records of kernels.
+//! Checks of kernel records.
 
 use oarlock_abi as abi;
 
@@ -19,10 +19,10 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// A bit for each dtype that the contract has.
+/// One bit for each dtype of the contract.
 const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
-/// The kernels; a plugin without any cannot be checked.
+/// All kernels. A plugin without any cannot be checked.
 pub(super) fn require_kernels(bench: &TestBench) -> Verdict<Vec<KernelUnderTest<'_>>> {
     let kernels: Vec<KernelUnderTest<'_>> =
         bench.subject().kernels.iter().map(|raw| KernelUnderTest { raw }).collect();

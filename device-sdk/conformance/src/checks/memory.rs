@@ -1,4 +1,4 @@
-//! What goes into the memory of a device comes out of it.
+//! Checks that device memory returns what was written to it.
 
 #![expect(unsafe_code, reason = "memory that host and device share is reached through raw pointers")]
 
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// Sizes at which copies tend to be split, padded or rounded.
+/// Sizes around which copies tend to be split, padded or rounded.
 const SIZES: [usize; 7] = [1, 3, 64, 255, 4096, 65_537, (1 << 20) + 1];
 const OFFSETS: [u64; 3] = [0, 1, 259];
 
@@ -138,7 +138,7 @@ fn fills_write_only_range(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Writes host memory of the plugin's, and has a device copy it there and back.
+/// Writes host memory that the plugin allocated, and has a device copy it there and back.
 fn check_host_address(device: DeviceUnderTest<'_>, address: *mut u8, size: usize) -> Verdict {
     let data = test_pattern(5, size);
     let block = device.allocate(size)?;

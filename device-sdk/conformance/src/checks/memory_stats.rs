@@ -1,4 +1,4 @@
-//! How much memory there is, and what happens when there is not enough.
+//! Checks of memory statistics, and of allocations that must fail.
 
 use super::ConformanceCheck;
 use crate::bench::{CheckAbort, TestBench, Verdict, ensure, expect_bytes, test_pattern};
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// Others use the device too, so that what it says about its memory may change between two calls.
+/// Other processes use the device too, so its statistics may change between two calls.
 const TRIES: usize = 5;
 
 fn min_chunk_is_power_of_two(bench: &TestBench) -> Verdict {
@@ -69,7 +69,7 @@ fn stats_are_plausible(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Sizes that no machine has, and one that turns into a small one where a plugin rounds it up carelessly.
+/// Sizes that no machine has. The first overflows to a small one if a plugin rounds up carelessly.
 const IMPOSSIBLE: [u64; 3] = [u64::MAX, u64::MAX - 4096, 1 << 62];
 
 fn impossible_allocations_fail(bench: &TestBench) -> Verdict {
@@ -105,7 +105,7 @@ fn expect_exhausted(device: DeviceUnderTest<'_>, size: u64) -> Verdict {
     }
 }
 
-/// Takes and gives back more than may be lost by chance, and asks whether it is lost.
+/// Allocates and frees more than noise could explain, and checks that no memory is lost.
 fn freed_memory_is_reusable(bench: &TestBench) -> Verdict {
     const ROUNDS: u64 = 64;
     bench.on_each_device(|device| {

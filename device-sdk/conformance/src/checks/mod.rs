@@ -15,14 +15,14 @@ mod threads;
 
 use crate::bench::{TestBench, Verdict};
 
-/// What a check belongs to.
+/// The profile that a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckedProfile {
     /// Devices and their memory.
     Core,
     /// Streams and events.
     Async,
-    /// Kernels, which are no profile of the contract but are offered or not like one.
+    /// Kernels. They are no profile of the contract, but a plugin offers them or not, like one.
     Kernels,
 }
 
@@ -36,11 +36,10 @@ impl CheckedProfile {
     }
 }
 
-/// One check.
 pub(crate) struct ConformanceCheck {
-    /// What must hold, as a sentence.
+    /// The requirement, as a sentence.
     pub(crate) name: &'static str,
-    /// The rule of the contract, or the slot whose documentation says so.
+    /// The rule of the contract, or the slot whose documentation states the requirement.
     pub(crate) rule: &'static str,
     pub(crate) profile: CheckedProfile,
     pub(crate) run: fn(&TestBench) -> Verdict,
@@ -60,7 +59,7 @@ impl ConformanceCheck {
     }
 }
 
-/// Every check, in the order of a run. Those that look back at the others come last.
+/// All checks, in the order of a run. Those that look back at the others come last.
 pub(crate) fn all_checks() -> impl Iterator<Item = &'static ConformanceCheck> {
     [
         devices::CHECKS,

@@ -1,4 +1,4 @@
-//! What the whole run left behind: looks back at every other check, so these come last.
+//! Checks of what the whole run left behind. They look back at all others, so they run last.
 
 use super::ConformanceCheck;
 use crate::bench::{CheckAbort, TestBench, Verdict, ensure};

@@ -1,10 +1,10 @@
-//! What element-wise ops compute, slowly and plainly.
+//! Reference results of element-wise ops, computed slowly and plainly.
 //!
-//! Elements are small numbers that every dtype here holds exactly, so the reference can be computed with `f64` for all.
+//! Elements are small numbers that every dtype here represents exactly, so `f64` serves as the reference for all.
 
 use oarlock_abi::Dtype;
 
-/// An op that the suite can check: its name, and how many inputs it has.
+/// An op that the suite can check: its name and its number of inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReferenceOp {
     pub(super) name: &'static str,
@@ -12,7 +12,6 @@ pub(super) struct ReferenceOp {
     compute: fn(&[f64]) -> f64,
 }
 
-/// Every op that the suite can check.
 pub(super) const REFERENCE_OPS: &[ReferenceOp] = &[
     ReferenceOp { name: "Add", inputs: 2, compute: |x| x[0] + x[1] },
     ReferenceOp { name: "Sub", inputs: 2, compute: |x| x[0] - x[1] },
@@ -23,14 +22,13 @@ pub(super) const REFERENCE_OPS: &[ReferenceOp] = &[
     ReferenceOp { name: "Relu", inputs: 1, compute: |x| x[0].max(0.0) },
 ];
 
-/// The dtypes that the suite can check.
 pub(super) const REFERENCE_DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F64, Dtype::I32, Dtype::I64];
 
 fn is_integer(dtype: Dtype) -> bool {
     [Dtype::I32, Dtype::I64].contains(&dtype)
 }
 
-/// Elements of an operand: whole numbers for integers and quarters for others, never 0.
+/// Input values: integers for integer dtypes, multiples of a quarter for others, never 0.
 pub(super) fn sample_values(dtype: Dtype, seed: usize, count: usize) -> Vec<f64> {
     let step = if is_integer(dtype) { 1.0 } else { 0.25 };
     let value = |index: usize| match (index * 7 + seed * 5) % 23 {
@@ -40,7 +38,7 @@ pub(super) fn sample_values(dtype: Dtype, seed: usize, count: usize) -> Vec<f64>
     (0..count).map(value).collect()
 }
 
-/// The elements as the device holds them.
+/// Encodes values as elements of a dtype, as device memory holds them.
 pub(super) fn encode_values(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     let one = |value: &f64| match dtype {
         Dtype::F32 => (*value as f32).to_ne_bytes().to_vec(),
@@ -51,7 +49,7 @@ pub(super) fn encode_values(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(one).collect()
 }
 
-/// The elements that a device held.
+/// Decodes elements from device memory.
 pub(super) fn decode_values(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     let (quads, octets) = (bytes.as_chunks::<4>().0.iter(), bytes.as_chunks::<8>().0.iter());
     match dtype {
@@ -62,12 +60,11 @@ pub(super) fn decode_values(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-/// How many elements a shape has.
 pub(super) fn element_count(dims: &[i64]) -> usize {
     dims.iter().map(|dim| *dim as usize).product()
 }
 
-/// What the op makes of inputs, each with its shape, that are repeated to fit the output's.
+/// Computes the op on inputs with their shapes, broadcast to the shape of the output.
 pub(super) fn compute_reference(
     op: ReferenceOp,
     dtype: Dtype,
@@ -83,7 +80,7 @@ pub(super) fn compute_reference(
     (0..element_count(output)).map(element).collect()
 }
 
-/// Which element of an input goes into element `index` of the output.
+/// The index of the input element that is broadcast to element `index` of the output.
 fn broadcast_index(mut index: usize, dims: &[i64], output: &[i64]) -> usize {
     let (mut place, mut step) = (0, 1);
     for axis in 1..=output.len() {
@@ -98,7 +95,7 @@ fn broadcast_index(mut index: usize, dims: &[i64], output: &[i64]) -> usize {
     place
 }
 
-/// The first element that is not what it should be. Devices may round a division to a neighbour.
+/// The first element that differs. Devices may round a division to a neighboring value.
 pub(super) fn first_difference(dtype: Dtype, expected: &[f64], found: &[f64]) -> Option<usize> {
     let tolerance = match dtype {
         Dtype::F32 => 4.0 * f64::from(f32::EPSILON),

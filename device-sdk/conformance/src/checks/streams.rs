@@ -1,4 +1,4 @@
-//! Streams: what they do, and in which order.
+//! Checks of streams: what they do, and in which order.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -71,7 +71,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// Many enough bytes that a copy that is not waited for is seen.
+/// Large enough that a missing wait for a copy shows.
 pub(super) const COPY_SIZE: usize = 1 << 18;
 
 fn streams_are_distinct(bench: &TestBench) -> Verdict {
@@ -152,7 +152,7 @@ fn async_copies_round_trip(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Every round overwrites what the one before has copied on, so that any two that change places are seen.
+/// Every round overwrites what the one before copied, so any two operations out of order are noticed.
 fn stream_keeps_order(bench: &TestBench) -> Verdict {
     const ROUNDS: usize = 16;
     bench.on_each_device(|device| {
@@ -194,7 +194,7 @@ fn fills_keep_order(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Asks until the answer is yes.
+/// Polls until the device reports completion.
 pub(super) fn poll_until_done(
     device: DeviceUnderTest<'_>,
     what: &str,

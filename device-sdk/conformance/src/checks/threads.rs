@@ -1,4 +1,4 @@
-//! Every function may be called on any thread.
+//! Checks that every function may be called on any thread.
 
 use std::thread;
 
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
 pub(super) const THREADS: u64 = 4;
 const ROUNDS: u64 = 16;
 
-/// Runs something on several threads at once; the first of them that failed.
+/// Runs `work` on several threads at once; returns the first failure.
 pub(super) fn run_on_threads(work: impl Fn(u64) -> Verdict + Sync) -> Verdict {
     thread::scope(|scope| {
         let work = &work;

@@ -1,11 +1,11 @@
 //! The attribute macro of `oarlock-sdk`.
 //!
-//! It reads token streams by hand: the one thing it needs, the names of the functions in an `impl` block, is not worth the
-//! three crates and the seconds of compile time that a full parser of Rust costs every plugin.
+//! It reads token streams by hand: all it needs are the names of the functions in an `impl` block. A full parser of Rust would
+//! cost every plugin three crates and seconds of compile time for that.
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Documented where plugin authors find it, in `oarlock_sdk`.
+/// Documented at its re-export in `oarlock_sdk`, where plugin authors look for it.
 #[proc_macro_attribute]
 pub fn slots(_arguments: TokenStream, input: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = input.into_iter().collect();
@@ -26,7 +26,7 @@ pub fn slots(_arguments: TokenStream, input: TokenStream) -> TokenStream {
     tokens.into_iter().collect()
 }
 
-/// The identifiers that follow `fn` directly inside the block; the bodies of functions are groups and so passed over.
+/// The identifiers directly after `fn` in the block. Function bodies are groups, so nested functions are skipped.
 fn function_names(body: TokenStream) -> Vec<String> {
     let mut names = Vec::new();
     let mut after_fn = false;

@@ -1,30 +1,29 @@
-//! The rows of a plugin, called as a host does it.
+//! The kernels of a plugin, called as a host calls them.
 
 use std::ptr;
 
 use oarlock_sdk::{Element, abi};
 use oarlock_small_host::{HostedPlugin, ReportedError};
 
-/// A plugin whose rows are run.
+/// A loaded plugin whose kernels are called.
 pub(super) struct KernelHarness(HostedPlugin);
 
-/// An operand of a call.
 pub(super) struct TestOperand<'a, T> {
     pub(super) dims: &'a [i64],
     pub(super) elements: &'a [T],
 }
 
-/// What lies around an output, so that a write beside it is seen.
+/// Guard elements around an output, to detect writes out of bounds.
 const GUARD: usize = 9;
 
 impl KernelHarness {
-    /// Loads a plugin, which gets the option `library`, or gives the message with which it refuses.
+    /// Loads a plugin with the option `library`, or returns the message of its refusal.
     pub(super) fn new(query: abi::PluginQuery, library: Option<&str>) -> Result<Self, String> {
         let options = library.map(|library| ("library", library));
         HostedPlugin::new(query, options.as_slice()).map(Self).map_err(ReportedError::into_text)
     }
 
-    /// Whether the row of an op takes a call, or its reason not to.
+    /// Asks the kernel of an op whether it supports a call.
     pub(super) fn check_support<T: Element>(
         &self,
         op: &str,
@@ -34,11 +33,10 @@ impl KernelHarness {
     ) -> Result<(), String> {
         let row = self.find_kernel(op);
         let supports = row.supports.expect("a row that is asked");
-        // SAFETY: the call is whole, and the context is the row's.
+        // SAFETY: the call is complete, and the context belongs to the kernel record.
         self.call_kernel(attributes, inputs, output, &mut [], |call| unsafe { supports(row.context, call) })
     }
 
-    /// Runs the row of an op.
     pub(super) fn run_kernel<T: Element + From<f32> + PartialEq>(
         &self,
         op: &str,
@@ -57,7 +55,8 @@ impl KernelHarness {
         let inside = &mut memory[GUARD..GUARD + count];
         self.call_kernel(attributes, inputs, output, inside, |call| {
             let mut state = ptr::null_mut();
-            // SAFETY: as above; the state is the one that was just made, and it is released once.
+            // SAFETY: the call is complete, the context belongs to the record, `prepare` just created the state, and it is
+            // released once.
             unsafe {
                 let failure = prepare(row.context, call, &raw mut state);
                 assert!(!failure.is_some(), "a row that can be prepared");

@@ -1,5 +1,5 @@
-//! What the tests of a plugin are made of: its rows, called through its C table on awkward operands, compared with plain
-//! loops. All numbers are small and whole, so that every order of adding them gives the same bits.
+//! Test suite for a BLAS plugin: its kernels are called through the C tables on awkward operands and compared with plain loops.
+//! All numbers are small integers, so every order of summation gives the same bits.
 
 #![expect(unsafe_code, reason = "rows are called through a C table")]
 
@@ -14,14 +14,14 @@ use oarlock_sdk::{Element, abi};
 
 use self::kernel_harness::{KernelHarness, TestOperand};
 
-/// A check, and the sentence that holds if it passes.
+/// A check, and the sentence that is true if it passes.
 type PluginCheck = (&'static str, fn(&KernelHarness));
 
-/// Runs the checks of a plugin, with the library whose file is in an environment variable, or else the one it finds.
+/// Runs the checks, with the library in an environment variable or else the one the plugin finds.
 pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
     let library = std::env::var(variable).ok();
     let loaded = KernelHarness::new(query, library.as_deref()).map(Arc::new);
-    // A library that was asked for and is not there is a mistake, not a reason to leave the tests out.
+    // A library that was asked for and is missing is an error, not a reason to skip the tests.
     if let (Err(message), None) = (&loaded, &library) {
         eprintln!("\nTHESE TESTS ARE NOT RUN: {message}; `{variable}` may name its file\n");
     }
@@ -45,7 +45,6 @@ pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Everything that is checked of a plugin.
 const CHECKS: [PluginCheck; 9] = [
     ("matmul_agrees_with_plain_loops_in_f32", check_matmul::<f32>),
     ("matmul_agrees_with_plain_loops_in_f64", check_matmul::<f64>),
@@ -58,12 +57,11 @@ const CHECKS: [PluginCheck; 9] = [
     ("what_a_library_cannot_count_is_left_to_others", check_oversized_dimensions),
 ];
 
-/// A number of the tests.
 trait TestElement: Element + From<f32> + Into<f64> + PartialEq + Debug {}
 impl TestElement for f32 {}
 impl TestElement for f64 {}
 
-/// Whole numbers from -4 to 4, in no order.
+/// Integers from -4 to 4 in scrambled order.
 fn sample_numbers<T: TestElement>(dims: &[i64], seed: usize) -> Vec<T> {
     let count = dims.iter().product::<i64>() as usize;
     (0..count).map(|index| T::from(((index * 7 + seed + index / 5) % 9) as f32 - 4.0)).collect()
@@ -73,7 +71,7 @@ fn test_operand<'a, T>(dims: &'a [i64], elements: &'a [T]) -> Option<TestOperand
     Some(TestOperand { dims, elements })
 }
 
-/// One case of `MatMul`: both shapes and that of the output.
+/// Shapes of both inputs and of the output.
 type MatMulCase<'a> = (&'a [i64], &'a [i64], &'a [i64]);
 
 fn check_matmul<T: TestElement>(loaded: &KernelHarness) {
@@ -107,13 +105,13 @@ fn check_matmul_case<T: TestElement>(loaded: &KernelHarness, (a, b, y): MatMulCa
     assert_eq!(found, reference_matmul((a, &left), (b, &right), y), "{a:?} × {b:?}");
 }
 
-/// `MatMul` by the book: each number of the output is found from its own index.
+/// Naive `MatMul`: each output element is computed from its own index.
 fn reference_matmul<T: TestElement>(
     (a, left): (&[i64], &[T]),
     (b, right): (&[i64], &[T]),
     y: &[i64],
 ) -> Vec<T> {
-    // An operand of one dimension is a row on the left and a column on the right.
+    // A 1-D operand is a row on the left and a column on the right.
     let a_whole = if a.len() == 1 { vec![1, a[0]] } else { a.to_vec() };
     let b_whole = if b.len() == 1 { vec![b[0], 1] } else { b.to_vec() };
     let (rows, depth) = (a_whole[a_whole.len() - 2], a_whole[a_whole.len() - 1]);
@@ -149,7 +147,7 @@ fn check_gemm<T: TestElement>(loaded: &KernelHarness) {
     for (rows, columns, depth) in
         [(1, 1, 1), (3, 5, 7), (64, 33, 65), (1, 40, 9), (40, 1, 9), (5, 4, 0), (0, 3, 2), (3, 0, 2)]
     {
-        for (a_turned, b_turned) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (a_transposed, b_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
             let c_shapes: [Option<&[i64]>; 7] = [
                 None,
                 Some(&[]),
@@ -164,7 +162,7 @@ fn check_gemm<T: TestElement>(loaded: &KernelHarness) {
                     check_gemm_case::<T>(
                         loaded,
                         (rows, columns, depth),
-                        (a_turned, b_turned),
+                        (a_transposed, b_transposed),
                         c,
                         (alpha, beta),
                     );
@@ -177,17 +175,17 @@ fn check_gemm<T: TestElement>(loaded: &KernelHarness) {
 fn check_gemm_case<T: TestElement>(
     loaded: &KernelHarness,
     (rows, columns, depth): (i64, i64, i64),
-    (a_turned, b_turned): (bool, bool),
+    (a_transposed, b_transposed): (bool, bool),
     c: Option<&[i64]>,
     (alpha, beta): (f64, f64),
 ) {
-    let a = if a_turned { [depth, rows] } else { [rows, depth] };
-    let b = if b_turned { [columns, depth] } else { [depth, columns] };
+    let a = if a_transposed { [depth, rows] } else { [rows, depth] };
+    let b = if b_transposed { [columns, depth] } else { [depth, columns] };
     let (left, right) = (sample_numbers::<T>(&a, 2), sample_numbers::<T>(&b, 3));
     let addend = c.map(|c| sample_numbers::<T>(c, 4));
     let addend = c.zip(addend.as_deref());
     let attributes =
-        [("transA", a_turned.into()), ("transB", b_turned.into()), ("alpha", alpha), ("beta", beta)];
+        [("transA", a_transposed.into()), ("transB", b_transposed.into()), ("alpha", alpha), ("beta", beta)];
     let inputs = [
         test_operand(&a, &left),
         test_operand(&b, &right),
@@ -199,9 +197,9 @@ fn check_gemm_case<T: TestElement>(
     let number = |index: i64| {
         let (row, column) = (index / columns, index % columns);
         let step = |step: i64| {
-            let left = left[(if a_turned { step * rows + row } else { row * depth + step }) as usize];
+            let left = left[(if a_transposed { step * rows + row } else { row * depth + step }) as usize];
             let right =
-                right[(if b_turned { column * depth + step } else { step * columns + column }) as usize];
+                right[(if b_transposed { column * depth + step } else { step * columns + column }) as usize];
             left.into() * right.into()
         };
         let added = addend.map_or(0.0, |(dims, elements)| {
@@ -224,10 +222,10 @@ fn check_gemm_case<T: TestElement>(
 fn check_partitioned_products(loaded: &KernelHarness) {
     check_matmul_case::<f32>(loaded, (&[301, 67], &[67, 259], &[301, 259]));
     check_matmul_case::<f64>(loaded, (&[2, 96, 130], &[2, 130, 131], &[2, 96, 131]));
-    for turned in [(false, false), (true, true), (false, true), (true, false)] {
-        check_gemm_case::<f32>(loaded, (17, 1003, 200), turned, Some(&[17, 1]), (0.5, 2.0));
-        check_gemm_case::<f64>(loaded, (1003, 17, 200), turned, Some(&[17]), (2.0, 0.5));
-        check_gemm_case::<f32>(loaded, (1, 2050, 1025), turned, None, (1.0, 1.0));
+    for transposed in [(false, false), (true, true), (false, true), (true, false)] {
+        check_gemm_case::<f32>(loaded, (17, 1003, 200), transposed, Some(&[17, 1]), (0.5, 2.0));
+        check_gemm_case::<f64>(loaded, (1003, 17, 200), transposed, Some(&[17]), (2.0, 0.5));
+        check_gemm_case::<f32>(loaded, (1, 2050, 1025), transposed, None, (1.0, 1.0));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Memory for packed panels, and memory that threads share.
+//! Memory for packed panels, and slices that threads share.
 
 #![expect(unsafe_code, reason = "scratch memory is raw, and threads write parts of one slice")]
 
@@ -9,14 +9,14 @@ use oarlock_sdk::{Element, KernelCall};
 
 use crate::memory::{ALIGNMENT, SharedBlock, ZeroedBlock};
 
-/// Elements that several threads write, each a part of its own.
+/// A slice that several threads write, each in its own part.
 pub(crate) struct DisjointSlice<'a, T> {
     pointer: *mut T,
     length: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the elements are only reached through `part`, whose callers keep apart.
+// SAFETY: elements are only accessed through `range_mut` and `element_pointer`, whose callers keep the parts disjoint.
 unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Send for DisjointSlice<'_, T> {}
@@ -26,25 +26,22 @@ impl<'a, T> DisjointSlice<'a, T> {
         Self { pointer: slice.as_mut_ptr(), length: slice.len(), slice: PhantomData }
     }
 
-    /// Where an element lies.
     pub(crate) fn element_pointer(&self, index: usize) -> *mut T {
         assert!(index < self.length, "an element outside of its slice");
         self.pointer.wrapping_add(index)
     }
 
-    /// Some of the elements.
-    ///
     /// # Safety
     ///
-    /// No other thread reaches any of them while the part lives.
+    /// No other thread accesses any of these elements while the part lives.
     pub(crate) unsafe fn range_mut(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.length, "a part outside of its slice");
-        // SAFETY: the range lies in the slice, and the caller keeps the parts apart.
+        // SAFETY: the range lies in the slice, and the caller keeps the parts disjoint.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.add(range.start), range.len()) }
     }
 }
 
-/// Elements that begin where a vector of any width may be loaded at its fastest.
+/// Elements aligned so that a vector of any width loads at full speed.
 pub(crate) struct AlignedBuffer<T> {
     block: SharedBlock,
     length: usize,
@@ -62,7 +59,7 @@ impl<T: Element> Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the block has bytes for as many elements, of which zeros and what is written are some, and is aligned for any.
+        // SAFETY: the block is large enough and aligned for any element; both zeros and what was written are valid elements.
         unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast(), self.length) }
     }
 }
@@ -74,21 +71,20 @@ impl<T: Element> DerefMut for AlignedBuffer<T> {
     }
 }
 
-/// Scratch memory: the workspace of a call where it is large enough, otherwise its own.
+/// Scratch memory: the workspace of a call if it is large enough, otherwise an allocation of its own.
 pub(crate) struct ScratchBuffer<'a> {
     workspace: &'a mut [u8],
     own: Option<ZeroedBlock>,
 }
 
 impl<'a> ScratchBuffer<'a> {
-    /// The workspace of a call.
     pub(crate) fn from_call(call: &KernelCall<'a>) -> Self {
         let (block, offset, size) = call.workspace();
         let address = block.0.wrapping_add(offset) as *mut u8;
         if block.0 == 0 || size == 0 {
             return Self::without_workspace();
         }
-        // SAFETY: the host gives each call a workspace of this size that nothing else touches meanwhile.
+        // SAFETY: the host gives each call a workspace of this size that nothing else accesses meanwhile.
         Self::new(unsafe { std::slice::from_raw_parts_mut(address, size as usize) })
     }
 
@@ -96,12 +92,11 @@ impl<'a> ScratchBuffer<'a> {
         Self { workspace, own: None }
     }
 
-    /// No workspace.
     pub(crate) fn without_workspace() -> Self {
         Self::new(&mut [])
     }
 
-    /// Memory for so many elements, with unspecified values.
+    /// Memory for `count` elements with unspecified values.
     pub(crate) fn allocate_elements<T: super::GemmElement>(&mut self, count: usize) -> &mut [T] {
         let start = self.workspace.as_ptr().align_offset(ALIGNMENT);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
@@ -112,7 +107,7 @@ impl<'a> ScratchBuffer<'a> {
                 self.own.insert(ZeroedBlock::new(size)).as_ptr()
             }
         };
-        // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every pattern of bits is a number.
+        // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every bit pattern is a valid number.
         unsafe { std::slice::from_raw_parts_mut(room.cast(), count) }
     }
 }

@@ -1,5 +1,5 @@
-//! Products with a vector or a few of them, which take as long as reading the matrix does. They are computed where the matrix
-//! lies, along the direction in which its elements lie side by side, so that each is read once.
+//! Products with one vector or a few, which take as long as reading the matrix. They are computed in place, along the direction
+//! in which the matrix is contiguous, so that each element is read once.
 
 #![expect(unsafe_code, reason = "rows of the matrix are read through pointers")]
 
@@ -11,25 +11,25 @@ use super::tile::DotKernel;
 use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer, ThreadTeam};
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
-/// So many rows on the left are few: reading the matrix takes longer than multiplying.
+/// Up to this many rows on the left, reading the matrix takes longer than multiplying.
 pub(crate) const FEW_ROWS: usize = 4;
-/// Elements of the matrix that are worth waking another thread.
+/// Matrix elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
-/// Outputs that are computed together, so that they stay in the second cache while the matrix passes by. The longer, the
-/// better for how memory is read.
+/// Outputs computed together: 128 KiB of f32, which stays in L2 while the matrix streams past. Longer runs suit the hardware
+/// prefetcher better.
 const OUTPUTS_AT_ONCE: usize = 1 << 15;
-/// Bytes that memory hands out at once.
 const CACHE_LINE: usize = 64;
-/// Bytes of a matrix that may be in the second cache from the last time, where asking for them early only costs time.
+/// Bytes of a matrix that may still be in L2 from the last call, where software prefetches only cost time.
 const L2_BYTES: usize = 1 << 20;
-/// How far behind what is read of a long row, in bytes, more of it is asked for: beyond the page that a processor expects, as to
-/// find where the next one lies takes long.
+/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: the hardware prefetcher stops at a page boundary, and
+/// the TLB miss for a new page takes long.
 #[cfg(x86_vectors)]
 pub(super) const PREFETCH_DISTANCE: usize = 8192;
-/// Rows of the matrix that are added up at once where the outputs lie side by side.
+/// Rows of the matrix added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows instead of
+/// once per row.
 const ROWS: usize = 8;
 
-/// Computes a product of few vectors and a matrix that can be read where they lie. Says whether it did.
+/// Computes a product of a few vectors and a matrix if both can be read in place. Returns false, having done nothing, otherwise.
 pub(super) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, team: &dyn ThreadTeam) -> bool {
     let sizes = product.sizes;
     let (GemmOperand::Operand(left), GemmOperand::Operand(right)) = (&product.left, &product.right) else {
@@ -65,7 +65,7 @@ pub(super) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
             let Some((left, right)) = elements(item) else { return };
             let (vector, matrix) = if is_row { (left, right) } else { (right, left) };
             let first = item * vectors * count + lanes.start;
-            // SAFETY: no two tasks have the same outputs, nor do two vectors of one.
+            // SAFETY: no two tasks have the same outputs, nor do two vectors of one task.
             let part = |vector: usize| unsafe {
                 output.range_mut(first + vector * count..first + vector * count + lanes.len())
             };
@@ -74,7 +74,7 @@ pub(super) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
             unsafe { job.run(isa, vectors, part) };
             if let Some(finish) = finish {
                 let (rows, columns) = if is_row { (0..vectors, lanes) } else { (lanes, 0..1) };
-                // SAFETY: the part is complete and no other task's.
+                // SAFETY: the part is complete, and no other task accesses it.
                 finish(unsafe {
                     OutputBlock::new(item, rows, columns, output.element_pointer(first), sizes.columns)
                 });
@@ -84,19 +84,19 @@ pub(super) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
     true
 }
 
-/// Some outputs of one product. The vectors, of which the matrix is multiplied with each, can be read for the depth, and the
-/// matrix, whose elements may lie at any address, for the lanes and the depth.
+/// Some outputs of one product. Each vector can be read for the whole depth, and the matrix, with any alignment, for the lanes
+/// and the depth. The matrix is multiplied with each vector.
 pub(super) struct GemvJob<T> {
     pub(super) vector: OperandPointer<T>,
     pub(super) matrix: OperandPointer<T>,
     pub(super) depth: usize,
     pub(super) lanes: Range<usize>,
-    /// Whether the sums are added to what is there, which needs lanes that lie side by side.
+    /// True if sums are added to the output, which needs contiguous lanes.
     pub(super) add: bool,
 }
 
 impl<N: GemmElement> GemvJob<N> {
-    /// Computes the outputs of each of a few vectors.
+    /// Computes the outputs of up to [`FEW_ROWS`] vectors.
     ///
     /// # Safety
     ///
@@ -106,7 +106,7 @@ impl<N: GemmElement> GemvJob<N> {
         N: 'a,
     {
         if self.matrix.lane != 1 {
-            // SAFETY: as the caller vouches.
+            // SAFETY: guaranteed by the caller.
             return unsafe { self.dot_outputs(N::micro_kernels(isa).dot_kernel(), vectors, output) };
         }
         match vectors {
@@ -118,8 +118,7 @@ impl<N: GemmElement> GemvJob<N> {
     }
 }
 
-/// A job whose lanes lie side by side and where its outputs go, for each vector. The operands can be read as far as the job
-/// says.
+/// A job with contiguous lanes and its outputs for each vector. The operands can be read as far as the job says.
 struct AxpyGemv<'a, T, const VECTORS: usize> {
     job: &'a GemvJob<T>,
     outputs: [&'a mut [T]; VECTORS],
@@ -146,12 +145,12 @@ impl<N: GemmElement, const VECTORS: usize> SimdTask for AxpyGemv<'_, N, VECTORS>
 }
 
 impl<T: GemmElement> GemvJob<T> {
-    /// Whether the matrix is too large to be in the second cache.
+    /// True if the matrix is too large for L2.
     fn is_far(&self) -> bool {
         self.depth * self.lanes.len() * size_of::<T>() > L2_BYTES
     }
 
-    /// Adds rows to the outputs, eight at a time, where the lanes lie side by side.
+    /// Adds rows to the outputs, eight at a time. Needs contiguous lanes.
     #[inline(always)]
     unsafe fn accumulate_rows<const FUSED: bool, const VECTORS: usize>(
         &self,
@@ -160,7 +159,7 @@ impl<T: GemmElement> GemvJob<T> {
         let whole = self.depth / ROWS * ROWS;
         let is_far = self.is_far();
         for begin in (0..whole).step_by(ROWS) {
-            // The rows after these are far away, so that no processor expects them.
+            // The next rows are a long stride away, where no hardware prefetcher expects them.
             let is_asked_for = is_far && begin + 2 * ROWS <= whole;
             let ahead = if is_asked_for { ROWS * self.matrix.step } else { 0 };
             // SAFETY: these steps are less than the depth.
@@ -172,7 +171,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Adds some rows times what the vectors have in their place, and asks for those that are `ahead` by so many elements.
+    /// Adds some rows times the vectors' elements, and prefetches the rows that are `ahead` elements further.
     #[inline(always)]
     unsafe fn add_rows<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
         &self,
@@ -194,12 +193,13 @@ impl<T: GemmElement> GemvJob<T> {
         let count = self.lanes.len();
         let in_line = CACHE_LINE / size_of::<T>();
         let lines = count / in_line;
+        // One cache line of each row at a time, so that each prefetch fetches a new line.
         for line in 0..lines {
             let lanes = line * in_line..(line + 1) * in_line;
             if ahead > 0 {
                 rows.iter().for_each(|row| prefetch_l2(row.wrapping_add(lanes.start + ahead)));
             }
-            // SAFETY: the caller keeps the steps below the depth, and the lanes lie side by side.
+            // SAFETY: the caller keeps the steps below the depth, and the lanes are contiguous.
             unsafe { Self::add_lanes::<FUSED, VECTORS, COUNT>(outputs, &factors, &rows, lanes) };
         }
         // SAFETY: as above.
@@ -208,7 +208,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Adds some lanes of the rows, which can be read.
+    /// Adds one range of lanes of the rows, which can be read.
     #[inline(always)]
     unsafe fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
         outputs: &mut [&mut [T]; VECTORS],
@@ -229,7 +229,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Computes each output by itself, where the steps of the depth lie side by side.
+    /// Computes each output as a dot product. Needs contiguous steps.
     unsafe fn dot_outputs<'a>(&self, dot: DotKernel<T>, vectors: usize, output: impl Fn(usize) -> &'a mut [T])
     where
         T: 'a,
@@ -242,20 +242,19 @@ impl<T: GemmElement> GemvJob<T> {
             let row = self.matrix.pointer.wrapping_add(lane * self.matrix.lane);
             for (vector, output) in outputs.iter_mut().take(vectors).enumerate() {
                 let vector = self.vector.pointer.wrapping_add(vector * self.vector.lane);
-                // SAFETY: the vectors and the lanes have steps for the depth, which lie side by side, and tables are of
-                // instruction sets that the machine has.
+                // SAFETY: the vectors and lanes have `depth` contiguous steps, and tables only exist for instruction sets that
+                // the machine has.
                 output[lane - first] = unsafe { dot(vector, row, self.depth, is_far) };
             }
         }
     }
 }
 
-/// Asks for the memory at an address, which need not be there, before it is needed: into the second cache, since the nearest
-/// is too small for rows that come so much later.
+/// Prefetches an address, which need not be mapped, into L2: L1 is too small for rows that are read so much later.
 #[inline(always)]
 pub(super) fn prefetch_l2<T>(address: *const T) {
     #[cfg(x86_vectors)]
-    // SAFETY: it only is a hint, and every processor of the architecture has it.
+    // SAFETY: a prefetch is only a hint, and every processor of the architecture has it.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
     }

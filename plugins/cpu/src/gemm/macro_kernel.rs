@@ -12,13 +12,10 @@ use super::task_queue::TaskQueue;
 use super::tile::{GemmMicroKernels, GemmTile};
 use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer, ThreadTeam};
 
-/// A part of an output whose sums are complete.
+/// A part of an output whose sums are complete, as the epilogue sees it.
 pub(crate) struct OutputBlock<'a, T> {
-    /// Of which product.
     pub(crate) item: usize,
-    /// Which rows.
     pub(crate) rows: Range<usize>,
-    /// Which columns.
     pub(crate) columns: Range<usize>,
     elements: *mut T,
     row_stride: usize,
@@ -28,7 +25,7 @@ pub(crate) struct OutputBlock<'a, T> {
 impl<'a, T> OutputBlock<'a, T> {
     /// # Safety
     ///
-    /// The elements of the part lie at `elements`, its rows `row_stride` apart, and are nobody else's for `'a`.
+    /// The elements of the part lie at `elements`, its rows `row_stride` apart, and nothing else accesses them for `'a`.
     pub(crate) unsafe fn new(
         item: usize,
         rows: Range<usize>,
@@ -39,22 +36,20 @@ impl<'a, T> OutputBlock<'a, T> {
         Self { item, rows, columns, elements, row_stride, borrowed: PhantomData }
     }
 
-    /// The same part, for a while.
     pub(crate) fn reborrow(&mut self) -> OutputBlock<'_, T> {
         OutputBlock { rows: self.rows.clone(), columns: self.columns.clone(), borrowed: PhantomData, ..*self }
     }
 
-    /// Each row's number with its elements.
+    /// The rows, each with its number.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = (usize, &mut [T])> {
         let (columns, elements, row_stride) = (self.columns.len(), self.elements, self.row_stride);
         self.rows.clone().enumerate().map(move |(index, row)| {
-            // SAFETY: the row is one of the part, and no two are the same.
+            // SAFETY: the row belongs to the part, and no two rows overlap.
             (row, unsafe { std::slice::from_raw_parts_mut(elements.add(index * row_stride), columns) })
         })
     }
 }
 
-/// Computes products as planned.
 pub(super) fn compute_gemm<T: GemmElement>(
     product: BatchedGemm<'_, T>,
     team: &dyn ThreadTeam,
@@ -81,7 +76,7 @@ pub(super) fn compute_gemm<T: GemmElement>(
     let lanes_memory = DisjointSlice::new(lanes);
     let tasks = TaskQueue::new(job.plan.task_count(), job.plan.lanes);
     team.parallel_for_each(job.plan.lanes, &|lane| {
-        // SAFETY: each lane has a part of its own.
+        // SAFETY: each lane has its own part.
         let memory = unsafe { lanes_memory.range_mut(lane * lane_size..(lane + 1) * lane_size) };
         for task in tasks.tasks_for_worker(lane) {
             job.run_task(task, memory);
@@ -89,19 +84,19 @@ pub(super) fn compute_gemm<T: GemmElement>(
     });
 }
 
-/// What tasks after this one, or other blocks of it, read of a right operand that was packed before, for the tiles of this
-/// block to ask for: each for a part of the panel in its own place.
+/// The part of a packed right operand that is read next, by other blocks or later tasks. The tiles of the current block prefetch
+/// it, each a share of the panel at its own column.
 struct PanelPrefetch {
-    /// Where the panels start.
+    /// First byte of the panels.
     start: *const u8,
-    /// How many bytes a panel has.
+    /// Bytes per panel.
     panel: usize,
-    /// How many bytes each panel of rows asks for.
+    /// Bytes that one panel of rows prefetches of each panel.
     share: usize,
 }
 
 impl PanelPrefetch {
-    /// What the tile in a place asks for, and by how many bytes it goes on with each step.
+    /// The first address that a tile prefetches, and the bytes to advance with each step of the depth.
     fn tile_prefetch(&self, row: usize, column: usize, steps: usize) -> (*const u8, isize) {
         let start = self.start.wrapping_add(column * self.panel + row * self.share);
         (start, self.share.div_ceil(steps.max(1)) as isize)
@@ -112,19 +107,18 @@ struct GemmJob<'a, T: 'static> {
     plan: GemmPlan,
     kernels: &'static GemmMicroKernels<T>,
     left_side: GemmOperand<'a, T>,
-    /// The panels of the left operand, when it was packed now.
+    /// Panels of the left operand, if this call packed it.
     left: &'a [T],
     right: GemmOperand<'a, T>,
     output: Option<DisjointSlice<'a, T>>,
     finish: Option<&'a super::GemmEpilogue<'a, T>>,
 }
 
-/// What one task computes and where.
 struct GemmTask<T> {
     item: usize,
     rows: Range<usize>,
     columns: Range<usize>,
-    /// The first element of the part of the output.
+    /// First element of the task's part of the output.
     output: *mut T,
     output_row: usize,
 }
@@ -134,7 +128,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         let GemmPlan { sizes, tile, task, .. } = &self.plan;
         let (down, across) = self.plan.tasks_per_item();
         let (item, place) = (index / (down * across), index % (down * across));
-        // Tasks one after the other share their columns, and with them the part of the right operand they read.
+        // Consecutive tasks share their columns, and with them the right panels, which are then still in L2.
         let (row, column) = (place % down * task.0, place / down * task.1);
         let rows = row..sizes.rows.min(row + task.0);
         let columns = column..sizes.columns.min(column + task.1);
@@ -146,6 +140,8 @@ impl<T: GemmElement> GemmJob<'_, T> {
             None => (buffer.as_mut_ptr(), task.1),
         };
         let task = GemmTask { item, rows, columns, output, output_row };
+        // One block of the depth at a time: its right panels (at most `RIGHT_BLOCK_BYTES`) go into L2 once and are then reused by
+        // every panel of rows.
         for depth in depth_blocks(sizes.depth, self.plan.depth_block) {
             self.pack_right_panels(&task, &depth, right);
             let ahead = self.panel_prefetch(&task, &depth, index);
@@ -155,7 +151,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
     }
 
-    /// What is read after a block, as far as it is known: the same columns further down, or those of the next task.
+    /// What is read after a block, if known: the next block of the depth of the same columns, or the columns of the next task.
     fn panel_prefetch(
         &self,
         task: &GemmTask<T>,
@@ -171,7 +167,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
             let next = index + 1;
             let (item, place) = (next / (down * across), next % (down * across));
             let column = place / down * width;
-            // Otherwise it is in the cache already.
+            // With the same columns, the panels are in cache already. Nothing is prefetched across products.
             if item != task.item || column == task.columns.start {
                 return None;
             }
@@ -185,14 +181,14 @@ impl<T: GemmElement> GemmJob<'_, T> {
         Some(PanelPrefetch { start: elements[first..].as_ptr().cast(), panel, share })
     }
 
-    /// Packs what a task needs of the right operand and cannot read where it lies.
+    /// Packs the part of the right operand that the task cannot read in place.
     fn pack_right_panels(&self, task: &GemmTask<T>, depth: &Range<usize>, block: &mut [T]) {
         let GemmOperand::Operand(operand) = &self.right else { return };
         let width = self.plan.tile.1;
         let panel_size = depth.len() * width;
         let first = match self.plan.right {
             GemmOperandAccess::Task => task.columns.start,
-            // Only whole vectors can be read where they lie.
+            // Only whole vectors can be read in place, so a ragged last panel is copied.
             _ if !task.columns.len().is_multiple_of(self.kernels.vector_lanes()) => {
                 self.last_panel_start(task)
             }
@@ -205,12 +201,12 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
     }
 
-    /// Where the last panel of columns of a task starts.
+    /// First column of the last panel of a task.
     fn last_panel_start(&self, task: &GemmTask<T>) -> usize {
         task.columns.start + (task.columns.len() - 1) / self.plan.tile.1 * self.plan.tile.1
     }
 
-    /// Computes the tiles of one panel of rows, and finishes them together, while they are in the nearest cache.
+    /// Computes the tiles of one panel of rows and runs the epilogue on all of them while they are in L1.
     fn multiply_panel(
         &self,
         task: &GemmTask<T>,
@@ -221,6 +217,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
     ) {
         let GemmPlan { sizes, tile, .. } = &self.plan;
         let rows = row..task.rows.end.min(row + tile.0);
+        // The left panel is the operand that stays in L1: it is read once for each right panel, and those stream from L2.
         let left = self.left_panel(task.item, &depth, row);
         let last = depth.end == sizes.depth;
         let first = task.output.wrapping_add((row - task.rows.start) * task.output_row);
@@ -232,7 +229,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
             let (ahead, ahead_step) = ahead.map_or((right.cast(), 0), |ahead| {
                 ahead.tile_prefetch((row - task.rows.start) / tile.0, place, depth.len())
             });
-            // SAFETY: the panels have these rows, columns and steps, and the output's tile is this task's alone.
+            // SAFETY: the panels have these rows, columns and steps, and only this task accesses the tile of the output.
             unsafe {
                 kernel(&GemmTile {
                     depth: depth.len(),
@@ -252,7 +249,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
         if let Some(finish) = self.finish.filter(|_| last) {
             let columns = task.columns.clone();
-            // SAFETY: these rows are complete, and nothing else reaches them until the task ends.
+            // SAFETY: these rows are complete, and nothing else accesses them until the task ends.
             finish(unsafe { OutputBlock::new(task.item, rows, columns, first, task.output_row) });
         }
     }
@@ -273,7 +270,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
     }
 
-    /// Where the right panel of some columns starts, and how far its steps are apart.
+    /// The address of the right panel for some columns, and the distance between its steps.
     fn right_panel(
         &self,
         task: &GemmTask<T>,

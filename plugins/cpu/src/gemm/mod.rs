@@ -1,11 +1,11 @@
-//! Products of matrices: one way of computing them, under `MatMul`, `Gemm`, `Conv` and whatever else multiplies.
+//! Matrix products: the one implementation under `MatMul`, `Gemm`, `Conv` and everything else that multiplies.
 //!
-//! Operands are copied into panels in the order in which the micro-kernels in [`tile`] read them, or read where they lie when
-//! that is faster. [`plan`] decides which, and cuts the output into tasks; [`macro_kernel`] runs them. An operand can be anything
-//! that fills a panel ([`PanelSource`]): a matrix with strides, a window sliding over an image, eight bits with a zero point.
-//! What happens to a finished tile, such as adding a bias, happens while it is in the cache.
+//! Operands are packed into panels in the order in which the micro-kernels in [`tile`] read them, or read in place when that is
+//! faster. [`plan`] decides which, and cuts the output into tasks; [`macro_kernel`] runs them. An operand can be anything that
+//! fills a panel ([`PanelSource`]): a strided matrix, a window sliding over an image, 8-bit numbers with a zero point. The
+//! epilogue of a tile, such as adding a bias, runs while the tile is in cache.
 //!
-//! No sum is ever shared between threads, so a result does not depend on how many there are.
+//! No sum is ever split between threads, so results do not depend on the number of threads.
 
 mod buffer;
 mod gemv;
@@ -35,15 +35,13 @@ pub(crate) use tile::GemmElement;
 use crate::device::Cpu;
 use crate::isa::Isa;
 
-/// Who computes: the instruction set and the threads.
+/// What computes a product: an instruction set and a number of threads. Tests replace it.
 pub(crate) trait ThreadTeam: Sync {
-    /// The instruction sets that may be used.
     fn isa(&self) -> Isa;
 
-    /// How many threads there are.
     fn worker_count(&self) -> usize;
 
-    /// Runs `body(0)` to `body(count - 1)`, on several threads where there are.
+    /// Runs `body(0)` to `body(count - 1)`, possibly in parallel.
     fn parallel_for_each(&self, count: usize, body: &(dyn Fn(usize) + Sync));
 }
 
@@ -61,18 +59,17 @@ impl ThreadTeam for Cpu {
     }
 }
 
-/// One operand of a product.
 pub(crate) enum GemmOperand<'a, T> {
-    /// Read or packed anew in each call.
+    /// Read in place or packed, in each call.
     Operand(&'a dyn PanelSource<T>),
-    /// Packed once before.
+    /// Packed once, before the first call.
     Packed(&'a PackedOperand<T>),
 }
 
-/// The sizes of a product, or of several that are computed together.
+/// The sizes of one product, or of a batch of equal ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GemmShape {
-    /// How many products there are.
+    /// Number of products in the batch.
     pub(crate) items: usize,
     /// Rows of the left operand and of the output.
     pub(crate) rows: usize,
@@ -83,34 +80,32 @@ pub(crate) struct GemmShape {
 }
 
 impl GemmShape {
-    /// Whether there is nothing to compute.
     fn is_empty(&self) -> bool {
         self.items == 0 || self.rows == 0 || self.columns == 0
     }
 }
 
-/// Products to compute: `output = left × right`, each of them row after row, one product after the other.
+/// Products to compute: `output = left × right`, each row-major, one product after the other.
 pub(crate) struct BatchedGemm<'a, T> {
     pub(crate) sizes: GemmShape,
     pub(crate) left: GemmOperand<'a, T>,
     pub(crate) right: GemmOperand<'a, T>,
-    /// Where the elements go. Without it they exist only for `finish`, which puts them where they belong.
+    /// Without an output, elements exist only in scratch memory until `finish` stores them elsewhere.
     pub(crate) output: Option<&'a mut [T]>,
-    /// What is done to each part of the output once its sums are complete.
     pub(crate) finish: Option<&'a GemmEpilogue<'a, T>>,
 }
 
-/// What is done to each part of an output once its sums are complete.
+/// Runs on each part of an output once its sums are complete.
 pub(crate) type GemmEpilogue<'a, T> = dyn Fn(OutputBlock<'_, T>) + Sync + 'a;
 
-/// What is known of an operand before there is one.
+/// What the plan needs to know of an operand; known before there is data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperandForm {
-    /// It was packed before.
+    /// Packed before.
     Packed,
-    /// It can be read where it lies; its lanes may lie side by side.
+    /// Can be read in place; `side_by_side` if its lanes are contiguous.
     InPlace { items: usize, side_by_side: bool },
-    /// It must be packed.
+    /// Must be packed in each call.
     Anew { items: usize },
 }
 
@@ -128,8 +123,8 @@ impl<T> GemmOperand<'_, T> {
     }
 }
 
-/// How many bytes of scratch memory [`BatchedGemm::compute`] wants for products of these sizes, whose elements are kept in an
-/// output or, `buffered`, only until they are finished.
+/// Bytes of scratch memory that [`BatchedGemm::compute`] wants for products of these sizes. With `buffered`, elements are not
+/// kept in an output, only until the epilogue has seen them.
 pub(crate) fn gemm_scratch_size<T: GemmElement>(
     team: &dyn ThreadTeam,
     sizes: GemmShape,
@@ -144,7 +139,6 @@ pub(crate) fn gemm_scratch_size<T: GemmElement>(
 }
 
 impl<T: GemmElement> BatchedGemm<'_, T> {
-    /// Computes the products.
     pub(crate) fn compute(mut self, team: &dyn ThreadTeam, scratch: &mut ScratchBuffer) {
         let GemmShape { items, rows, columns, depth } = self.sizes;
         if self.sizes.is_empty() {

@@ -1,5 +1,5 @@
-//! What a product reads. Both operands are seen alike: a number of lanes (rows of the left, columns of the right operand)
-//! and, along the depth, the steps of each sum.
+//! The operands of a product. Both sides have the same form: lanes (rows of the left, columns of the right operand) and, along
+//! the depth, the steps of each sum.
 
 use std::ops::Range;
 
@@ -7,13 +7,12 @@ use oarlock_sdk::{bf16, f16};
 
 use super::GemmElement;
 
-/// Fills panels with the elements of one operand.
+/// Fills panels from one operand.
 pub(crate) trait PanelSource<T>: Sync {
-    /// Of how many products the operand differs: all, or 1 when they share it.
+    /// Number of distinct operands: one per product, or 1 if all products share it.
     fn item_count(&self) -> usize;
 
-    /// Copies a range of steps of a range of lanes into a panel: a step after the other, each of `width` lanes, of which the
-    /// ones past the range are zero.
+    /// Packs a range of steps and lanes into a panel, step by step, each with `width` lanes. Lanes past the range are zero.
     fn pack_panel(
         &self,
         item: usize,
@@ -23,36 +22,34 @@ pub(crate) trait PanelSource<T>: Sync {
         panel: &mut [T],
     );
 
-    /// Where the elements lie, when they lie somewhere as they are. Everything in range can be read.
+    /// The elements in memory, if they can be read in place without conversion. Everything in range is readable.
     fn aligned_elements(&self, _item: usize) -> Option<OperandPointer<T>> {
         None
     }
 
-    /// The same for who reads elements at any address, not only at a multiple of their size.
+    /// The same for readers that need no alignment.
     fn unaligned_elements(&self, item: usize) -> Option<OperandPointer<T>> {
         self.aligned_elements(item)
     }
 }
 
-/// Elements in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperandPointer<T> {
-    /// The first one.
+    /// First element.
     pub(crate) pointer: *const T,
-    /// From one lane to the next.
+    /// Distance between lanes.
     pub(crate) lane: usize,
-    /// From one step in depth to the next.
+    /// Distance between steps.
     pub(crate) step: usize,
 }
 
-/// An element of an operand as a number to compute with.
+/// An element of an operand that converts to a type to compute in.
 pub(crate) trait ConvertTo<T>: Copy + Sync + 'static {
-    /// Whether the two are the same type.
+    /// True if both are the same type.
     const IS_IDENTITY: bool = false;
-    /// Whether the two are the same but for where they may lie.
+    /// True if both have the same bits and differ only in alignment.
     const IS_UNALIGNED_IDENTITY: bool = Self::IS_IDENTITY;
 
-    /// The number.
     fn convert(self) -> T;
 }
 
@@ -80,7 +77,7 @@ macro_rules! wider {
     };
 }
 
-/// The bytes of a number, which may lie at any address.
+/// The bytes of a number with any alignment.
 impl ConvertTo<f32> for [u8; 4] {
     const IS_UNALIGNED_IDENTITY: bool = true;
 
@@ -93,7 +90,7 @@ impl ConvertTo<f32> for [u8; 4] {
 same!(f32 f64 i32 i64 u32 u64);
 wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
-/// A matrix, or several of the same sizes, with any strides.
+/// A strided matrix, or several of the same sizes.
 pub(crate) struct StridedMatrix<'a, E> {
     elements: &'a [E],
     offsets: Vec<usize>,
@@ -102,8 +99,8 @@ pub(crate) struct StridedMatrix<'a, E> {
 }
 
 impl<'a, E> StridedMatrix<'a, E> {
-    /// Matrices of `lanes` by `depth` (counts, each with its stride) at the given places among the elements. One place stands
-    /// for all products. `None` when an element would lie outside.
+    /// Matrices of `lanes` by `depth` (counts, each with its stride) at the given offsets into the elements. A single offset
+    /// serves all products. `None` if an element would be out of bounds.
     pub(crate) fn new(
         elements: &'a [E],
         mut offsets: Vec<usize>,
@@ -163,26 +160,23 @@ impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for StridedMatrix<'_, E> {
     }
 }
 
-/// Elements that lie in lanes and steps.
+/// Elements arranged in lanes and steps.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneView<'a, E> {
-    /// The elements from the first one on.
     pub(crate) elements: &'a [E],
-    /// From one lane to the next.
     pub(crate) lane: usize,
-    /// From one step to the next.
     pub(crate) step: usize,
 }
 
-/// The width of the widest panels, for which copying a step is a few instructions and no call.
+/// Width of the widest panels (two zmm of f32). A constant width compiles to a few vector instructions per step instead of a call
+/// of `memcpy`.
 const WIDEST_PANEL: usize = 32;
 
-/// Lanes and steps that are turned at once, in registers.
+/// Lanes and steps that are transposed at once, in registers: a 4x4 block of f32 is four xmm.
 const TRANSPOSE_BLOCK: usize = 4;
 
 impl<E> LaneView<'_, E> {
-    /// Copies the first lanes and steps into a panel: a step after the other, each of `width` lanes, of which the ones past
-    /// the first are zero.
+    /// Packs the first lanes and steps into a panel, step by step, each with `width` lanes. Lanes past `count` are zero.
     pub(crate) fn pack_lanes<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
         E: ConvertTo<T>,
@@ -216,13 +210,14 @@ impl<E> LaneView<'_, E> {
         }
     }
 
-    /// Packs lanes whose steps lie side by side, in blocks that the compiler turns with a few shuffles.
+    /// Packs lanes whose steps are contiguous, in blocks that the compiler transposes with a few shuffles. Reading along the
+    /// steps uses each cache line in full.
     fn pack_transposed<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
         E: ConvertTo<T>,
     {
         let whole = steps / TRANSPOSE_BLOCK * TRANSPOSE_BLOCK;
-        // The last block of lanes may overlap the one before: what is written twice is the same.
+        // The last block of lanes may overlap the one before: it writes the same values again.
         for lane in (0..count).step_by(TRANSPOSE_BLOCK).map(|lane| lane.min(count - TRANSPOSE_BLOCK)) {
             let row = |index: usize| &self.elements[(lane + index) * self.lane..][..steps];
             let rows = [row(0), row(1), row(2), row(3)];
@@ -232,8 +227,8 @@ impl<E> LaneView<'_, E> {
             {
                 let block = blocks.map(|blocks| blocks[index].map(E::convert));
                 for (step, target) in panel.chunks_exact_mut(width).enumerate() {
-                    let turned = [block[0][step], block[1][step], block[2][step], block[3][step]];
-                    target[lane..lane + TRANSPOSE_BLOCK].copy_from_slice(&turned);
+                    let transposed = [block[0][step], block[1][step], block[2][step], block[3][step]];
+                    target[lane..lane + TRANSPOSE_BLOCK].copy_from_slice(&transposed);
                 }
             }
             for step in whole..steps {

@@ -6,38 +6,33 @@ use super::buffer::{AlignedBuffer, DisjointSlice};
 use super::plan::{depth_block_size, depth_blocks, left_panel_width};
 use super::{GemmElement, PanelSource, ThreadTeam};
 
-/// An operand in panels: for each product and each block of the depth, a panel after the other.
+/// An operand in panels, ordered by product, then block of the depth, then panel.
 pub(crate) struct PackedOperand<T> {
     elements: AlignedBuffer<T>,
     layout: PanelLayout,
 }
 
-/// Where each panel of an operand lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PanelLayout {
     pub(super) items: usize,
     pub(super) lanes: usize,
     pub(super) depth: usize,
-    /// Lanes of a panel.
     pub(super) width: usize,
-    /// Steps of a panel, of which the last may have fewer.
+    /// Steps of a panel; those of the last block have fewer.
     pub(super) depth_block: usize,
 }
 
 impl PanelLayout {
-    /// How many elements all panels have.
     pub(super) fn element_count(&self) -> usize {
         let lanes = self.lanes.checked_next_multiple_of(self.width).unwrap_or(usize::MAX);
         self.items.saturating_mul(lanes).saturating_mul(self.depth)
     }
 
-    /// Where a panel starts.
     pub(super) fn panel_start(&self, item: usize, depth_start: usize, panel: usize, steps: usize) -> usize {
         let lanes = self.lanes.next_multiple_of(self.width);
         item % self.items * lanes * self.depth + depth_start * lanes + panel * steps * self.width
     }
 
-    /// Packs all panels of an operand.
     pub(super) fn pack_operand<T: GemmElement>(
         &self,
         operand: &dyn PanelSource<T>,
@@ -76,19 +71,16 @@ impl<T> PackedOperand<T> {
         self.layout
     }
 
-    /// How many lanes the operand has.
     pub(crate) fn lane_count(&self) -> usize {
         self.layout.lanes
     }
 
-    /// How deep the operand is.
     pub(crate) fn depth(&self) -> usize {
         self.layout.depth
     }
 }
 
 impl<T: GemmElement> PackedOperand<T> {
-    /// Packs an operand for the left side of products of so many rows and steps in depth.
     pub(crate) fn pack_left(
         team: &dyn ThreadTeam,
         operand: &dyn PanelSource<T>,
@@ -98,7 +90,6 @@ impl<T: GemmElement> PackedOperand<T> {
         Self::new(team, operand, rows, depth, left_panel_width(rows, T::micro_kernels(team.isa()).max_rows()))
     }
 
-    /// Packs an operand for the right side of products of so many columns and steps in depth.
     pub(crate) fn pack_right(
         team: &dyn ThreadTeam,
         operand: &dyn PanelSource<T>,
@@ -108,7 +99,7 @@ impl<T: GemmElement> PackedOperand<T> {
         Self::new(team, operand, columns, depth, Self::right_panel_width(team))
     }
 
-    /// How many lanes a panel of a right side has, on which depends how an operand is packed.
+    /// Lanes of a right panel. Packed operands depend on it, and with it on the instruction set.
     pub(crate) fn right_panel_width(team: &dyn ThreadTeam) -> usize {
         T::micro_kernels(team.isa()).max_columns()
     }

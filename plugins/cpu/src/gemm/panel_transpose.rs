@@ -1,4 +1,4 @@
-//! Turning lanes whose steps lie side by side into steps whose lanes do, with the instructions that are made for it.
+//! Transposes lanes with contiguous steps into panels with contiguous lanes, using AVX-512 shuffles.
 
 #![expect(unsafe_code, reason = "vectors are read and written through pointers")]
 
@@ -6,13 +6,13 @@ use std::arch::x86_64::*;
 
 use crate::isa::Isa;
 
-/// Lanes that are turned together.
+/// Lanes transposed together: one zmm of f32.
 const LANES: usize = 16;
-/// Steps that are turned together.
+/// Steps transposed together: one xmm per lane, the 128-bit quarters that the shuffles work on.
 const STEPS: usize = 4;
 
-/// Turns lanes, so far apart, into steps of a panel of `width` lanes, where there are instructions for it and the lanes and steps
-/// come in whole groups. Says whether it did.
+/// Transposes lanes, `stride` apart, into the steps of a panel of `width` lanes. Returns false, having done nothing, without
+/// AVX-512 or if lanes or steps do not come in whole groups.
 pub(super) fn transpose_panel(
     isa: Isa,
     (elements, stride): (&[f32], usize),
@@ -27,7 +27,7 @@ pub(super) fn transpose_panel(
         (lanes - 1) * stride + steps <= elements.len() && (steps - 1) * width + lanes <= panel.len(),
         "lanes and a panel of these sizes"
     );
-    // SAFETY: levels other than the lowest are only made where the machine has them, and all lanes and steps exist.
+    // SAFETY: an `Isa` above the lowest only exists on machines that have it, and all lanes and steps are in bounds.
     unsafe { transpose_groups(elements.as_ptr(), stride, (lanes, steps), panel.as_mut_ptr(), width) };
     true
 }
@@ -42,10 +42,11 @@ unsafe fn transpose_groups(
 ) {
     for lane in (0..lanes).step_by(LANES) {
         for step in (0..steps).step_by(STEPS) {
-            // SAFETY: the caller vouches for all lanes and steps.
+            // SAFETY: the caller guarantees all lanes and steps.
             unsafe {
                 let start = elements.add(lane * stride + step);
-                // Every fourth lane from one on, so that quarters of vectors have four lanes that follow each other.
+                // Every fourth lane from `first` on. The unpacks below work within 128-bit quarters, so each quarter ends up with
+                // four consecutive lanes.
                 let rows = |first: usize| {
                     let quarter = |index: usize| _mm_loadu_ps(start.add((4 * index + first) * stride));
                     let vector = _mm512_castps128_ps512(quarter(0));
@@ -58,13 +59,13 @@ unsafe fn transpose_groups(
                     [_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d)].map(|half| _mm512_castps_pd(half));
                 let high =
                     [_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d)].map(|half| _mm512_castps_pd(half));
-                let turned = [
+                let transposed = [
                     _mm512_unpacklo_pd(low[0], low[1]),
                     _mm512_unpackhi_pd(low[0], low[1]),
                     _mm512_unpacklo_pd(high[0], high[1]),
                     _mm512_unpackhi_pd(high[0], high[1]),
                 ];
-                for (index, vector) in turned.into_iter().enumerate() {
+                for (index, vector) in transposed.into_iter().enumerate() {
                     _mm512_storeu_ps(panel.add((step + index) * width + lane), _mm512_castpd_ps(vector));
                 }
             }

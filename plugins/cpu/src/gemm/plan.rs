@@ -1,4 +1,4 @@
-//! How a product is computed: what is packed, where the output is cut, how much memory that takes.
+//! Plans a product: which operands are packed, how the output is cut into tasks, and how much scratch memory that takes.
 
 use std::ops::Range;
 
@@ -6,40 +6,40 @@ use super::packed::PanelLayout;
 use super::{GemmElement, GemmShape, OperandForm, ThreadTeam};
 use crate::memory::ALIGNMENT;
 
-/// Bytes of one lane of a panel: few enough that a panel of the left operand stays in the nearest cache.
+/// Bytes of one lane of a panel, 512 steps of f32. A left panel of 14 rows (AVX-512) takes 28 KiB and one of 6 rows (AVX2) 12
+/// KiB, so it stays in a 32 KiB L1 while right panels stream past.
 const PANEL_LANE_BYTES: usize = 2048;
-/// Bytes of the right panels that a task works on at a time: they stay in the second cache.
+/// Bytes of the right panels that a task works on at a time, 8 panels of 32 columns (AVX-512) or 16 of 16 (AVX2). They stay in an
+/// L2 of 1 MiB with room for the left panels.
 const RIGHT_BLOCK_BYTES: usize = 512 * 1024;
-/// Products of two numbers that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread: 4,096 cycles at 32 a cycle, which is two AVX-512 FMA units on f32.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 /// How an operand reaches the micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GemmOperandAccess {
-    /// It is packed already.
+    /// Already packed.
     Packed,
-    /// It is read where it lies.
+    /// Read in place.
     Direct,
-    /// All of it is packed before anything is multiplied.
+    /// Packed as a whole before anything is multiplied.
     First(PanelLayout),
-    /// Each task packs what it needs.
+    /// Packed by each task, only the part it needs.
     Task,
 }
 
-/// How a product is computed.
 pub(super) struct GemmPlan {
     pub(super) sizes: GemmShape,
     pub(super) left: GemmOperandAccess,
     pub(super) right: GemmOperandAccess,
     /// Rows and columns of a tile.
     pub(super) tile: (usize, usize),
-    /// Steps in depth that a panel has.
+    /// Steps of the depth in one panel.
     pub(super) depth_block: usize,
-    /// Rows and columns of the output that a task computes.
     pub(super) task: (usize, usize),
-    /// How many tasks run at once.
+    /// Tasks that run at once, each with its own part of the scratch memory.
     pub(super) lanes: usize,
-    /// Whether a task keeps its part of the output in memory of its own.
+    /// True if a task keeps its part of the output in its own scratch memory.
     pub(super) buffered: bool,
 }
 
@@ -53,6 +53,7 @@ impl GemmPlan {
         let kernels = T::micro_kernels(team.isa());
         let tile = (left_panel_width(sizes.rows, kernels.max_rows()), kernels.max_columns());
         let depth_block = depth_block_size::<T>(sizes.depth);
+        // Packing the left operand pays off only if each panel is reused for many columns.
         let few_columns =
             sizes.columns <= 4 * tile.1 || sizes.columns <= 8 * tile.1 && sizes.depth <= depth_block;
         let left = match sides.0 {
@@ -85,27 +86,25 @@ impl GemmPlan {
         plan
     }
 
-    /// How many tasks there are for one product, along the rows and along the columns.
+    /// Tasks of one product, along the rows and along the columns.
     pub(super) fn tasks_per_item(&self) -> (usize, usize) {
         (self.sizes.rows.div_ceil(self.task.0), self.sizes.columns.div_ceil(self.task.1))
     }
 
-    /// How many tasks there are.
     pub(super) fn task_count(&self) -> usize {
         let (down, across) = self.tasks_per_item();
         self.sizes.items * down * across
     }
 
-    /// How many elements the packed left operand has.
     pub(super) fn packed_left_size(&self) -> usize {
         if let GemmOperandAccess::First(layout) = self.left { layout.element_count() } else { 0 }
     }
 
-    /// How many elements of right panels a task keeps.
+    /// Elements of right panels that a task keeps.
     pub(super) fn right_block_size(&self) -> usize {
         let columns = match self.right {
             GemmOperandAccess::Packed => 0,
-            // The last panel is copied when it is not made of whole vectors, since only those can be read.
+            // Only whole vectors can be read in place, so a ragged last panel is copied.
             GemmOperandAccess::Direct => self.tile.1,
             GemmOperandAccess::First(_) | GemmOperandAccess::Task => {
                 self.task.1.next_multiple_of(self.tile.1)
@@ -114,12 +113,12 @@ impl GemmPlan {
         columns * self.depth_block
     }
 
-    /// How many elements of output a task keeps.
+    /// Output elements that a task keeps.
     pub(super) fn buffer_size(&self) -> usize {
         if self.buffered { self.task.0 * self.task.1 } else { 0 }
     }
 
-    /// How many bytes all of it takes.
+    /// Bytes of scratch memory for all of this.
     pub(super) fn scratch_size<T>(&self) -> u64 {
         let of_a_lane = self.right_block_size().saturating_add(self.buffer_size());
         let elements = self.packed_left_size().saturating_add(self.lanes.saturating_mul(of_a_lane));
@@ -127,7 +126,6 @@ impl GemmPlan {
     }
 }
 
-/// Rows and columns of a task.
 fn task_size<T>(
     sizes: &GemmShape,
     tile: (usize, usize),
@@ -137,26 +135,27 @@ fn task_size<T>(
 ) -> (usize, usize) {
     let panels = (sizes.rows.div_ceil(tile.0).max(1), sizes.columns.div_ceil(tile.1).max(1));
     let most_across = (RIGHT_BLOCK_BYTES / (depth_block.max(1) * tile.1 * size_of::<T>())).max(1);
+    // A buffered task keeps its whole part of the output in scratch memory, so its height is bounded.
     let most_down = if buffered { 12 } else { panels.0 };
-    // Two tasks for each thread even out what else the machine does, and products of their own are tasks already.
+    // Two tasks per thread even out the load when other work runs on the machine. The products of a batch are tasks already.
     let wanted = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
     let across = panels.1.div_ceil(most_across).max(wanted.min(panels.1)).max(1);
     let down = panels.0.div_ceil(most_down).max(wanted.div_ceil(across).min(panels.0)).max(1);
     (panels.0.div_ceil(down) * tile.0, panels.1.div_ceil(across) * tile.1)
 }
 
-/// Rows of a tile: as many as the micro-kernels have, but such that no tile is left with few.
+/// Rows of a left panel: as many as the micro-kernels take, but evened out so that no tile is left with only a few.
 pub(super) fn left_panel_width(rows: usize, most: usize) -> usize {
     rows.div_ceil(rows.div_ceil(most).max(1)).max(1)
 }
 
-/// Steps of each block of the depth, but for the last.
+/// Steps in each block of the depth; the last block may have fewer.
 pub(super) fn depth_block_size<T>(depth: usize) -> usize {
     let most = PANEL_LANE_BYTES / size_of::<T>();
     depth.div_ceil(depth.div_ceil(most).max(1)).max(1)
 }
 
-/// The blocks of the depth. There is always one, since an empty sum is a sum too.
+/// The blocks of the depth. There is always at least one, because an empty sum still has to be written.
 pub(super) fn depth_blocks(depth: usize, block: usize) -> impl Iterator<Item = Range<usize>> {
     (0..depth.div_ceil(block).max(1)).map(move |index| index * block..depth.min((index + 1) * block))
 }

@@ -1,4 +1,4 @@
-//! Small products of rows that lie in memory and panels that were packed, for kernels that multiply between other steps.
+//! Small products of rows in memory and packed panels, for kernels that multiply between other steps.
 
 #![expect(unsafe_code, reason = "rows and panels are handed to the micro-kernels as pointers")]
 
@@ -8,7 +8,7 @@ use super::tile::GemmTile;
 use super::{GemmElement, LaneView, OperandPointer, StoredElement, as_computed};
 use crate::isa::Isa;
 
-/// Rows of the same length, so far apart.
+/// Rows of equal length, `stride` apart.
 #[derive(Clone, Copy)]
 pub(crate) struct GemmRows<S> {
     pub(crate) elements: S,
@@ -17,7 +17,7 @@ pub(crate) struct GemmRows<S> {
 }
 
 impl<S> GemmRows<S> {
-    /// How many elements there must be for rows of a length.
+    /// Elements that rows of a length span.
     fn required_length(&self, length: usize) -> usize {
         if self.count == 0 || length == 0 { 0 } else { (self.count - 1) * self.stride + length }
     }
@@ -29,7 +29,7 @@ pub(crate) fn row_tile_size<T: GemmElement>(isa: Isa) -> (usize, usize) {
     (kernels.max_rows(), kernels.max_columns())
 }
 
-/// As [`LaneView::pack_lanes`], with the instructions there are.
+/// As [`LaneView::pack_lanes`], but with SIMD transposes where the machine has them.
 pub(crate) fn pack_panel<E: StoredElement<ComputeType = f32>>(
     isa: Isa,
     view: LaneView<'_, E>,
@@ -49,14 +49,14 @@ pub(crate) fn pack_panel<E: StoredElement<ComputeType = f32>>(
 #[cfg(x86_vectors)]
 use super::panel_transpose::transpose_panel;
 
-/// There are no instructions for it.
+/// Without SIMD there is nothing faster than the generic loop.
 #[cfg(not(x86_vectors))]
 fn transpose_panel(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32], usize)) -> bool {
     false
 }
 
-/// Multiplies rows of a depth with panels, one for each group of columns, of which each has its steps in depth one after the
-/// other. The sums are added to what is there, or replace it.
+/// Multiplies rows with packed panels, one for each group of columns, each of `depth` steps. Adds to the output with `add`, and
+/// replaces it otherwise.
 pub(crate) fn multiply_rows<T: GemmElement>(
     isa: Isa,
     left: GemmRows<&[T]>,
@@ -81,7 +81,7 @@ pub(crate) fn multiply_rows<T: GemmElement>(
     let target = output.elements.as_mut_ptr();
     for (column, panel) in (0..columns).step_by(width).zip(panels.chunks_exact(panel_size.max(1))) {
         let columns = width.min(columns - column);
-        // SAFETY: the rows, the panel and the output have all that the tile says, which was checked.
+        // SAFETY: the rows, the panel and the output have all that the tile says, which was checked above.
         unsafe {
             kernels.micro_kernel(rows, columns)(&GemmTile {
                 depth,
@@ -101,8 +101,8 @@ pub(crate) fn multiply_rows<T: GemmElement>(
     }
 }
 
-/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read where it lies: with its lanes as they follow each other and, where
-/// those lie side by side, adding to what is there.
+/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read in place. Either its steps are contiguous, or its lanes are;
+/// only with contiguous lanes can sums be added to the output.
 pub(crate) fn multiply_few_rows<T: GemmElement>(
     isa: Isa,
     left: GemmRows<&[T]>,
@@ -135,7 +135,7 @@ pub(crate) fn multiply_few_rows<T: GemmElement>(
         add,
     };
     let parts = DisjointSlice::new(output.elements);
-    // SAFETY: the operands have all that the job says, which was checked, and rows of the output do not overlap.
+    // SAFETY: the operands have all that the job says, which was checked above, and rows of the output do not overlap.
     unsafe {
         job.run(isa, left.count, |row| parts.range_mut(row * output.stride..row * output.stride + columns));
     };

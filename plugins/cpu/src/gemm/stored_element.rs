@@ -1,4 +1,4 @@
-//! Products of elements that are computed with in another type than they are stored in.
+//! Products of elements that are stored in one type and computed in another.
 
 #![expect(unsafe_code, reason = "an output is written by several threads")]
 
@@ -11,15 +11,13 @@ use super::{
     BatchedGemm, ConvertTo, GemmElement, GemmEpilogue, GemmOperand, GemmShape, OutputBlock, ThreadTeam,
 };
 
-/// An element of an operand or an output of a product.
 pub(crate) trait StoredElement: Element + ConvertTo<Self::ComputeType> {
-    /// The type that sums are computed in.
+    /// The type of the sums.
     type ComputeType: GemmElement;
 
-    /// The element nearest to a number.
+    /// Rounds a number to the nearest element.
     fn from_computed(number: Self::ComputeType) -> Self;
 
-    /// A number times a factor.
     fn scale_computed(number: Self::ComputeType, factor: f64) -> Self::ComputeType;
 }
 
@@ -46,7 +44,7 @@ macro_rules! integers {
         $(impl StoredElement for $element {
             type ComputeType = $computed;
 
-            // What does not fit leaves its lowest bits, as in sums of the element itself.
+            // Wraps around, as sums in the element's own type would.
             fn from_computed(number: $computed) -> Self {
                 number as Self
             }
@@ -61,7 +59,7 @@ macro_rules! integers {
 floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
 integers!(i32 => i32, i64 => i64, u32 => u32, u64 => u64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
-/// Computes products and stores their elements, one product after the other, once `finish` has changed them.
+/// Computes a batch of products and stores their elements after `finish` has run on them.
 pub(crate) fn compute_stored_gemm<E: StoredElement>(
     team: &dyn ThreadTeam,
     sizes: GemmShape,
@@ -94,7 +92,7 @@ pub(crate) fn compute_stored_gemm<E: StoredElement>(
     BatchedGemm { sizes, left, right, output: None, finish: Some(store) }.compute(team, scratch);
 }
 
-/// Adds a bias to each row of products, of which so many share the biases one after the other.
+/// Adds a bias to each row. The biases of this many `products` follow each other and repeat over the batch.
 pub(crate) fn add_bias<E: StoredElement>(
     bias: &[E],
     products: usize,
@@ -109,22 +107,22 @@ pub(crate) fn add_bias<E: StoredElement>(
     }
 }
 
-/// The elements as the numbers they are computed with, when the two types are one.
+/// The elements as numbers to compute with, if both types are the same.
 pub(crate) fn as_computed<E: StoredElement>(elements: &[E]) -> Option<&[E::ComputeType]> {
     let none: &dyn Any = &None::<E>;
     if !none.is::<Option<E::ComputeType>>() {
         return None;
     }
-    // SAFETY: the two types are one.
+    // SAFETY: both types are the same.
     Some(unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) })
 }
 
-/// As [`as_computed`], to be written.
+/// Mutable version of [`as_computed`].
 fn as_computed_mut<E: StoredElement>(elements: &mut [E]) -> Option<&mut [E::ComputeType]> {
     let none: &dyn Any = &None::<E>;
     if !none.is::<Option<E::ComputeType>>() {
         return None;
     }
-    // SAFETY: the two types are one.
+    // SAFETY: both types are the same.
     Some(unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), elements.len()) })
 }

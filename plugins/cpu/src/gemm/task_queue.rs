@@ -1,17 +1,16 @@
-//! Tasks of unequal length, shared between threads.
+//! Distributes tasks of unequal length over threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads beyond these begin where others do.
+/// Upper bound of shares, so that the counters fit on the stack. Threads beyond it start in the shares of others.
 const MAX_SHARES: usize = 32;
 
-/// Tasks that some lanes take until none is left: each first those of its own share, and then what others have left. The shares are
-/// the same for all calls of a size, and alike where one call reads what another wrote, so that what a lane needs may still be in
-/// its cache.
+/// Tasks that lanes take until none is left: first those of their own share, then what others have left. Shares are the same for
+/// all calls of a size, and match where one call reads what another wrote, so what a lane needs may still be in its cache.
 pub(crate) struct TaskQueue {
     count: usize,
     shares: usize,
-    /// How many of each share are taken.
+    /// Tasks taken from each share.
     taken: [AtomicUsize; MAX_SHARES],
 }
 
@@ -33,9 +32,8 @@ impl TaskQueue {
         })
     }
 
-    /// The first task of a share.
     fn share_start(&self, share: usize) -> usize {
-        // Widened, as there may be as many tasks as a machine can count.
+        // In 128 bits, because `count` may be as large as `usize::MAX`.
         (self.count as u128 * share as u128 / self.shares as u128) as usize
     }
 }

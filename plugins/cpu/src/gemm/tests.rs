@@ -1,4 +1,4 @@
-//! Products against sums written down plainly, for all sizes, strides, types and instruction sets that take another path.
+//! Compares products with plainly written sums, for all sizes, strides, types and instruction sets that take different paths.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::isa::Isa;
 
-/// Threads of the test's own.
+/// Its number of threads differs from the machine's.
 struct GemmTestTeam {
     pub(crate) isa: Isa,
     pub(crate) count: usize,
@@ -48,7 +48,7 @@ fn isa_levels() -> impl Iterator<Item = Isa> {
     Isa::available_levels()
 }
 
-/// Whole numbers, small enough that every type computes exactly with them.
+/// Integers small enough that every type computes exactly with them.
 fn small_integers<T: From<u8>>(count: usize, seed: usize) -> Vec<T> {
     let mut state = seed as u32 * 2 + 1;
     let mut next = || {
@@ -61,9 +61,9 @@ fn small_integers<T: From<u8>>(count: usize, seed: usize) -> Vec<T> {
 fn expected_product<T: GemmElement>(
     sizes: GemmShape,
     left: &[T],
-    left_turned: bool,
+    left_transposed: bool,
     right: &[T],
-    right_turned: bool,
+    right_transposed: bool,
 ) -> Vec<T> {
     let GemmShape { items, rows, columns, depth } = sizes;
     let mut output = Vec::with_capacity(items * rows * columns);
@@ -73,9 +73,9 @@ fn expected_product<T: GemmElement>(
             for column in 0..columns {
                 let mut sum = T::default();
                 for step in 0..depth {
-                    let left = left[if left_turned { step * rows + row } else { row * depth + step }];
+                    let left = left[if left_transposed { step * rows + row } else { row * depth + step }];
                     let right =
-                        right[if right_turned { column * depth + step } else { step * columns + column }];
+                        right[if right_transposed { column * depth + step } else { step * columns + column }];
                     sum = sum.add_product::<false>(left, right);
                 }
                 output.push(sum);
@@ -88,15 +88,15 @@ fn expected_product<T: GemmElement>(
 fn test_matrices<'a, T>(
     sizes: GemmShape,
     left: &'a [T],
-    left_turned: bool,
+    left_transposed: bool,
     right: &'a [T],
-    right_turned: bool,
+    right_transposed: bool,
 ) -> (StridedMatrix<'a, T>, StridedMatrix<'a, T>) {
     let GemmShape { items, rows, columns, depth } = sizes;
-    let (lane, step) = if left_turned { (1, rows) } else { (depth, 1) };
+    let (lane, step) = if left_transposed { (1, rows) } else { (depth, 1) };
     let offsets = (0..items).map(|item| item * rows * depth).collect();
     let left = StridedMatrix::new(left, offsets, (rows, lane), (depth, step)).unwrap();
-    let (lane, step) = if right_turned { (depth, 1) } else { (1, columns) };
+    let (lane, step) = if right_transposed { (depth, 1) } else { (1, columns) };
     let offsets = (0..items).map(|item| item * columns * depth).collect();
     (left, StridedMatrix::new(right, offsets, (columns, lane), (depth, step)).unwrap())
 }
@@ -105,9 +105,9 @@ fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, 
     let GemmShape { items, rows, columns, depth } = sizes;
     let (left, right) =
         (small_integers::<T>(items * rows * depth, 1), small_integers::<T>(items * depth * columns, 2));
-    for (left_turned, right_turned) in [(false, false), (false, true), (true, false), (true, true)] {
-        let expected = expected_product(sizes, &left, left_turned, &right, right_turned);
-        let (left, right) = test_matrices(sizes, &left, left_turned, &right, right_turned);
+    for (left_transposed, right_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let expected = expected_product(sizes, &left, left_transposed, &right, right_transposed);
+        let (left, right) = test_matrices(sizes, &left, left_transposed, &right, right_transposed);
         for (pack_left, pack_right) in [(false, false), (true, true)] {
             let packed_left = PackedOperand::pack_left(team, &left, rows, depth);
             let packed_right = PackedOperand::pack_right(team, &right, columns, depth);
@@ -126,7 +126,7 @@ fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, 
             .compute(team, &mut ScratchBuffer::without_workspace());
             assert!(
                 output == expected,
-                "{sizes:?} turned {left_turned} {right_turned} packed {pack_left} {pack_right} on {} by {}",
+                "{sizes:?} turned {left_transposed} {right_transposed} packed {pack_left} {pack_right} on {} by {}",
                 team.isa,
                 team.count
             );
@@ -137,7 +137,7 @@ fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, 
 const AWKWARD_SIZES: [usize; 10] = [1, 3, 7, 13, 17, 31, 33, 64, 100, 257];
 
 fn awkward_sizes() -> impl Iterator<Item = GemmShape> {
-    // Every size in every place, but not every combination.
+    // Every size in every position, but not every combination.
     (0..AWKWARD_SIZES.len() * 2).map(|index| GemmShape {
         items: 1,
         rows: AWKWARD_SIZES[index % 10],

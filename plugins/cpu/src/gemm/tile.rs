@@ -1,8 +1,8 @@
-//! Micro-kernels: the innermost loop of a product. Each computes one tile of the output, small enough that all its sums stay
-//! in registers, from a panel of the left matrix and a panel of the right one.
+//! Micro-kernels: the innermost loop of a product. Each computes one tile of the output from a left panel and a right panel; a
+//! tile is small enough that all its accumulators stay in registers.
 //!
-//! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than
-//! it has elements, and a table of them for each type and instruction set.
+//! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than it has
+//! elements. Each type and instruction set has a table of them.
 
 #[cfg(x86_vectors)]
 mod avx2;
@@ -15,93 +15,88 @@ use oarlock_sdk::Element;
 use super::ConvertTo;
 use crate::isa::Isa;
 
-/// What a micro-kernel works on.
+/// The arguments of a micro-kernel.
 pub(super) struct GemmTile<T> {
-    /// How many products each sum has.
+    /// Products per sum.
     pub(super) depth: usize,
-    /// The first element of the left panel, and how far apart its rows and its steps in depth are.
+    /// First element of the left panel, and the distances between its rows and between its steps.
     pub(super) left: *const T,
     pub(super) left_row: isize,
     pub(super) left_depth: isize,
-    /// The first element of the right panel, whose columns lie side by side, and how far apart its steps in depth are.
+    /// First element of the right panel, whose columns are contiguous, and the distance between its steps.
     pub(super) right: *const T,
     pub(super) right_depth: isize,
-    /// The first element of the output, whose columns lie side by side, and how far apart its rows are.
+    /// First element of the output, whose columns are contiguous, and the distance between its rows.
     pub(super) output: *mut T,
     pub(super) output_row: usize,
-    /// How many columns are written. The right panel can be read up to the next whole vector.
+    /// Columns to write. The right panel can be read up to the next whole vector.
     pub(super) columns: usize,
-    /// Whether the sums are added to what is there.
+    /// True if sums are added to the output instead of replacing it.
     pub(super) add: bool,
-    /// What other tiles will read, to be asked for meanwhile, and by how many bytes it goes on with each step in depth. Nobody
-    /// reads there now, so it may be any address.
+    /// What other tiles will read, to be prefetched meanwhile, and the bytes to advance with each step. A prefetch never faults,
+    /// so this may be any address.
     #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "nothing is asked for early there"))]
     pub(super) ahead: *const u8,
     #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "nothing is asked for early there"))]
     pub(super) ahead_step: isize,
 }
 
-/// Computes one tile.
-///
 /// # Safety
 ///
-/// The panels can be read and the output written as [`GemmTile`] says, for as many rows as the function is for, nothing else
-/// touches the output meanwhile, and the processor has the instruction set of the table the function is from.
+/// For as many rows as the function is for, the panels can be read and the output written as [`GemmTile`] says. Nothing else
+/// accesses the output meanwhile, and the processor has the instruction set of the table that holds the function.
 pub(super) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
 
-/// Computes the sum of the products of so many elements that lie side by side. It is told whether the right ones come from
-/// memory, where more of them lie behind.
+/// Dot product of two contiguous ranges. The flag is true if the right range comes from memory and more of it follows, which
+/// makes prefetching pay off.
 ///
 /// # Safety
 ///
-/// Both sides have so many elements, and the processor has the instruction set of the table the function is from.
+/// Both ranges have as many elements as the count, and the processor has the instruction set of the table that holds the
+/// function.
 pub(super) type DotKernel<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
 
-/// The micro-kernels of one type for one instruction set.
+/// The micro-kernels of one type and one instruction set.
 pub(super) struct GemmMicroKernels<T: 'static> {
-    /// How many elements a vector has.
+    /// Lanes of a vector.
     vector: usize,
-    /// The functions, by vectors and then by rows, each less one.
+    /// Indexed by number of vectors, then by number of rows, each minus one.
     tiles: &'static [&'static [GemmMicroKernel<T>]],
     dot: DotKernel<T>,
 }
 
 impl<T> GemmMicroKernels<T> {
-    /// The most rows of a tile.
     pub(super) fn max_rows(&self) -> usize {
         self.tiles[0].len()
     }
 
-    /// The most columns of a tile.
     pub(super) fn max_columns(&self) -> usize {
         self.tiles.len() * self.vector
     }
 
-    /// How many elements a vector has: whole vectors of the right panel are read.
+    /// Lanes of a vector. Right panels are read in whole vectors.
     pub(super) fn vector_lanes(&self) -> usize {
         self.vector
     }
 
-    /// The function for sums of products of elements that lie side by side.
     pub(super) fn dot_kernel(&self) -> DotKernel<T> {
         self.dot
     }
 
-    /// The function for so many rows and columns.
     pub(super) fn micro_kernel(&self, rows: usize, columns: usize) -> GemmMicroKernel<T> {
         self.tiles[columns.div_ceil(self.vector) - 1][rows - 1]
     }
 }
 
-/// A type that products are computed in. Integers wrap around.
+/// A type in which products are computed. Integers wrap around.
 pub(crate) trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
-    /// `self + left * right`, rounded once where that costs nothing.
+    /// `self + left * right`, rounded once if `FUSED`; a fused multiply-add without hardware support would be a slow library
+    /// call.
     fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
 
-    /// `self + other`.
     fn add_element(self, other: Self) -> Self;
 
-    /// The micro-kernels for an instruction set, which the machine must have.
+    /// The micro-kernels for an instruction set that the machine has.
     #[expect(private_interfaces, reason = "the trait is for this crate, the table for this module")]
     fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
 }

@@ -1,39 +1,41 @@
-//! Activations that kernels apply to their results while these are in registers or in the cache, named by the attributes
-//! `activation` and `activation_parameters` of the ops of the domain `oarlock`.
+//! Activations that kernels apply to results while these are in registers or in the cache, named by the attributes `activation`
+//! and `activation_parameters` of the ops of the domain `oarlock`.
 
 use oarlock_sdk::{KernelCall, PluginError, Result};
 
 use super::elementwise::math;
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
-/// A function that is applied to each element of a result.
+/// An activation that is fused into another kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FusedActivation {
-    /// Cuts off at a lower and at an upper bound, which may be infinite: no activation, `Relu` and `Clip`.
+    /// Clamps to a lower and an upper bound, which may be infinite: no activation, `Relu` and `Clip`.
     Bounds([f32; 2]),
-    /// x below 0 times this slope.
-    LeakyRelu { alpha: f32 },
-    /// alpha · x + beta between 0 and 1.
-    HardSigmoid { alpha: f32, beta: f32 },
-    /// x · (x / 6 + 1/2 between 0 and 1).
+    /// x, times `alpha` if it is below 0.
+    LeakyRelu {
+        alpha: f32,
+    },
+    /// clamp(alpha · x + beta, 0, 1).
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
+    /// x · clamp(x / 6 + 1/2, 0, 1).
     HardSwish,
-    /// The logistic function.
     Sigmoid,
     /// x times the logistic function.
     Silu,
-    /// The hyperbolic tangent.
     Tanh,
-    /// x times the distribution function of the normal distribution.
+    /// x · Φ(x), where Φ is the distribution function of the normal distribution.
     Gelu,
-    /// The approximation of it by a hyperbolic tangent.
+    /// The approximation of GELU by a hyperbolic tangent.
     GeluTanh,
 }
 
 impl FusedActivation {
-    /// Leaves elements as they are.
+    /// Clamps to infinite bounds, which leaves elements as they are.
     pub(crate) const NONE: Self = Self::Bounds([f32::NEG_INFINITY, f32::INFINITY]);
 
-    /// The activation that the attributes of a call name.
     pub(crate) fn from_attributes(call: &KernelCall<'_>) -> Result<Self> {
         let name = call.string_attribute("activation")?.unwrap_or("");
         Self::new(name, call.floats_attribute("activation_parameters")?.unwrap_or(&[]))
@@ -72,23 +74,21 @@ impl FusedActivation {
         Ok(activation)
     }
 
-    /// Whether elements stay as they are.
     pub(crate) fn is_none(&self) -> bool {
         *self == Self::NONE
     }
 
-    /// The least and the greatest result, when to cut off there is all there is to do: first below, then above, and what is
-    /// no number stays so.
+    /// The bounds, if clamping is all there is to do: first below, then above, and NaN stays NaN.
     pub(crate) fn clip_bounds(&self) -> Option<[f32; 2]> {
         if let Self::Bounds(bounds) = self { Some(*bounds) } else { None }
     }
 
-    /// Applies it to elements that lie side by side.
+    /// Applies it to contiguous elements.
     pub(crate) fn apply_with_isa(&self, isa: Isa, elements: &mut [f32]) {
         isa.vectorize(ActivationTask { activation: *self, elements });
     }
 
-    /// The same within code that is compiled for an instruction set.
+    /// As [`Self::apply_with_isa`], within code that is compiled for an instruction set.
     #[inline(always)]
     pub(crate) fn apply_on_target<T: SimdTarget>(&self, elements: &mut [f32]) {
         match *self {
@@ -115,7 +115,6 @@ impl FusedActivation {
     }
 }
 
-/// An activation and what it is applied to.
 struct ActivationTask<'a> {
     activation: FusedActivation,
     elements: &'a mut [f32],
@@ -130,7 +129,7 @@ impl SimdTask for ActivationTask<'_> {
     }
 }
 
-/// From here on the distribution function of the normal distribution differs from 1 by less than any result can show.
+/// From here on, Φ differs from 1 by less than any result can show.
 const NORMAL_TAIL_END: f32 = 6.36;
 
 /// log(erfc(x / √2) · exp(x² / 2)) / x from 0 to [`NORMAL_TAIL_END`].
@@ -148,8 +147,8 @@ const NORMAL_TAIL_COEFFICIENTS: [f32; 11] = [
     1.3554055e-09,
 ];
 
-/// x · Φ(x) within 3 ULP above 0 and 1e-6 of the result below. In contrast to [`math::gelu`] the tail of Φ is one polynomial and
-/// one power, which is half the work.
+/// x · Φ(x) within 3 ULP above 0 and 1e-6 of the result below. Unlike in [`math::gelu`], the tail of Φ is one polynomial and one
+/// exponential, which is half the work.
 #[inline(always)]
 fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let size = x.abs();
@@ -185,7 +184,7 @@ mod tests {
         type ReferenceFunction = fn(f64) -> f64;
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let normal: ReferenceFunction = |x| {
-            // The integral of the density, in steps that are far smaller than the tolerance needs.
+            // The integral of the density, in steps far smaller than the tolerance needs.
             let steps = 4000;
             let width = (x + 12.0) / f64::from(steps);
             let density = |t: f64| (-0.5 * t * t).exp() / (2.0 * std::f64::consts::PI).sqrt();

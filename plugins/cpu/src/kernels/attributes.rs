@@ -1,4 +1,4 @@
-//! Attributes beyond single values and lists of numbers: lists of text, and tensors.
+//! Attributes beyond single values and lists of numbers: lists of strings, and tensors.
 
 #![expect(
     unsafe_code,
@@ -7,7 +7,7 @@
 
 use oarlock_sdk::{Dtype, Element, KernelCall, PluginError, Result, abi, bf16, ensure, f16};
 
-/// An attribute that is a list of text.
+/// An attribute that is a list of strings; `None` if it is absent.
 pub(crate) fn string_list<'a>(call: &KernelCall<'a>, name: &str) -> Result<Option<Vec<&'a str>>> {
     let Some(attribute) = find_attribute(call, name, abi::AttributeKind::STRINGS)? else { return Ok(None) };
     let text = |index: usize| {
@@ -20,14 +20,12 @@ pub(crate) fn string_list<'a>(call: &KernelCall<'a>, name: &str) -> Result<Optio
     (0..attribute.strings_count as usize).map(text).collect::<Result<_>>().map(Some)
 }
 
-/// A tensor that is an attribute.
 #[derive(Clone, Copy)]
 pub(crate) struct TensorAttribute<'a> {
     pub(crate) dtype: Dtype,
     bytes: &'a [u8],
 }
 
-/// An attribute that is a tensor.
 pub(crate) fn tensor_attribute<'a>(call: &KernelCall<'a>, name: &str) -> Result<Option<TensorAttribute<'a>>> {
     let Some(attribute) = find_attribute(call, name, abi::AttributeKind::TENSOR)? else { return Ok(None) };
     ensure!(attribute.tensors_count > 0, invalid_argument, "expected `{name}` to hold a tensor, found none");
@@ -42,7 +40,7 @@ pub(crate) fn tensor_attribute<'a>(call: &KernelCall<'a>, name: &str) -> Result<
 }
 
 impl TensorAttribute<'_> {
-    /// The elements as one type that holds every value of most.
+    /// The elements as `f64`, which holds every value of most dtypes.
     pub(crate) fn read_f64_values(&self) -> Result<Vec<f64>> {
         match self.dtype {
             Dtype::F16 => Ok(self.decode_elements::<f16, 2>(f16::from_ne_bytes).map(f64::from).collect()),
@@ -53,7 +51,6 @@ impl TensorAttribute<'_> {
         }
     }
 
-    /// The elements of a tensor of integers.
     pub(crate) fn read_i64_values(&self) -> Result<Vec<i64>> {
         match self.dtype {
             Dtype::U8 | Dtype::BOOL => Ok(self.decode_elements(u8::from_ne_bytes).map(i64::from).collect()),

@@ -1,4 +1,4 @@
-//! The kernels of the CPU device, by family. A family's `kernels` returns its rows; nothing else of it is seen outside.
+//! The kernels of the CPU device, by family. A family only exports a function that returns its rows.
 
 mod activation;
 mod attention;
@@ -28,7 +28,6 @@ use oarlock_sdk::Kernel;
 
 use crate::device::Cpu;
 
-/// Every kernel of the device.
 pub(crate) fn all_kernels() -> Vec<Kernel<Cpu>> {
     let families: &[fn() -> Vec<Kernel<Cpu>>] = &[
         movement::movement_kernels,

@@ -1,18 +1,17 @@
-//! How precisely products are computed, as the attribute `precision` of ops of the domain `oarlock` says.
+//! The precision of products, as the attribute `precision` of ops of the domain `oarlock` sets it.
 
 use oarlock_sdk::{KernelCall, PluginError, Result};
 
-/// What the factors of products are.
+/// The type of the factors of products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProductPrecision {
-    /// Numbers as they are.
+    /// Factors as they are.
     F32,
-    /// Numbers rounded to bf16; sums are numbers of f32 all the same.
+    /// Factors rounded to bf16; sums are f32 all the same.
     Bf16,
 }
 
 impl ProductPrecision {
-    /// What a call asks for.
     pub(crate) fn from_attribute(call: &KernelCall<'_>) -> Result<Self> {
         match call.string_attribute("precision")?.unwrap_or("") {
             "" => Ok(Self::F32),

@@ -1,5 +1,5 @@
-//! Blocks that are kept for long and read again and again, such as packed weights. They lie side by side in huge pages, which
-//! most of them would be too small for alone.
+//! Long-lived blocks that are read again and again, such as packed weights. They lie side by side in huge pages, which most of
+//! them are too small to fill.
 
 #![expect(unsafe_code, reason = "blocks are parts of memory that they share")]
 
@@ -13,13 +13,13 @@ const SHARED_BYTES: usize = 8 * HUGE_PAGE;
 /// The largest block that shares memory with others.
 const MAX_SHARED_BLOCK: usize = SHARED_BYTES / 4;
 
-/// Memory that has room for more blocks, from a place on. It is given back with the last of its blocks.
+/// Memory with room for more blocks, and the offset where that begins. It is freed with the last of its blocks.
 static OPEN_BLOCK: Mutex<(Weak<AllocatedBlock>, usize)> = Mutex::new((Weak::new(), 0));
 
-/// A block that was zeroed.
+/// A zeroed block.
 pub(crate) struct SharedBlock {
     address: NonNull<u8>,
-    /// What it lies in.
+    /// Keeps the memory of the block alive.
     _memory: Arc<AllocatedBlock>,
 }
 
@@ -49,7 +49,7 @@ impl SharedBlock {
     }
 }
 
-/// Room for so many bytes, and where it begins.
+/// Reserves `size` bytes; returns the memory and the offset in it.
 fn allocate_shared(size: usize) -> (Arc<AllocatedBlock>, usize) {
     let mut open = OPEN_BLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let (memory, used) = &mut *open;

@@ -8,10 +8,10 @@ use oarlock_sdk::{Dtype, Element, Memory, abi};
 struct GuardLine([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
-/// What stands in guards, and in outputs until the kernel writes them.
+/// The contents of guards, and of outputs until the kernel writes them.
 const GUARD: GuardLine = GuardLine([0xA5; LINE_BYTES]);
 
-/// Bytes with guards.
+/// Bytes between guards.
 #[derive(Clone, Debug)]
 pub(super) struct GuardedStorage {
     lines: Vec<GuardLine>,
@@ -42,11 +42,11 @@ impl GuardedStorage {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let size = self.size;
-        // SAFETY: as for `all`, and any byte may stand in a line.
+        // SAFETY: as for `all_bytes`, and any byte may stand in a line.
         unsafe { std::slice::from_raw_parts_mut(self.lines[1..].as_mut_ptr().cast(), size) }
     }
 
-    /// Whether nothing was written outside of the bytes.
+    /// True if nothing was written outside of the bytes.
     pub(super) fn is_guarded(&self) -> bool {
         let (before, rest) = self.all_bytes().split_at(LINE_BYTES);
         before.iter().chain(&rest[self.size..]).all(|byte| *byte == GUARD.0[0])
@@ -59,15 +59,15 @@ pub(crate) struct TestArray {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
     pub(crate) strides: Vec<i64>,
-    /// Where the first element lies, in bytes.
+    /// The offset of the first element, in bytes.
     start: usize,
     storage: GuardedStorage,
-    /// Whether kernels are told that the bytes never change.
+    /// True if kernels are told that the bytes never change.
     is_constant: bool,
 }
 
 impl TestArray {
-    /// An array of these values, in the order of a contiguous tensor.
+    /// An array of these values, in contiguous order.
     pub(crate) fn from_values<T: Element>(dims: &[i64], values: &[T]) -> Self {
         // SAFETY: elements are plain values without gaps.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
@@ -82,7 +82,7 @@ impl TestArray {
         array
     }
 
-    /// An array that nothing was written to yet.
+    /// An array to which nothing was written yet.
     pub(crate) fn blank(dtype: Dtype, dims: &[i64]) -> Self {
         let count: i64 = dims.iter().product();
         let bits = count as usize * dtype_bits(dtype);

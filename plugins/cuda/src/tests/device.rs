@@ -1,4 +1,4 @@
-//! The driver on a device that is there. Without one nothing is tested, which is said.
+//! The driver on a real device. Without one the tests are skipped with a message.
 
 use std::io::Write;
 
@@ -10,9 +10,9 @@ use crate::cublas::{CublasMatmul, MatmulAddresses, WORKSPACE_SIZE};
 use crate::gpu::CudaGpu;
 use crate::matmul_shape::MatmulShape;
 
-/// The devices, or none.
+/// The devices, or `None` after a message that the test is skipped.
 fn cuda_devices(test: &str) -> Option<GpuDevices<CudaGpu>> {
-    // Written past the capture of the test harness.
+    // Written directly, past the output capture of the test harness.
     let skip = |reason: &PluginError| writeln!(std::io::stderr(), "SKIPPED {test}: {reason}").unwrap();
     driver_devices().inspect_err(skip).ok()
 }
@@ -40,14 +40,14 @@ fn cublaslt_multiplies_as_numbers_are_written_down() {
         Ok(blas) => blas,
         Err(reason) => return writeln!(std::io::stderr(), "SKIPPED cuBLASLt: {reason}").unwrap(),
     };
-    // Each with one number in front, so that it starts at an address of no great alignment too.
+    // Each operand follows one other number, so that it also starts at a poorly aligned address.
     let upload = |values: &[f32]| {
         let bytes: Vec<u8> = [0.].iter().chain(values).flat_map(|value| value.to_ne_bytes()).collect();
         let block = cuda.memory_allocate(0, bytes.len() as u64).unwrap();
         cuda.memory_copy_h2d(0, block, 0, &bytes).unwrap();
         (block, session.block_with_size(block, 0, bytes.len() as u64).unwrap().0 + 4)
     };
-    // Two matrices of 2 × 3 times one of 3 × 2.
+    // A batch of two 2 × 3 matrices times a single 3 × 2 matrix.
     let (a, b) = ([1., 2., 3., 4., 5., 6., 0., 1., 0., 1., 0., 2.], [1., 2., 3., 4., 5., 6.]);
     let ((_, a), (_, b), (block, y)) = (upload(&a), upload(&b), upload(&[0.; 8]));
     let product = MatmulShape::new(Dtype::F32, &[2, 2, 3], &[3, 2], &[2, 2, 2]).unwrap();

@@ -1,4 +1,4 @@
-//! What needs the inside of the driver to be tested.
+//! Tests that need private parts of the driver.
 
 mod device;
 mod nvrtc;

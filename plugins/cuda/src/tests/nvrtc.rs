@@ -1,4 +1,4 @@
-//! The compiler on every source, which needs no chip. Without NVRTC nothing is tested, which is said.
+//! Compiles every source, which needs no GPU. Without NVRTC the tests are skipped with a message.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::compiler::{compile_source, is_nvrtc_available};
 
 fn is_skipped(test: &str) -> bool {
     if !is_nvrtc_available() {
-        // Written past the capture of the test harness.
+        // Written directly, past the output capture of the test harness.
         writeln!(
             std::io::stderr(),
             "SKIPPED {test}: no NVRTC; run with `LD_LIBRARY_PATH=$(scripts/get-nvrtc)` in front"
@@ -21,12 +21,12 @@ fn is_skipped(test: &str) -> bool {
     !is_nvrtc_available()
 }
 
-/// Makes these tests compile every source for every architecture, which takes minutes. Without it one architecture gets all
-/// and the others get a sample.
+/// If set, these tests compile every source for every architecture, which takes minutes. Otherwise one architecture gets all
+/// sources and the others get a sample.
 const ALL_SOURCES_VARIABLE: &str = "OARLOCK_CUDA_TEST_ALL";
 const SAMPLE_INTERVAL: usize = 20;
 
-/// Compiles every source, or one in so many. Each architecture has a test of its own, so that they run side by side.
+/// Compiles one in `one_in` sources. Each architecture has a test of its own, so that they run in parallel.
 fn compile_sources(architecture: &str, one_in: usize) {
     if is_skipped(architecture) {
         return;

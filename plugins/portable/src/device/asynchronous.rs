@@ -1,6 +1,6 @@
 //! The slots of the profile `async`.
 //!
-//! Memory is taken at once: the host has an allocator of its own above this.
+//! Asynchronous allocation allocates at once: the host already pools memory above this.
 
 #![expect(unsafe_code, reason = "copies that return at once name host memory by its address")]
 
@@ -83,7 +83,7 @@ impl<G: Gpu> Async for GpuDevices<G> {
         size: u64,
     ) -> Result<()> {
         let source = source.as_ptr().cast_const().cast();
-        // SAFETY: the host keeps what it names until the stream is past it.
+        // SAFETY: the host keeps the source readable until the stream has passed this copy.
         unsafe { self.write_memory((device, queue), (target, target_offset), source, size) }
     }
 
@@ -96,7 +96,7 @@ impl<G: Gpu> Async for GpuDevices<G> {
         source_offset: u64,
         size: u64,
     ) -> Result<()> {
-        // SAFETY: as above.
+        // SAFETY: the host keeps the target writable and untouched until the stream has passed this copy.
         unsafe { self.read_memory((device, queue), target.as_ptr().cast(), (source, source_offset), size) }
     }
 

@@ -1,20 +1,19 @@
-//! Device memory: a table from the handles the host knows to the blocks of the driver.
+//! Device memory: a table from the host's handles to the driver's blocks.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use oarlock_sdk::{Memory, PluginError, Result};
 
-/// The blocks of one device.
 pub(super) struct BlockTable<B>(RwLock<BlockEntries<B>>);
 
 struct BlockEntries<B> {
-    /// Each with its size.
+    /// Blocks with their sizes, by handle.
     blocks: HashMap<u64, (B, u64)>,
     taken: u64,
 }
 
-// Written out, since a derived one would ask for a `B` that has a default too.
+// Not derived: `#[derive(Default)]` would demand `B: Default`.
 impl<B> Default for BlockEntries<B> {
     fn default() -> Self {
         Self { blocks: HashMap::new(), taken: 0 }
@@ -34,7 +33,6 @@ impl<B: Clone> BlockTable<B> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes are taken.
     pub(super) fn allocated_bytes(&self) -> u64 {
         self.read_entries().taken
     }
@@ -46,7 +44,7 @@ impl<B: Clone> BlockTable<B> {
         Memory(handle)
     }
 
-    /// Forgets a block, which the caller then gives back.
+    /// Removes a block from the table; the caller frees it.
     pub(super) fn remove_block(&self, handle: Memory, size: u64) -> Result<B> {
         let mut table = self.write_entries();
         let (_, expected) = table.blocks.get(&handle.0).ok_or_else(|| unknown_block(handle))?;
@@ -61,13 +59,13 @@ impl<B: Clone> BlockTable<B> {
         Ok(block)
     }
 
-    /// Forgets all blocks, which the caller then gives back.
+    /// Empties the table; the caller frees the blocks.
     pub(super) fn take_all_blocks(&self) -> Vec<B> {
         let table = std::mem::take(&mut *self.write_entries());
         table.blocks.into_values().map(|(block, _)| block).collect()
     }
 
-    /// The block, if the bytes from `begin` to before `end` lie in it.
+    /// Looks up a block and checks that `begin..end` lies inside it.
     pub(super) fn block_range(&self, handle: Memory, begin: u64, end: u64) -> Result<B> {
         let table = self.read_entries();
         let (block, size) = table.blocks.get(&handle.0).ok_or_else(|| unknown_block(handle))?;
@@ -80,7 +78,7 @@ impl<B: Clone> BlockTable<B> {
         Ok(block.clone())
     }
 
-    /// The same for a range that is given by its size.
+    /// Like [`BlockTable::block_range`], for an offset and a size.
     pub(super) fn block_with_size(&self, handle: Memory, offset: u64, size: u64) -> Result<B> {
         let end = offset.checked_add(size).ok_or_else(|| {
             PluginError::out_of_range(format!(

@@ -1,17 +1,17 @@
-//! Functions of the host that are called when a stream gets there.
+//! Host functions that run when a stream reaches them.
 //!
-//! A driver calls back on a thread that must not be held up, so it only hands over to a thread of this crate.
+//! A driver's callback thread must not block, so it only hands the call over to a thread of this crate.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use oarlock_sdk::{HostServices, PluginError, Result, Stream, StreamReached};
 
-/// The thread that calls functions of the host, from the first one on.
+/// The thread that calls host functions; it starts with the first callback.
 #[derive(Default)]
 pub(super) struct CallbackThread(Mutex<Option<Sender<PendingCallback>>>);
 
-/// A function to be called, and why it is told of a failure, if it is.
+/// A host function to call, and the failure to report to it, if any.
 struct PendingCallback {
     host: HostServices,
     device: u32,
@@ -29,22 +29,22 @@ impl PendingCallback {
     }
 }
 
-/// A function of the host that waits for a stream to get there.
+/// A host function that runs once a stream reaches it.
 pub struct StreamCallback {
     due: PendingCallback,
     thread: Sender<PendingCallback>,
 }
 
 impl StreamCallback {
-    /// Has the function called, soon and on another thread, and told what went wrong before, if anything did.
+    /// Queues the call on the callback thread. `failure` is what went wrong earlier in the stream, if anything did.
     pub fn queue_callback(self, failure: Option<PluginError>) {
-        // The thread lives as long as there is somebody to hand over to it.
+        // The receiver lives as long as any sender, so this cannot fail.
         let _ = self.thread.send(PendingCallback { failure, ..self.due });
     }
 }
 
 impl CallbackThread {
-    /// What a driver holds until a stream gets there.
+    /// Wraps a host function into the value that a driver holds until the stream reaches it.
     pub(super) fn create_callback(
         &self,
         host: HostServices,

@@ -1,4 +1,4 @@
-//! Copies and fills. Each is put into a stream; in the device's own it is done when the call returns.
+//! Copies and fills. Each is enqueued on a stream; on the default stream it is done when the call returns.
 
 #![expect(unsafe_code, reason = "copies name host memory by its address")]
 
@@ -7,10 +7,8 @@ use oarlock_sdk::{Memory, Result, Stream};
 use super::GpuDevices;
 use crate::gpu::{BlockOffset, Gpu, GpuQueue as _};
 
-/// A device and a stream of it.
 type StreamLocation = (u32, Stream);
 
-/// A block, and the first byte in it.
 type MemoryOffset = (Memory, u64);
 
 impl<G: Gpu> GpuDevices<G> {
@@ -18,7 +16,7 @@ impl<G: Gpu> GpuDevices<G> {
     ///
     /// # Safety
     ///
-    /// `size` bytes at `source` stay readable until the stream is past this.
+    /// `size` bytes at `source` stay readable until the stream has passed this copy.
     pub(super) unsafe fn write_memory(
         &self,
         (device, stream): StreamLocation,
@@ -31,7 +29,7 @@ impl<G: Gpu> GpuDevices<G> {
         if size == 0 {
             return Ok(());
         }
-        // SAFETY: the caller vouches for the source.
+        // SAFETY: the caller guarantees that the source stays readable.
         unsafe { queue.enqueue_write(BlockOffset { block: &block, offset }, source, size as usize) }
     }
 
@@ -39,7 +37,7 @@ impl<G: Gpu> GpuDevices<G> {
     ///
     /// # Safety
     ///
-    /// `size` bytes at `target` stay writable, and nobody else touches them, until the stream is past this.
+    /// `size` bytes at `target` stay writable, and nothing else touches them, until the stream has passed this copy.
     pub(super) unsafe fn read_memory(
         &self,
         (device, stream): StreamLocation,
@@ -52,11 +50,10 @@ impl<G: Gpu> GpuDevices<G> {
         if size == 0 {
             return Ok(());
         }
-        // SAFETY: the caller vouches for the target.
+        // SAFETY: the caller guarantees that the target stays writable and untouched.
         unsafe { queue.enqueue_read(target, BlockOffset { block: &block, offset }, size as usize) }
     }
 
-    /// Copies within a device.
     pub(super) fn copy_memory(
         &self,
         (device, stream): StreamLocation,
@@ -75,7 +72,7 @@ impl<G: Gpu> GpuDevices<G> {
         queue.enqueue_copy(target, BlockOffset { block: &from, offset: source_offset }, size as usize)
     }
 
-    /// Copies from one device to another, in a stream of the first.
+    /// Copies to another device, on a stream of the source device.
     pub(super) fn copy_to_device(
         &self,
         (device, stream): StreamLocation,
@@ -98,7 +95,6 @@ impl<G: Gpu> GpuDevices<G> {
         queue.enqueue_copy_to_peer((there.driver_gpu(), target), source, size as usize)
     }
 
-    /// Fills device memory with one byte.
     pub(super) fn fill_memory(
         &self,
         (device, stream): StreamLocation,

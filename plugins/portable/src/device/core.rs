@@ -7,7 +7,7 @@ use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, Result, Str, Stream, Ve
 use super::GpuDevices;
 use crate::gpu::Gpu;
 
-/// The device's own stream.
+/// The device's default stream, on which calls finish before they return.
 const DEFAULT_STREAM: Stream = Stream(0);
 
 #[slots]
@@ -39,7 +39,7 @@ impl<G: Gpu> Core for GpuDevices<G> {
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
         let facts = self.device_properties(device)?;
         Ok(DeviceInfo {
-            // The facts live as long as the plugin.
+            // The properties live as long as the plugin.
             name: Str::borrowed(&facts.name),
             vendor: Str::borrowed(&facts.vendor),
             bus_id: Str::borrowed(&facts.bus_id),
@@ -80,7 +80,7 @@ impl<G: Gpu> Core for GpuDevices<G> {
 
     fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
         let (address, size) = (source.as_ptr(), source.len() as u64);
-        // SAFETY: in the device's own stream the copy is done when this returns.
+        // SAFETY: on the default stream the copy is done when this returns, while the source is still borrowed.
         unsafe { self.write_memory((device, DEFAULT_STREAM), (target, target_offset), address, size) }
     }
 
@@ -92,7 +92,7 @@ impl<G: Gpu> Core for GpuDevices<G> {
         source_offset: u64,
     ) -> Result<()> {
         let (address, size) = (target.as_mut_ptr(), target.len() as u64);
-        // SAFETY: as above.
+        // SAFETY: on the default stream the copy is done when this returns, while the target is still borrowed.
         unsafe { self.read_memory((device, DEFAULT_STREAM), address, (source, source_offset), size) }
     }
 

@@ -1,8 +1,8 @@
-//! What kernels find wrong with the values of operands, which lie where only the device sees them.
+//! Faults that kernels find in operand values, which only the device can see.
 //!
-//! A stream has a word of device memory for that, made when the first such kernel is launched there. A kernel that finds
-//! something writes what it is and goes on. Whoever waits for the stream reads the word, if such a kernel was launched since
-//! it was last read, so that other work pays nothing.
+//! Each stream has one word of device memory for faults, allocated with the first kernel that may report one. Such a kernel
+//! writes the fault's number there and goes on. Waiting for the stream reads the word only if such a kernel was launched since
+//! the last read, so other work pays nothing.
 
 #![expect(unsafe_code, reason = "copies that return at once name host memory by its address")]
 
@@ -15,39 +15,39 @@ use oarlock_sdk::{PluginError, Result, Stream};
 use super::session::DeviceSession;
 use crate::gpu::{BlockOffset, Gpu, GpuQueue as _};
 
-/// How many bytes a kernel writes.
+/// A kernel reports a fault as one `u32`.
 const FAULT_WORD_SIZE: usize = size_of::<u32>();
 
-/// The word of one stream.
+/// The fault word of one stream.
 pub(crate) struct FaultWord<B> {
     pub(crate) block: B,
-    /// How many kernels were launched that may write it, and how many of them it was read behind.
+    /// Number of launches that may write the word, and the highest launch that the last read covered.
     launched: AtomicU64,
     read: AtomicU64,
     turn: Mutex<()>,
 }
 
 impl<B> FaultWord<B> {
-    /// Notes that a kernel was launched that may write it.
+    /// Counts a launch that may write the word.
     pub(crate) fn count_launch(&self) {
         self.launched.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many were launched.
     pub(crate) fn launch_count(&self) -> u64 {
         self.launched.load(Ordering::Acquire)
     }
 
-    /// Held while the word is read; from the launch on where several threads launch in one stream.
+    /// Locks the word for reading. On the default stream the lock is taken before the launch, so that each thread reads the fault
+    /// of its own kernel.
     pub(crate) fn lock_reading(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The words of a device, by stream.
+/// The fault words of a device, by stream.
 pub(super) struct FaultWords<B>(Mutex<HashMap<u64, Arc<FaultWord<B>>>>);
 
-// Written out, since a derived one would ask for a `B` that has a default too.
+// Not derived: `#[derive(Default)]` would demand `B: Default`.
 impl<B> Default for FaultWords<B> {
     fn default() -> Self {
         Self(Mutex::default())
@@ -59,24 +59,24 @@ impl<B> FaultWords<B> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That of a stream, if a kernel was launched there that needs it.
+    /// The stream's word, or `None` if no kernel that may fail was launched there.
     pub(super) fn find_word(&self, stream: Stream) -> Option<Arc<FaultWord<B>>> {
         self.lock_words().get(&stream.0).cloned()
     }
 
-    /// Forgets that of a stream that is gone.
+    /// Removes a destroyed stream's word; the caller frees it.
     pub(super) fn remove_word(&self, stream: Stream) -> Option<Arc<FaultWord<B>>> {
         self.lock_words().remove(&stream.0)
     }
 
-    /// Forgets all.
+    /// Removes all words; the caller frees them.
     pub(super) fn take_all_words(&self) -> impl Iterator<Item = Arc<FaultWord<B>>> + use<B> {
         std::mem::take(&mut *self.lock_words()).into_values()
     }
 }
 
 impl<G: Gpu> DeviceSession<G> {
-    /// The word of a stream, made if need be.
+    /// The stream's word, allocated on first use.
     pub(crate) fn fault_word(&self, stream: Stream) -> Result<Arc<FaultWord<G::Block>>> {
         let mut all = self.words.lock_words();
         if let Some(word) = all.get(&stream.0) {
@@ -84,7 +84,7 @@ impl<G: Gpu> DeviceSession<G> {
         }
         let block = self.driver_gpu().allocate_block(FAULT_WORD_SIZE as u64)?;
         if let Err(error) = self.clear_word(&block) {
-            // The first failure is the one to tell.
+            // Report the first failure, not this one.
             let _ = self.driver_gpu().free_block(block);
             return Err(error);
         }
@@ -94,19 +94,19 @@ impl<G: Gpu> DeviceSession<G> {
         Ok(word)
     }
 
-    /// Tells what kernels found, of which so many have run; each finding is told once.
+    /// Reads the word up to launch `through` and returns the fault it holds. Each fault is reported once.
     pub(super) fn check_faults(&self, word: &FaultWord<G::Block>, through: u64) -> Result<()> {
         self.read_word_locked(word, through, &word.lock_reading())
     }
 
-    /// Gives the word of a stream that is gone back. Events that were recorded in the stream find nothing in it any more.
+    /// Frees the word of a destroyed stream. Events recorded on that stream report no faults afterwards.
     pub(super) fn free_word(&self, word: &FaultWord<G::Block>) -> Result<()> {
         let _turn = word.lock_reading();
         word.read.store(u64::MAX, Ordering::Release);
         self.driver_gpu().free_block(word.block.clone())
     }
 
-    /// The same as [`DeviceSession::check_faults`] for whoever has the turn.
+    /// Like [`DeviceSession::check_faults`], for a caller that already holds the reading lock.
     pub(crate) fn read_word_locked(
         &self,
         word: &FaultWord<G::Block>,
@@ -118,7 +118,7 @@ impl<G: Gpu> DeviceSession<G> {
         }
         let mut bytes = [0; FAULT_WORD_SIZE];
         let place = BlockOffset { block: &word.block, offset: 0 };
-        // SAFETY: in the device's own stream the copy is done when this returns.
+        // SAFETY: on the default stream the copy is done when this returns, so `bytes` outlives it.
         unsafe { self.default_queue().enqueue_read(bytes.as_mut_ptr(), place, FAULT_WORD_SIZE) }?;
         let error = match u32::from_ne_bytes(bytes) {
             0 => return Ok(()),

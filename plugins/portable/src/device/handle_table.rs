@@ -1,13 +1,12 @@
-//! What the host has made on a device, by handle.
+//! Streams and events that the host created, by handle.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_sdk::{PluginError, Result};
 
-/// The streams or the events of one device.
 pub(super) struct HandleTable<T> {
-    /// What the entries are called in messages.
+    /// The noun for an entry in error messages.
     what: &'static str,
     entries: Mutex<HashMap<u64, Arc<T>>>,
 }

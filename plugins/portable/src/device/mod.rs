@@ -1,7 +1,7 @@
 //! The devices of a plugin: every slot of the profiles `core` and `async`, on top of a driver.
 //!
-//! What the host makes is kept in tables by its handle. So a handle that is wrong, or is given back twice, is an error here
-//! and never reaches a driver, and what the host forgets is given back with the device.
+//! Everything the host creates is kept in a table by its handle. A wrong handle, or one freed twice, is an error here and never
+//! reaches a driver; what the host forgets to free is freed with the device.
 
 mod asynchronous;
 mod blocks;
@@ -24,7 +24,7 @@ use self::callbacks::CallbackThread;
 use crate::gpu::{DeviceProperties, Gpu};
 use crate::program_store::ProgramStore;
 
-/// What a driver found.
+/// Result of [`Gpu::find_devices`].
 pub struct DiscoveredGpus<G: Gpu> {
     /// The devices, at least one.
     pub devices: Vec<GpuDevice<G>>,
@@ -34,7 +34,7 @@ pub struct DiscoveredGpus<G: Gpu> {
     pub driver: Version,
 }
 
-/// One device: what it is, and what it has while it is in use.
+/// One device: its properties, and its session while it is in use.
 pub struct GpuDevice<G: Gpu> {
     facts: DeviceProperties,
     idle: G::DetectedDevice,
@@ -42,12 +42,12 @@ pub struct GpuDevice<G: Gpu> {
 }
 
 impl<G: Gpu> GpuDevice<G> {
-    /// A device that is not in use.
+    /// Creates the entry for a device that is not open yet.
     pub fn new(facts: DeviceProperties, idle: G::DetectedDevice) -> Self {
         Self { facts, idle, session: RwLock::default() }
     }
 
-    /// What the device has while it is in use. The first call readies it, which takes memory of the device.
+    /// The session of the device. The first call opens the device, which allocates device memory.
     fn open_session(&self) -> Result<Arc<DeviceSession<G>>> {
         if let Some(session) = &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(Arc::clone(session));
@@ -59,14 +59,14 @@ impl<G: Gpu> GpuDevice<G> {
         Ok(Arc::clone(session.insert(Arc::new(DeviceSession::open_session(&self.idle)?))))
     }
 
-    /// Ends the use of the device, after what is under way.
+    /// Drains the queues, then drops the session.
     fn close_session(&self) -> Result<()> {
         let session = self.session.write().unwrap_or_else(PoisonError::into_inner).take();
         session.map_or(Ok(()), |session| session.drain_queues())
     }
 }
 
-/// All devices of a plugin: nothing until the host initialises it.
+/// All devices of a plugin. The list is empty until the host initializes the plugin.
 pub struct GpuDevices<G: Gpu> {
     host: HostServices,
     found: OnceLock<DiscoveredGpus<G>>,
@@ -76,7 +76,7 @@ pub struct GpuDevices<G: Gpu> {
 }
 
 impl<G: Gpu> GpuDevices<G> {
-    /// The devices that the driver will find, and a place on disk for their programs.
+    /// Creates the empty list. `store` keeps compiled programs on disk.
     pub fn new(host: &HostServices, store: ProgramStore) -> Self {
         Self {
             host: *host,
@@ -87,11 +87,11 @@ impl<G: Gpu> GpuDevices<G> {
         }
     }
 
-    /// Finds the devices. Doing so again changes nothing: drivers list the same ones as long as a process lives.
+    /// Finds the devices. Calling it again changes nothing: a driver lists the same devices for the life of the process.
     fn discover_devices(&self) -> Result<()> {
         if self.found.get().is_none() {
             let found = G::find_devices(&self.host)?;
-            // Whoever was first has found the same.
+            // A thread that was faster has found the same devices.
             let _ = self.found.set(found);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl<G: Gpu> GpuDevices<G> {
         })
     }
 
-    /// A device of a call. Ids are indices of the list.
+    /// Looks up a device by id; ids are indices into the list.
     fn find_device(&self, id: u32) -> Result<&GpuDevice<G>> {
         let devices = &self.discovered_devices()?.devices;
         devices.get(id as usize).ok_or_else(|| {
@@ -113,12 +113,11 @@ impl<G: Gpu> GpuDevices<G> {
         })
     }
 
-    /// What is known of a device.
     pub(crate) fn device_properties(&self, device: u32) -> Result<&DeviceProperties> {
         Ok(&self.find_device(device)?.facts)
     }
 
-    /// What a device of a call has while it is in use.
+    /// The session of a device, opened on first use.
     pub fn device_session(&self, device: u32) -> Result<Arc<DeviceSession<G>>> {
         self.find_device(device)?.open_session()
     }
@@ -127,7 +126,7 @@ impl<G: Gpu> GpuDevices<G> {
         &self.store
     }
 
-    /// A number for a block, stream or event, that no other has had.
+    /// A fresh handle for a block, stream or event; handles are never reused.
     fn new_handle(&self) -> u64 {
         self.last_handle.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -1,5 +1,5 @@
-//! What a device has while it is in use: the driver's side of it, and the tables of what the host has made on it. Dropping
-//! it gives everything back, also what the host has forgotten.
+//! State of a device in use: the driver's side of it, and tables of everything the host created on it. Dropping it frees
+//! everything, including what the host forgot.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use super::handle_table::HandleTable;
 use crate::gpu::{DeviceProperties, Gpu, GpuEvent as _, GpuQueue as _};
 use crate::program_cache::ProgramCache;
 
-/// One device in use.
+/// One open device.
 pub struct DeviceSession<G: Gpu> {
     gpu: G,
     pub(crate) programs: ProgramCache<G::Program>,
     pub(super) blocks: BlockTable<G::Block>,
-    /// By address, each with its size.
+    /// Pinned memory by address, with sizes.
     pinned: Mutex<HashMap<usize, (G::Pinned, u64)>>,
     own: Arc<G::Queue>,
     streams: HandleTable<G::Queue>,
@@ -47,22 +47,21 @@ impl<G: Gpu> DeviceSession<G> {
         &self.gpu
     }
 
-    /// The device's own stream.
     pub(super) fn default_queue(&self) -> &G::Queue {
         &self.own
     }
 
-    /// A stream of a call.
+    /// Looks up the queue of a stream handle.
     pub fn stream_queue(&self, stream: Stream) -> Result<Arc<G::Queue>> {
         if stream.0 == 0 { Ok(Arc::clone(&self.own)) } else { self.streams.get(stream.0) }
     }
 
-    /// The block of a call, if `size` bytes from an offset on lie in it.
+    /// Looks up a block and checks that `offset..offset + size` lies inside it.
     pub fn block_with_size(&self, block: Memory, offset: u64, size: u64) -> Result<G::Block> {
         self.blocks.block_with_size(block, offset, size)
     }
 
-    /// The same for a range that is given by its first byte and the one behind its last.
+    /// Looks up a block and checks that `begin..end` lies inside it.
     pub(crate) fn block_range(&self, block: Memory, begin: u64, end: u64) -> Result<G::Block> {
         self.blocks.block_range(block, begin, end)
     }
@@ -72,14 +71,14 @@ impl<G: Gpu> DeviceSession<G> {
         Ok(Stream(handle))
     }
 
-    /// Waits for a stream, and tells what went wrong in it.
+    /// Waits for a stream, then reports driver errors and kernel faults.
     pub(super) fn synchronize_stream(&self, stream: Stream) -> Result<()> {
         let (queue, seen) = (self.stream_queue(stream)?, self.fault_checkpoint(stream));
         queue.synchronize_queue()?;
         self.report_faults(seen.as_ref())
     }
 
-    /// Whether a stream is done, and what its kernels found if so.
+    /// True if the stream is idle. An idle stream also reports the faults its kernels found.
     pub(super) fn is_stream_done(&self, stream: Stream) -> Result<bool> {
         let (queue, seen) = (self.stream_queue(stream)?, self.fault_checkpoint(stream));
         let is_done = queue.is_empty()?;
@@ -89,7 +88,7 @@ impl<G: Gpu> DeviceSession<G> {
         Ok(is_done)
     }
 
-    /// What there is to read once everything that is in a stream now is done.
+    /// Captures what to read once everything now on the stream is done.
     fn fault_checkpoint(&self, stream: Stream) -> Option<FaultCheckpoint<G>> {
         self.words.find_word(stream).map(|word| FaultCheckpoint { launched: word.launch_count(), word })
     }
@@ -98,13 +97,12 @@ impl<G: Gpu> DeviceSession<G> {
         seen.map_or(Ok(()), |seen| self.check_faults(&seen.word, seen.launched))
     }
 
-    /// Puts an event at the end of a stream.
     pub(super) fn record_event(&self, stream: Stream, point: &RecordedEvent<G>) -> Result<()> {
         let (queue, seen) = (self.stream_queue(stream)?, self.fault_checkpoint(stream));
         point.record_on_queue(&queue, seen)
     }
 
-    /// Ends a stream after what is in it.
+    /// Destroys a stream after its work has drained.
     pub(super) fn destroy_stream(&self, stream: Stream) -> Result<()> {
         let drained = self.remove_stream(stream)?.drain_queue();
         let word = self.words.remove_word(stream);
@@ -127,12 +125,11 @@ impl<G: Gpu> DeviceSession<G> {
         Ok(Event(handle))
     }
 
-    /// Waits until every stream is done.
     pub(super) fn finish_queues(&self) -> Result<()> {
         self.all_queues().try_for_each(|queue| queue.finish_queue())
     }
 
-    /// The same before everything is given back.
+    /// Waits for every stream before teardown; a lost device has nothing left to wait for.
     pub(super) fn drain_queues(&self) -> Result<()> {
         self.all_queues().try_for_each(|queue| queue.drain_queue())
     }
@@ -143,7 +140,7 @@ impl<G: Gpu> DeviceSession<G> {
 
     pub(super) fn allocate_memory(&self, facts: &DeviceProperties, handle: u64, size: u64) -> Result<Memory> {
         ensure!(size > 0, invalid_argument, "expected a request for 1 byte or more, found 0");
-        // Drivers may put taking memory off until it is used, which is too late to say so.
+        // Drivers may commit memory only on first use, which is too late to report that there is none.
         let most = facts.largest_block.min(facts.memory.saturating_sub(self.blocks.allocated_bytes()));
         if size > most {
             return Err(PluginError::resource_exhausted(format!(
@@ -155,7 +152,7 @@ impl<G: Gpu> DeviceSession<G> {
         Ok(self.blocks.insert_block(handle, self.gpu.allocate_block(size)?, size))
     }
 
-    /// How many bytes the device has and how many of them are free.
+    /// Total and free bytes. If the driver does not know, whatever was not allocated here counts as free.
     pub(super) fn memory_usage(&self, facts: &DeviceProperties) -> Result<(u64, u64)> {
         let known = self.gpu.memory_usage()?;
         Ok(known
@@ -187,7 +184,7 @@ impl<G: Gpu> DeviceSession<G> {
 impl<G: Gpu> Drop for DeviceSession<G> {
     fn drop(&mut self) {
         let pinned = std::mem::take(&mut *self.pinned.lock().unwrap_or_else(PoisonError::into_inner));
-        // There is nobody to tell of a failure.
+        // `drop` cannot report a failure.
         for (memory, _) in pinned.into_values() {
             let _ = self.gpu.free_pinned(memory);
         }
@@ -200,13 +197,13 @@ impl<G: Gpu> Drop for DeviceSession<G> {
     }
 }
 
-/// A word, and how many of the kernels that may write it come before a point in its stream.
+/// A fault word, and the number of launches that precede a point in its stream.
 pub(super) struct FaultCheckpoint<G: Gpu> {
     word: Arc<FaultWord<G::Block>>,
     launched: u64,
 }
 
-/// An event, which may not have been recorded yet.
+/// An event; waiting for one that was never recorded returns at once.
 pub(super) struct RecordedEvent<G: Gpu> {
     event: G::Event,
     is_recorded: AtomicBool,
@@ -221,12 +218,12 @@ impl<G: Gpu> RecordedEvent<G> {
         Ok(())
     }
 
-    /// What there is to wait for: an event that was never recorded has happened.
+    /// The driver's event to wait for, or `None` if it was never recorded and so counts as completed.
     pub(super) fn recorded_event(&self) -> Option<&G::Event> {
         self.is_recorded.load(Ordering::Acquire).then_some(&self.event)
     }
 
-    /// What there is to read once it has happened.
+    /// The fault word to read once the event has completed.
     pub(super) fn fault_checkpoint(&self) -> Option<FaultCheckpoint<G>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.as_ref().map(|FaultCheckpoint { word, launched }| FaultCheckpoint {
@@ -235,7 +232,7 @@ impl<G: Gpu> RecordedEvent<G> {
         })
     }
 
-    /// The nanoseconds from another event to this one.
+    /// Nanoseconds between two completed events.
     pub(super) fn elapsed_since(&self, start: &Self) -> Result<u64> {
         let happened = |point: &'_ Self| match point.recorded_event() {
             Some(event) => event.has_happened(),

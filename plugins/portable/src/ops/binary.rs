@@ -1,4 +1,4 @@
-//! Ops of two and more operands that are repeated to one shape.
+//! Element-wise ops of two or more operands, which broadcast.
 
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result, dtype_set, ensure};
 
@@ -13,14 +13,14 @@ use crate::gpu::Gpu;
 use crate::operand_view::OperandView;
 use crate::source::{ArithmeticKind, ElementFormula, INPUT_NAMES, arithmetic_kind};
 
-/// One op: what it computes of `a` and `b`, in floating point and in integers.
+/// An op with its formulas over `a` and `b` for floating point and for integers.
 struct BinaryOp {
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
     float: &'static str,
     integer: &'static str,
-    /// Whether the result is true or false.
+    /// True if the output is `bool`.
     is_test: bool,
 }
 
@@ -51,7 +51,7 @@ const BINARY_OPS: &[BinaryOp] = binary! {
     "BitwiseXor" 18 INTEGER_DTYPES "" "a ^ b" false;
 };
 
-/// Ops of any number of operands.
+/// Ops with any number of operands.
 const VARIADIC_OPS: &[(&str, DtypeSet, ElementFormula)] = &[
     ("Max", NUMERIC_DTYPES, ElementFormula::Fold("maximum")),
     ("Min", NUMERIC_DTYPES, ElementFormula::Fold("minimum")),
@@ -124,7 +124,7 @@ fn special_binary_kernels<G: Gpu>() -> [Kernel<GpuDevices<G>>; 6] {
             .since_version(7)
             .with_inputs([number(NUMERIC_DTYPES).with_name("X"), number(NUMERIC_DTYPES).with_name("slope")])
             .with_outputs([contiguous_operand(NUMERIC_DTYPES).with_dtype_group(1).with_name("Y")]),
-        // Nothing is computed, so bits are chosen.
+        // `Where` only selects, so it works on bits of any dtype.
         stream_kernel("Where", run_where::<G>)
             .since_version(9)
             .with_inputs([
@@ -141,7 +141,7 @@ fn run_binary<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, formula: Elem
     run_elementwise(gpus, call, ElementwiseWork::without_parameters(formula, a.dtype), &[&a, &b], &y)
 }
 
-/// How many operands there are; a source has names for so many.
+/// Counts the operands, up to the number of names that formulas have for inputs.
 fn check_input_count(call: &KernelCall<'_>) -> Result<usize> {
     let (count, most) = (call.input_count(), INPUT_NAMES.len());
     ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
@@ -181,7 +181,7 @@ fn run_modulo<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
     run_binary(gpus, call, formula)
 }
 
-/// The exponent may have a dtype of its own; whole powers of whole numbers are computed exactly.
+/// The exponent may have another dtype than the base; integer powers of integers are exact.
 fn run_power<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let formula =
         match (arithmetic_kind(input_view(call, 0)?.dtype), arithmetic_kind(input_view(call, 1)?.dtype)) {
@@ -207,7 +207,7 @@ fn run_bit_shift<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<
     run_binary(gpus, call, ElementFormula::Plain(formula))
 }
 
-/// The slope is repeated to the shape of the input, which the output has.
+/// The slope broadcasts to the input, never the input to the slope.
 fn run_prelu<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, slope, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
     check_output_shape(&x.dims, &y)?;

@@ -1,4 +1,4 @@
-//! Ops that make elements out of nothing.
+//! Ops that create elements without an input.
 
 use oarlock_sdk::{Dtype, Kernel, KernelCall, Result, dtype_set, ensure};
 
@@ -27,7 +27,7 @@ pub(super) fn creation_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     ]
 }
 
-/// The element is copied as bits, so that every dtype goes one way. Without an attribute it is 0, whatever the dtype.
+/// Copies the element as bits, so all dtypes share one path. The default is 0, whose bits are 0 in every dtype.
 fn run_constant<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let y = output_view(call, 0)?;
     let bits = tensor_attribute(call, "value", y.dtype)?.unwrap_or(0);

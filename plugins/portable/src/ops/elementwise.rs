@@ -1,4 +1,4 @@
-//! Running element-wise programs.
+//! Launches of element-wise programs.
 
 use oarlock_sdk::{Dtype, KernelCall, PluginError, Result};
 
@@ -10,14 +10,14 @@ use crate::operand_walk::{OperandWalk, element_count};
 use crate::program_cache::launch_variant;
 use crate::source::{ElementFormula, MapProgram, ProgramVariant, needs_wide_indices};
 
-/// An operand of an element-wise program: what it is, and its steps along the dimensions of the walk.
+/// An operand with its strides along the dimensions of the walk.
 #[derive(Clone, Copy)]
 pub(super) struct StridedOperand<'a> {
     pub(super) view: &'a OperandView,
     pub(super) steps: &'a [i64],
 }
 
-/// What is computed, in which dtype, with which parameters.
+/// A formula with its compute dtype and parameters.
 #[derive(Clone, Copy)]
 pub(super) struct ElementwiseWork<'a> {
     pub(super) formula: ElementFormula,
@@ -26,13 +26,12 @@ pub(super) struct ElementwiseWork<'a> {
 }
 
 impl ElementwiseWork<'_> {
-    /// A formula without parameters.
     pub(super) fn without_parameters(formula: ElementFormula, compute: Dtype) -> Self {
         Self { formula, compute, parameters: &[] }
     }
 }
 
-/// The shape that shapes become together: dimensions of 1 are repeated, missing leading ones are 1.
+/// Broadcasts shapes as ONNX does: dimensions of 1 repeat, missing leading ones count as 1.
 pub(super) fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [i64]> + Clone) -> Result<Vec<i64>> {
     let rank = shapes.clone().into_iter().map(<[i64]>::len).max().unwrap_or(0);
     let mut all = vec![1; rank];
@@ -55,7 +54,7 @@ pub(super) fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [i64]> +
     Ok(all)
 }
 
-/// Computes every element of `output` from the elements of the inputs that belong to it, which are repeated to its shape.
+/// Computes `output` element by element. The inputs broadcast to exactly its shape.
 pub(super) fn run_elementwise<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -70,7 +69,7 @@ pub(super) fn run_elementwise<G: Gpu>(
     run_broadcast(gpus, call, work, inputs, output)
 }
 
-/// The same, for an output that may be larger than what the inputs become together.
+/// Like [`run_elementwise`], but the output may be larger than the inputs' common shape, as in `Expand`.
 pub(super) fn run_broadcast<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -92,7 +91,7 @@ pub(super) fn run_broadcast<G: Gpu>(
     run_map(gpus, call, work, &output.dims, &stepped, StridedOperand { view: output, steps: &output.steps })
 }
 
-/// Runs a program over all elements of `dims`.
+/// Runs a program once per element of `dims`.
 pub(super) fn run_map<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -127,12 +126,12 @@ pub(super) fn run_map<G: Gpu>(
     launch_variant(gpus, call, &variant, work_group_count(count)?, &arguments)
 }
 
-/// How many work-groups have a work-item for each of `count`.
+/// Number of work-groups that give each of `count` elements a work-item.
 pub(super) fn work_group_count(count: i64) -> Result<u32> {
     check_work_group_count((count as u64).div_ceil(MAX_WORK_GROUP_SIZE.into()) as i64)
 }
 
-/// A number of work-groups that every device takes.
+/// Refuses more work-groups than every driver supports in one dimension.
 pub(super) fn check_work_group_count(groups: i64) -> Result<u32> {
     i32::try_from(groups).map(|groups| groups as u32).map_err(|_| {
         PluginError::out_of_range(format!("expected at most {} work-groups, found {groups}", i32::MAX))

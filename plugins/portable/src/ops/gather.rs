@@ -1,4 +1,4 @@
-//! `Gather`: parts of an operand by index. An index outside gives zeros, and an error to whoever waits.
+//! `Gather`. An index out of range gives zeros, and an error when the stream is waited for.
 
 use oarlock_sdk::{Kernel, KernelCall, Result};
 

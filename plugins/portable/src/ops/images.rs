@@ -1,4 +1,4 @@
-//! Ops on images: `Conv`, pooling and `BatchNormalization`. One dimension of space is taken for two, the first of 1.
+//! Ops on images: `Conv`, pooling and `BatchNormalization`. A 1-D image is treated as a 2-D image of height 1.
 
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, PluginError, Result, ensure};
 
@@ -55,7 +55,7 @@ pub(super) fn image_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     ]
 }
 
-/// Batch, channels, height and width of an image; an image of one dimension has height 1.
+/// Batch, channels, height and width; a 1-D image has height 1.
 fn image_dimensions(dims: &[i64]) -> Result<[i64; 4]> {
     match *dims {
         [batch, channels, width] => Ok([batch, channels, 1, width]),
@@ -66,7 +66,7 @@ fn image_dimensions(dims: &[i64]) -> Result<[i64; 4]> {
     }
 }
 
-/// The window of a call: that of its weights, of its attribute, or everything.
+/// The window of a call: from the weights for `Conv`, from `kernel_shape` for pools, or the whole image for global pools.
 fn image_window(call: &KernelCall<'_>, op: &str) -> Result<ImageWindow> {
     let dims = call.input(0)?.dims().to_vec();
     let [_, _, height, width] = image_dimensions(&dims)?;
@@ -80,7 +80,7 @@ fn image_window(call: &KernelCall<'_>, op: &str) -> Result<ImageWindow> {
     }
 }
 
-/// Refuses windows that are too large for one work-item.
+/// Refuses windows that one work-item cannot process in reasonable time.
 fn check_window_support<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, op: &str) -> Result<()> {
     check_planned(image_window(call, op))?;
     check_computable(gpus, call)
@@ -167,7 +167,7 @@ fn run_pooling<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, op: &str) ->
     launch_shaped(gpus, call, source, &[("a", &x), ("y", &y)], y.count, &shape)
 }
 
-/// Every channel is shifted and scaled by numbers of its own: an element-wise op whose operands lie along one dimension.
+/// Scales and shifts each channel: an element-wise op whose other operands vary only along the channel dimension.
 fn run_batch_normalization<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let y = output_view(call, 0)?;
     let inputs: Vec<OperandView> = (0..5).map(|index| input_view(call, index)).collect::<Result<_>>()?;

@@ -15,7 +15,8 @@ use crate::operand_walk::{OperandWalk, element_count};
 use crate::program_cache::launch_variant;
 use crate::source::{MatmulProgram, ProgramVariant, needs_wide_indices};
 
-/// Rows and columns that one work-group computes.
+/// Side of the output tile that one work-group computes; the same as `TILE` in `kernels/matmul.c`. A tile of 64 × 64 over 256
+/// work-items gives each a 4 × 4 block of accumulators, so 8 loads from local memory feed 16 multiply-adds.
 const TILE_SIZE: i64 = 64;
 
 pub(super) fn matmul_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
@@ -39,7 +40,7 @@ pub(super) fn matmul_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     ]
 }
 
-/// A factor: the steps of its batch, its rows and its columns.
+/// A factor of a product: strides of its batch, rows and columns.
 struct MatrixFactor<'a> {
     view: &'a OperandView,
     batch: Vec<i64>,
@@ -48,7 +49,7 @@ struct MatrixFactor<'a> {
 }
 
 impl<'a> MatrixFactor<'a> {
-    /// The last two dimensions are the matrix; a single one is a row on the left and a column on the right.
+    /// Splits off the matrix from the last two dimensions. A 1-D operand is a row on the left and a column on the right.
     fn new(view: &'a OperandView, is_left: bool) -> Self {
         let (dims, steps) = (&view.dims, &view.steps);
         match (dims.len(), is_left) {
@@ -68,7 +69,7 @@ impl<'a> MatrixFactor<'a> {
         Self { dims: [columns, rows], steps: [across, down], ..self }
     }
 
-    /// The steps from matrix to matrix when the batch is repeated to another shape.
+    /// Strides from matrix to matrix when the factor broadcasts to `batch`.
     fn batch_strides(&self, batch: &[i64]) -> Vec<i64> {
         let missing = batch.len() - self.batch.len();
         let own =
@@ -77,7 +78,7 @@ impl<'a> MatrixFactor<'a> {
     }
 }
 
-/// What is done to a product: its scale, and an operand with another scale that is added.
+/// Scales of `Gemm`, and its optional third operand.
 struct GemmScaling<'a> {
     alpha: f64,
     beta: f64,

@@ -1,4 +1,4 @@
-//! The kernels, by family. A family's `kernels` returns its rows; nothing else of it is seen outside.
+//! All kernels, by family. Each family exports one function that returns its kernel records.
 
 mod binary;
 mod clip;
@@ -20,7 +20,6 @@ use oarlock_sdk::Kernel;
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 
-/// What makes the rows of a family.
 type KernelFamily<G> = fn() -> Vec<Kernel<GpuDevices<G>>>;
 
 /// Every kernel of this crate, for a plugin whose device is a [`Gpu`].

@@ -1,4 +1,4 @@
-//! Ops that move elements and compute nothing: every one is a copy with the right steps on one side.
+//! Ops that only move elements: each is a copy with suitable strides on one side.
 
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, Result, ensure};
 
@@ -75,7 +75,7 @@ pub(super) fn movement_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     ]
 }
 
-/// Copies `dims` elements from where one operand has them to where the other wants them.
+/// Copies `dims` elements between two views with different strides.
 pub(super) fn copy_elements<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -129,7 +129,7 @@ fn run_transpose<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<
     copy_permuted(gpus, call, &x, &order, &y)
 }
 
-/// Copies with the dimensions in another order, into an output whose dimensions are those, or several of them in one.
+/// Copies with permuted dimensions. The output has the permuted shape, perhaps with some dimensions merged.
 fn copy_permuted<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -159,7 +159,7 @@ fn run_expand<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
     )
 }
 
-/// Each dimension becomes two: how often it is repeated, along which the input has no steps, and its own.
+/// Splits each dimension into a repeat count, along which the input has stride 0, and the original dimension.
 fn run_tile<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     let fits = x.dims.len() == y.dims.len()
@@ -185,7 +185,7 @@ fn run_tile<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     )
 }
 
-/// The six dimensions between depth and space, in the order of an input that is contiguous.
+/// `DepthToSpace` and `SpaceToDepth` are transposes of a 6-D view; `dims` gives its shape for a contiguous input.
 fn permute_blocks<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -229,7 +229,7 @@ fn space_to_depth<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result
     permute_blocks(gpus, call, dims, &order)
 }
 
-/// Checks that parts have the shape of the whole but for one axis, along which they fill it.
+/// Checks that the parts match the whole in every dimension but `axis`, and add up to it along `axis`.
 fn check_parts(parts: &[OperandView], whole: &OperandView, axis: usize) -> Result<()> {
     let alike = |part: &OperandView| {
         part.dims.len() == whole.dims.len()
@@ -268,7 +268,7 @@ fn run_concat<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
     Ok(())
 }
 
-/// How the input is divided is what the outputs' shapes say.
+/// The output shapes, already inferred by the host, say where to split.
 fn run_split<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let x = input_view(call, 0)?.reinterpret_as_bits();
     let axis = resolve_axis(call.int_attribute("axis")?.unwrap_or(0), x.dims.len())?;

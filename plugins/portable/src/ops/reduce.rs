@@ -19,10 +19,13 @@ use crate::source::{
     needs_wide_indices,
 };
 
-/// From this many elements on, work-items work together on one output.
+/// From this length on a work-group of 256 work-items shares one reduction and combines in a tree. A shorter row would keep less
+/// than a quarter of them busy, so there each work-item reduces a row of its own.
 const COOPERATIVE_MINIMUM: i64 = 64;
-/// The work-groups that a device should have at least, and how many elements a part of an output has at least.
+/// Aim for this many work-groups, to fill a large GPU, by splitting long reductions into parts; a part has at least
+/// [`MIN_PART_ELEMENTS`], so that the second pass that combines them stays cheap.
 const MIN_WORK_GROUPS: i64 = 512;
+/// 32 elements for each of a group's 256 work-items.
 const MIN_PART_ELEMENTS: i64 = 1 << 13;
 
 const REDUCTION_OPS: &[(&str, ReductionKind, DtypeSet, u32)] = &[
@@ -55,19 +58,19 @@ pub(super) fn reduction_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     rows.collect()
 }
 
-/// How one call is done.
+/// Decisions about one call.
 struct ReducePlan {
     x: OperandView,
     y: OperandView,
-    /// Elements of the output, and elements that become one of them.
+    /// Number of output elements, and of input elements that reduce to each.
     rows: i64,
     reduced: i64,
     kept_walk: OperandWalk,
     reduced_walk: OperandWalk,
-    /// In how many parts each output is computed before these are put together.
+    /// Number of partial results per output element; 1 if a single pass is enough.
     parts: i64,
     is_cooperative: bool,
-    /// What is summed up in.
+    /// The accumulator's dtype.
     compute: Dtype,
 }
 
@@ -95,6 +98,8 @@ impl ReducePlan {
         let (kept_steps, reduced_steps) = (of(&x.steps, false), of(&x.steps, true));
         let (rows, reduced) = (element_count(&kept_dims), element_count(&reduced_dims));
         let is_along_memory = reduced_steps.last().is_some_and(|step| *step == 1);
+        // A work-group reads one row with consecutive loads if the reduced dimension is contiguous. If it is not, neighboring
+        // rows are the ones that lie together, so one row per work-item is better once there are enough rows to fill the device.
         let is_cooperative = reduced >= COOPERATIVE_MINIMUM
             && (is_along_memory || rows < MIN_WORK_GROUPS * i64::from(MAX_WORK_GROUP_SIZE));
         let parts = if is_cooperative && rows < MIN_WORK_GROUPS {
@@ -102,11 +107,12 @@ impl ReducePlan {
         } else {
             1
         };
-        // Nobody walks through an operand without elements.
+        // An empty operand is never read, so it needs no walk.
         let is_empty = x.count == 0;
         let walk = |dims: &[i64], steps: &[i64]| {
             if is_empty { OperandWalk::new(&[], &[&[]]) } else { OperandWalk::new(dims, &[steps]) }
         };
+        // The 11 or 8 significand bits of a narrow float would soon drop addends, so those accumulate in `f32`.
         let compute = match arithmetic_kind(x.dtype) {
             ArithmeticKind::Float if x.dtype == Dtype::F64 => Dtype::F64,
             ArithmeticKind::Float => Dtype::F32,
@@ -164,8 +170,8 @@ fn run_reduction<G: Gpu>(
     )
 }
 
-/// One launch: each operand with whether it is the call's own, and the shape: rows, elements to reduce, parts, and how
-/// many elements there are for a mean.
+/// Launches one pass. Each operand comes with a flag: true if it is the call's own and not the workspace. The shape is rows,
+/// reduced elements, parts, and the element count that a mean divides by.
 #[expect(clippy::too_many_arguments, reason = "each is one thing that differs between the passes")]
 fn launch_pass<G: Gpu>(
     gpus: &GpuDevices<G>,

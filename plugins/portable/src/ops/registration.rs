@@ -1,4 +1,4 @@
-//! What all rows have in common: their flags, the dtypes they take, and what they refuse.
+//! Shared parts of kernel records: flags, accepted dtypes, and support checks.
 
 use oarlock_sdk::{
     Code, Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec,
@@ -9,18 +9,16 @@ use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 use crate::operand_view::{MAX_DIMENSIONS, OperandView, check_strides};
 
-/// `f16`, `bf16`, `f32`, `f64`.
 pub(super) const FLOAT_DTYPES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 pub(super) const SIGNED_DTYPES: DtypeSet = dtype_set(&[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]);
 pub(super) const UNSIGNED_DTYPES: DtypeSet = dtype_set(&[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]);
 pub(super) const INTEGER_DTYPES: DtypeSet = SIGNED_DTYPES.union(UNSIGNED_DTYPES);
 pub(super) const NUMERIC_DTYPES: DtypeSet = FLOAT_DTYPES.union(INTEGER_DTYPES);
-/// All that kernels of this crate know.
+/// Every dtype that kernels of this crate support.
 pub(super) const ALL_DTYPES: DtypeSet = NUMERIC_DTYPES.union(DtypeSet::BOOL);
-/// Indices.
 pub(super) const INDEX_DTYPES: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
 
-/// A kernel that does its work in a stream and the same way each time.
+/// A deterministic kernel that enqueues its work on a stream.
 pub(super) fn stream_kernel<G: Gpu>(
     op: &'static str,
     run: impl Fn(&GpuDevices<G>, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
@@ -29,7 +27,7 @@ pub(super) fn stream_kernel<G: Gpu>(
     Kernel::new(op, run).with_flags(flags).with_support_check(|_, call| check_forward_strides(call))
 }
 
-/// A kernel that computes with its elements, so that the device must know their dtypes.
+/// A kernel that computes with its elements, so the device must support their dtypes.
 pub(super) fn arithmetic_kernel<G: Gpu>(
     op: &'static str,
     run: impl Fn(&GpuDevices<G>, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
@@ -37,13 +35,13 @@ pub(super) fn arithmetic_kernel<G: Gpu>(
     stream_kernel(op, run).with_support_check(check_computable)
 }
 
-/// What is asked before a kernel that computes is chosen, so that another device may do what this one cannot.
+/// Support check of kernels that compute; a refusal here lets another device run the call.
 pub(super) fn check_computable<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     check_forward_strides(call)?;
     check_device_dtypes(gpus, call)
 }
 
-/// Passes on what a kernel has no way to do. What is wrong with the call itself is said when it is made.
+/// Passes on only `unimplemented` errors. Errors in the call itself are reported when it is made.
 pub(super) fn check_planned<T>(planned: Result<T>) -> Result<()> {
     match planned {
         Err(error) if error.code() == Code::UNIMPLEMENTED => Err(error),
@@ -51,14 +49,14 @@ pub(super) fn check_planned<T>(planned: Result<T>) -> Result<()> {
     }
 }
 
-/// Refuses operands that are read backwards.
+/// Refuses operands with negative strides.
 fn check_forward_strides(call: &KernelCall<'_>) -> Result<()> {
     (0..call.input_count()).try_for_each(|index| {
         call.optional_input(index)?.map_or(Ok(()), |tensor| check_strides(tensor.strides()))
     })
 }
 
-/// Refuses 64-bit floating point on devices without it.
+/// Refuses `f64` on devices that lack it.
 fn check_device_dtypes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     if gpus.device_properties(call.device())?.has_f64 {
         return Ok(());
@@ -76,17 +74,15 @@ fn check_device_dtypes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> R
     Ok(())
 }
 
-/// A contiguous operand.
 pub(super) fn contiguous_operand(dtypes: DtypeSet) -> OperandSpec {
     OperandSpec::new(dtypes).with_rank(0, MAX_DIMENSIONS as u32)
 }
 
-/// An operand that may have strides.
 pub(super) fn strided_operand(dtypes: DtypeSet) -> OperandSpec {
     contiguous_operand(dtypes).with_flags(OperandFlags::STRIDED)
 }
 
-/// An operand that shapes depend on, so that its values are needed before anything is launched.
+/// An operand that shapes depend on: it must lie in host memory, to be read before the launch.
 pub(super) fn host_operand(dtypes: DtypeSet) -> OperandSpec {
     OperandSpec::new(dtypes).in_memory(MemoryKind::HOST)
 }
@@ -103,7 +99,7 @@ pub(super) fn output_view(call: &KernelCall<'_>, index: usize) -> Result<Operand
     OperandView::new(&call.output(index)?)
 }
 
-/// The error of an output whose shape is not the one that follows from the inputs.
+/// Checks the output shape against the one inferred here.
 pub(super) fn check_output_shape(expected: &[i64], output: &OperandView) -> Result<()> {
     oarlock_sdk::ensure!(
         expected == output.dims,
@@ -114,7 +110,7 @@ pub(super) fn check_output_shape(expected: &[i64], output: &OperandView) -> Resu
     Ok(())
 }
 
-/// An axis, which counts from the last dimension when it is negative.
+/// Normalizes a negative axis and checks its range.
 pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let counted = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let found = counted.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);

@@ -1,4 +1,4 @@
-//! Ops that look at whole rows of elements: `ArgMax`, `ArgMin`, `Softmax`, `LogSoftmax` and `LayerNormalization`.
+//! Ops over whole rows: `ArgMax`, `ArgMin`, `Softmax`, `LogSoftmax` and `LayerNormalization`.
 
 use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandFlags, Result, dtype_set, ensure};
 
@@ -15,7 +15,8 @@ use crate::operand_walk::element_count;
 use crate::program_cache::launch_variant;
 use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
 
-/// From this many elements on, work-items work together on one row.
+/// From this length on a work-group of 256 work-items shares one row and combines in a tree; a shorter row would keep less than a
+/// quarter of them busy.
 const COOPERATIVE_MINIMUM: i64 = 64;
 
 pub(super) fn rowwise_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
@@ -52,7 +53,7 @@ pub(super) fn rowwise_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     extremes.chain(softmax).chain([normalization]).collect()
 }
 
-/// Runs a program that has a row for each of `rows`, of `length` elements.
+/// Runs a program over `rows` rows of `length` elements each.
 fn launch_rows<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -95,7 +96,7 @@ fn run_arg_extreme<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_max: 
     })
 }
 
-/// Old versions of the op take everything from the axis on as one row.
+/// Before version 13 everything from the axis on is one row.
 fn run_softmax<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_log: bool, whole: bool) -> Result<()> {
     let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
     check_output_shape(&x.dims, &y)?;
@@ -121,7 +122,7 @@ fn run_softmax<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_log: bool
     )
 }
 
-/// How many elements a row has that is normalized, each with a scale of its own.
+/// Length of a normalized row; checks that `Scale` and `B` have one element for each position.
 fn normalized_row_length(call: &KernelCall<'_>) -> Result<i64> {
     let (x, scale, bias) = (input_view(call, 0)?, input_view(call, 1)?, optional_input_view(call, 2)?);
     let first = resolve_axis(call.int_attribute("axis")?.unwrap_or(-1), x.dims.len())?;

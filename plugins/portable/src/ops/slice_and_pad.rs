@@ -1,4 +1,4 @@
-//! `Slice` and `Pad`: a box of one operand becomes a box of another.
+//! `Slice` and `Pad`: both copy a box of one operand into a box of another.
 
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, PluginError, Result, ensure};
 
@@ -92,7 +92,7 @@ fn check_pad_support<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Res
     check_computable(gpus, call)
 }
 
-/// Where a pad takes what lies outside of the operand, unless it is one number everywhere.
+/// The element source outside the operand, or `None` for a constant.
 fn padding_source(call: &KernelCall<'_>) -> Result<Option<PaddingSource>> {
     match call.string_attribute("mode")?.unwrap_or("constant") {
         "constant" => Ok(None),
@@ -105,7 +105,7 @@ fn padding_source(call: &KernelCall<'_>) -> Result<Option<PaddingSource>> {
     }
 }
 
-/// The axes that are named, or the first ones.
+/// The named axes, or the first `count`.
 fn resolve_axes(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<usize>> {
     let axes = match axes {
         Some(axes) => axes.iter().map(|at| resolve_axis(*at, rank)).collect::<Result<Vec<usize>>>()?,
@@ -144,14 +144,14 @@ fn run_slice<G: Gpu>(
             let start = clamp(starts[index], 0, dim);
             (start, (clamp(ends[index], 0, dim) - start).max(0))
         } else {
-            // Backwards, a start before the first element is the first.
+            // With a negative step, a start before the first element is clamped to the first.
             let start = clamp(starts[index], 0, (dim - 1).max(0));
             (start, if dim == 0 { 0 } else { (start - clamp(ends[index], -1, dim - 1)).max(0) })
         };
         dims[axis] = (length as u64).div_ceil(step.unsigned_abs()) as i64;
         if dims[axis] > 0 {
             first += start * x.steps[axis];
-            // A step beyond the dimension is never taken.
+            // Clamping is safe: a step beyond the dimension is never taken, and it keeps the product from overflowing.
             strides[axis] = step.clamp(-dim, dim) * x.steps[axis];
         }
     }
@@ -162,8 +162,8 @@ fn run_slice<G: Gpu>(
     copy_elements(gpus, call, &dims, &x.subview(first, &dims, strides), &y)
 }
 
-/// Negative pads cut, and what of the input is left is copied into the output. Around it is either one number or what the
-/// mode takes from inside.
+/// Negative pads crop; the rest of the input is copied into the output. The border is a constant, or taken from inside by the
+/// mode.
 fn run_pad<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -210,7 +210,7 @@ fn run_pad<G: Gpu>(
     copy_elements(gpus, call, &kept, &inside, &y.reinterpret_as_bits().subview(first, &kept, steps))
 }
 
-/// Copies an operand into the middle of the output, with itself around it.
+/// Fills the output from the operand, with the border taken from the operand itself.
 fn pad_from_inside<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,
@@ -239,7 +239,7 @@ fn pad_from_inside<G: Gpu>(
     launch_variant(gpus, call, &variant, work_group_count(y.count)?, &arguments)
 }
 
-/// Writes one number everywhere.
+/// Fills a view with one number.
 fn fill_output<G: Gpu>(
     gpus: &GpuDevices<G>,
     call: &KernelCall<'_>,

@@ -12,14 +12,14 @@ use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 use crate::source::{ArithmeticKind, ElementFormula, arithmetic_kind};
 
-/// One op: what it computes of `a`, in floating point and in integers.
+/// An op with its formulas over `a` for floating point and for integers.
 struct UnaryOp {
     op: &'static str,
     since: u32,
     dtypes: DtypeSet,
     float: &'static str,
     integer: &'static str,
-    /// The attributes that are parameters `p` and so on of the formula, with their defaults.
+    /// Attributes that become the formula's parameters `p`, `q` and so on, with their defaults.
     attributes: &'static [(&'static str, f64)],
 }
 

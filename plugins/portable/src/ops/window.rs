@@ -1,15 +1,14 @@
-//! The windows of convolutions and pools: their attributes, and the shape that follows from them.
+//! Windows of convolutions and pools: their attributes, and the output shape they imply.
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// One work-item goes through a whole window, so that a larger one would keep the device busy for too long.
+/// One work-item loops over a whole window, and a larger window would occupy the device for too long.
 const MAX_WINDOW_ELEMENTS: i64 = 1 << 24;
 
-/// Where in an image an element lies is computed in 32 bits where its size allows that, so that a window and its pads must not
-/// reach much farther.
+/// Positions in an image are computed in 32 bits if its size allows that, so windows and pads must not reach much beyond it.
 const MAX_WINDOW_REACH: i64 = 1 << 30;
 
-/// A window, in height and width.
+/// A 2-D window; every pair is height, then width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ImageWindow {
     size: [i64; 2],
@@ -20,13 +19,12 @@ pub(super) struct ImageWindow {
 }
 
 impl ImageWindow {
-    /// A window over everything.
+    /// A window over the whole image, for global pools.
     pub(super) fn covering_image(size: [i64; 2]) -> Self {
         Self { size, strides: [1, 1], dilations: [1, 1], pads_before: [0, 0], pads_after: [0, 0] }
     }
 
-    /// What the attributes of a call say, for images of one or two dimensions. The size is that of the weights, where there
-    /// are some.
+    /// Reads the attributes of a call on a 1-D or 2-D image. For convolutions the weights give the size.
     pub(super) fn new(
         call: &KernelCall<'_>,
         image: [i64; 2],
@@ -109,13 +107,13 @@ impl ImageWindow {
         Ok(())
     }
 
-    /// How many elements the window reaches over.
+    /// Extent of the window in the image, dilation included.
     fn dilated_extent(&self, axis: usize) -> i64 {
         (self.size[axis] - 1) * self.dilations[axis] + 1
     }
 
-    /// The shape of the output. Where it is rounded up, versions of the op disagree about a window that would begin in the
-    /// padding, so that `found` may also be one less.
+    /// Output shape. With rounding up, versions of the op disagree about a window that would start in the padding, so `found` may
+    /// also be one less.
     pub(super) fn output_shape(&self, image: [i64; 2], found: [i64; 2], rounds_up: bool) -> Result<[i64; 2]> {
         let mut out = [0; 2];
         for axis in 0..2 {
@@ -133,12 +131,12 @@ impl ImageWindow {
         Ok(out)
     }
 
-    /// The numbers in the order in which sources have them.
+    /// The parameters in the order of the struct in kernel sources.
     pub(super) fn kernel_parameters(&self) -> Vec<i64> {
         [self.size, self.strides, self.dilations, self.pads_before].concat()
     }
 
-    /// Where the image ends with its padding.
+    /// End of the image, padding included, along each dimension.
     pub(super) fn padded_ends(&self, image: [i64; 2]) -> [i64; 2] {
         [image[0] + self.pads_after[0], image[1] + self.pads_after[1]]
     }

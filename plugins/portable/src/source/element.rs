@@ -1,8 +1,7 @@
-//! What dtypes are called in sources.
+//! Names of dtypes in kernel sources.
 
 use oarlock_sdk::Dtype;
 
-/// What kind of arithmetic a dtype has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArithmeticKind {
     Truth,
@@ -11,15 +10,15 @@ pub(crate) enum ArithmeticKind {
     Float,
 }
 
-/// A dtype that kernels of this crate know.
+/// Source-level names of one dtype.
 struct ElementType {
     dtype: Dtype,
-    /// Its name, as functions for reading and writing carry it.
+    /// Suffix of the `load_` and `store_` functions.
     name: &'static str,
     size: u64,
     stored: &'static str,
     computed: &'static str,
-    /// The unsigned type of the same size, in which integers wrap around.
+    /// The unsigned type of the same size, in which integer overflow wraps and is not undefined behavior.
     unsigned: &'static str,
     kind: ArithmeticKind,
 }
@@ -54,7 +53,7 @@ elements! {
     F64 "f64" 8 "f64" "f64" "f64" Float;
 }
 
-/// The facts about a dtype. Registrations admit no dtype that is not in the table; one that is not is taken for bytes.
+/// Looks up a dtype. Registrations admit only dtypes in the table; any other is treated as bytes.
 fn element_type(dtype: Dtype) -> &'static ElementType {
     ELEMENTS.iter().find(|element| element.dtype == dtype).unwrap_or(&ELEMENTS[0])
 }
@@ -67,7 +66,7 @@ pub(crate) fn arithmetic_kind(dtype: Dtype) -> ArithmeticKind {
     element_type(dtype).kind
 }
 
-/// The dtype's name, as functions for reading and writing carry it.
+/// Suffix of the `load_` and `store_` functions.
 pub(crate) fn dtype_name(dtype: Dtype) -> &'static str {
     element_type(dtype).name
 }
@@ -84,12 +83,12 @@ pub(crate) fn unsigned_type(dtype: Dtype) -> &'static str {
     element_type(dtype).unsigned
 }
 
-/// The floating-point type that attributes have and means are computed in beside a dtype.
+/// The floating-point type of attributes and means next to a dtype.
 pub(crate) fn float_type(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F64 { "f64" } else { "f32" }
 }
 
-/// `T`, `U`, `F` and, for integers, `INTEGER`, and the formulas' words.
+/// Defines `T`, `U`, `F`, `INTEGER` for integer dtypes, and the functions that formulas use.
 pub(crate) fn arithmetic_definitions(dtype: Dtype) -> String {
     let integer = if arithmetic_kind(dtype) == ArithmeticKind::Float { "" } else { "#define INTEGER\n" };
     let math = include_str!("../../kernels/math.c");

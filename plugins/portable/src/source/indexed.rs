@@ -1,4 +1,4 @@
-//! Programs that count through contiguous operands by themselves, with a struct that says their shape.
+//! Programs that do their own indexing over contiguous operands, from a struct with their shapes.
 
 use oarlock_sdk::Dtype;
 
@@ -7,7 +7,7 @@ use super::template::{
     NamedOperand, SourceTemplate, operand_accessors, operand_declarations, operand_parameters,
 };
 
-/// Where a pad takes what lies outside of an operand.
+/// Element source outside the operand, for the modes of `Pad` other than `constant`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PaddingSource {
     Edge,
@@ -15,7 +15,6 @@ pub(crate) enum PaddingSource {
     Wrap,
 }
 
-/// The sources there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum IndexedSource {
     Gather,
@@ -23,7 +22,7 @@ pub(crate) enum IndexedSource {
         outside: PaddingSource,
         rank: u8,
     },
-    /// The index of the greatest or smallest element of a row, the last one of equals if asked for.
+    /// Index of the largest or smallest element of a row; `is_last` breaks ties in favor of the last one.
     Extreme {
         is_max: bool,
         is_last: bool,
@@ -33,17 +32,17 @@ pub(crate) enum IndexedSource {
     },
     LayerNormalization,
     Convolution,
-    /// The greatest element or the mean of a window.
+    /// Maximum or mean of a window.
     Pool {
         is_max: bool,
     },
 }
 
-/// A program over contiguous operands, of which the last is written.
+/// A program over contiguous operands; the last one is the output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct IndexedProgram {
     pub(crate) source: IndexedSource,
-    /// The operands by name; those a call leaves out are not there.
+    /// Operands by name; optional ones that a call omits are missing.
     pub(crate) operands: Vec<(&'static str, Dtype)>,
     pub(crate) is_cooperative: bool,
     pub(crate) is_wide: bool,

@@ -11,35 +11,32 @@ use super::template::{
 };
 use crate::operand_walk::ElementAccess;
 
-/// The names of inputs in formulas.
 pub(crate) const INPUT_NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-/// What is computed from the elements `a`, `b` and so on of the inputs.
+/// An expression over the input elements `a`, `b` and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ElementFormula {
     /// An expression. `i` is the index of the element, `p` to `s` are parameters.
     Plain(&'static str),
-    /// One that divides the integer `a` by `b`; a `b` of 0 is told to the host.
+    /// Integer division of `a` by `b`; a `b` of 0 is reported as a fault.
     Division(&'static str),
-    /// A function or macro of two arguments, applied to all inputs from the first to the last.
+    /// A binary function or macro, folded over all inputs from left to right.
     Fold(&'static str),
-    /// The sum of all inputs, divided by how many there are.
     Mean,
-    /// `a` in another dtype, cut to the range that has.
+    /// `a` in another dtype, saturated to its range.
     Cast,
 }
 
-/// An element-wise program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MapProgram {
     pub(crate) formula: ElementFormula,
-    /// The dtype that is computed in.
+    /// The dtype of the arithmetic.
     pub(crate) compute: Dtype,
     pub(crate) inputs: Vec<(Dtype, ElementAccess)>,
     pub(crate) output: (Dtype, ElementAccess),
-    /// How many parameters of the formula follow the operands: 64-bit integers beside integers, `F` beside others.
+    /// Number of scalar parameters after the operands: 64-bit integers for integer dtypes, `F` otherwise.
     pub(crate) parameters: u8,
-    /// The rank of the walk; 0 when no operand is read by steps.
+    /// Rank of the walk; 0 if no operand is strided.
     pub(crate) rank: u8,
     pub(crate) is_wide: bool,
 }
@@ -56,7 +53,8 @@ impl MapProgram {
         let (walk_type, walk_parameter) = walk_struct("walk", self.rank, &accesses);
         let mut values = String::new();
         for ((dtype, _), name) in inputs() {
-            // A formula's elements shadow the operands they are read from. Writing to a string cannot fail.
+            // `store_statement` shadows the operand `a` by its element, so the elements get names of their own here. Writing to a
+            // string cannot fail.
             let _ = writeln!(
                 values,
                 "    {} {name}_value = load_{}({name}, {name}_at);",
@@ -78,7 +76,7 @@ impl MapProgram {
         arithmetic_definitions(self.compute) + &operand_accessors(&operands) + &template.into_source()
     }
 
-    /// Whether elements may be wrong in a way that the host is told.
+    /// True if the program may report a fault.
     pub(super) fn can_fail(&self) -> bool {
         matches!(self.formula, ElementFormula::Division(_))
     }
@@ -96,7 +94,7 @@ impl MapProgram {
             .collect()
     }
 
-    /// The statement that writes the element, in a scope in which `a` is an element and no operand any more.
+    /// The statement that stores the result, in a scope in which `a` is an element and shadows the operand.
     fn store_statement(&self) -> String {
         let elements: String = self
             .inputs
@@ -122,7 +120,7 @@ impl MapProgram {
         names[1..].iter().fold(names[0].to_owned(), |left, name| format!("{function}({left}, {name})"))
     }
 
-    /// Numbers outside the range of an integer become its limits, and a NaN 0, on every device alike.
+    /// Saturates numbers beyond the range of an integer and maps NaN to 0: C leaves both undefined, and devices differ.
     fn cast_expression(&self) -> String {
         let from_float = element::arithmetic_kind(self.compute) == element::ArithmeticKind::Float;
         let bits = 8 * element::element_size(self.output.0) as i32;

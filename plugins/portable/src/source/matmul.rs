@@ -9,20 +9,21 @@ use super::template::{
 };
 use crate::operand_walk::ElementAccess;
 
-/// A matrix product, for each of a batch.
+/// A batched matrix product.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MatmulProgram {
     pub(crate) dtype: Dtype,
-    /// How the matrices of the batch are found.
+    /// Access to the matrices of the batch.
     pub(crate) a: ElementAccess,
     pub(crate) b: ElementAccess,
-    /// Whether the elements of a factor lie one after the other along the dimension that is summed over.
+    /// True if the factor is contiguous along the summed dimension. It decides which way neighboring work-items load a tile, so
+    /// that their loads are contiguous.
     pub(crate) a_along_depth: bool,
     pub(crate) b_along_depth: bool,
-    /// Whether the product is scaled by `alpha` and, with a third operand, that one by `beta` and added.
+    /// True for `Gemm`: the product is scaled by `alpha`, and `beta · C` is added if there is a `C`.
     pub(crate) is_scaled: bool,
     pub(crate) has_c: bool,
-    /// The rank of the walk through the batch.
+    /// Rank of the walk over the batch.
     pub(crate) rank: u8,
     pub(crate) is_wide: bool,
 }

@@ -1,7 +1,7 @@
-//! Sources: what one compiled program is generated from.
+//! Kernel sources and the variants that they are generated from.
 //!
-//! A `ProgramVariant` says everything that is written into a source: the formula, the dtypes, how operands are read. Calls that
-//! differ in shape alone share one.
+//! A `ProgramVariant` holds everything that is compiled into a source: formula, dtypes, access patterns. Calls that differ only
+//! in shape share one program.
 
 mod element;
 mod indexed;
@@ -18,21 +18,17 @@ pub(crate) use reduce::{ReduceProgram, ReductionKind};
 
 use crate::gpu::KernelLanguage;
 
-/// One program.
+/// Cache key of a compiled program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ProgramVariant {
-    /// Element-wise.
     Map(MapProgram),
-    /// Matrix products.
     Matmul(MatmulProgram),
-    /// Reductions.
     Reduce(ReduceProgram),
-    /// What counts through its operands by itself.
+    /// Programs that do their own indexing.
     Shaped(IndexedProgram),
 }
 
 impl ProgramVariant {
-    /// The source of the program.
     pub(crate) fn generate_source(&self, language: KernelLanguage, has_f64: bool) -> String {
         let body = match self {
             Self::Map(map) => map.source_body(),
@@ -43,7 +39,7 @@ impl ProgramVariant {
         source_header(language, self.work_group_shape(), self.needs_wide_indices(), has_f64) + &body
     }
 
-    /// How many work-items a work-group has in each of two dimensions.
+    /// Work-items per group in each of two dimensions.
     pub(crate) fn work_group_shape(&self) -> [u32; 2] {
         match self {
             Self::Matmul(_) => [16, 16],
@@ -51,7 +47,7 @@ impl ProgramVariant {
         }
     }
 
-    /// Whether the program may find its operands' values wrong. It tells so in a word that is its last argument.
+    /// True if the program may report a fault. Its last argument is then the stream's fault word.
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Self::Map(map) => map.can_fail(),
@@ -60,7 +56,7 @@ impl ProgramVariant {
         }
     }
 
-    /// Whether indices need 64 bits.
+    /// True if indices need 64 bits.
     fn needs_wide_indices(&self) -> bool {
         match self {
             Self::Map(map) => map.is_wide,
@@ -71,7 +67,7 @@ impl ProgramVariant {
     }
 }
 
-/// What every source starts with: the words that a language has for what the others call differently, and the dtypes.
+/// Preamble of every source: macros that hide the differences between languages, and the dtypes.
 pub(crate) fn source_header(
     language: KernelLanguage,
     [x, y]: [u32; 2],
@@ -89,7 +85,7 @@ pub(crate) fn source_header(
     format!("#define BLOCK_X {x}\n#define BLOCK_Y {y}\n{f64}{prelude}#define INDEX {index}\n{types}")
 }
 
-/// Whether indices up to `last` need 64 bits. Work-items behind the end have indices too, so there is room for a few more.
+/// True if indices up to `last` need 64 bits. Leaves headroom, since work-items past the end compute indices too.
 pub(crate) fn needs_wide_indices(last: impl IntoIterator<Item = i64>) -> bool {
     last.into_iter().any(|last| last > i64::from(i32::MAX - (1 << 16)))
 }

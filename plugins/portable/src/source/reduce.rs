@@ -9,7 +9,6 @@ use super::template::{
 };
 use crate::operand_walk::ElementAccess;
 
-/// What a reduction computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReductionKind {
     Sum,
@@ -24,20 +23,20 @@ pub(crate) enum ReductionKind {
     LogSumExp,
 }
 
-/// A pass over the elements to be reduced.
+/// One pass of a reduction; long reductions take two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReduceProgram {
     pub(crate) reduction: ReductionKind,
     pub(crate) input: Dtype,
-    /// What is summed up in.
+    /// The accumulator's dtype.
     pub(crate) compute: Dtype,
     pub(crate) output: Dtype,
-    /// Whether this pass sees the operand itself, and not what an earlier one made of it.
+    /// True if this pass reads the operand itself and not partial results.
     pub(crate) is_first: bool,
-    /// Whether nothing comes after this pass.
+    /// True if this pass writes the final result.
     pub(crate) is_last: bool,
     pub(crate) is_cooperative: bool,
-    /// How the operand is walked through from output to output, and from element to element of one.
+    /// Walks over the kept and over the reduced dimensions: rank, and access to the operand.
     pub(crate) kept: (u8, ElementAccess),
     pub(crate) reduced: (u8, ElementAccess),
     pub(crate) is_wide: bool,
@@ -72,9 +71,9 @@ impl ReduceProgram {
         )
     }
 
-    /// What a reduction starts with, how two results become one, what is done to each element and to the last result.
+    /// Formulas of a reduction: initial value, combine step, per-element transform, and final transform.
     fn reduction_formulas(&self) -> (&'static str, &'static str, &'static str, &'static str) {
-        // The extremes of what comes in, since there is no other result where nothing does.
+        // The limits of the input dtype, which are the result of an empty reduction.
         let (least, greatest) = match self.input {
             Dtype::BOOL => ("0", "1"),
             Dtype::I8 => ("-128", "127"),

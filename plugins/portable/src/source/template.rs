@@ -1,4 +1,4 @@
-//! Filling in sources, and the parts that all of them have: operands and walks.
+//! Templates of sources, and the parts that all of them share: operands and walks.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use oarlock_sdk::Dtype;
 use super::element::{dtype_name, stored_type};
 use crate::operand_walk::ElementAccess;
 
-/// A source with gaps, each written `{{name}}`.
+/// A source with placeholders, each written `{{name}}`.
 pub(crate) struct SourceTemplate(String);
 
 impl SourceTemplate {
@@ -24,14 +24,14 @@ impl SourceTemplate {
     }
 }
 
-/// An operand: its name in the source and its dtype.
+/// An operand by its name in the source.
 #[derive(Clone, Copy)]
 pub(crate) struct NamedOperand<'a> {
     pub(crate) name: &'a str,
     pub(crate) dtype: Dtype,
 }
 
-/// The two parameters of each operand, of which the last is written.
+/// Parameter list of the operands, two per operand. The last operand is the output.
 pub(crate) fn operand_parameters(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
     for (index, NamedOperand { name, dtype }) in operands.iter().enumerate() {
@@ -43,13 +43,13 @@ pub(crate) fn operand_parameters(operands: &[NamedOperand<'_>]) -> String {
     text
 }
 
-/// The declarations of the operands' first elements.
+/// Declares a pointer to each operand's first element.
 pub(crate) fn operand_declarations(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
     for (index, NamedOperand { name, dtype }) in operands.iter().enumerate() {
         let (constant, stored) =
             (if index + 1 == operands.len() { "" } else { "const " }, stored_type(*dtype));
-        // As above.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "    GLOBAL {constant}{stored} *{name} = AT({constant}{stored}, {name}_block, {name}_offset);"
@@ -58,20 +58,20 @@ pub(crate) fn operand_declarations(operands: &[NamedOperand<'_>]) -> String {
     text
 }
 
-/// The functions that read and write each operand, as macros that carry its name in capitals.
+/// Macros such as `LOAD_A` and `STORE_Y`, one per operand; the last operand is the output.
 pub(crate) fn operand_accessors(operands: &[NamedOperand<'_>]) -> String {
     let mut text = String::new();
     for (index, operand) in operands.iter().enumerate() {
         let (capital, dtype) = (operand.name.to_uppercase(), dtype_name(operand.dtype));
         let (macro_name, function) =
             if index + 1 == operands.len() { ("STORE", "store") } else { ("LOAD", "load") };
-        // As above.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "#define {macro_name}_{capital} {function}_{dtype}");
     }
     text
 }
 
-/// The struct of a walk called `name`, and its parameter, for operands of which some are read by steps.
+/// The struct type of a walk and its parameter; both empty if no operand is strided.
 pub(crate) fn walk_struct(name: &str, rank: u8, operands: &[(&str, ElementAccess)]) -> (String, String) {
     if rank == 0 {
         return (String::new(), String::new());
@@ -81,7 +81,7 @@ pub(crate) fn walk_struct(name: &str, rank: u8, operands: &[(&str, ElementAccess
     (format!("struct {name} {{ i64 dims[{rank}];{fields} }};"), format!("struct {name} {name}, "))
 }
 
-/// The declarations of `x_at` for each operand `x`: the index of its element that belongs to element `of`.
+/// Declares `x_at` for each operand `x`: the index that belongs to index `of` of the output.
 pub(crate) fn index_declarations(
     walk: &str,
     rank: u8,
@@ -91,7 +91,7 @@ pub(crate) fn index_declarations(
     let (mut before, mut inside) = (String::new(), String::new());
     for (operand, access) in operands {
         let start = if *access == ElementAccess::Flat { of } else { "0" };
-        // As above.
+        // Writing to a string cannot fail.
         let _ = writeln!(before, "    INDEX {operand}_at = {start};");
         if *access == ElementAccess::Stepped {
             let _ = writeln!(inside, "            {operand}_at += index * (INDEX){walk}.{operand}[axis];");

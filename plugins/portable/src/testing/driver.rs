@@ -1,4 +1,4 @@
-//! Tests of a driver on its first device, below the contract: programs, and how its streams and memory get along.
+//! Tests of a driver below the contract, on its first device: programs, streams and memory.
 
 #![expect(unsafe_code, reason = "the tests play the host")]
 
@@ -10,10 +10,9 @@ use crate::gpu::GpuQueue as _;
 use crate::source::source_header;
 use crate::{Gpu, GpuDevices, LaunchArgument, LaunchGrid, ProgramStore};
 
-/// One test: its name, and what it does.
 type DriverCase<G> = (&'static str, fn(&GpuDevices<G>));
 
-/// Runs every test. Without a device there is none, and the error says why.
+/// Runs every test. The error says why there is no device.
 pub fn check_driver<G: Gpu>() -> Result<()> {
     let gpus = driver_devices::<G>()?;
     let cases: [DriverCase<G>; 8] = [
@@ -27,21 +26,21 @@ pub fn check_driver<G: Gpu>() -> Result<()> {
         ("a device that was released is readied again by the next call", check_released_memory),
     ];
     for (name, case) in cases {
-        // Shown when one fails.
+        // Cargo shows this only if a test fails.
         println!("{name}");
         case(&gpus);
     }
     Ok(())
 }
 
-/// The devices of a driver, without a plugin around them.
+/// Opens the devices of a driver without a plugin around them.
 pub fn driver_devices<G: Gpu>() -> Result<GpuDevices<G>> {
     let gpus = GpuDevices::new(&empty_host(), ProgramStore::without_directory());
     gpus.initialize()?;
     Ok(gpus)
 }
 
-/// A host of nothing.
+/// A host without any services.
 fn empty_host() -> HostServices {
     static SERVICES: abi::HostTable = abi::HostTable::EMPTY;
     static FOUND: Mutex<Option<HostServices>> = Mutex::new(None);
@@ -56,7 +55,7 @@ fn empty_host() -> HostServices {
         ..abi::Host::EMPTY
     };
     let mut answer = abi::Plugin::EMPTY;
-    // SAFETY: both structs are as the contract says, and the services live for ever.
+    // SAFETY: both structs follow the contract, and the services live forever.
     unsafe { oarlock_sdk::answer_query(&raw const asking, &raw mut answer, remember_host) };
     FOUND.lock().unwrap_or_else(PoisonError::into_inner).expect("a host that was noted")
 }
@@ -64,7 +63,7 @@ fn empty_host() -> HostServices {
 const ELEMENT_COUNT: usize = 256;
 const BLOCK_SIZE: u64 = 4 * (ELEMENT_COUNT as u64 + 1);
 
-/// A program that doubles 256 integers from a byte of a block on.
+/// A program that doubles 256 integers, starting at a byte offset.
 fn doubling_source<G: Gpu>(gpus: &GpuDevices<G>) -> String {
     let language = gpus.device_session(0).expect("a device").driver_gpu().kernel_language();
     let body = "KERNEL oarlock_kernel(GLOBAL i32 *data_block, u64 data_offset) {
@@ -200,7 +199,7 @@ fn check_event_times<G: Gpu>(gpus: &GpuDevices<G>) {
 
 fn check_pinned_memory<G: Gpu>(gpus: &GpuDevices<G>) {
     let (block, pinned) = (block_of_ones(gpus), gpus.host_memory_allocate(0, BLOCK_SIZE).expect("memory"));
-    // SAFETY: the memory is ours, and as large.
+    // SAFETY: the memory was just allocated with this size, and nothing else uses it.
     unsafe { pinned.as_ptr().cast::<u8>().write_bytes(1, BLOCK_SIZE as usize) };
     let stream = gpus.stream_create(0, 0).expect("a stream");
     gpus.memory_copy_h2d_async(0, stream, block, 0, pinned, BLOCK_SIZE).expect("a copy");

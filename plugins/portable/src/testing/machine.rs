@@ -1,4 +1,4 @@
-//! A plugin, loaded the way a host does it.
+//! A plugin, loaded the way a host loads it.
 
 #![expect(unsafe_code, reason = "this plays the host, which calls through pointers")]
 
@@ -8,26 +8,26 @@ use std::ptr::null_mut;
 use oarlock_sdk::{Code, Dtype, abi};
 use oarlock_small_host::{HostedPlugin, ReportedError};
 
-/// A plugin whose first device is ready.
+/// A plugin with an open device 0.
 pub struct PluginMachine {
     loaded: HostedPlugin,
     pub(super) context: *mut c_void,
     pub(super) core: abi::CoreTable,
     kernels: Vec<abi::Kernel>,
-    /// Whether kernels compute; a machine that only records sources does not, and nothing is compared.
+    /// False if the device only records sources; outputs are not compared then.
     pub(super) computes: bool,
 }
 
 // SAFETY: every function of a plugin may be called on any thread (rule T-1).
 unsafe impl Send for PluginMachine {}
-// SAFETY: as above.
+// SAFETY: every function of a plugin may be called on any thread (rule T-1).
 unsafe impl Sync for PluginMachine {}
 
-/// The first device of a plugin of this workspace that lists devices from 0 on.
+/// Plugins of this workspace number devices from 0.
 pub(super) const DEVICE: u32 = 0;
 
 impl PluginMachine {
-    /// Loads a plugin and readies its devices. The error says why there is none.
+    /// Loads a plugin and initializes it. The error says why it has no device.
     pub fn start_plugin(query: abi::PluginQuery) -> Result<Self, String> {
         let start = || {
             let loaded = HostedPlugin::new(query, &[])?;
@@ -40,12 +40,12 @@ impl PluginMachine {
         Ok(Self { loaded, context, core, kernels, computes: true })
     }
 
-    /// What a call of the plugin said.
+    /// Converts an error of the plugin and frees it.
     fn call_outcome(&self, error: abi::Error) -> Result<(), (Code, String)> {
         self.loaded.result_from_error(error).map_err(|failure| (failure.code, failure.into_text()))
     }
 
-    /// What an optional function of a kernel says of a call.
+    /// Calls an optional function of a kernel record; without one the call succeeds.
     pub(super) fn call_optional<F>(
         &self,
         function: Option<F>,
@@ -54,7 +54,7 @@ impl PluginMachine {
         function.map_or(Ok(()), |function| self.call_outcome(call(function)))
     }
 
-    /// The row for an op of a version with inputs of these dtypes and ranks; `None` is one that is left out.
+    /// Finds the kernel record for an op version and for inputs of these dtypes and ranks; `None` is an omitted operand.
     pub(super) fn find_kernel(
         &self,
         op: &str,
@@ -82,12 +82,12 @@ impl PluginMachine {
         found.unwrap_or_else(|| panic!("expected a kernel for `{op}` {version} of {inputs:?}, found none"))
     }
 
-    /// Takes device memory and fills it.
+    /// Allocates device memory and fills it with `bytes`.
     pub(super) fn upload_bytes(&self, bytes: &[u8]) -> abi::Memory {
         let mut block = abi::Memory(0);
         let (allocate, copy) = (self.core.memory_allocate, self.core.memory_copy_h2d);
         let (allocate, copy) = (allocate.expect("memory_allocate"), copy.expect("memory_copy_h2d"));
-        // SAFETY: the context is the plugin's, the block is ours to write, and the bytes live through the call.
+        // SAFETY: the context belongs to the plugin, `block` is a local that it may write, and the bytes outlive the call.
         unsafe {
             self.call_outcome(allocate(self.context, DEVICE, bytes.len() as u64, &raw mut block))
                 .expect("memory");
@@ -98,12 +98,12 @@ impl PluginMachine {
         block
     }
 
-    /// Reads device memory and gives it back.
+    /// Reads device memory, then frees it.
     pub(super) fn download_bytes(&self, block: abi::Memory, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
         let (copy, deallocate) = (self.core.memory_copy_d2h, self.core.memory_deallocate);
         let (copy, deallocate) = (copy.expect("memory_copy_d2h"), deallocate.expect("memory_deallocate"));
-        // SAFETY: as above.
+        // SAFETY: the context belongs to the plugin, and the target has `size` bytes that outlive the call.
         unsafe {
             let target = bytes.as_mut_ptr().cast();
             self.call_outcome(copy(self.context, DEVICE, target, size as u64, block, 0)).expect("a copy");
@@ -114,10 +114,10 @@ impl PluginMachine {
     }
 }
 
-/// What a kernel demands of its inputs.
+/// Operand specs of a kernel's inputs.
 pub(super) fn input_operands(kernel: &abi::Kernel) -> Vec<abi::Operand> {
     let count = kernel.inputs_count as usize;
-    // SAFETY: the lists of a record live as long as the plugin, and match their counts.
+    // SAFETY: the lists of a record live as long as the plugin and match their counts.
     (0..count).map(|index| unsafe { **kernel.inputs.add(index) }).collect()
 }
 
@@ -125,7 +125,7 @@ pub(super) fn is_variadic(operand: &abi::Operand) -> bool {
     operand.bits.contains(abi::OperandFlags::VARIADIC)
 }
 
-/// A pointer that a kernel's `prepare` fills.
+/// Initial value for the state pointer that `prepare` fills.
 pub(super) fn no_state() -> *mut c_void {
     null_mut()
 }

@@ -1,7 +1,7 @@
-//! Tests of every op on a driver's device, for the crates of drivers to run.
+//! Tests of every op on a driver's device, for driver crates to run.
 //!
-//! The operands are awkward on purpose: they start in the middle of a block, have odd sizes, are repeated and strided, and
-//! what surrounds an output must stay as it is.
+//! Operands are awkward on purpose: they start in the middle of a block, have odd sizes, broadcast and have strides, and the
+//! bytes around an output must not change.
 
 mod cases;
 mod driver;
@@ -18,5 +18,5 @@ pub use recording_gpu::record_sources;
 pub use test_data::TestData;
 pub use trials::run_trials;
 
-/// One test: its name, and what it does.
+/// A test by name.
 pub type PluginCase = (&'static str, fn(&PluginMachine));

@@ -7,7 +7,7 @@ use oarlock_sdk::{Code, Dtype, abi};
 use super::machine::{DEVICE, PluginMachine, input_operands, is_variadic, no_state};
 use super::test_data::{TestData, is_float};
 
-/// What surrounds every operand in its block.
+/// Padding on both sides of every operand in its block, to detect stray writes.
 const GUARD_BYTES: [u8; 64] = [0x5A; 64];
 
 enum AttributeValue {
@@ -18,7 +18,7 @@ enum AttributeValue {
     Tensor(TestData),
 }
 
-/// A call that is being put together.
+/// Builder for one call of an op.
 pub struct OpTrial<'a> {
     machine: &'a PluginMachine,
     op: &'static str,
@@ -29,7 +29,7 @@ pub struct OpTrial<'a> {
 }
 
 impl PluginMachine {
-    /// A call of an op as one version of its schema has it.
+    /// Starts a call of an op at one version of its schema.
     pub fn op_trial(&self, op: &'static str, version: u32) -> OpTrial<'_> {
         OpTrial { machine: self, op, version, inputs: vec![], attributes: vec![], outputs: vec![] }
     }
@@ -48,19 +48,17 @@ macro_rules! attributes {
 }
 
 impl OpTrial<'_> {
-    /// Adds an input.
     pub fn with_input(mut self, data: &TestData) -> Self {
         self.inputs.push(Some(data.clone()));
         self
     }
 
-    /// Leaves an input out.
+    /// Omits an optional input.
     pub fn without_input(mut self) -> Self {
         self.inputs.push(None);
         self
     }
 
-    /// Adds an output.
     pub fn with_output(mut self, dtype: Dtype, dims: &[i64]) -> Self {
         self.outputs.push(Some((dtype, dims.to_vec())));
         self
@@ -74,7 +72,7 @@ impl OpTrial<'_> {
         tensor(TestData) => Tensor;
     }
 
-    /// Runs the call and compares its first output with numbers: to a share of each in floating point, else exactly.
+    /// Runs the call and compares its first output: floating point with a relative tolerance, everything else exactly.
     #[track_caller]
     pub fn expect_output(self, tolerance: f64, expected: &[f64]) {
         let (name, computes) =
@@ -85,7 +83,7 @@ impl OpTrial<'_> {
         }
     }
 
-    /// Runs the call and compares its outputs.
+    /// Like [`OpTrial::expect_output`], for all outputs.
     #[track_caller]
     pub fn expect_outputs(self, tolerance: f64, expected: &[&[f64]]) {
         let (name, computes) =
@@ -96,7 +94,7 @@ impl OpTrial<'_> {
         }
     }
 
-    /// Runs the call and expects it to fail, with a message that says so.
+    /// Runs the call and expects an error whose message contains `part`.
     #[track_caller]
     pub fn expect_failure(self, part: &str) {
         let name = format!("`{}` of {:?}", self.op, self.operand_shapes());
@@ -106,7 +104,7 @@ impl OpTrial<'_> {
         }
     }
 
-    /// The same for what a kernel says before it is chosen, so that another may do it.
+    /// Expects the support check to refuse the call with `part`, so that another device can run it.
     #[track_caller]
     pub fn expect_refusal(self, part: &str) {
         let name = format!("`{}` of {:?}", self.op, self.operand_shapes());
@@ -116,7 +114,7 @@ impl OpTrial<'_> {
         }
     }
 
-    /// The same for what only the device can know, which is not asked where nothing is computed.
+    /// Expects a fault that only the device can find; skipped if nothing is computed.
     #[track_caller]
     pub fn expect_value_fault(self, part: &str) {
         if self.machine.computes {
@@ -207,7 +205,7 @@ impl OpTrial<'_> {
 
 #[track_caller]
 fn compare_output(name: &str, found: &TestData, tolerance: f64, expected: &[f64]) {
-    // What the dtype itself cannot tell apart is added to what is allowed.
+    // Add the dtype's own resolution to the tolerance.
     let unit = match found.dtype {
         Dtype::F16 => 1.0 / 1024.0,
         Dtype::BF16 => 1.0 / 128.0,
@@ -245,7 +243,7 @@ fn describe_tensor(data: &TestData) -> abi::Tensor {
     }
 }
 
-/// A tensor in the middle of a block. One without elements has no memory.
+/// Places a tensor in the middle of a block. An empty tensor has no memory.
 fn place_tensor(
     machine: &PluginMachine,
     data: &TestData,
@@ -260,7 +258,7 @@ fn place_tensor(
     abi::Tensor { block, offset: GUARD_BYTES.len() as u64, ..describe_tensor(data) }
 }
 
-/// The attributes as the contract has them, as long as `work` runs.
+/// Runs `work` with the attributes converted to the contract's structs.
 fn with_attributes<T>(
     attributes: &[(&'static str, AttributeValue)],
     work: impl FnOnce(&[*const abi::Attribute]) -> T,
@@ -326,14 +324,14 @@ fn with_attributes<T>(
     work(&pointers)
 }
 
-/// All that a host does with one call: asks, takes scratch memory, prepares, runs and releases.
+/// Makes the call as a host does: support check, workspace, prepare, run, release.
 fn call_kernel(
     machine: &PluginMachine,
     kernel: &abi::Kernel,
     mut call: abi::Call,
 ) -> Result<(), (Code, String)> {
     let context = kernel.context;
-    // SAFETY: the context is the kernel's, and the call and what it leads to live through each of these.
+    // SAFETY: the context belongs to the kernel, and the call and everything it points to outlive each function.
     unsafe {
         machine.call_optional(kernel.supports, |supports| supports(context, &raw const call))?;
         let mut size = 0;

@@ -1,4 +1,4 @@
-//! A device that computes nothing and remembers what it was to compile, for tests of compilers without their chips.
+//! A device that records sources and computes nothing, to test compilers without their hardware.
 
 #![expect(unsafe_code, reason = "a driver is given host memory by its address")]
 
@@ -12,14 +12,14 @@ use crate::{
     GpuQueue, KernelLanguage, LaunchArgument, LaunchGrid, ProgramStore, StreamCallback,
 };
 
-/// The language that is recorded, and what was recorded. One at a time.
+/// The language, and the sources recorded in it. One recording runs at a time.
 static RECORDED_SOURCES: Mutex<(KernelLanguage, Vec<String>)> =
     Mutex::new((KernelLanguage::OpenCl, Vec::new()));
 static RECORDING: Mutex<()> = Mutex::new(());
 
 struct RecordingGpu(KernelLanguage);
 
-/// A queue or an event of it, in which nothing ever happens.
+/// A queue and event without any work, so always idle.
 struct NullQueue;
 
 fn plugin(host: &HostServices) -> Result<Plugin<GpuDevices<RecordingGpu>>> {
@@ -27,7 +27,7 @@ fn plugin(host: &HostServices) -> Result<Plugin<GpuDevices<RecordingGpu>>> {
     Ok(Plugin::for_device("recorder", "1.0.0", "recorder", recorder).with_kernels(crate::all_kernels()))
 }
 
-/// Every source that the [`CASES`] lead to, in a language.
+/// Runs all [`CASES`] and returns the sources that they compile.
 pub fn record_sources(language: KernelLanguage) -> Vec<String> {
     let _turn = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     *RECORDED_SOURCES.lock().unwrap_or_else(PoisonError::into_inner) = (language, Vec::new());

@@ -1,29 +1,29 @@
-//! Operands on the host.
+//! Test operands in host memory.
 
 use oarlock_sdk::{Dtype, bf16, f16};
 
 use crate::operand_walk::contiguous_strides;
 use crate::source::element_size;
 
-/// An operand: its elements as the device holds them.
+/// An operand with its elements encoded as the device stores them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestData {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
-    /// Empty when contiguous.
+    /// Strides in elements; empty if contiguous.
     pub(crate) strides: Vec<i64>,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl TestData {
-    /// Elements of a dtype, each the nearest to a number.
+    /// Rounds each value to the nearest element of `dtype`.
     pub fn new(dtype: Dtype, dims: &[i64], values: &[f64]) -> Self {
         assert_eq!(dims.iter().product::<i64>(), values.len() as i64, "as many numbers as elements");
         let bytes = values.iter().flat_map(|value| encode_element(dtype, *value)).collect();
         Self { dtype, dims: dims.to_vec(), strides: Vec::new(), bytes }
     }
 
-    /// Elements that differ, of which some are negative where the dtype has such, and none is 0.
+    /// Distinct, nonzero elements, some of them negative if the dtype is signed.
     pub fn sample_elements(dtype: Dtype, dims: &[i64], seed: u64) -> Self {
         let count = dims.iter().product::<i64>() as u64;
         let value = |index: u64| {
@@ -40,19 +40,19 @@ impl TestData {
         Self::new(dtype, dims, &values)
     }
 
-    /// Integers.
+    /// A 1-D operand of `i64`.
     pub fn from_integers(values: &[i64]) -> Self {
         let values: Vec<f64> = values.iter().map(|value| *value as f64).collect();
         Self::new(Dtype::I64, &[values.len() as i64], &values)
     }
 
-    /// The same bytes with another shape and with strides.
+    /// The same bytes with another shape and strides.
     pub fn with_strides(mut self, dims: &[i64], strides: &[i64]) -> Self {
         (self.dims, self.strides) = (dims.to_vec(), strides.to_vec());
         self
     }
 
-    /// The elements as numbers, in the order of their indices.
+    /// Decodes the elements in index order.
     pub fn to_values(&self) -> Vec<f64> {
         let steps =
             if self.strides.is_empty() { contiguous_strides(&self.dims) } else { self.strides.clone() };
@@ -73,7 +73,6 @@ impl TestData {
     }
 }
 
-/// Whether a dtype is one of floating point.
 pub(crate) fn is_float(dtype: Dtype) -> bool {
     crate::source::arithmetic_kind(dtype) == crate::source::ArithmeticKind::Float
 }
@@ -85,7 +84,7 @@ fn encode_element(dtype: Dtype, value: f64) -> Vec<u8> {
         Dtype::F32 => (value as f32).to_ne_bytes().to_vec(),
         Dtype::F64 => value.to_ne_bytes().to_vec(),
         Dtype::U64 => (value as u64).to_ne_bytes().to_vec(),
-        // The low bytes come first.
+        // Little-endian: truncation keeps the low bytes.
         _ => (value as i64).to_le_bytes()[..element_size(dtype) as usize].to_vec(),
     }
 }

@@ -1,4 +1,4 @@
-//! The test program of a driver's crate.
+//! The `main` function of a driver crate's kernel tests.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use oarlock_sdk::abi;
 
 use super::{CASES, PluginMachine};
 
-/// Runs every kernel on the first device of a plugin and compares it with plain Rust. Without a device nothing is tested,
-/// which is said.
+/// Runs every kernel on the plugin's first device and compares it with plain Rust. Without a device it prints the reason and
+/// tests nothing.
 pub fn run_trials(query: abi::PluginQuery) -> ! {
     let arguments = Arguments::from_args();
     let machine = PluginMachine::start_plugin(query).map(Arc::new);
@@ -25,6 +25,6 @@ pub fn run_trials(query: abi::PluginQuery) -> ! {
         }
         Err(_) => Trial::test(*name, || Ok(())).with_ignored_flag(true),
     });
-    // The driver's threads are left as they are.
+    // Exits without joining the driver's threads.
     libtest_mimic::run(&arguments, trials.collect()).exit()
 }

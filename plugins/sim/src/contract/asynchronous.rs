@@ -9,11 +9,11 @@ use crate::mapping::HostSpan;
 use crate::memory::DeviceAddress;
 use crate::stream::EventId;
 
-/// A span of the host's memory for a copy that runs later.
+/// Host memory for a copy that runs later.
 fn host_span(address: HostPointer, size: u64) -> Result<HostSpan> {
     let length = usize::try_from(size)
         .map_err(|_| PluginError::out_of_range(format!("expected a size that fits, found {size}")))?;
-    // SAFETY: the contract has the host keep the memory of an asynchronous call until the stream is past it.
+    // SAFETY: by the contract the host keeps the memory of an asynchronous call alive until the stream has passed it.
     Ok(unsafe { HostSpan::new(address.as_ptr().cast(), length) })
 }
 
@@ -163,7 +163,7 @@ impl Async for SimPlugin {
         })
     }
 
-    /// The memory is usable even before the stream gets here, which a program cannot tell.
+    /// Allocates at once. The memory is usable before the stream gets here, which a correct program cannot observe.
     fn memory_allocate_async(&self, device: u32, queue: Stream, size: u64) -> Result<Memory> {
         self.resolve_stream(device, queue)?;
         contract_result(self.started_engine()?.count_call("memory_allocate_async", Some(device)))?;

@@ -13,7 +13,7 @@ use crate::engine::SimEngine;
 use crate::mapping::HostSpan;
 use crate::memory::{ALIGNMENT, DeviceAddress};
 
-/// The version of everything below a device that nothing is below of.
+/// Version of driver, runtime and hardware alike: there is nothing below a simulated device.
 const SIM_VERSION: Version = Version { major: 1, ..Version::EMPTY };
 
 #[slots]
@@ -123,7 +123,7 @@ impl Core for SimPlugin {
         source: Memory,
         source_offset: u64,
     ) -> Result<()> {
-        // SAFETY: the slice is ours alone until the call returns, and the copy is done by then.
+        // SAFETY: the slice is borrowed exclusively until the call returns, and the copy is done by then.
         let target = unsafe { HostSpan::new(target.as_mut_ptr(), target.len()) };
         contract_result(self.started_engine()?.memory_copy_d2h(
             device,

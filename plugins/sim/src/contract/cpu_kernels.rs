@@ -1,8 +1,8 @@
-//! The kernels of the device: those of the CPU, with a detour.
+//! Kernels of the simulated device: wrapped kernels of the CPU plugin.
 //!
-//! The CPU plugin is linked in and asked as a host asks it. Each of its kernels is shown as one of this device. Questions
-//! about a call go straight to the CPU's functions. A run is kept until its stream gets to it, and is then done on copies
-//! of its operands. Kernels that find out the shapes of their outputs cannot leave work behind: they wait for their stream.
+//! The CPU plugin is linked in and queried as a host would query it. Each of its kernels is registered as one of this device.
+//! Support and workspace queries go straight to the CPU kernel. A run is deferred until its stream gets to it, and then works on
+//! copies of its operands. Kernels that compute the shapes of their outputs cannot be deferred: they wait for their stream.
 
 #![expect(
     unsafe_code,
@@ -23,55 +23,54 @@ use super::{SimPlugin, to_sim_error};
 use crate::device::SimDevice;
 use crate::error::SimError;
 
-/// What scripts call a run of a kernel.
+/// The name of a kernel run in scripts.
 pub(super) const RUN_CALL: &str = "run";
 
-/// The CPU plugin, and its kernels as this device shows them.
+/// The CPU plugin, and its kernels as this device registers them.
 pub(super) struct SimKernels {
     _cpu: LoadedCpuPlugin,
     #[expect(clippy::vec_box, reason = "a record holds the address of its row")]
     _rows: Vec<Box<SimKernel>>,
     _records: Vec<*const abi::Kernel>,
     table: Box<abi::KernelTable>,
-    /// The services of the host, as the CPU plugin sees them.
+    /// The host's services as the CPU plugin sees them.
     _services: Box<abi::HostTable>,
 }
 
-/// The CPU plugin, unloaded when dropped.
+/// Unloads the CPU plugin when dropped.
 struct LoadedCpuPlugin(abi::Plugin);
 
-/// One kernel.
 struct SimKernel {
     shown: abi::Kernel,
     cpu: abi::Kernel,
     host: HostServices,
-    /// How the host gives outputs their memory.
+    /// The host's function for allocating outputs.
     allocate: Option<OutputAllocate>,
-    /// The context of this plugin.
+    /// Context of the simulator plugin.
     plugin: *mut c_void,
-    /// What the shown record points to.
+    /// Backing storage for the pointers in the registered record.
     _operands: [Vec<abi::Operand>; 2],
     _pointers: [Vec<*const abi::Operand>; 2],
 }
 
-// SAFETY: the pointers lead into lists of the same struct, which is never changed, and to plugins that may be called on
-// any thread (rule T-1).
+// SAFETY: the pointers lead into lists of the same struct, which is never modified, and to plugins that may be called on any
+// thread (rule T-1).
 unsafe impl Send for SimKernels {}
 // SAFETY: as above.
 unsafe impl Sync for SimKernels {}
 
 impl SimKernels {
-    /// Asks the CPU plugin for its kernels, and takes those of some ops, or all.
+    /// Queries the CPU plugin for its kernels and selects those of `ops`, or all.
     ///
     /// # Safety
     ///
-    /// `host` is the host that asks this plugin, which outlives it, and `plugin` the context of this plugin's answer.
+    /// `host` is the host that queries this plugin and outlives it, and `plugin` is the context in this plugin's answer.
     pub(super) unsafe fn new(
         host: *const abi::Host,
         plugin: *mut c_void,
         ops: Option<&[String]>,
     ) -> Result<Self> {
-        // SAFETY: the caller vouches for the host and so for its services.
+        // SAFETY: the caller guarantees the host, and with it the services.
         let (asking, services) = unsafe {
             let asking = copy_sized(host, abi::Host::EMPTY);
             (asking, copy_sized(asking.services, abi::HostTable::EMPTY))
@@ -80,9 +79,9 @@ impl SimKernels {
         let services = Box::new(abi::HostTable { output_allocate: Some(allocate_output), ..services });
         let asking = abi::Host { services: &raw const *services, ..asking };
         let mut cpu = abi::Plugin::EMPTY;
-        // SAFETY: both structs are whole, and the services live until the CPU plugin is unloaded.
+        // SAFETY: both structs are complete, and the services live until the CPU plugin is unloaded.
         let failure = unsafe { oarlock_plugin_cpu::QUERY(&raw const asking, &raw mut cpu) };
-        // SAFETY: the caller vouches for the context.
+        // SAFETY: the caller guarantees the context.
         let (_, host) = unsafe { instance_from_context::<SimPlugin>(plugin) };
         host.result_from_error(failure)?;
         let cpu = LoadedCpuPlugin(cpu);
@@ -102,17 +101,17 @@ impl SimKernels {
         Ok(Self { _cpu: cpu, _rows: rows, _records: records, table, _services: services })
     }
 
-    /// The table to show the host.
+    /// The kernel table for the host.
     pub(super) fn kernel_table(&self) -> *const abi::KernelTable {
         &raw const *self.table
     }
 }
 
-/// The kernels of the ops that a script names. A misspelt name would mean none.
+/// Selects the kernels of the ops that a script names; an unknown name is an error, since it would select nothing.
 ///
 /// # Safety
 ///
-/// The records are those of a plugin that is loaded.
+/// The records belong to a loaded plugin.
 unsafe fn select_kernels(mut kernels: Vec<abi::Kernel>, ops: Option<&[String]>) -> Result<Vec<abi::Kernel>> {
     let Some(ops) = ops else { return Ok(kernels) };
     // SAFETY: the names live as long as the plugin.
@@ -129,14 +128,14 @@ unsafe fn select_kernels(mut kernels: Vec<abi::Kernel>, ops: Option<&[String]>) 
 impl Drop for LoadedCpuPlugin {
     fn drop(&mut self) {
         if let Some(unload) = self.0.unload {
-            // SAFETY: the host is done with this plugin, and this plugin with the CPU's. There is nothing to do about an error.
+            // SAFETY: the host is done with this plugin, and this plugin with the CPU plugin. An error here has no remedy.
             _ = unsafe { unload(self.0.context) };
         }
     }
 }
 
 impl SimKernel {
-    /// A kernel of the CPU as one of this device; none where it is for strings alone, which lie in the host's memory.
+    /// Wraps a kernel of the CPU. Returns `None` for kernels that only take strings, which stay in host memory.
     ///
     /// # Safety
     ///
@@ -149,7 +148,7 @@ impl SimKernel {
     ) -> Option<Box<Self>> {
         let list = |operands: *const *const abi::Operand, count: u64| -> Option<Vec<abi::Operand>> {
             let numbers = |index| {
-                // SAFETY: the caller vouches for the list.
+                // SAFETY: the caller guarantees the list.
                 let operand = unsafe { **operands.add(index) };
                 let dtypes = DtypeSet(operand.dtypes.0 & !DtypeSet::STRING.0);
                 (dtypes.0 != 0).then_some(abi::Operand { dtypes, ..operand })
@@ -178,13 +177,13 @@ impl SimKernel {
         Some(row)
     }
 
-    /// The row behind a context.
+    /// The kernel behind a record's context.
     ///
     /// # Safety
     ///
-    /// `context` is the context of a record that this plugin has shown.
+    /// `context` is the context of a record that this plugin registered.
     unsafe fn from_context<'a>(context: *mut c_void) -> &'a Self {
-        // SAFETY: the caller vouches for the context; a row is never changed, and lives as long as the plugin.
+        // SAFETY: the caller guarantees the context; a kernel is never modified and lives as long as the plugin.
         unsafe { &*context.cast::<Self>() }
     }
 }
@@ -193,16 +192,16 @@ fn allocates_outputs(kernel: &abi::Kernel) -> bool {
     kernel.bits.contains(KernelFlags::ALLOCATES_OUTPUTS)
 }
 
-/// The state of a kernel of the CPU. Work that waits in a stream keeps it.
+/// State of a CPU kernel. Work that waits in a stream keeps it alive.
 struct CpuKernelState {
     cpu: abi::Kernel,
     state: *mut c_void,
     host: HostServices,
-    /// The call it was made for. The host's constants stay as they are only until the host drops the state.
+    /// The call that `prepare` saw, copied: the host's constants stay unchanged only until the host drops the state.
     call: DeferredCall,
 }
 
-// SAFETY: several threads may run one state at once, and free it on any thread (rules K-4 and T-1).
+// SAFETY: several threads may run one state at once, and any thread may free it (rules K-4 and T-1).
 unsafe impl Send for CpuKernelState {}
 // SAFETY: as above.
 unsafe impl Sync for CpuKernelState {}
@@ -211,7 +210,7 @@ impl CpuKernelState {
     fn new(row: &SimKernel, call: DeferredCall) -> std::result::Result<Self, abi::Error> {
         let mut made = Self { cpu: row.cpu, state: std::ptr::null_mut(), host: row.host, call };
         let (prepare, state) = (row.cpu.prepare, &raw mut made.state);
-        // SAFETY: the call is whole, and the state is there to be written.
+        // SAFETY: the call is complete, and `state` is a local that the kernel may write.
         let prepare =
             |call: &abi::Call| prepare.map(|prepare| unsafe { prepare(row.cpu.context, call, state) });
         match made.call.with_call(prepare).filter(|failure| failure.is_some()) {
@@ -220,7 +219,7 @@ impl CpuKernelState {
         }
     }
 
-    /// Runs the kernel on a call whose operands are taken out of the device.
+    /// Runs the kernel on a call whose operands are staged in host memory.
     fn run_deferred(
         &self,
         kept: DeferredCall,
@@ -228,7 +227,7 @@ impl CpuKernelState {
         device: &SimDevice,
     ) -> Result<(), SimError> {
         run_staged(kept, host, device, |call| {
-            // SAFETY: the operands lie in memory that is there until the kernel returns, and the state is alive.
+            // SAFETY: the operands lie in memory that lives until the kernel returns, and the state is alive.
             let failure = self
                 .cpu
                 .run
@@ -241,30 +240,30 @@ impl CpuKernelState {
 impl Drop for CpuKernelState {
     fn drop(&mut self) {
         if let Some(release) = self.cpu.release {
-            // SAFETY: the kernel made this state, and it is not used again.
+            // SAFETY: the kernel created this state, and it is not used again.
             let failure = unsafe { release(self.cpu.context, self.state) };
-            // There is nothing to do about an error, but its number goes back to the host.
+            // An error has no remedy here, but its number must go back to the host.
             _ = self.host.result_from_error(failure);
         }
     }
 }
 
-/// Puts a question about a call to the CPU's kernel. What it answers is the host's to read.
+/// Forwards a query about a call to the CPU kernel. The host reads the answer.
 ///
 /// # Safety
 ///
-/// `context` is the context of a record that this plugin has shown, and `call` one that the host asks about.
+/// `context` is the context of a record that this plugin registered, and `call` is one that the host asks about.
 unsafe fn ask_cpu_kernel(
     context: *mut c_void,
     call: *const abi::Call,
     question: impl FnOnce(&SimKernel, DeferredCall) -> abi::Error,
 ) -> abi::Error {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller guarantees both.
     let (row, call) = unsafe { (SimKernel::from_context(context), call.as_ref()) };
     let mut answer = abi::Error::NONE;
     let failure = guard_call(&row.host, || {
         let call = call.ok_or_else(|| PluginError::invalid_argument("expected a call, found null"))?;
-        // SAFETY: the caller vouches for the call.
+        // SAFETY: the caller guarantees the call.
         answer = question(row, unsafe { DeferredCall::copy_call(call) });
         Ok(())
     });
@@ -272,7 +271,7 @@ unsafe fn ask_cpu_kernel(
 }
 
 unsafe extern "C" fn kernel_supports(context: *mut c_void, call: *const abi::Call) -> abi::Error {
-    // SAFETY: the host hands back the context of a record with a call of its own, of which the kernel gets a copy.
+    // SAFETY: the host passes the context of a record together with its own call, and the kernel gets a copy of the call.
     unsafe {
         ask_cpu_kernel(context, call, |row, kept| match row.cpu.supports {
             Some(supports) => kept.with_call(|call| supports(row.cpu.context, call)),
@@ -286,7 +285,7 @@ unsafe extern "C" fn kernel_workspace(
     call: *const abi::Call,
     size: *mut u64,
 ) -> abi::Error {
-    // SAFETY: as above, and the size is the host's to have written.
+    // SAFETY: the host passes the context of a record together with its own call, and `size` may be written.
     unsafe {
         ask_cpu_kernel(context, call, |row, kept| match row.cpu.workspace {
             Some(workspace) => kept.with_call(|call| workspace(row.cpu.context, call, size)),
@@ -300,7 +299,7 @@ unsafe extern "C" fn kernel_prepare(
     call: *const abi::Call,
     state: *mut *mut c_void,
 ) -> abi::Error {
-    // SAFETY: as above, and the state is the host's to have written.
+    // SAFETY: the host passes the context of a record together with its own call, and `state` may be written.
     unsafe {
         ask_cpu_kernel(context, call, |row, kept| match CpuKernelState::new(row, kept) {
             Ok(made) => {
@@ -317,10 +316,10 @@ unsafe extern "C" fn kernel_run(
     state: *mut c_void,
     call: *const abi::Call,
 ) -> abi::Error {
-    // SAFETY: the host hands back the context of a record.
+    // SAFETY: the host passes the context of a record.
     let row = unsafe { SimKernel::from_context(context) };
     guard_call(&row.host, || {
-        // SAFETY: the host makes the call with a state that `prepare` made and `release` has not freed.
+        // SAFETY: the host makes the call with a state that `prepare` created and `release` has not freed.
         let (call, state) = unsafe { (call.as_ref(), state.cast::<Arc<CpuKernelState>>().as_ref()) };
         let (Some(call), Some(state)) = (call, state) else {
             return Err(PluginError::invalid_argument("expected a call and a state, found null"));
@@ -328,7 +327,7 @@ unsafe extern "C" fn kernel_run(
         // SAFETY: the host is making the call.
         let kept = unsafe { DeferredCall::copy_call(call) };
         let (device, state) = (call.device, Arc::clone(state));
-        // SAFETY: a row has the context of this plugin.
+        // SAFETY: a kernel holds the context of this plugin.
         let (sim, _) = unsafe { instance_from_context::<SimPlugin>(row.plugin) };
         sim.submit_work(device, call.queue, |engine, stream| {
             if let Some(allocate) = row.allocate.filter(|_| allocates_outputs(&row.cpu)) {
@@ -345,11 +344,11 @@ unsafe extern "C" fn kernel_run(
 }
 
 unsafe extern "C" fn kernel_release(context: *mut c_void, state: *mut c_void) -> abi::Error {
-    // SAFETY: the host hands back the context of a record.
+    // SAFETY: the host passes the context of a record.
     let row = unsafe { SimKernel::from_context(context) };
     guard_call(&row.host, || {
         if !state.is_null() {
-            // SAFETY: the state is one that `prepare` made, and it is freed once.
+            // SAFETY: `prepare` created this state, and it is freed only once.
             drop(unsafe { Box::from_raw(state.cast::<Arc<CpuKernelState>>()) });
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! The tables that a script has told to be wrong.
+//! Tables that a script makes wrong.
 //!
-//! A simulator of bad plugins must break the contract that the SDK keeps, so it changes what the SDK has written before
-//! the host reads it.
+//! To simulate a bad plugin, this module must break the contract that the SDK upholds, so it modifies the SDK's tables before the
+//! host reads them.
 
 #![expect(unsafe_code, reason = "the tables that a plugin hands out are raw")]
 
@@ -12,16 +12,16 @@ use oarlock_sdk::abi;
 
 use crate::script::FaultScript;
 
-/// Wrong tables. The host may read them until the plugin is unloaded, and this one never is.
+/// Wrong tables. The host may read them until the plugin is unloaded; they are kept even longer, for the life of the process.
 static FAULTY_TABLES: Mutex<Vec<Box<[u64]>>> = Mutex::new(Vec::new());
 
-/// The tables of an answer as the script wants them.
+/// Replaces the tables of an answer by those that the script asks for.
 pub(super) fn falsify_tables(script: &FaultScript, answer: &mut abi::Plugin) {
     answer.core = falsify_table(script, "core", answer.core, abi::CoreTable::clear_slot);
     answer.r#async = falsify_table(script, "async", answer.r#async, abi::AsyncTable::clear_slot);
 }
 
-/// The table as the script wants it: without some slots, or with a size that is not its own.
+/// A copy of the table without some slots, or with a wrong size.
 fn falsify_table<T: Copy>(
     script: &FaultScript,
     name: &str,
@@ -29,7 +29,7 @@ fn falsify_table<T: Copy>(
     clear: fn(&mut T, &str) -> bool,
 ) -> *const T {
     let size = script.table_size(name);
-    // SAFETY: the SDK's tables live as long as the plugin, and are not null for the profiles it fills.
+    // SAFETY: the SDK's tables live as long as the plugin, and are not null for the profiles that it fills.
     let mut copy = unsafe { *table };
     let mut changed = size.is_some();
     for slot in script.referenced_names() {
@@ -41,7 +41,7 @@ fn falsify_table<T: Copy>(
     let room = size.map_or(size_of::<T>(), |size| size_of::<T>().max(size as usize));
     let mut wrong = vec![0u64; room.div_ceil(size_of::<u64>())].into_boxed_slice();
     let start = wrong.as_mut_ptr();
-    // SAFETY: the buffer is as long as the table at least, and as aligned.
+    // SAFETY: the buffer is at least as long as the table and sufficiently aligned.
     unsafe { ptr::write(start.cast::<T>(), copy) };
     if let Some(size) = size {
         // SAFETY: every table starts with its size as a `u32`.

@@ -1,8 +1,8 @@
-//! A call at the moment it runs: its operands are taken out of the device's memory, and put back behind it.
+//! A call when it runs: its operands are copied out of device memory, and its outputs are copied back.
 //!
-//! A kernel of the CPU gets copies in the host's memory, so it can reach nothing of the device but what its call names. What
-//! it writes, scratch memory included, arrives on the device in one go, so whoever was wrongly given the same memory
-//! loses what is in it.
+//! A CPU kernel works on copies in host memory, so it can reach nothing of the device but what its call names. Everything it
+//! writes, workspace included, arrives on the device at once after the kernel, so if two calls were wrongly given the same
+//! memory, one of them loses its data.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers, and kernels are called through a C table")]
 
@@ -17,29 +17,29 @@ use crate::device::SimDevice;
 use crate::error::SimError;
 use crate::memory::{DeviceAddress, FRESH_POISON};
 
-/// How the host gives an output its memory.
+/// The host's function for allocating an output.
 pub(super) type OutputAllocate =
     unsafe extern "C" fn(*mut c_void, *const abi::Call, u32, abi::Dtype, *const i64, u64) -> abi::Error;
 
-/// A call whose operands lie in memory of the host's.
+/// A call whose operands are staged in host memory.
 pub(super) struct StagedCall<'a> {
-    /// What was taken out of the device to be read.
+    /// Staged inputs.
     _inputs: Vec<OperandBuffer>,
     outputs: Vec<UnsafeCell<abi::Tensor>>,
-    /// What goes back to the device.
+    /// Staged outputs, to be copied back to the device.
     written: Mutex<Vec<(DeviceAddress, OperandBuffer)>>,
     host: Option<PendingHostCall<'a>>,
 }
 
-/// The host's own call, while the host is making it, and how it gives outputs their memory.
+/// The call that the host is making right now, and its function for allocating outputs.
 #[derive(Clone, Copy)]
 pub(super) struct PendingHostCall<'a> {
     pub(super) call: &'a abi::Call,
     pub(super) allocate: OutputAllocate,
 }
 
-/// Runs a kernel on copies of what a call names; `run` gets the call. While the host is making its own call, the kernel may
-/// ask for outputs.
+/// Runs a kernel on copies of a call's operands; `run` gets the staged call. With a pending host call, the kernel may allocate
+/// outputs.
 pub(super) fn run_staged(
     mut kept: DeferredCall,
     host: Option<PendingHostCall<'_>>,
@@ -63,7 +63,7 @@ pub(super) fn run_staged(
         host,
     };
     for (index, output) in kept.outputs.iter().enumerate().filter(|(_, output)| is_on_device(output)) {
-        // Memory that is gone is found before the kernel runs in vain.
+        // Report freed memory before the kernel runs in vain.
         device.with_bytes(operand_address(output), output.size_in_bytes, |_| ())?;
         opened.stage_output(index, output);
     }
@@ -91,25 +91,25 @@ pub(super) fn run_staged(
 }
 
 impl StagedCall<'_> {
-    /// Gives an output memory of the host's, which is copied to its own when the kernel is done.
+    /// Stages an output that the host has allocated; it is copied back when the kernel is done.
     fn stage_output(&self, index: usize, output: &abi::Tensor) {
         let poison = if output.dtype == Dtype::BOOL { 1 } else { FRESH_POISON };
         let mut buffer = OperandBuffer::filled_with(output.size_in_bytes as usize, poison);
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shown) = self.outputs.get(index) {
             let opened = abi::Tensor { block: buffer.as_device_memory(), offset: 0, ..*output };
-            // SAFETY: nobody else writes while the lock is held, and the kernel that reads waits for this.
+            // SAFETY: nothing else writes while the lock is held, and the kernel that reads is waiting for this function.
             unsafe { shown.get().write(opened) };
             written.push((operand_address(output), buffer));
         }
     }
 }
 
-/// The host's service for outputs, as kernels of the CPU see it: what the host gives an output is opened like the others.
+/// The host's output-allocation service as CPU kernels see it: an output that the host allocates is staged like the others.
 ///
 /// # Safety
 ///
-/// `call` is one that a kernel of the CPU is looking at, and the rest is as the contract says.
+/// `call` is one that a CPU kernel is running, and the other arguments follow the contract.
 pub(super) unsafe extern "C" fn allocate_output(
     context: *mut c_void,
     call: *const abi::Call,
@@ -118,18 +118,18 @@ pub(super) unsafe extern "C" fn allocate_output(
     dims: *const i64,
     dims_count: u64,
 ) -> abi::Error {
-    // SAFETY: `host_call` of a call that a kernel looks at is null, or was put there by `run_opened`, which waits for it.
+    // SAFETY: `host_call` of a call that a kernel sees is null, or was set by `run_staged`, which waits for the kernel.
     let opened = unsafe { (*call).host_call.cast::<StagedCall<'_>>().as_ref() };
     let Some((opened, PendingHostCall { call, allocate })) =
         opened.and_then(|opened| Some((opened, opened.host?)))
     else {
-        // A kernel that asks where it must not. The host has no error for that, as it is not asked.
+        // The kernel asks where it must not. The host issued no error number for this, since it was not asked.
         return abi::Error(u64::MAX);
     };
-    // SAFETY: the host gets back the call it is making, in which it describes the output it gives.
+    // SAFETY: the host gets back the call that it is making, and describes in it the output it allocates.
     let failure = unsafe { allocate(context, call, index, dtype, dims, dims_count) };
     if !failure.is_some() {
-        // SAFETY: as above; the host has just said that there is this output.
+        // SAFETY: as above; the host has just reported that this output exists.
         let output = unsafe { **call.outputs.add(index as usize) };
         opened.stage_output(index as usize, &output);
     }
@@ -145,7 +145,7 @@ fn is_on_device(tensor: &abi::Tensor) -> bool {
     tensor.place == MemoryKind::DEVICE && !is_left_out && tensor.size_in_bytes > 0
 }
 
-/// Any byte is an element of every other dtype.
+/// Refuses a `bool` that is neither 0 nor 1. Every byte pattern is valid for every other dtype.
 fn check_bools(tensor: &abi::Tensor, bytes: &[u8]) -> Result<(), SimError> {
     match bytes.iter().find(|byte| tensor.dtype == Dtype::BOOL && **byte > 1) {
         Some(byte) => Err(SimError::invalid_argument(format!(

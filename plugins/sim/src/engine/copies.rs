@@ -1,7 +1,7 @@
-//! The calls that move bytes, at once or on a stream.
+//! Calls that move bytes, synchronously or on a stream.
 //!
-//! A call on a stream checks its ranges twice: when it is made, where the mistake is easiest to find, and again when it
-//! runs, because the memory may be gone by then.
+//! A call on a stream checks its ranges twice: when it is made, where a mistake is easiest to find, and again when it runs,
+//! because the memory may be freed by then.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::memory::DeviceAddress;
 use crate::stream::{StreamId, StreamWork};
 
 impl SimEngine {
-    /// Copies from the host to a device, at once.
+    /// Copies from the host to a device, synchronously.
     pub fn memory_copy_h2d(
         &self,
         device: u32,
@@ -25,7 +25,7 @@ impl SimEngine {
         self.machine.copy_host_to_device(&device, target.into(), source, corrupt)
     }
 
-    /// Copies from a device to the host, at once.
+    /// Copies from a device to the host, synchronously.
     pub fn memory_copy_d2h(
         &self,
         device: u32,
@@ -36,7 +36,7 @@ impl SimEngine {
         self.machine.copy_device_to_host(&device, target, source.into(), corrupt)
     }
 
-    /// Copies within a device, at once. The ranges must not overlap.
+    /// Copies within a device, synchronously. The ranges must not overlap.
     pub fn memory_copy_d2d(
         &self,
         device: u32,
@@ -48,7 +48,7 @@ impl SimEngine {
         self.machine.copy_within_device(&device, target.into(), source.into(), length, corrupt)
     }
 
-    /// Copies from one device to another, at once. Counts as a call on the source device.
+    /// Copies from one device to another, synchronously. Counts as a call on the source device.
     pub fn memory_copy_p2p(
         &self,
         target_device: u32,
@@ -64,7 +64,7 @@ impl SimEngine {
         self.machine.copy_between_devices(target, source, length, corrupt)
     }
 
-    /// Fills device memory with one byte, at once.
+    /// Fills device memory with one byte, synchronously.
     pub fn memory_set(
         &self,
         device: u32,
@@ -166,7 +166,7 @@ impl SimEngine {
         })
     }
 
-    /// Gives device memory back when the stream gets there.
+    /// Frees device memory when the stream gets there.
     pub fn memory_deallocate_async(
         &self,
         device: u32,

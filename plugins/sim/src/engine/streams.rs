@@ -1,4 +1,4 @@
-//! The calls on streams and events.
+//! Calls on streams and events.
 
 use super::{AdmittedCall, SimEngine};
 use crate::device::SimDevice;
@@ -6,33 +6,33 @@ use crate::error::SimError;
 use crate::stream::{EventId, ExecutionStep, StreamId, StreamWork};
 
 impl SimEngine {
-    /// Makes a stream, with a thread of its own.
+    /// Creates a stream, with a thread of its own.
     pub fn stream_create(&self, device: u32) -> Result<StreamId, SimError> {
         let (device, _) = self.admit_call("stream_create", device)?.into_immediate()?;
         self.scheduler.create_stream(device)
     }
 
-    /// Waits for all work of the stream and ends it. An error means that the work failed, or that the call was made from
-    /// a callback of the stream; only in the second case does the stream live on. Also works on a lost device.
+    /// Waits for all work of the stream and destroys it. An error means that the work failed, or that the call came from a
+    /// callback of the stream; only in the second case does the stream survive. Also works on a lost device.
     pub fn stream_destroy(&self, device: u32, stream: StreamId) -> Result<(), SimError> {
         self.admit_to_free("stream_destroy", device)?.into_immediate()?;
         self.scheduler.destroy_stream(device, stream)
     }
 
-    /// Whether all work of the stream is done, and its error if it is.
+    /// True if all work of the stream is done; reports its error then.
     pub fn stream_query(&self, device: u32, stream: StreamId) -> Result<bool, SimError> {
         self.admit_call("stream_query", device)?.into_immediate()?;
         self.scheduler.query_stream(device, stream)
     }
 
-    /// Waits for all work that is on the stream now. Tells the first error since the last time, once.
+    /// Waits for all work that is on the stream now. Reports the first error since the last wait, once.
     pub fn stream_synchronize(&self, device: u32, stream: StreamId) -> Result<(), SimError> {
         self.admit_call("stream_synchronize", device)?.into_immediate()?;
         self.scheduler.synchronize_stream(device, stream)
     }
 
-    /// Has a function called on the stream's thread when the stream gets there. It gets the error of the work before it.
-    /// It may call the engine, but not wait for its own end. If the engine is shut down first, it is never called.
+    /// Calls a function on the stream's thread when the stream gets there, with the error of the work before it. The function may
+    /// call the engine, but not wait for its own end. If the engine is shut down first, it is never called.
     pub fn stream_add_callback(
         &self,
         device: u32,
@@ -48,15 +48,15 @@ impl SimEngine {
         )
     }
 
-    /// Holds later work of the stream back until the event has happened. An event that was never recorded has happened,
-    /// as in CUDA. A failure before the event is a failure of this stream too.
+    /// Blocks later work of the stream until the event has completed. An event that was never recorded counts as completed, as in
+    /// CUDA. A failure before the event is a failure of this stream too.
     pub fn stream_wait_event(&self, device: u32, stream: StreamId, event: EventId) -> Result<(), SimError> {
         self.admit_call("stream_wait_event", device)?.into_immediate()?;
         self.scheduler.enqueue_wait(device, stream, event, "stream_wait_event")
     }
 
-    /// Runs a kernel on a stream: any function over the device. A kernel that panics fails; it may not call the engine's
-    /// streams and events, because it holds the device.
+    /// Runs a kernel, which is any function on the device, on a stream. A panic becomes an error. The kernel holds the device, so
+    /// it may not call the engine's streams and events.
     pub fn enqueue_kernel(
         &self,
         call: &'static str,
@@ -69,8 +69,8 @@ impl SimEngine {
         self.scheduler.enqueue_work(device, stream, call, StreamWork::Task(Box::new(task)))
     }
 
-    /// Waits for all work that is on the stream now, and then runs a kernel at once, for one that cannot leave its work
-    /// behind. When the work before it failed it is not run, and the failure is told here.
+    /// Waits for all work that is on the stream now, then runs a kernel synchronously, for kernels that cannot be deferred. If
+    /// the earlier work failed, the kernel does not run and that failure is returned.
     pub fn execute_kernel(
         &self,
         call: &'static str,
@@ -83,43 +83,43 @@ impl SimEngine {
         kernel(&admitted)
     }
 
-    /// Waits for all work that is on any stream of the device now. Tells the first error of its streams, once.
+    /// Waits for all work that is on any stream of the device now. Reports the first error of its streams, once.
     pub fn device_synchronize(&self, device: u32) -> Result<(), SimError> {
         self.admit_call("device_synchronize", device)?.into_immediate()?;
         self.scheduler.synchronize_device(device)
     }
 
-    /// Makes an event.
+    /// Creates an event.
     pub fn event_create(&self, device: u32) -> Result<EventId, SimError> {
         let (device, _) = self.admit_call("event_create", device)?.into_immediate()?;
         self.scheduler.create_event(device)
     }
 
-    /// Frees an event. Work that waits for it goes on waiting rightly. Also works on a lost device.
+    /// Destroys an event. Work that already waits for it is not affected. Also works on a lost device.
     pub fn event_destroy(&self, device: u32, event: EventId) -> Result<(), SimError> {
         self.admit_to_free("event_destroy", device)?.into_immediate()?;
         self.scheduler.destroy_event(device, event)
     }
 
-    /// Puts the event at the end of the stream.
+    /// Records the event at the end of the stream.
     pub fn event_record(&self, device: u32, stream: StreamId, event: EventId) -> Result<(), SimError> {
         self.admit_call("event_record", device)?.into_immediate()?;
         self.scheduler.record_event(device, event, stream, "event_record")
     }
 
-    /// Whether the event has happened, and the error of the work before it if it has.
+    /// True if the event has completed; reports the error of the work before it then.
     pub fn event_query(&self, device: u32, event: EventId) -> Result<bool, SimError> {
         self.admit_call("event_query", device)?.into_immediate()?;
         self.scheduler.query_event(device, event)
     }
 
-    /// Waits for the event. Tells the error of the work before it, every time until the event is recorded again.
+    /// Waits for the event. Reports the error of the work before it, each time until the event is recorded again.
     pub fn event_synchronize(&self, device: u32, event: EventId) -> Result<(), SimError> {
         self.admit_call("event_synchronize", device)?.into_immediate()?;
         self.scheduler.synchronize_event(device, event)
     }
 
-    /// The virtual nanoseconds between two events of one device that have happened.
+    /// Virtual nanoseconds between two completed events of one device.
     pub fn event_elapsed(&self, device: u32, start: EventId, end: EventId) -> Result<u64, SimError> {
         self.admit_call("event_elapsed", device)?.into_immediate()?;
         let time = |event: EventId| {
@@ -137,7 +137,7 @@ impl SimEngine {
         })
     }
 
-    /// What ran so far, in order; empty unless the script says `trace on`.
+    /// Everything that ran so far, in order; empty unless the script says `trace on`.
     pub fn execution_log(&self) -> Vec<ExecutionStep> {
         self.scheduler.execution_log()
     }

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers that several tests share.
 #![expect(unsafe_code, reason = "promises that the buffers of tests outlive the copies")]
 
 use oarlock_plugin_sim::{FaultScript, HostSpan, SimEngine};
@@ -8,21 +8,21 @@ pub(crate) fn start_engine(script: &str) -> SimEngine {
     SimEngine::new(FaultScript::parse_script(script).unwrap()).unwrap()
 }
 
-/// A span over a buffer that the test keeps until its engine is gone or the copy was waited for.
+/// A span over a buffer that outlives its engine or a wait for the copy.
 pub(crate) fn buffer_span(bytes: &mut [u8]) -> HostSpan {
-    // SAFETY: see above; tests read a destination only after they waited.
+    // SAFETY: tests keep the buffer until the engine is gone or the copy was waited for, and read a destination only afterwards.
     unsafe { HostSpan::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Device memory of device 0 that holds the bytes.
+/// Allocates device memory on device 0 with these bytes.
 pub(crate) fn upload_bytes(engine: &SimEngine, bytes: &[u8]) -> u64 {
     let address = engine.memory_allocate(0, bytes.len() as u64).unwrap();
     engine.memory_copy_h2d(0, address, buffer_span(&mut bytes.to_vec())).unwrap();
     address
 }
 
-/// A span over memory that the engine itself watches.
+/// A span over memory that the engine itself tracks.
 pub(crate) fn pinned_span(start: *mut u8, length: usize) -> HostSpan {
-    // SAFETY: the engine refuses whatever is wrong with pinned memory, device addresses and null.
+    // SAFETY: the engine detects every misuse of pinned memory, device addresses and null.
     unsafe { HostSpan::new(start, length) }
 }

@@ -1,4 +1,4 @@
-//! When work on streams runs, in which order, and where its errors come out.
+//! When work on streams runs, in which order, and where its errors surface.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -103,7 +103,7 @@ fn the_same_seed_gives_the_same_interleaving_and_another_seed_another() {
     }
 }
 
-/// Copies between cells on random streams, ordered by events, give what the same copies give one after the other.
+/// Copies between cells on random streams, ordered by events, must give the same result as the same copies run sequentially.
 fn compare_with_an_oracle(seed: u64, mode: &str) {
     const CELL_COUNT: usize = 6;
     let engine = start_engine(&format!("{mode}; seed {seed}; quota 64KiB"));
@@ -112,7 +112,7 @@ fn compare_with_an_oracle(seed: u64, mode: &str) {
         (0..1 + random.next_below(4)).map(|_| engine.stream_create(0).unwrap()).collect();
     let cells: Vec<u64> = (0..CELL_COUNT as u8).map(|value| upload_bytes(&engine, &[value; 8])).collect();
     let mut oracle: Vec<u8> = (0..CELL_COUNT as u8).collect();
-    // What every new operation on a cell must wait for: the last operation on it, of whatever sort.
+    // Every new operation on a cell must wait for the last operation on it, of either kind.
     let mut last: Vec<Option<EventId>> = vec![None; CELL_COUNT];
     for step in 0..30_u8 {
         let stream = streams[random.next_below(streams.len())];

@@ -1,4 +1,4 @@
-//! How values come to be.
+//! Creates values.
 
 #![expect(unsafe_code, reason = "handles and memory come from C as pointers")]
 
@@ -13,12 +13,12 @@ use crate::device::DeviceHandle;
 use crate::interface::{Dtype, ReleaseCallback, Text};
 use crate::pointer::{clear_output_handle, deref_required, into_raw_handle, read_array};
 
-/// Makes a handle of a contiguous tensor.
+/// The tensor must be contiguous.
 fn tensor_handle(tensor: Tensor) -> *mut ValueHandle {
     into_raw_handle(ValueHandle::from_contiguous(RuntimeValue::Tensor(tensor)))
 }
 
-/// The dtype that a program says.
+/// Rejects numbers that are no dtype.
 fn require_dtype(dtype: Dtype) -> Result<CoreDtype> {
     core_dtype(dtype).ok_or_else(|| {
         let Dtype(found) = dtype;
@@ -60,7 +60,7 @@ pub(crate) unsafe fn borrow_tensor(
     context: *mut c_void,
     value: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says. Made first, so that whatever comes the memory is given back.
+    // SAFETY: as the caller says. Made first, so that the memory is released on every error.
     let lent = unsafe { BorrowedMemory::new(data, size, release, context) };
     // SAFETY: as the caller says.
     let (place, device) =

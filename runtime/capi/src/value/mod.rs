@@ -1,4 +1,4 @@
-//! Values: what C asks of them without being able to fail.
+//! Values, with the queries that cannot fail.
 
 #![expect(unsafe_code, reason = "handles come from C as pointers")]
 
@@ -18,20 +18,20 @@ use crate::slot::ValueKind;
 
 pub(crate) use crate::pointer::free_handle;
 
-/// A value. Elements of its tensors lie one after the other, so that C can read them where they are.
+/// A value. Its tensors are contiguous, so that C can read them in place.
 pub struct ValueHandle {
     datum: RuntimeValue,
-    /// The elements of a tensor of strings, once somebody asked for one.
+    /// Elements of a string tensor, read when C first asks for one.
     texts: OnceLock<Vec<String>>,
 }
 
 impl ValueHandle {
-    /// Of a value whose tensors are contiguous.
+    /// All tensors in the value must be contiguous.
     fn from_contiguous(datum: RuntimeValue) -> Self {
         Self { datum, texts: OnceLock::new() }
     }
 
-    /// Of what a run made.
+    /// Makes the outputs of a run contiguous.
     pub(crate) fn from_run_output(runtime: &Runtime, datum: RuntimeValue) -> Result<Self> {
         make_contiguous(runtime, datum).map(Self::from_contiguous)
     }
@@ -58,10 +58,10 @@ fn make_contiguous(runtime: &Runtime, datum: RuntimeValue) -> Result<RuntimeValu
     }
 }
 
-/// What is given to a run.
+/// Collects the inputs of a run.
 ///
 /// # Safety
-/// The pointer is NULL or points to so many handles.
+/// The pointer is NULL or points to `count` handles.
 pub(crate) unsafe fn read_inputs(values: *const *const ValueHandle, count: u64) -> Result<Vec<RuntimeValue>> {
     // SAFETY: as the caller says.
     let handles = unsafe { read_array(values, count, "inputs")? };
@@ -77,13 +77,13 @@ pub(crate) unsafe fn read_inputs(values: *const *const ValueHandle, count: u64) 
     handles.iter().enumerate().map(datum).collect()
 }
 
-/// The dtype behind a number.
+/// `None` if the number is no dtype.
 fn core_dtype(Dtype(number): Dtype) -> Option<CoreDtype> {
     CoreDtype::ALL.iter().copied().find(|dtype| *dtype as u32 == number)
 }
 
 pub(crate) unsafe fn dtype_name(dtype: Dtype) -> *const c_char {
-    /// The names with the zeroes that C wants, in the order of the dtypes.
+    /// Names as C strings, in the order of the dtypes.
     static DTYPE_NAMES: OnceLock<Vec<std::ffi::CString>> = OnceLock::new();
     let names = DTYPE_NAMES
         .get_or_init(|| CoreDtype::ALL.iter().map(|it| crate::pointer::to_c_string(it.name())).collect());
@@ -105,7 +105,7 @@ pub(crate) unsafe fn value_kind(value: *const ValueHandle) -> Kind {
     }
 }
 
-/// The tensor that a value is.
+/// `None` for NULL and for a value that is no tensor.
 unsafe fn tensor_of_value<'a>(value: *const ValueHandle) -> Option<&'a Tensor> {
     // SAFETY: as the caller says.
     unsafe { deref_nullable(value) }.and_then(ValueHandle::tensor)

@@ -1,4 +1,4 @@
-//! How elements come out of tensors.
+//! Reads elements out of tensors.
 
 #![expect(unsafe_code, reason = "handles and memory come from C as pointers")]
 
@@ -36,7 +36,7 @@ pub(crate) unsafe fn read_tensor(value: *const ValueHandle, target: *mut c_void,
         return Err(Error::invalid_argument("expected `target`, found NULL"));
     }
     if size > 0 {
-        // SAFETY: the caller has room for so many bytes, which nobody else writes and which are none of the tensor's.
+        // SAFETY: the caller provides room for that many bytes, which no one else writes and which do not overlap the tensor.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target.cast::<u8>(), bytes.len()) };
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The arguments of the commands that are about models.
+//! The arguments of the model commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -162,7 +162,7 @@ pub(crate) struct TraceArguments {
     pub(crate) repeat: u32,
 }
 
-/// Takes a name and sizes with `x` between them; a shape without sizes is that of a single number.
+/// Splits `NAME=SIZES`, with the sizes joined by `x`. No sizes means a scalar.
 fn parse_shape(text: &str) -> Result<(String, Vec<i64>), String> {
     let (name, sizes) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(EXPECTED_SHAPE)?;
     if sizes.is_empty() {

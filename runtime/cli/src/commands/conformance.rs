@@ -1,4 +1,4 @@
-//! Runs the conformance suite on a plugin in a process of its own, so that a plugin that crashes or prints harms nobody.
+//! Runs the conformance suite in a child process, so that a plugin that crashes or prints does no harm.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::Path;
@@ -16,31 +16,28 @@ use crate::problem::CommandError;
 use crate::progress::ProgressLine;
 use crate::session::{ChildTask, THIS_PROGRAM, host_options};
 
-/// The most that is kept of what a plugin prints.
+/// Bytes kept of what a plugin prints.
 const MAX_CAPTURED_BYTES: u64 = 4096;
 
-/// A line that the child writes.
+/// One line of the child's report, as JSON.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum SuiteEvent {
-    /// A check begins.
     Begins(String),
-    /// The suite is done.
     Ends(Box<ConformanceReport>),
-    /// The suite could not be run.
+    /// The suite could not run.
     Fails(String),
 }
 
-/// What became of the suite.
 pub(crate) enum SuiteOutcome {
     Report(Box<ConformanceReport>),
-    /// The plugin brings nothing that the suite has checks for.
+    /// The plugin implements nothing that the suite checks.
     NothingToCheck,
-    /// There is no report, for this reason.
+    /// The reason why there is no report.
     Broken(String),
 }
 
-/// Has a child run the suite.
+/// Starts the child and follows its report.
 pub(crate) fn run_suite(
     file: &Path,
     global: &GlobalOptions,
@@ -87,16 +84,16 @@ pub(crate) fn run_suite(
     })
 }
 
-/// The first of what a stream brings; the rest is read, so that nobody waits, and dropped.
+/// Keeps the beginning and drains the rest, so that the writer never blocks.
 fn read_beginning(mut stream: impl Read) -> String {
     let mut beginning = Vec::new();
-    // What cannot be read was not printed.
+    // Ignore read errors: what cannot be read counts as not printed.
     _ = stream.by_ref().take(MAX_CAPTURED_BYTES).read_to_end(&mut beginning);
     _ = io::copy(&mut stream, &mut io::sink());
     String::from_utf8_lossy(&beginning).into_owned()
 }
 
-/// The child: loads the plugin alone, runs the suite, and tells what it finds.
+/// In the child: loads the one plugin, runs the suite and reports on standard output.
 pub(crate) fn run_child(file: &Path) -> ExitCode {
     let told = take_standard_output().and_then(|mut answers| {
         let mut tell = |news: &SuiteEvent| {
@@ -123,7 +120,7 @@ fn collect_report(
     let plugin = host.plugins().iter().find(|plugin| plugin.file() == file);
     let plugin =
         plugin.ok_or_else(|| CommandError::new("the host does not load it in a process of its own"))?;
-    // Somebody who does not listen to progress still gets the report.
+    // If nobody reads the progress, the suite still goes on to its report.
     Ok(plugin
         .check_conformance(DEFAULT_TIMEOUT, &mut |check| _ = tell(&SuiteEvent::Begins(check.to_owned()))))
 }

@@ -1,4 +1,4 @@
-//! `oarlock devices`: the devices there are.
+//! `oarlock devices`: lists the devices.
 
 use oarlock_host::DeviceReport;
 

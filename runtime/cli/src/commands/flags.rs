@@ -1,4 +1,4 @@
-//! `oarlock flags`: what can be set, to what it is set, and by whom.
+//! `oarlock flags`: lists each flag with its values and where the current one comes from.
 
 use oarlock_core::flags::{FlagDefinition, FlagSource, FlagValue};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::environment_flags;
 use crate::output::{CommandOutput, NAME_STYLE, NOTABLE_STYLE, PLAIN_STYLE, QUIET_STYLE};
 use crate::render::print_labeled;
 
-/// How far facts stand from the left.
+/// Column where facts begin.
 const FACT_INDENT: usize = 19;
 
 pub(crate) fn list_flags(
@@ -27,7 +27,7 @@ pub(crate) fn list_flags(
     if let Some(name) = name {
         reports.retain(|report| report.matches_name(name));
         if reports.is_empty() {
-            // It knows which name is the nearest.
+            // The error of `get` suggests the nearest name.
             flags.get(name)?;
         }
     }
@@ -44,12 +44,11 @@ pub(crate) fn list_flags(
     Ok(true)
 }
 
-/// All there is to say about one flag.
 #[derive(Serialize)]
 struct FlagReport {
     name: &'static str,
     value: serde_json::Value,
-    /// `default`, `program`, or the variable of the environment.
+    /// `default`, `program`, or an environment variable.
     source: String,
     default: &'static str,
     meaning: &'static str,
@@ -86,7 +85,7 @@ impl FlagReport {
         }
     }
 
-    /// Whether a user means this flag by a name.
+    /// True for the flag's name, its variable, or an alias with or without `FLAGS_`.
     fn matches_name(&self, name: &str) -> bool {
         let is_alias = |alias: &&str| *alias == name || alias.strip_prefix("FLAGS_") == Some(name);
         self.name == name || self.variable == name || self.aliases.iter().any(is_alias)

@@ -1,4 +1,4 @@
-//! `oarlock kernels`: every kernel there is, and why one makes no sense.
+//! `oarlock kernels`: lists all kernels, and why some are never used.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use crate::problem::CommandError;
 use crate::render::{TableCell, TextTable, print_sentence};
 use crate::session::CoreSession;
 
-/// Dtypes that often come together, under a name.
+/// Sets of dtypes that are abbreviated to one name.
 const DTYPE_FAMILIES: [(&str, &[Dtype]); 5] = [
     ("ints", &[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]),
     ("uints", &[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]),
@@ -39,7 +39,7 @@ pub(crate) fn list_kernels(
     let mut kernels: Vec<KernelReport<'_>> =
         registry.entries().iter().map(|row| KernelReport::from_row(row, &problems)).collect();
     kernels.retain(|kernel| kernel.matches_filter(filter));
-    // Rows of equal score stay in the order of loading, which decides between them.
+    // A stable sort keeps rows of equal score in loading order, which is also the order of preference.
     kernels.sort_by_key(|kernel| {
         (kernel.domain, kernel.op, kernel.device_type, kernel.version_min, Reverse(kernel.score))
     });
@@ -56,7 +56,7 @@ pub(crate) fn list_kernels(
     Ok(core.warn_about_missing(global, true) && is_well)
 }
 
-/// A domain or a type of devices that nobody has was probably not meant.
+/// An unknown domain or device type is probably a typo.
 fn check_filter_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), CommandError> {
     let registry = runtime.registry();
     let rows = || registry.entries().iter().map(|row| row.info());
@@ -71,7 +71,7 @@ fn check_filter_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Co
     let types: BTreeSet<&str> =
         with_kernels.chain(runtime.devices().iter().map(Device::device_type)).collect();
     if !types.contains(device.as_str()) && KNOWN_DEVICES.iter().any(|known| known.device_type == device) {
-        // It says why there is none.
+        // Its error explains why there is none.
         runtime.device(device)?;
     }
     check_filter_name("a type of devices", device, &types)
@@ -87,25 +87,24 @@ fn check_filter_name(expected: &str, wanted: &str, known: &BTreeSet<&str>) -> Re
     Err(CommandError::new(message).with_hint("`oarlock kernels` lists all kernels"))
 }
 
-/// The domain as users name it.
+/// ONNX's domain has the name `ai.onnx` for users.
 fn domain_name(info: &KernelInfo) -> &str {
     if info.domain.is_empty() { schema::ONNX_DOMAIN } else { &info.domain }
 }
 
-/// An op for which there is no kernel at all was probably not meant.
+/// An op without any kernel is probably a typo.
 fn check_filter_op(filter: &KernelFilter, rows: &[KernelEntry]) -> Result<(), CommandError> {
     let Some(op) = &filter.op else { return Ok(()) };
     if rows.iter().any(|row| row.info().op == *op) {
         return Ok(());
     }
-    // An op that does not even exist is one whose nearest name the schemas know.
+    // If the op does not exist, the schemas suggest the nearest name.
     schema::latest_schema(filter.domain.as_deref().unwrap_or(schema::ONNX_DOMAIN), op)?;
     let problem =
         CommandError::new(format!("expected an op with kernels, found `{op}`, for which no plugin has one"));
     Err(problem.with_hint("`oarlock kernels` without `--op` lists all kernels"))
 }
 
-/// One kernel.
 #[derive(Serialize)]
 struct KernelReport<'a> {
     op: &'a str,
@@ -121,7 +120,7 @@ struct KernelReport<'a> {
     asynchronous: bool,
     allocates_outputs: bool,
     in_place: &'a [(u32, u32)],
-    /// Why it is never used.
+    /// Why the kernel is never used.
     problem: Option<String>,
     #[serde(skip)]
     info: &'a KernelInfo,
@@ -133,7 +132,7 @@ struct OperandReport<'a> {
     dtypes: Vec<&'static str>,
     dtype_group: u32,
     rank_min: u32,
-    /// Without it there is no limit.
+    /// `None` means no limit.
     rank_max: Option<u32>,
     layout: Option<&'static str>,
     optional: bool,
@@ -144,7 +143,7 @@ struct OperandReport<'a> {
 impl<'a> KernelReport<'a> {
     fn from_row(row: &'a KernelEntry, problems: &[KernelProblem]) -> Self {
         let info = row.info();
-        // A row is the same one where its description is in the same place.
+        // Rows are compared by address: the same description is the same row.
         let problem = problems.iter().find(|problem| std::ptr::eq(problem.row.info(), info));
         Self {
             op: &info.op,
@@ -220,7 +219,7 @@ impl<'a> OperandReport<'a> {
 }
 
 fn print_kernels(kernels: &[KernelReport<'_>], output: &mut CommandOutput) {
-    /// The dtypes, the only column that may be long.
+    /// The dtypes; only this column can be long.
     const SHRINKING_COLUMN: usize = 4;
     let mut table = TextTable::new(SHRINKING_COLUMN);
     if !kernels.is_empty() {
@@ -240,7 +239,7 @@ fn print_kernels(kernels: &[KernelReport<'_>], output: &mut CommandOutput) {
     }
 }
 
-/// The operands whose dtypes say what a kernel is for.
+/// The operands whose dtypes characterize the kernel.
 fn typed_operands(info: &KernelInfo) -> &[OperandInfo] {
     if info.inputs.is_empty() { &info.outputs } else { &info.inputs }
 }
@@ -249,7 +248,7 @@ fn layout_name(operand: &OperandInfo) -> Option<&'static str> {
     Layout(operand.layout).name()
 }
 
-/// What differs, in order.
+/// Joins distinct texts, in order of first appearance.
 fn join_distinct<T: AsRef<str> + PartialEq>(texts: impl Iterator<Item = T>) -> String {
     let mut all: Vec<T> = Vec::new();
     for text in texts {
@@ -260,7 +259,7 @@ fn join_distinct<T: AsRef<str> + PartialEq>(texts: impl Iterator<Item = T>) -> S
     all.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("; ")
 }
 
-/// The names of a set of dtypes, with one name for each family that is whole.
+/// Names of a dtype set; a complete family is abbreviated.
 fn family_names(set: u64) -> String {
     let has = |dtype: &Dtype| dtype.is_in(DtypeSet(set));
     if Dtype::ALL.iter().all(has) {

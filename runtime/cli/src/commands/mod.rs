@@ -1,4 +1,4 @@
-//! The commands, one module for each.
+//! The commands, one module each.
 
 pub(crate) mod conformance;
 pub(crate) mod devices;
@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::output::CommandOutput;
 use crate::problem::CommandError;
 
-/// Prints a value for programs to read.
 pub(crate) fn print_json(output: &mut CommandOutput, value: &impl Serialize) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(value).map_err(CommandError::new)?;
     output.write_line(&text);

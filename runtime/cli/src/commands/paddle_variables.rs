@@ -1,4 +1,4 @@
-//! `oarlock flags --paddle`: what the variables of PaddlePaddle do here, and what to use instead of those that do nothing.
+//! `oarlock flags --paddle`: lists PaddlePaddle's variables, the flags they set, and replacements for those without effect.
 
 use oarlock_core::flags::{Flags, PaddleEffect, paddle_variables};
 use serde::Serialize;
@@ -9,10 +9,10 @@ use crate::output::{CommandOutput, NAME_STYLE, NOTABLE_STYLE, QUIET_STYLE};
 use crate::problem::CommandError;
 use crate::render::print_labeled;
 
-/// How far facts stand from the left.
+/// Column where facts begin.
 const FACT_INDENT: usize = 15;
 
-/// Lists all, or the one of this name, with `FLAGS_` or without. `flags` knows what to say where there is none.
+/// Lists all variables, or one given with or without `FLAGS_`. `flags` suggests a name if there is no such variable.
 pub(crate) fn list_paddle_variables(
     global: &GlobalOptions,
     flags: &Flags,
@@ -44,16 +44,15 @@ pub(crate) fn list_paddle_variables(
     Ok(true)
 }
 
-/// All there is to say about one variable.
 #[derive(Serialize)]
 struct PaddleVariableReport {
     name: &'static str,
     meaning: &'static str,
-    /// The flag that it is an alias of.
+    /// The flag for which this is an alias.
     sets: Option<&'static str>,
-    /// What to use instead, where it has no effect.
+    /// A replacement, if the variable has no effect.
     instead: Option<&'static str>,
-    /// What it is set to in the environment.
+    /// Its value in the environment.
     value: Option<String>,
 }
 

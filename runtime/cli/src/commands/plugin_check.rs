@@ -1,6 +1,6 @@
-//! `oarlock plugin check`: takes one plugin along the way of the host and explains each step.
+//! `oarlock plugin check`: takes one plugin through all steps of the host and explains each.
 //!
-//! The host decides; this command says at which step it did. Steps after the first that fails are not reached.
+//! The host makes every decision; this command only names the step. Steps after the first failure are not reached.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::problem::CommandError;
 use crate::render::{json_name, print_labeled};
 use crate::session::{HostSession, host_options, probe_command, unusable_file};
 
-/// The steps, in the order of the host.
+/// The steps, in the order in which the host takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum CheckStep {
     Permissions,
@@ -62,7 +62,7 @@ const CHECK_STEPS: [(CheckStep, &str); 16] = [
     (CheckStep::Conformance, "conformance"),
 ];
 
-/// The parts of the way, in each of which one reason may mean another step.
+/// The phases of loading. The same refusal can mean another step in another phase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LoadPhase {
     Judge,
@@ -70,7 +70,6 @@ enum LoadPhase {
     Start,
 }
 
-/// What was found out on the way.
 #[derive(Default)]
 struct PluginInspection {
     judged: Option<JudgedPlugin>,
@@ -79,16 +78,15 @@ struct PluginInspection {
     devices: Vec<String>,
     notes: Vec<String>,
     refused: Option<(CheckStep, Refusal)>,
-    /// What the conformance suite found, if it was to run.
+    /// Outcome of the conformance suite, if it was run.
     finding: Option<SuiteOutcome>,
 }
 
-/// What the user wants to know of which plugin.
 pub(crate) struct CheckRequest<'a> {
     pub(crate) file: &'a Path,
-    /// Whether to leave the conformance suite out.
+    /// Skip the conformance suite.
     pub(crate) quick: bool,
-    /// Where to write its report as a page.
+    /// Write the report of the suite to this HTML file.
     pub(crate) html: Option<&'a Path>,
 }
 
@@ -170,7 +168,7 @@ impl PluginInspection {
         let real_path = judged.real_path.clone();
         walk.notes.extend(judged.notes.iter().cloned());
         walk.judged = Some(judged);
-        // The host trusts a manifest and does not probe; whoever makes a plugin wants to know how it fares all the same.
+        // The host trusts a manifest and skips the probe. Authors of a plugin still want to see the probe's result.
         let timeout =
             options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
         let probed = probe_file(&probe_command(), &real_path, &options.config.options, timeout);
@@ -207,7 +205,6 @@ impl PluginInspection {
         self
     }
 
-    /// The report of the conformance suite, if there is one.
     fn suite_report(&self) -> Option<&ConformanceReport> {
         match &self.finding {
             Some(SuiteOutcome::Report(report)) => Some(report),
@@ -223,7 +220,7 @@ impl PluginInspection {
         }
     }
 
-    /// How a step went, and what there is to say about it.
+    /// The status of a step and its explanation.
     fn step_row(&self, step: CheckStep) -> (&'static str, String) {
         match &self.refused {
             None if step == CheckStep::Conformance => self.conformance_row(),
@@ -315,12 +312,12 @@ impl PluginInspection {
             }),
             CheckStep::Conformance => None,
         };
-        // Of a file that was refused nothing more is known than at which step.
+        // After a refusal, only the failing step is known.
         found.unwrap_or_else(|| "nothing speaks against it".to_owned())
     }
 }
 
-/// The checks that failed or could not be run, with what they say.
+/// Checks that failed or could not run, with their messages.
 fn failed_checks(report: &ConformanceReport) -> impl Iterator<Item = (&CheckResult, &str)> {
     report.results.iter().filter_map(|result| match &result.outcome {
         CheckOutcome::Failed(message) | CheckOutcome::NotRun(message) => Some((result, message.as_str())),
@@ -328,7 +325,7 @@ fn failed_checks(report: &ConformanceReport) -> impl Iterator<Item = (&CheckResu
     })
 }
 
-/// The step at which the host refuses a plugin for this reason.
+/// Maps a refusal to the step where the host makes it.
 fn refusing_step(part: LoadPhase, reason: RefusalReason) -> CheckStep {
     match (part, reason) {
         (_, RefusalReason::Unreadable | RefusalReason::SymlinkLoop | RefusalReason::WritableByOthers) => {

@@ -1,4 +1,4 @@
-//! `oarlock plugin manifest`: what a plugin says of itself, as the file that lies beside it.
+//! `oarlock plugin manifest`: writes a plugin's description of itself to the file beside it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -41,7 +41,7 @@ pub(crate) fn generate_manifest(
     Ok(true)
 }
 
-/// Asks the plugin. A manifest that is there already is not asked: it may be the one to correct.
+/// Probes the plugin. An existing manifest is ignored, since it may be the one to correct.
 fn probe_manifest(
     file: &Path,
     path: &Path,
@@ -61,10 +61,10 @@ fn probe_manifest(
     Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), before))
 }
 
-/// The manifest of a plugin. What no probe can find out is kept from the one there was before.
+/// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
 fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
     let (variant, isa, requires, conformance) = match before {
-        // A run of the conformance suite is about the very file it was run on.
+        // A conformance result is valid only for the exact file it was measured on.
         Some(old) => {
             (old.variant, old.isa, old.requires, old.conformance.filter(|_| old.sha256 == Some(sha256)))
         }
@@ -89,10 +89,10 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
     }
 }
 
-/// Puts a file in the place of another at once, so that no half-written one is ever read.
+/// Replaces a file atomically, so that nobody reads half of it.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("toml.new");
-    // The host refuses files that others can write to, whatever the user's mask says.
+    // The host refuses files that others can write to, so the mode is set regardless of the umask.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;
     file.write_all(text.as_bytes())?;
     fs::rename(&new, path)

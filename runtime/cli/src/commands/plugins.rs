@@ -1,4 +1,4 @@
-//! `oarlock plugins`: what became of every plugin that was found.
+//! `oarlock plugins`: lists every plugin found and its outcome.
 
 use oarlock_host::{LoadReport, LoadedPluginReport, PluginReport, Refusal};
 

@@ -1,4 +1,4 @@
-//! `oarlock completions` and `oarlock man`: what a shell and `man` want to know of this command.
+//! `oarlock completions` and `oarlock man`: shell completions and manual pages.
 
 use std::io;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(crate) fn write_manual(directory: Option<&Path>, output: &mut CommandOutput)
     Ok(true)
 }
 
-/// Writes the page of a command, and those of the commands below it.
+/// Writes the page of a command, then those of its subcommands.
 fn write_manual_pages(command: &Command, directory: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         write_manual_pages(below, directory)?;
@@ -46,7 +46,7 @@ fn write_manual_pages(command: &Command, directory: &Path) -> io::Result<()> {
     manual_page(command.clone()).generate_to(directory).map(drop)
 }
 
-/// The page of a command, which says of what version of Oarlock it is. It has no date: the same sources make the same page.
+/// A page with the version of Oarlock. It has no date, so that the same sources make the same page.
 fn manual_page(command: Command) -> Man {
     Man::new(command).source(concat!("Oarlock ", env!("CARGO_PKG_VERSION"))).manual("Commands of Oarlock")
 }

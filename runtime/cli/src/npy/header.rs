@@ -1,10 +1,10 @@
-//! The header of a NumPy file: a dictionary as Python writes it, of which only what an array of numbers needs is read.
+//! The header of a NumPy file: a Python dict literal, parsed just far enough for arrays of numbers and text.
 
 use oarlock_core::Dtype;
 
 use super::NpyError;
 
-/// Each dtype that NumPy has, as a header names it.
+/// The dtypes that NumPy has, with their type strings.
 const DTYPE_NAMES: [(&str, Dtype); 14] = [
     ("|b1", Dtype::Bool),
     ("|i1", Dtype::I8),
@@ -21,20 +21,19 @@ const DTYPE_NAMES: [(&str, Dtype); 14] = [
     ("<c8", Dtype::C64),
     ("<c16", Dtype::C128),
 ];
-/// How many dimensions an array may have; NumPy itself allows 64.
+/// Maximum rank; NumPy has the same limit.
 const MAX_DIMENSIONS: usize = 64;
 
-/// What a header says.
 #[derive(Debug, PartialEq)]
 pub(super) struct NpyHeader {
     pub(super) dtype: Dtype,
-    /// How many letters each text has room for, where elements are texts.
+    /// Characters of room in each text, for arrays of text.
     pub(super) letters: u64,
     pub(super) is_fortran: bool,
     pub(super) dims: Vec<i64>,
 }
 
-/// How a header names a dtype; nothing if NumPy does not have it.
+/// NumPy's type string; `None` if NumPy lacks the dtype.
 pub(super) fn dtype_descr(dtype: Dtype) -> Option<&'static str> {
     DTYPE_NAMES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
 }
@@ -78,7 +77,7 @@ impl NpyHeader {
     }
 }
 
-/// The dtype, and how many letters a text has room for.
+/// Returns the dtype and the characters per text.
 fn read_dtype(reader: &mut HeaderReader<'_>) -> Result<(Dtype, u64), NpyError> {
     const EXPECTED_DTYPES: &str = "numbers, truth values, complex numbers or texts, the lowest byte first";
     if reader.rest.trim_start().starts_with('[') {
@@ -86,7 +85,7 @@ fn read_dtype(reader: &mut HeaderReader<'_>) -> Result<(Dtype, u64), NpyError> {
         return Err(NpyError { hint, ..NpyError::new(EXPECTED_DTYPES, "records of several fields") });
     }
     let name = reader.read_quoted()?;
-    // Of a single byte the order means nothing.
+    // Byte order is irrelevant for single bytes.
     let is_same =
         |known: &str| known == name || known.starts_with('|') && name.len() == 3 && known[1..] == name[1..];
     if let Some((_, dtype)) = DTYPE_NAMES.iter().find(|(known, _)| name.is_ascii() && is_same(known)) {
@@ -113,13 +112,13 @@ fn read_dtype(reader: &mut HeaderReader<'_>) -> Result<(Dtype, u64), NpyError> {
     Err(wrong)
 }
 
-/// Reads from the front of a header.
+/// A parser over the rest of a header.
 struct HeaderReader<'a> {
     rest: &'a str,
 }
 
 impl<'a> HeaderReader<'a> {
-    /// Steps over a sign, if it is next.
+    /// Skips `sign`; false if something else comes next.
     fn skip_token(&mut self, sign: &str) -> bool {
         let rest = self.rest.trim_start().strip_prefix(sign);
         self.rest = rest.unwrap_or(self.rest);
@@ -135,13 +134,13 @@ impl<'a> HeaderReader<'a> {
     }
 
     fn unexpected_token(&self, expected: &str) -> NpyError {
-        /// More of a broken header helps nobody.
+        /// More of a broken header would not help the user.
         const SHOWN_LETTERS: usize = 20;
         let rest: String = self.rest.trim().chars().take(SHOWN_LETTERS).collect();
         NpyError::new(expected, if rest.is_empty() { "its end".to_owned() } else { format!("`{rest}`") })
     }
 
-    /// A text in quotes. What is looked for has nothing in it that needs escapes.
+    /// Reads a quoted string. None of the expected ones contains an escape.
     fn read_quoted(&mut self) -> Result<&'a str, NpyError> {
         let rest = self.rest.trim_start();
         let quote = rest.chars().next().filter(|quote| ['\'', '"'].contains(quote));
@@ -163,7 +162,7 @@ impl<'a> HeaderReader<'a> {
         }
     }
 
-    /// Whole numbers in parentheses.
+    /// Reads a tuple of integers.
     fn read_tuple(&mut self) -> Result<Vec<i64>, NpyError> {
         let mut numbers = Vec::new();
         self.expect_token("(")?;
@@ -174,7 +173,7 @@ impl<'a> HeaderReader<'a> {
             numbers.push(
                 number.ok_or_else(|| self.unexpected_token("up to 64 sizes below 2^63 in the header"))?,
             );
-            // Python 2 marks long numbers.
+            // Python 2 writes long integers with a trailing `L`.
             let rest = &rest[end..];
             self.rest = rest.strip_prefix('L').unwrap_or(rest);
             if !self.skip_token(",") {

@@ -3,7 +3,7 @@
 use crate::user::{TestOutcome, TestUser};
 use serde_json::{Value, json};
 
-/// A plugin of two devices, `Npu:0` and `Npu:1`, with a kernel that adds numbers of the dtype f32; then this happens.
+/// A plugin with two devices, `Npu:0` and `Npu:1`, and an `f32` kernel for `Add` that runs the C code `then` afterwards.
 fn npu_plugin(then: &str) -> String {
     format!(
         "#define MINIMAL_DEVICES 2\n\
@@ -30,7 +30,7 @@ fn npu_plugin(then: &str) -> String {
     )
 }
 
-/// What the doctor says of that plugin, as text and for programs.
+/// Runs the doctor on that plugin; returns text and JSON.
 fn run_doctor(then: &str) -> (TestOutcome, Value) {
     let user = TestUser::new();
     user.compile_plugin("libnpu.so", &npu_plugin(then));
@@ -110,7 +110,7 @@ fn a_wrong_number_is_found_and_blamed_on_the_plugin_of_the_kernel() {
 
 #[test]
 fn devices_that_disturb_each_other_are_found_at_the_same_time_only() {
-    // After its first call alone, each device waits for the other to be there too.
+    // After its first call alone, each device waits until the other one runs too.
     let (outcome, report) = run_doctor(
         "static int calls[2], present;\n\
          if (calls[call->device]++ > 0) {\n\

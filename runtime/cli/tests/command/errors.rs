@@ -1,4 +1,4 @@
-//! What the command says when it cannot do what it is asked to.
+//! Messages of commands that fail.
 
 use std::fs::OpenOptions;
 use std::io::Read as _;

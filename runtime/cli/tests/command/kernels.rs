@@ -3,7 +3,7 @@
 use crate::user::TestUser;
 use serde_json::Value;
 
-/// A device `Odd` with one kernel, which this line of C changes.
+/// Installs a device `Odd` with one kernel, which a line of C code modifies.
 fn install_odd_kernel(user: &TestUser, change: &str) {
     let source = format!(
         "#include \"minimal_kernel.h\"\n\
@@ -51,7 +51,7 @@ fn filters_leave_those_that_are_all_of_this() {
     assert_eq!(count(&["--plugin-name", "custom-cpu"]), 1);
     assert_eq!(count(&["--device", "CustomCPU", "--dtype", "float16"]), 1);
     assert_eq!(count(&["--device", "CustomCPU", "--dtype", "bool"]), 0);
-    // Of complex numbers it is an op of another domain.
+    // For complex numbers, the op belongs to another domain.
     assert_eq!(count(&["--domain", "ai.onnx"]) + count(&["--domain", "oarlock"]), all);
     assert_eq!(count(&["--domain", "ai.onnx.ml"]), 0);
 }

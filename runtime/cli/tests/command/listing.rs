@@ -3,7 +3,7 @@
 use crate::user::TestUser;
 use serde_json::Value;
 
-/// Replaces what differs from machine to machine with the name of its type.
+/// Replaces values that differ between machines with the names of their types.
 fn redact_machine(value: &mut Value) {
     let variable = [
         "name",

@@ -1,4 +1,4 @@
-//! The command, run as a user would.
+//! Runs the command as a user would.
 
 mod doctor;
 mod errors;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::user::TestUser;
 
-/// A file as NumPy writes it.
+/// A file in NumPy's `.npy` format.
 fn npy_file(descr: &str, is_fortran: bool, shape: &str, elements: &[u8]) -> Vec<u8> {
     let order = if is_fortran { "True" } else { "False" };
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
@@ -205,7 +205,7 @@ fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
     assert!(lines[1].trim_end().ends_with("held by") && lines[2].ends_with("tensor"), "{lines:?}");
 }
 
-/// A plugin whose kernel for `Identity` does this.
+/// A plugin whose kernel for `Identity` runs `action`.
 fn plugin_with_kernel(action: &str) -> String {
     format!(
         "#include \"minimal_kernel.h\"\n\

@@ -21,7 +21,7 @@ fn a_good_plugin_passes_every_step() {
     assert!(outcome.out.ends_with("\nThe plugin can be used here\n"), "{}", outcome.out);
 }
 
-/// A plugin whose copies within the device do this instead.
+/// A plugin whose copies within the device run `action` instead.
 fn plugin_with_copy(action: &str) -> String {
     format!(
         "#include \"minimal.h\"\n\

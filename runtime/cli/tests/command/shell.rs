@@ -1,4 +1,4 @@
-//! Completions, manual pages, and the reference of the book, which all come from the arguments.
+//! Completions, manual pages and the reference page of the book, all generated from the arguments.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn there_is_a_manual_page_for_every_command() {
     assert!(!user.home.path().join("pages/oarlock-__probe.1").exists());
 }
 
-/// The page of the book as it has to be.
+/// The page that the book must contain.
 fn render_reference() -> String {
     let mut page = String::from(
         "# The command `oarlock`\n\n\

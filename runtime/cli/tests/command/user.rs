@@ -1,4 +1,4 @@
-//! Runs the command as a user would, in an environment where nothing is set and nothing is installed.
+//! Runs the command as a user would, in an environment without variables or installed plugins.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A user with an empty home.
+/// A user with an empty home directory.
 pub(crate) struct TestUser {
     pub(crate) home: TempDir,
 }
 
-/// How the command ended and what it wrote.
+/// Exit code and output of a command.
 pub(crate) struct TestOutcome {
     pub(crate) status: i32,
     pub(crate) out: String,
@@ -24,7 +24,6 @@ impl TestUser {
         Self { home: tempfile::tempdir().expect("a temporary directory") }
     }
 
-    /// The command with these arguments.
     pub(crate) fn oarlock_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock"));
         command.args(arguments).env_clear().env("HOME", self.home.path()).env("PATH", "/usr/bin:/bin");
@@ -32,7 +31,6 @@ impl TestUser {
         command
     }
 
-    /// Runs the command.
     pub(crate) fn run_command(&self, arguments: &[&str]) -> TestOutcome {
         let output = self.oarlock_command(arguments).output().expect("the command starts");
         let text = |bytes: Vec<u8>| {
@@ -43,7 +41,7 @@ impl TestUser {
         TestOutcome { status, out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// A file in the home, which others cannot write to.
+    /// Creates a file in the home directory that others cannot write to, as the host demands.
     pub(crate) fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.home.path().join(name);
         fs::write(&path, bytes).expect("a file in a temporary directory");
@@ -51,7 +49,7 @@ impl TestUser {
         path
     }
 
-    /// The C template, compiled the way its users are told to.
+    /// Compiles the C template with the documented command.
     pub(crate) fn compile_template(&self, name: &str) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let library = self.home.path().join(name);
@@ -68,7 +66,7 @@ impl TestUser {
         library
     }
 
-    /// A plugin of this C source, which may build on those under `tests/plugins`.
+    /// Compiles a plugin from C source, which may include those under `tests/plugins`.
     pub(crate) fn compile_plugin(&self, name: &str, source: &str) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (library, text) = (self.home.path().join(name), self.home.path().join("plugin.c"));
@@ -83,12 +81,12 @@ impl TestUser {
 }
 
 impl TestOutcome {
-    /// What was written, as JSON.
+    /// Parses standard output as JSON.
     pub(crate) fn parse_json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).expect("the output is JSON")
     }
 
-    /// Everything at once, for a snapshot.
+    /// Exit code and both streams as one text.
     pub(crate) fn to_snapshot(&self) -> String {
         format!("status: {}\n----- out -----\n{}----- err -----\n{}", self.status, self.out, self.err)
     }

@@ -1,4 +1,4 @@
-//! Outputs whose shape the kernel finds out: their memory is taken while it runs.
+//! Outputs with data-dependent shapes: the kernel asks for their memory while it runs.
 
 #![expect(unsafe_code, reason = "a kernel reads outputs while it asks for their memory")]
 
@@ -12,28 +12,27 @@ use super::descriptors;
 use crate::stream::Stream;
 use crate::{Device, Dtype, Error, Tensor};
 
-/// The outputs of one call, with memory for those that ask for it.
+/// The outputs of one call. An output without a tensor gets one when the kernel asks for it.
 pub(crate) struct AllocatingOutputs<'a> {
     device: &'a Device,
     stream: &'a Stream,
     label: &'static str,
-    /// What the call shows of each output.
+    /// The descriptors that the kernel sees, in the order of the outputs.
     descriptions: Vec<UnsafeCell<abi::Tensor>>,
     taken: Mutex<AllocatedOutputs>,
 }
 
-/// What was taken while the kernel ran.
 struct AllocatedOutputs {
     tensors: Vec<Option<Tensor>>,
-    /// What went wrong here, which tells more than what the kernel makes of it.
+    /// The first error raised here. It is more precise than whatever the kernel reports because of it.
     error: Option<Error>,
 }
 
-// SAFETY: the descriptions are written only under the lock, by a kernel that waits for it.
+// SAFETY: the descriptors are written only under the lock, on behalf of a kernel that waits until that is done.
 unsafe impl Sync for AllocatingOutputs<'_> {}
 
 impl<'a> AllocatingOutputs<'a> {
-    /// The outputs of a call, of which those with a tensor have their memory. Their descriptions are given too.
+    /// Outputs that already have a tensor already have memory. `descriptions` holds one descriptor for each output.
     pub(crate) fn new(
         device: &'a Device,
         stream: &'a Stream,
@@ -51,12 +50,11 @@ impl<'a> AllocatingOutputs<'a> {
         }
     }
 
-    /// The list for a call.
     pub(crate) fn descriptor_pointers(&self) -> Vec<*const abi::Tensor> {
         self.descriptions.iter().map(|description| description.get().cast_const()).collect()
     }
 
-    /// The outputs, and what went wrong.
+    /// The tensors, and the first error that occurred while they were allocated.
     pub(crate) fn into_tensors(self) -> (Vec<Option<Tensor>>, Option<Error>) {
         let AllocatedOutputs { tensors, error } =
             self.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +71,7 @@ impl<'a> AllocatingOutputs<'a> {
         let dtype = Dtype::from_abi(dtype).ok_or_else(|| {
             Error::invalid_argument(format!("expected a dtype, found the number {}", dtype.0))
         })?;
-        // SAFETY: the lock is held, so nobody writes the description.
+        // SAFETY: the lock is held, so nobody writes the descriptor.
         let stated = Dtype::from_abi(unsafe { (*self.descriptions[index as usize].get()).dtype });
         if let Some(stated) = stated.filter(|stated| *stated != dtype) {
             return Err(Error::invalid_argument(format!("expected {stated}, found {dtype}")));
@@ -104,14 +102,14 @@ impl CallServices for AllocatingOutputs<'_> {
         let tensor = place.insert(tensor);
         let mut description = descriptors::describe_layout(tensor.form());
         descriptors::bind_memory(&mut description, tensor);
-        // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The form
-        // that the description points into is the tensor's, which lives until the call is over.
+        // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The
+        // layout that the descriptor points into belongs to the tensor, which lives until the call is over.
         unsafe { self.descriptions[index as usize].get().write(description) };
         Ok(())
     }
 }
 
-/// A kernel may ask for what inference knew before, but for nothing else, and for nothing twice.
+/// A kernel may ask for an output of known shape, but only with that dtype and shape.
 fn check_known_output(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> crate::Result<()> {
     if known.dtype().to_abi() == dtype && known.dims() == dims {
         return Ok(());

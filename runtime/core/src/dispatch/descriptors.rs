@@ -1,4 +1,4 @@
-//! Operands and attributes as the contract describes them.
+//! Operands and attributes in the form that the contract prescribes.
 
 #![expect(unsafe_code, reason = "descriptions hold pointers into what they own")]
 #![expect(clippy::vec_box, reason = "what descriptions point to must stay where it is when a list grows")]
@@ -9,16 +9,16 @@ use smallvec::SmallVec;
 use crate::tensor::TensorLayout;
 use crate::{Attribute, Attributes, Constant, Tensor};
 
-/// Descriptions of operands. Calls with more operands than this take memory for them.
+/// Descriptors of operands. A call with more operands than this allocates on the heap.
 pub(crate) type OperandDescriptors = SmallVec<[abi::Tensor; 8]>;
 
-/// Describes a tensor whose memory is filled in when it is known. The description points into the form.
+/// Describes a tensor without its memory, which [`bind_memory`] fills in later. The descriptor points into the layout.
 pub(crate) fn describe_layout(form: &TensorLayout) -> abi::Tensor {
     let TensorLayout { dtype, dims, strides, extent, .. } = form;
     abi::Tensor { size_in_bytes: *extent, ..describe_shape(dtype.to_abi(), dims, strides.as_deref()) }
 }
 
-/// Describes dims and strides, which the description points to.
+/// The descriptor keeps pointers to `dims` and `strides`.
 fn describe_shape(dtype: abi::Dtype, dims: &[i64], strides: Option<&[i64]>) -> abi::Tensor {
     let strides = strides.unwrap_or_default();
     abi::Tensor {
@@ -31,18 +31,18 @@ fn describe_shape(dtype: abi::Dtype, dims: &[i64], strides: Option<&[i64]>) -> a
     }
 }
 
-/// An operand that was left out.
+/// The descriptor of an operand that was left out.
 pub(crate) fn absent_operand() -> abi::Tensor {
     abi::Tensor { bits: abi::TensorFlags::ABSENT, ..abi::Tensor::EMPTY }
 }
 
-/// Puts the memory of a tensor into its description.
+/// Sets block and offset in the descriptor of a tensor.
 #[inline]
 pub(crate) fn bind_memory(raw: &mut abi::Tensor, tensor: &Tensor) {
     (raw.block, raw.offset) = tensor.memory_location();
 }
 
-/// Describes values on the host, which never change while the kernel's state lives.
+/// Describes a value on the host. It must not change as long as the prepared kernel lives.
 pub(crate) fn describe_constant(constant: &Constant) -> abi::Tensor {
     abi::Tensor {
         block: abi::Memory(constant.bytes().as_ptr() as u64),
@@ -53,20 +53,20 @@ pub(crate) fn describe_constant(constant: &Constant) -> abi::Tensor {
     }
 }
 
-/// The same for the value of an operand, with dims of their own to point to.
+/// Like [`describe_constant`], but with the dims of a layout, which outlives the descriptor.
 pub(crate) fn describe_value(value: &Constant, form: &TensorLayout) -> abi::Tensor {
     abi::Tensor { dims: form.dims.as_ptr(), dims_count: form.dims.len() as u64, ..describe_constant(value) }
 }
 
-/// A tensor and the list of it alone, which points into it.
+/// A tensor descriptor, and the list of one that points to it.
 struct ListedTensor {
     tensor: abi::Tensor,
     list: [*const abi::Tensor; 1],
 }
 
-/// The attributes of a node, as a list of the contract.
+/// The attributes of a node as a list of the contract.
 pub(crate) struct AbiAttributes {
-    /// What the descriptions point to.
+    /// Owns what the descriptors point to.
     attributes: Attributes,
     _strings: Vec<Box<[abi::Str]>>,
     _tensors: Vec<Box<ListedTensor>>,
@@ -74,13 +74,13 @@ pub(crate) struct AbiAttributes {
     pointers: Box<[*const abi::Attribute]>,
 }
 
-// SAFETY: the pointers lead into what the struct owns and never changes.
+// SAFETY: the pointers lead into memory that the struct owns and never changes.
 unsafe impl Send for AbiAttributes {}
 // SAFETY: as above.
 unsafe impl Sync for AbiAttributes {}
 
 impl AbiAttributes {
-    /// Describes attributes. The numbers and texts stay where they are in memory, since vectors do when they are moved.
+    /// Moving the vectors does not move their heap memory, so the pointers stay valid.
     pub(crate) fn new(attributes: Attributes) -> Self {
         let (mut strings, mut tensors) = (Vec::new(), Vec::new());
         let describe = |(name, value): (&str, &Attribute)| {
@@ -93,12 +93,10 @@ impl AbiAttributes {
         Self { attributes, _strings: strings, _tensors: tensors, _descriptions: descriptions, pointers }
     }
 
-    /// The attributes themselves.
     pub(crate) fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// The list for a call.
     pub(crate) fn attribute_pointers(&self) -> &[*const abi::Attribute] {
         &self.pointers
     }

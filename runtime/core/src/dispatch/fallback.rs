@@ -1,4 +1,4 @@
-//! The CPU does what a device has no kernel for, when the user says so. What it costs is counted.
+//! CPU fallback: if the user permits it, the CPU runs calls for which a device has no kernel. The runtime counts the cost.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,27 +7,26 @@ use super::op::{Op, OpInvocation, OpOutputs};
 use crate::runtime::Runtime;
 use crate::{Device, Result, Tensor};
 
-/// Whether the CPU makes calls that no kernel of their device takes.
+/// What to do with a call that no kernel of its device accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuFallback {
-    /// They fail.
+    /// The call fails.
     Never,
-    /// It does, and the first of each op is told.
+    /// The CPU runs it, and a warning is logged for the first such call of each op.
     Told,
-    /// It does without a word.
+    /// The CPU runs it, and nothing is logged.
     Quiet,
 }
 
-/// What falling back has cost for one op on one device.
+/// The cost of falling back for one op on one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackCount {
-    /// How many calls the CPU did.
+    /// Calls that the CPU ran.
     pub calls: u64,
-    /// How many bytes were copied to the CPU and back for them.
+    /// Bytes copied to the CPU and back.
     pub bytes: u64,
 }
 
-/// The counts of a runtime, by op and device.
 #[derive(Debug, Default)]
 pub(crate) struct FallbackCounters(Mutex<BTreeMap<(String, String), FallbackCount>>);
 
@@ -37,7 +36,7 @@ impl FallbackCounters {
         counts.iter().map(|((op, device), count)| (op.clone(), device.clone(), *count)).collect()
     }
 
-    /// Counts one call; says whether it is the first of its op on its device.
+    /// Counts one call; true if it is the first of its op on its device.
     fn count_fallback(&self, op: &str, device: &Device, bytes: u64) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry((op.to_owned(), device.name().to_owned())).or_default();
@@ -47,7 +46,7 @@ impl FallbackCounters {
     }
 }
 
-/// Makes a call on the CPU, with copies there and back.
+/// Runs a call on the CPU: copies the inputs there and the outputs back.
 #[cold]
 pub(crate) fn run_on_cpu(
     op: &Op,

@@ -1,9 +1,9 @@
-//! Dispatch: from an op to the kernel that runs it.
+//! Dispatch: from a call of an op to the kernel that runs it.
 //!
-//! An [`Op`] is a place in a program from which an operator is called. What calls have in common, their
-//! [`signature`], is looked up there; the first call with a new one is resolved ([`resolve`]): shapes are inferred, a row of
-//! the registry is chosen, its kernel readied. What comes out is a [`resolved_call`], and later calls with the same signature do
-//! nothing but take memory for the outputs and call the kernel.
+//! An [`Op`] is a call site: a place in a program from which an op is called. It caches calls by their [`signature`].
+//! The first call with a new signature is resolved ([`resolve`]): shape inference runs, the registry yields a kernel,
+//! and the kernel is prepared. The result is a [`resolved_call`]; later calls with the same signature only allocate
+//! their outputs and run the kernel.
 
 mod allocating_outputs;
 mod descriptors;

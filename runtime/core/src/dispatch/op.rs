@@ -1,4 +1,4 @@
-//! An op as a program calls it.
+//! Ops, as programs call them.
 
 #![expect(
     unsafe_code,
@@ -22,59 +22,58 @@ use crate::schema::{self, OpSchema};
 use crate::stream::{InternedLabel, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
-/// What is read where no input's values are wanted.
+/// Borrowed by calls of ops that need no input values, which is most of them.
 const NO_VALUES: &InputValues = &InputValues::new();
-/// How many signatures are found without a lock.
+/// Signatures that a call finds without taking a lock.
 const LOCK_FREE_CALLS: usize = 8;
-/// How many further ones are kept.
+/// Signatures kept behind the lock once the lock-free slots are full; the oldest is evicted.
 const LOCKED_CALLS: usize = 56;
 
-/// The outputs of a call; one that was not asked for is `None`.
+/// The outputs of a call; `None` for one that was not requested.
 pub type OpOutputs = SmallVec<[Option<Tensor>; 1]>;
 
-/// A place from which an operator is called, with its attributes.
+/// A call site of an op, with its attributes.
 ///
-/// It remembers how it was called before, so a program keeps one for each place that calls often.
+/// It caches resolved calls by signature, so a program should keep one `Op` for each place that calls often.
 pub struct Op {
     pub(crate) node: OpDefinition,
-    /// The inputs whose values must be known on the host, as bits.
+    /// A bit for each input whose values dispatch reads on the host. Bits are only ever added.
     values: AtomicU64,
     sites: [OnceLock<Arc<ResolvedCall>>; LOCK_FREE_CALLS],
     more: Mutex<Vec<Arc<ResolvedCall>>>,
 }
 
-/// What an op is.
 pub(crate) struct OpDefinition {
     pub(crate) domain: String,
     pub(crate) name: &'static str,
-    /// The version, as its since-version; the opset itself for an op without a schema.
+    /// The since-version of its schema; the opset itself for an op without a schema.
     pub(crate) version: u32,
-    /// None for ops that only a plugin knows.
+    /// `None` for ops that only a plugin knows.
     pub(crate) schema: Option<&'static OpSchema>,
     pub(crate) attributes: Attributes,
-    /// How its outputs are inferred, where there is a rule for this version.
+    /// The shape inference rule of this version, if there is one.
     pub(crate) rule: Option<&'static infer::InferenceRule>,
-    /// The attributes as they hold, once they were asked for.
+    /// The attributes with the schema's defaults, computed on first use.
     pub(crate) bound: OnceLock<Result<Arc<AbiAttributes>>>,
-    /// Whether the CPU makes calls that no kernel of their device takes; without it the flag `kernel_fallback` says so.
+    /// Overrides the flag `kernel_fallback`.
     pub(crate) cpu_fallback: Option<CpuFallback>,
 }
 
-/// One call.
+/// One call: inputs, the number of outputs, and optionally a device and a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct OpInvocation<'a> {
-    /// The inputs; one that is left out is `None`.
+    /// The inputs; `None` for one that is left out.
     pub inputs: &'a [Option<&'a Tensor>],
-    /// How many outputs are wanted.
+    /// The number of outputs to compute.
     pub outputs: usize,
-    /// The device to run on; without it that of the inputs, or the default.
+    /// The device to run on; by default that of the inputs, or else the default device.
     pub device: Option<&'a Device>,
-    /// The stream to run in; without it the device's own.
+    /// The stream to run on; by default the device's own.
     pub stream: Option<&'a Stream>,
 }
 
 impl Op {
-    /// An op as it is in a version of its domain's operators (an opset).
+    /// Creates an op as a given opset of its domain defines it.
     pub fn new(
         runtime: &Runtime,
         domain: &str,
@@ -85,7 +84,7 @@ impl Op {
         let domain = domain_name(domain);
         let (schema, name, version) = match schema::find_schema(domain, name, opset) {
             Ok(schema) => (Some(schema), schema.name, schema.since_version),
-            // An op of a plugin's own, which says its shapes itself.
+            // An op of a plugin's own domain, whose kernels infer the shapes.
             Err(error) => match runtime.registry().entries_for_op(domain, name).next() {
                 Some(_) if schema::latest_opset(domain).is_err() => {
                     (None, InternedLabel::intern_label(name).as_str(), opset)
@@ -113,44 +112,43 @@ impl Op {
         })
     }
 
-    /// An op of ONNX in its newest version, without attributes.
+    /// Creates an op of ONNX in its newest version, without attributes.
     pub fn latest(runtime: &Runtime, name: &str) -> Result<Self> {
         Self::new(runtime, "", name, schema::latest_opset("")?, Attributes::new())
     }
 
-    /// The op with a say of its own in whether the CPU makes calls that no kernel of their device takes, whatever the flag
-    /// `kernel_fallback` is.
+    /// Sets what to do with calls that no kernel of their device accepts, overriding the flag `kernel_fallback`.
     #[must_use]
     pub fn with_fallback(mut self, fallback: CpuFallback) -> Self {
         self.node.cpu_fallback = Some(fallback);
         self
     }
 
-    /// The domain that it is of.
+    /// The domain as it was given; empty for ONNX's own.
     pub fn domain(&self) -> &str {
         &self.node.domain
     }
 
-    /// The attributes that it was given.
+    /// The attributes as they were given, without defaults.
     pub fn attributes(&self) -> &Attributes {
         &self.node.attributes
     }
 
-    /// The name of the op.
+    /// The name, such as `Conv`.
     pub fn name(&self) -> &'static str {
         self.node.name
     }
 
-    /// The version of the op, as its since-version.
+    /// The since-version of the op.
     pub fn version(&self) -> u32 {
         self.node.version
     }
 
-    /// Calls the op with all its inputs, for its first output.
+    /// Calls the op with all its inputs and returns its first output.
     #[inline]
     pub fn run(&self, runtime: &Runtime, inputs: &[&Tensor]) -> Result<Tensor> {
-        // SAFETY: an `Option<&T>` is laid out as a `&T`, and a null pointer is its `None`; so a list of references is a list
-        // of such options, for as long as it is borrowed here.
+        // SAFETY: an `Option<&T>` has the layout of a `&T`, with the null pointer as `None`. So a list of references
+        // is also a list of such options, for as long as it is borrowed here.
         let inputs =
             unsafe { std::slice::from_raw_parts(inputs.as_ptr().cast::<Option<&Tensor>>(), inputs.len()) };
         let mut outputs = OpOutputs::new();
@@ -163,14 +161,14 @@ impl Op {
         outputs.pop().flatten().ok_or_else(missing)
     }
 
-    /// Calls the op.
+    /// Calls the op and returns all requested outputs.
     pub fn invoke(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<OpOutputs> {
         let mut outputs = OpOutputs::new();
         self.dispatch_call(runtime, call, &mut outputs)?;
         Ok(outputs)
     }
 
-    /// Calls the op, and puts its outputs into an empty list.
+    /// Calls the op and pushes its outputs to an empty list.
     #[inline]
     fn dispatch_call(
         &self,
@@ -187,7 +185,8 @@ impl Op {
                 &read
             }
         };
-        // Where the first input decides the device, whatever matches a site lies on its device, which need not be asked for.
+        // A cached signature includes the device of its inputs. If the first input determines the device, a match
+        // therefore implies the right device, and the hot path need not look it up.
         let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
         let device = if is_decided { call.device } else { Some(self.call_device(runtime, call)?) };
         let later;
@@ -206,7 +205,7 @@ impl Op {
         }
     }
 
-    /// Says which kernel runs a call, and why others do not.
+    /// Tells which kernel would run a call, and why the others would not.
     pub fn explain_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<DispatchExplanation> {
         let device = self.call_device(runtime, call)?;
         let stream = device.default_stream()?;
@@ -222,7 +221,7 @@ impl Op {
         }
     }
 
-    /// Packs a call for running it again and again on the same inputs, which is as fast as a call can be.
+    /// Binds a call to its inputs so that it can run many times with the least possible overhead.
     pub fn bind_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<ReusableCall> {
         let device = self.call_device(runtime, call)?;
         let stream = self.call_stream(device, call)?;
@@ -234,7 +233,7 @@ impl Op {
         ReusableCall::new(&site, runtime, stream, call.inputs)
     }
 
-    /// The site of a call, if it is one of the first.
+    /// Looks a call up in the lock-free slots.
     #[inline]
     fn find_cached(
         &self,
@@ -246,7 +245,7 @@ impl Op {
         known.into_iter().find(|site| site.signature.matches_call(device, call.inputs, values, call.outputs))
     }
 
-    /// The site of a call that is not one of the first: one of the later ones, or a new one.
+    /// Looks a call up behind the lock, and resolves it if it is not there either.
     #[cold]
     fn find_or_resolve(
         &self,
@@ -289,7 +288,7 @@ impl Op {
             }
         };
         if let Some(free) = self.sites.iter().find(|site| site.get().is_none()) {
-            // When another thread was faster its site stays, and this one serves this call alone.
+            // If another thread was faster, its entry stays and this one serves only this call.
             _ = free.set(site.clone());
         } else {
             let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
@@ -301,7 +300,6 @@ impl Op {
         Ok(site)
     }
 
-    /// What is asked for in a call.
     pub(crate) fn resolve_request<'a>(
         &'a self,
         runtime: &'a Runtime,
@@ -314,8 +312,8 @@ impl Op {
         ResolveRequest { node: &self.node, runtime, device, stream, inputs, outputs, values }
     }
 
-    /// The stream of a call: the one it names, or the device's own. A stream means something to its own device alone, so one
-    /// of another must not get to the kernel.
+    /// The stream of a call: the one it names, or the device's own. A stream is only valid on its own device, so a
+    /// stream of another device must not reach a kernel.
     #[inline]
     fn call_stream<'a>(&self, device: &'a Device, call: &OpInvocation<'a>) -> Result<&'a Stream> {
         match call.stream {
@@ -365,7 +363,7 @@ impl Op {
             .with_advice("copy it there with `Tensor::to`")
     }
 
-    /// Reads the inputs whose values must be known.
+    /// Reads the inputs marked in `bits` to the host.
     #[inline]
     fn read_input_values(&self, call: &OpInvocation<'_>, bits: u64) -> Result<InputValues> {
         if bits == 0 {
@@ -390,14 +388,14 @@ fn input_descriptors<'a>(call: &OpInvocation<'a>) -> SmallVec<[Option<InputDescr
 }
 
 impl Tensor {
-    /// Its elements, on the host.
+    /// Copies the elements to the host.
     pub fn to_constant(&self) -> Result<Constant> {
         Constant::new(self.dtype(), self.dims(), self.to_bytes()?)
     }
 }
 
 impl OpDefinition {
-    /// What messages call an input.
+    /// The name of an input in messages.
     pub(crate) fn input_name(&self, index: usize) -> String {
         match self.schema {
             Some(schema) => schema.operand_name(index),

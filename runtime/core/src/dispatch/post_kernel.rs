@@ -1,4 +1,4 @@
-//! What is done behind every kernel when the user asks for it: waiting, and looking for NaN and infinity.
+//! Checks that run after every kernel if the user asks for them: synchronization, and a search for NaN and infinity.
 
 use num_complex::Complex;
 
@@ -8,14 +8,14 @@ use crate::schema::{self, OpSchema};
 use crate::stream::Stream;
 use crate::{Dtype, Error, Result, Tensor};
 
-/// The flags `benchmark` and `check_nan_inf`, kept where reading them costs nothing.
+/// The flags `benchmark` and `check_nan_inf`, cached because looking flags up by name is slow.
 #[derive(Debug)]
 pub(crate) struct PostKernelChecks {
     is_on: bool,
     waits: bool,
     looks: bool,
     skipped_ops: Vec<String>,
-    /// Pairs of an op's name and a part of an output's, or the output's place.
+    /// Pairs of an op and an output: its position, or a part of its name.
     skipped_outputs: Vec<(String, String)>,
 }
 
@@ -40,7 +40,7 @@ impl PostKernelChecks {
         self.is_on
     }
 
-    /// Does what is to be done behind a kernel.
+    /// Does nothing unless a check is enabled.
     #[inline]
     pub(crate) fn check_outputs(&self, op: &'static str, stream: &Stream, outputs: &OpOutputs) -> Result<()> {
         if self.is_on { self.inspect_outputs(op, stream, outputs) } else { Ok(()) }
@@ -72,12 +72,12 @@ impl PostKernelChecks {
     }
 }
 
-/// The newest schema of an op. A call knows only the op's name here, so the first domain that has it counts.
+/// The newest schema of an op. Only the name is known here, so the first domain that has such an op wins.
 fn schema_for_op(op: &str) -> Option<&'static OpSchema> {
     schema::domain_names().ok()?.find_map(|domain| schema::latest_schema(domain, op).ok())
 }
 
-/// How many elements are what, and the first that is not a number of the usual kind.
+/// Counts of finite and non-finite elements, and the first that is not finite.
 #[derive(Default)]
 struct NonFiniteTally {
     nan: u64,
@@ -103,27 +103,27 @@ impl NonFiniteTally {
     }
 }
 
-/// A number that is NaN where this one is. It has no infinities, and which finite one it is does not matter here.
+/// Decodes only enough to tell NaN from finite numbers: the format has no infinities, and the exact value does not matter.
 fn decode_f8e4m3(byte: u8) -> f64 {
     if byte & 0x7F == 0x7F { f64::NAN } else { 0.0 }
 }
 
-/// The same of one whose only NaN is where others have a negative 0.
+/// Likewise for formats whose only NaN is the bit pattern of negative zero.
 fn decode_fnuz(byte: u8) -> f64 {
     if byte == 0x80 { f64::NAN } else { 0.0 }
 }
 
-/// The same of one that is an exponent alone.
+/// Likewise for the format that is only an exponent.
 fn decode_f8e8m0(byte: u8) -> f64 {
     if byte == 0xFF { f64::NAN } else { 0.0 }
 }
 
-/// The number that this one is: the upper half of an `f16`.
+/// Decodes exactly: the byte is the upper half of an `f16`.
 fn decode_f8e5m2(byte: u8) -> f64 {
     half::f16::from_bits(u16::from(byte) << 8).into()
 }
 
-/// What a complex number counts as: NaN before infinity before finite.
+/// A real number of the same class as a complex one: NaN comes before infinity, and infinity before finite.
 fn classify_complex(real: f64, imaginary: f64) -> f64 {
     let parts = [real, imaginary];
     let is_found = |is: fn(f64) -> bool| parts.into_iter().find(|part| is(*part));

@@ -1,4 +1,4 @@
-//! Calls that are readied before their operands exist: what the engine plans with.
+//! Calls that are prepared before their operands exist; plans of the engine are made of them.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
@@ -19,31 +19,31 @@ use crate::stream::Stream;
 use crate::tensor::TensorLayout;
 use crate::{Constant, Device, Dtype, Error, Result, Tensor};
 
-/// An input of a call that is yet to come.
+/// An input of a call that will be made later.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedInput<'a> {
     /// The type of its elements.
     pub dtype: Dtype,
-    /// The sizes of its dimensions. It will be contiguous.
+    /// Its shape. The input will be contiguous.
     pub dims: &'a [i64],
-    /// Whether it will be the same in every call, so that kernels may ready themselves for it.
+    /// True if it is the same in every call, so that a kernel may prepare for it, such as pack weights.
     pub is_constant: bool,
-    /// Its elements, where they are known: those of shapes and axes must be.
+    /// Its elements, if they are known. Inputs that determine shapes or axes need them.
     pub value: Option<&'a Constant>,
 }
 
-/// What became of readying a call.
+/// The result of [`Op::prepare_call`].
 #[derive(Debug)]
 pub enum PrepareOutcome {
-    /// A kernel is ready.
+    /// A kernel is prepared.
     Kernel(PreparedCall),
-    /// The kernel wants to know values that are not known before the call.
+    /// The choice depends on values that are not known before the call.
     NeedsValues,
-    /// No kernel of the device takes the call.
+    /// No kernel of the device accepts the call.
     Nothing(DispatchExplanation),
 }
 
-/// A kernel that is ready for calls with operands of known shapes, wherever they will be. Clones are the same kernel.
+/// A kernel that is prepared for operands of known shapes, wherever they will be in memory. Clones share the kernel.
 #[derive(Clone)]
 pub struct PreparedCall {
     pub(super) site: Arc<ResolvedKernel>,
@@ -51,8 +51,7 @@ pub struct PreparedCall {
 }
 
 impl Op {
-    /// What the outputs of a call will be, as far as it follows from what is known of the inputs; nothing for an op whose
-    /// shapes only kernels know.
+    /// Infers the outputs from what is known about the inputs. Returns `None` for an op whose shapes only its kernels know.
     pub fn infer_outputs(
         &self,
         inputs: &[Option<TensorFact>],
@@ -61,8 +60,8 @@ impl Op {
         self.node.infer_outputs(inputs, outputs).map_err(|error| error.with_op(self.node.name))
     }
 
-    /// Readies a kernel of a device for calls in one of its streams. `constant` gives the tensor that an input will always
-    /// be, on the device; it is told the place of the input, and whether its elements may lie at any address.
+    /// Prepares a kernel of a device for calls in one of its streams. For each constant input, `constant` returns its
+    /// tensor on that device; its arguments are the index of the input and whether the elements may be unaligned.
     pub fn prepare_call(
         &self,
         runtime: &Runtime,
@@ -110,8 +109,8 @@ impl Op {
         Ok(PrepareOutcome::Kernel(PreparedCall { site: Arc::new(site), row }))
     }
 
-    /// Which kernels of a device would take such calls, and why others would not; nothing where kernels want to know more
-    /// of the inputs. Nothing is readied, so constants need not be there.
+    /// Tells which kernels of a device would accept such calls, and why others would not. Returns `None` if a kernel
+    /// needs to know more about the inputs. Prepares nothing, so constants need not exist.
     pub fn explain_candidates(
         &self,
         runtime: &Runtime,
@@ -122,8 +121,8 @@ impl Op {
         self.try_resolve(runtime, device, inputs, outputs, |attempt| attempt.explain_candidates())
     }
 
-    /// The row of a device that would run such calls: nothing where none takes them, or where it has to know more of the
-    /// inputs to be chosen. Nothing is readied, so constants need not be there.
+    /// Returns the kernel that would run such calls: `None` if no kernel accepts them, or if the choice depends on
+    /// more than is known about the inputs. Prepares nothing, so constants need not exist.
     pub fn select_kernel(
         &self,
         runtime: &Runtime,
@@ -134,7 +133,7 @@ impl Op {
         self.try_resolve(runtime, device, inputs, outputs, |attempt| attempt.select_kernel())
     }
 
-    /// Asks something about a call whose operands are nowhere yet; nothing where kernels want to know more of the inputs.
+    /// Queries a call whose operands have no memory yet. Returns `None` if kernels need to know more about the inputs.
     fn try_resolve<T>(
         &self,
         runtime: &Runtime,
@@ -173,7 +172,6 @@ fn expected_layouts(
     inputs.iter().map(|input| input.as_ref().map(form).transpose()).collect()
 }
 
-/// Inputs that are nowhere yet.
 fn expected_descriptors<'a>(
     forms: &'a [Option<Arc<TensorLayout>>],
     inputs: &[Option<ExpectedInput<'_>>],
@@ -184,47 +182,47 @@ fn expected_descriptors<'a>(
     forms.iter().zip(inputs).map(given).collect()
 }
 
-/// An input that is nowhere yet.
+/// Describes an input that has no memory yet.
 fn unbound_descriptor(form: &Arc<TensorLayout>, is_constant: bool) -> InputDescriptor<'_> {
     InputDescriptor { form, place: (abi::Memory(0), 0), is_constant }
 }
 
 impl PreparedCall {
-    /// The row of the registry that was chosen.
+    /// The registry entry that was chosen.
     pub fn kernel_entry(&self) -> &KernelEntry {
         &self.row
     }
 
-    /// How the kernel does such calls, in its own words; empty where it says nothing.
+    /// The kernel's own description of how it runs such calls, such as the algorithm; empty if it gives none.
     pub fn description(&self) -> &str {
         &self.site.description
     }
 
-    /// The outputs that calls will have; `None` where the kernel says it while it runs.
+    /// Dtype and shape of each output; `None` if only the kernel determines them while it runs.
     pub fn output_types(&self) -> impl ExactSizeIterator<Item = Option<(Dtype, &[i64])>> {
         self.site.outputs.iter().map(|output| output.form.as_ref().map(|form| (form.dtype, &*form.dims)))
     }
 
-    /// How many bytes of scratch memory a call needs.
+    /// Bytes of workspace that a call needs.
     pub fn workspace_size(&self) -> u64 {
         self.site.workspace
     }
 
-    /// Whether the kernel says the shape of some output while it runs, or has texts among its operands, so that calls go
-    /// by way of [`Op::invoke`].
+    /// True if a kernel determines the shape of an output while it runs, or if an operand holds strings. Such calls
+    /// need tensors rather than bare memory, so they go through [`Op::invoke`].
     pub fn requires_tensors(&self) -> bool {
         self.site.allocates
             || self.site.has_texts
             || self.site.outputs.iter().any(|output| output.form.is_none())
     }
 
-    /// Whether an output may lie where an input does.
+    /// True if the kernel permits an output to share the memory of an input.
     pub fn can_run_in_place(&self, output: usize, input: usize) -> bool {
         let pairs = &self.row.info().in_place;
         pairs.iter().any(|pair| (pair.0 as usize, pair.1 as usize) == (output, input))
     }
 
-    /// Makes the tensor that is an output of a call in a stream, for the kernel to fill.
+    /// Allocates the tensor of an output for a call in a stream.
     #[inline]
     pub fn allocate_output(&self, index: usize, stream: &Stream) -> Result<Tensor> {
         let output = self.site.outputs.get(index).map(|output| output.allocate_tensor(stream, self.site.op));
@@ -233,12 +231,12 @@ impl PreparedCall {
         output.transpose()?.flatten().ok_or_else(missing)
     }
 
-    /// Does what is to be done behind every kernel when the user asks for it, such as looking for NaN.
+    /// Runs the checks that flags ask for after every kernel, such as the search for NaN.
     pub fn check_outputs(&self, runtime: &Runtime, stream: &Stream, outputs: &OpOutputs) -> Result<()> {
         runtime.post_kernel_checks().check_outputs(self.site.op, stream, outputs)
     }
 
-    /// Makes a call of it, whose operands have no places yet.
+    /// Creates a call whose operands have yet to be bound to memory.
     pub fn create_bound_call(&self, runtime: &Runtime, stream: &Stream) -> BoundCall {
         BoundCall::new(self.site.clone(), runtime, stream)
     }
@@ -250,7 +248,7 @@ impl fmt::Debug for PreparedCall {
     }
 }
 
-/// Where an operand lies: a block of a device and the bytes from its start.
+/// A position in device memory: a block, and the offset in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLocation {
     pub(super) memory: abi::Memory,
@@ -258,32 +256,33 @@ pub struct MemoryLocation {
 }
 
 impl MemoryLocation {
-    /// The place of a tensor's first element.
+    /// The location of a tensor's first element.
     #[inline]
     pub fn from_tensor(tensor: &Tensor) -> Self {
         let (memory, offset) = tensor.memory_location();
         Self { memory, offset }
     }
 
-    /// A place within memory that was allocated.
+    /// A location inside an allocation, `offset` bytes from its start.
     pub fn from_allocation(allocation: &crate::memory::DeviceAllocation, offset: u64) -> Self {
         Self { memory: allocation.block_handle(), offset: allocation.offset() + offset }
     }
 }
 
-/// A call with descriptions of its operands, into which their places are put: running it is one call of the kernel.
+/// A prepared call whose operands can be bound to memory again and again. Running it is one call of the kernel.
 pub struct BoundCall {
     call: abi::Call,
     site: Arc<ResolvedKernel>,
     stream: Stream,
     is_immediate: bool,
-    /// Where a call that draws numbers draws them from.
+    /// Set for a call that draws random numbers.
     random: Option<Arc<RandomGenerator>>,
     descriptions: Box<[abi::Tensor]>,
     _pointers: Box<[*const abi::Tensor]>,
 }
 
-// SAFETY: the call points to descriptions, attributes and values that it owns together with its site, wherever it is.
+// SAFETY: the call points only to descriptors, attributes and values that it and the prepared kernel own on the heap,
+// so moving it to another thread keeps the pointers valid.
 unsafe impl Send for BoundCall {}
 
 impl BoundCall {
@@ -308,12 +307,12 @@ impl BoundCall {
         &self.site
     }
 
-    /// The stream it runs in.
+    /// The stream that the call runs on.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// Says where an input lies. One that the kernel got as a value or a constant stays as it is.
+    /// Binds an input to its memory. Does nothing for an input that the kernel already got as a value or a constant.
     #[inline]
     pub fn bind_input(&mut self, index: usize, place: MemoryLocation) {
         let Some(input) = self.site.inputs.get(index) else { return };
@@ -323,7 +322,7 @@ impl BoundCall {
         }
     }
 
-    /// Says where an output lies.
+    /// Binds an output to its memory.
     #[inline]
     pub fn bind_output(&mut self, index: usize, place: MemoryLocation) {
         let first = self.site.inputs.len();
@@ -332,30 +331,30 @@ impl BoundCall {
         }
     }
 
-    /// Says where the scratch memory lies.
+    /// Binds the workspace to its memory.
     pub fn bind_workspace(&mut self, place: MemoryLocation) {
         (self.call.workspace, self.call.workspace_offset) = (place.memory, place.offset);
     }
 
-    /// Has the call wait for a tensor that another stream wrote.
+    /// Makes the stream of the call wait for a tensor that another stream wrote.
     #[inline]
     pub fn wait_for_tensor(&self, tensor: &Tensor) -> Result<()> {
         self.site.wait_for_tensor(&self.stream, tensor)
     }
 
-    /// Makes the call. It returns when the kernel does, which may be before its work in the stream is done.
+    /// Runs the call. It returns when the kernel returns, which may be before the work in the stream is done.
     ///
     /// # Safety
     ///
-    /// Every operand and the scratch memory have places with room for them in memory of the device; that memory is there,
-    /// and nobody else writes it, nor reads what the call writes, until the stream is past the call.
+    /// Every operand and the workspace must be bound to sufficient memory of the device. Until the stream is past the
+    /// call, that memory must stay allocated, nobody else may write it, and nobody may read what the call writes.
     #[inline]
     pub unsafe fn run(&mut self) -> Result<()> {
         let site = &*self.site;
         if let Some(random) = &self.random {
             (self.call.random_seed, self.call.random_offset) = random.draw_numbers(site.draws);
         }
-        // SAFETY: the operands are those the kernel was readied with, and the caller vouches for their memory.
+        // SAFETY: the operands are those the kernel was prepared with, and the caller vouches for their memory.
         let run = || unsafe { site.kernel.run(&self.call) };
         if self.is_immediate {
             return run().map_err(|failure| site.failure_error(failure));

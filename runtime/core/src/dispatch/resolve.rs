@@ -1,4 +1,4 @@
-//! The first call with a new signature: what its outputs will be, and which kernel makes them.
+//! Resolves the first call with a new signature: infers its outputs and finds the kernel for it.
 
 #![expect(unsafe_code, reason = "kernels are asked about a call, which is a struct of pointers")]
 
@@ -25,7 +25,7 @@ use crate::stream::Stream;
 use crate::tensor::TensorLayout;
 use crate::{Device, Dtype, Error, Result, Tensor};
 
-/// Ops that draw numbers from the random generator.
+/// Ops that draw from the random generator.
 const RANDOM_OPS: [&str; 7] = [
     "Bernoulli",
     "Dropout",
@@ -35,25 +35,24 @@ const RANDOM_OPS: [&str; 7] = [
     "RandomUniform",
     "RandomUniformLike",
 ];
-/// How many outputs an op may have that says no number.
+/// The limit on outputs for an op without a schema.
 const MAX_OUTPUTS: usize = 1 << 16;
-/// How many counter values a kernel may use for each element it makes.
+/// Counter values that a kernel may use for each element it produces.
 const DRAWS_PER_ELEMENT: u64 = 4;
 
-/// What became of an attempt.
 pub(crate) enum ResolveOutcome<T> {
     Done(T),
-    /// The kernel that was chosen wants the values of these inputs, as bits.
+    /// The chosen kernel needs the values of these inputs, as bits.
     NeedsValues(u64),
 }
 
-/// One input of a call, as far as a kernel is readied with it.
+/// An input as far as preparing a kernel depends on it.
 #[derive(Clone, Copy)]
 pub(crate) struct InputDescriptor<'a> {
     pub(crate) form: &'a Arc<TensorLayout>,
-    /// Where it lies: the block and the bytes from its start. Nothing that is asked of a kernel reads it, unless it is constant.
+    /// Block and offset. Unless the input is constant, no query of a kernel reads them.
     pub(crate) place: (abi::Memory, u64),
-    /// Whether it stays what and where it is as long as the kernel is ready.
+    /// True if neither its contents nor its location change as long as the prepared kernel lives.
     pub(crate) is_constant: bool,
 }
 
@@ -63,30 +62,29 @@ impl<'a> From<&'a Tensor> for InputDescriptor<'a> {
     }
 }
 
-/// What is asked for: an op on a device.
 #[derive(Clone, Copy)]
 pub(crate) struct ResolveRequest<'a> {
     pub(crate) node: &'a OpDefinition,
     pub(crate) runtime: &'a Runtime,
     pub(crate) device: &'a Device,
     pub(crate) stream: &'a Stream,
-    /// The inputs; one that is left out is `None`.
+    /// The inputs; `None` for one that is left out.
     pub(crate) inputs: &'a [Option<InputDescriptor<'a>>],
-    /// How many outputs are wanted.
+    /// The number of outputs to compute.
     pub(crate) outputs: usize,
-    /// The values of inputs, where they are known.
+    /// The values of inputs, if they are known.
     pub(crate) values: &'a InputValues,
 }
 
-/// A call on its way to a kernel.
+/// A request with what was inferred from it, ready to be matched with kernels.
 pub(crate) struct CallResolver<'a> {
     request: ResolveRequest<'a>,
     attributes: Arc<AbiAttributes>,
-    /// What is known of the outputs; empty where only a kernel can say it.
+    /// What inference found about the outputs; `None` if only kernels know them.
     facts: Option<Vec<TensorFact>>,
 }
 
-/// What a kernel says of itself while it is readied.
+/// Collects the description that a kernel gives of itself while it is prepared.
 #[derive(Default)]
 struct DescribeSink(Mutex<String>);
 
@@ -96,7 +94,7 @@ impl CallServices for DescribeSink {
     }
 }
 
-/// What is known of the operands of a call, as rows are compared with it.
+/// The operands of a call, as registry entries are matched with them.
 struct OperandTypes {
     inputs: SmallVec<[Option<OperandType>; 8]>,
     outputs: SmallVec<[Option<OperandType>; 4]>,
@@ -117,7 +115,7 @@ impl OperandTypes {
     }
 }
 
-/// How calls like this one are run.
+/// Finds and prepares the kernel for calls like this one, or decides on the fallback.
 pub(crate) fn resolve_call(
     request: ResolveRequest<'_>,
     call: &OpInvocation<'_>,
@@ -165,7 +163,7 @@ impl<'a> CallResolver<'a> {
         Ok(Self { request, attributes: node.bound_attributes()?, facts })
     }
 
-    /// The same call with inputs of the same forms.
+    /// Replaces the inputs by others of the same layouts, such as constants that now have memory.
     pub(crate) fn with_inputs<'b>(self, inputs: &'b [Option<InputDescriptor<'b>>]) -> CallResolver<'b>
     where
         'a: 'b,
@@ -173,7 +171,7 @@ impl<'a> CallResolver<'a> {
         CallResolver { request: ResolveRequest { inputs, ..self.request }, ..self }
     }
 
-    /// The row that runs the call, which is the first that takes it; nothing where none does.
+    /// The first entry that accepts the call; `None` if none does.
     pub(crate) fn select_kernel(&self) -> Result<ResolveOutcome<Option<KernelEntry>>> {
         let (operands, registry) = (self.operand_types(), self.request.runtime.registry());
         for row in self.ranked_entries(&registry) {
@@ -186,7 +184,7 @@ impl<'a> CallResolver<'a> {
         Ok(ResolveOutcome::Done(None))
     }
 
-    /// Looks at every row of the op, and says what is wrong with those that do not take the call.
+    /// Matches every entry of the op, and records why entries do not accept the call.
     pub(crate) fn explain_candidates(&self) -> Result<ResolveOutcome<DispatchExplanation>> {
         let ResolveRequest { node, device, .. } = self.request;
         let (operands, registry) = (self.operand_types(), self.request.runtime.registry());
@@ -196,7 +194,7 @@ impl<'a> CallResolver<'a> {
                 ResolveOutcome::Done(misfit) => {
                     considered.push(ConsideredKernel { row: row.clone(), misfit });
                 }
-                // Whatever a row would want to know, it is behind one that takes the call.
+                // The values do not matter: an earlier entry already accepts the call.
                 ResolveOutcome::NeedsValues(_) if considered.iter().any(|before| before.misfit.is_none()) => {
                     considered.push(ConsideredKernel { row: row.clone(), misfit: None });
                 }
@@ -211,7 +209,7 @@ impl<'a> CallResolver<'a> {
         }))
     }
 
-    /// The rows of the op, the preferred ones first.
+    /// The entries of the op, the preferred ones first.
     fn ranked_entries<'r>(&self, registry: &'r KernelRegistry) -> SmallVec<[&'r KernelEntry; 8]> {
         let ResolveRequest { node, inputs, .. } = self.request;
         let has_strides: SmallVec<[bool; 8]> =
@@ -237,7 +235,7 @@ impl<'a> CallResolver<'a> {
         }
     }
 
-    /// Why a row does not take the call, if it does not.
+    /// Why an entry does not accept the call; `None` if it does.
     fn find_mismatch(
         &self,
         row: &KernelEntry,
@@ -256,7 +254,7 @@ impl<'a> CallResolver<'a> {
         }
     }
 
-    /// The inputs that a kernel wants on the host and whose values are not known yet, as bits.
+    /// A bit for each input that a kernel reads on the host and whose values are not known yet.
     fn missing_values(&self, kernel: &KernelHandle) -> u64 {
         let info = kernel.info();
         let is_wanted = |index: usize| {
@@ -270,7 +268,7 @@ impl<'a> CallResolver<'a> {
             .fold(0, |bits, index| bits | 1 << index)
     }
 
-    /// Asks a kernel whether it takes this very call.
+    /// Asks a kernel whether it accepts this very call.
     fn query_support(&self, kernel: &KernelHandle) -> std::result::Result<(), KernelMismatch> {
         let refused = |error: Error| KernelMismatch::Refused(error.to_string());
         let (inputs, outputs) =
@@ -284,7 +282,7 @@ impl<'a> CallResolver<'a> {
         })
     }
 
-    /// Readies a kernel.
+    /// Prepares the kernel of an entry and stores everything that later calls need.
     pub(crate) fn prepare_kernel(self, row: &KernelEntry) -> Result<ResolvedKernel> {
         let ResolveRequest { node, device, inputs: given, values, .. } = self.request;
         let kernel = row.kernel_handle();
@@ -299,8 +297,8 @@ impl<'a> CallResolver<'a> {
         let host_call = HostCall::new(&heard);
         let (workspace, prepared) = self.with_abi_call(&inputs, &outputs, |call| -> Result<_> {
             let call = &abi::Call { host_call: host_call.as_ptr(), ..*call };
-            // SAFETY: everything that the call points to lives until this returns; operands that are marked constant are
-            // values that the site keeps as long as the kernel.
+            // SAFETY: everything that the call points to lives until this returns; operands that are marked constant
+            // are values that the resolved kernel keeps as long as the prepared one.
             unsafe {
                 Ok((kernel.workspace_size(call).map_err(failed)?, kernel.prepare(call).map_err(failed)?))
             }
@@ -343,7 +341,7 @@ impl<'a> CallResolver<'a> {
         elements.max(1).saturating_mul(DRAWS_PER_ELEMENT)
     }
 
-    /// The inputs as a kernel gets them.
+    /// Describes the inputs as a kernel gets them.
     fn resolve_inputs(&self, kernel: &KernelHandle) -> Result<Vec<ResolvedInput>> {
         let demands = &kernel.info().inputs;
         let describe = |(index, input): (usize, &Option<InputDescriptor<'_>>)| {
@@ -378,7 +376,7 @@ impl<'a> CallResolver<'a> {
         self.request.inputs.iter().enumerate().map(describe).collect()
     }
 
-    /// The outputs as far as they are known.
+    /// Describes the outputs as far as inference knows them.
     fn resolve_outputs(&self) -> Result<Vec<ResolvedOutput>> {
         let facts = self.facts.iter().flatten();
         facts
@@ -389,7 +387,7 @@ impl<'a> CallResolver<'a> {
             .collect()
     }
 
-    /// The outputs as a kernel says them, for an op that has no schema.
+    /// Asks a kernel to infer the outputs of an op that has no schema.
     fn infer_kernel_outputs(
         &self,
         kernel: &KernelHandle,
@@ -452,7 +450,7 @@ impl<'a> CallResolver<'a> {
 }
 
 impl OpDefinition {
-    /// Whether the CPU makes a call that no kernel of its device takes.
+    /// The op's own setting, or else that of the flag.
     pub(crate) fn cpu_fallback(&self, runtime: &Runtime) -> CpuFallback {
         let by_flag = || match runtime.flags().kernel_fallback() {
             FallbackScope::Cpu => CpuFallback::Told,
@@ -461,7 +459,7 @@ impl OpDefinition {
         self.cpu_fallback.unwrap_or_else(by_flag)
     }
 
-    /// What the outputs of a call will be; nothing for an op whose shapes only kernels know.
+    /// Infers the outputs of a call; `None` for an op whose shapes only kernels know.
     pub(crate) fn infer_outputs(
         &self,
         inputs: &[Option<TensorFact>],
@@ -476,7 +474,7 @@ impl OpDefinition {
             inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
         let dtypes = schema.bind_operands(&dtypes).map_err(|error| error.with_op(self.name))?;
         let bound = self.bound_attributes()?;
-        // A variadic output stands for all that are wanted.
+        // A variadic output stands for all that are requested.
         let last = dtypes.last().copied().flatten();
         let outputs: SmallVec<[Option<Dtype>; 4]> =
             (0..outputs).map(|index| dtypes.get(index).copied().unwrap_or(last)).collect();
@@ -492,13 +490,13 @@ impl OpDefinition {
             Some(rule) => {
                 infer::infer_with_rule(rule, &inference).map(Some).map_err(|error| error.with_op(self.name))
             }
-            // There are rules for other versions, which is an error.
+            // Only other versions have rules, which is an error.
             None if infer::has_rule(&self.domain, self.name) => infer::infer_facts(&inference).map(Some),
             None => Ok(None),
         }
     }
 
-    /// The attributes as they hold, with defaults where the schema has some.
+    /// The attributes with the schema's defaults.
     pub(crate) fn bound_attributes(&self) -> Result<Arc<AbiAttributes>> {
         let bind = || {
             let attributes = match self.schema {

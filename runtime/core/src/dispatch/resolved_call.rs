@@ -1,4 +1,4 @@
-//! A call site: everything that is known before a call with a certain signature is made.
+//! Resolved calls: everything that can be computed before a call with a certain signature is made.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
@@ -17,83 +17,80 @@ use crate::stream::Stream;
 use crate::tensor::{StringBuffers, TensorLayout, TensorStorage};
 use crate::{Device, Dtype, Error, Result, Tensor};
 
-/// How calls with one signature are run.
+/// An entry of a call site's cache.
 pub(crate) struct ResolvedCall {
     pub(crate) signature: CallSignature,
     pub(crate) way: CallExecutor,
 }
 
-/// What runs them.
 pub(crate) enum CallExecutor {
     /// A kernel of the device.
     Kernel(Arc<ResolvedKernel>),
-    /// No kernel of the device: the CPU does it, as the user wishes.
+    /// The device has no kernel, and the user permits the CPU to run the call.
     Fallback,
 }
 
-/// A kernel that is ready, with the descriptions of its operands.
+/// A prepared kernel with the descriptors of its operands.
 pub(crate) struct ResolvedKernel {
     pub(crate) op: &'static str,
     pub(crate) device: Device,
     pub(crate) kernel: PreparedKernel,
-    /// How the kernel does such calls, in its own words; empty where it says nothing.
+    /// The kernel's own description of how it runs such calls; empty if it gives none.
     pub(crate) description: String,
     pub(crate) inputs: Vec<ResolvedInput>,
     pub(crate) outputs: Vec<ResolvedOutput>,
-    /// The descriptions of all inputs and outputs in a row, with which a call begins.
+    /// The descriptors of all inputs, then of all outputs. Each call starts from a copy of them.
     pub(crate) descriptions: Box<[abi::Tensor]>,
     pub(crate) attributes: Arc<AbiAttributes>,
     pub(crate) workspace: u64,
-    /// Whether some input must be copied first, as the kernel takes it only contiguous.
+    /// True if an input has strides that the kernel does not support, so that it must be copied first.
     pub(crate) copies: bool,
-    /// Whether the kernel takes memory for some output itself.
+    /// True if the kernel asks for the memory of an output while it runs.
     pub(crate) allocates: bool,
-    /// How many numbers a call may draw from the random generator.
+    /// The most numbers that a call may draw from the random generator.
     pub(crate) draws: u64,
-    /// Whether some operand holds strings.
+    /// True if an operand holds strings.
     pub(crate) has_texts: bool,
-    /// Keeps the values that descriptions point to.
+    /// Keeps the values that descriptors point to.
     pub(crate) _values: InputValues,
-    /// Keeps the constants that the kernel was readied with.
+    /// Keeps the constants that the kernel was prepared with.
     pub(crate) _constants: Vec<Tensor>,
 }
 
-/// One input of a site.
 pub(crate) struct ResolvedInput {
-    /// The description; it points into the form beside it.
+    /// Points into the layout beside it.
     pub(crate) raw: abi::Tensor,
     pub(crate) way: InputBinding,
     pub(crate) _form: Option<Arc<TensorLayout>>,
 }
 
-/// How an input gets to the kernel.
+/// How an input reaches the kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputBinding {
-    /// It is left out.
+    /// Left out.
     Absent,
-    /// Its value is part of the signature and the description.
+    /// By value: the signature and the descriptor contain it.
     Value,
     /// As it is.
     Direct,
-    /// The kernel takes no strides, so its elements are put one after the other.
+    /// As a contiguous copy, since the kernel does not support strides.
     Contiguous,
 }
 
-/// One output of a site.
 pub(crate) struct ResolvedOutput {
-    /// The description; it points into the form.
+    /// Points into the layout.
     pub(crate) raw: abi::Tensor,
-    /// `None` where the kernel says it while it runs.
+    /// `None` if the kernel determines it while it runs.
     pub(crate) form: Option<Arc<TensorLayout>>,
 }
 
 impl ResolvedOutput {
-    /// Whether nobody wants it.
+    /// True if the caller did not request it.
     pub(crate) fn is_absent(&self) -> bool {
         self.raw.bits.contains(abi::TensorFlags::ABSENT)
     }
 
-    /// Memory for it, if it is known how much.
+    /// Allocates the output, unless its size is not known yet.
     #[inline]
     pub(crate) fn allocate_tensor(&self, stream: &Stream, op: &'static str) -> Result<Option<Tensor>> {
         match &self.form {
@@ -106,13 +103,13 @@ impl ResolvedOutput {
     }
 }
 
-// SAFETY: the descriptions point to shapes, values and attributes that the site owns and never changes.
+// SAFETY: the descriptors point to shapes, values and attributes that the struct owns and never changes.
 unsafe impl Send for ResolvedKernel {}
 // SAFETY: as above.
 unsafe impl Sync for ResolvedKernel {}
 
 impl ResolvedKernel {
-    /// Makes one call.
+    /// The hot path: binds the operands, allocates the outputs and launches the kernel.
     pub(crate) fn run_call(
         &self,
         runtime: &Runtime,
@@ -127,7 +124,8 @@ impl ResolvedKernel {
         } else {
             [].iter()
         };
-        // A description is changed where it will be read: reading a whole that was just written in parts would wait.
+        // Update each descriptor in the place where the kernel reads it. Patching it first and then copying the whole
+        // would load what was just stored in parts, which defeats store forwarding and stalls.
         let mut descriptions = OperandDescriptors::new();
         descriptions.extend_from_slice(&self.descriptions);
         let (given, wanted) = descriptions.split_at_mut(self.inputs.len());
@@ -163,7 +161,7 @@ impl ResolvedKernel {
         runtime.post_kernel_checks().check_outputs(self.op, stream, outputs)
     }
 
-    /// Runs a kernel that takes memory for outputs itself.
+    /// Runs a kernel that asks for the memory of outputs.
     fn run_allocating(
         &self,
         runtime: &Runtime,
@@ -180,7 +178,8 @@ impl ResolvedKernel {
         let ran =
             self.launch_kernel(runtime, stream, &given, &allocating.descriptor_pointers(), Some(&host_call));
         let (tensors, error) = allocating.into_tensors();
-        // What was refused here tells more than what the kernel makes of it, and counts even where it makes nothing of it.
+        // The error raised here is more precise than the one the kernel made of it, and counts even if the kernel
+        // ignored it.
         if let Some(error) = error {
             return Err(error.with_op(self.op).with_device(&self.device));
         }
@@ -196,7 +195,6 @@ impl ResolvedKernel {
         Ok(())
     }
 
-    /// Calls the kernel.
     #[inline]
     fn launch_kernel(
         &self,
@@ -207,7 +205,8 @@ impl ResolvedKernel {
         host_call: Option<&HostCall<'_>>,
     ) -> Result<()> {
         let mut call = self.abi_call(stream, inputs, outputs);
-        // Scratch memory is given back when the call returns, and reused in the order of the stream.
+        // The workspace goes back to the pool when this returns. The stream reuses it in order, so work that is still
+        // queued is safe.
         let workspace;
         if self.workspace > 0 {
             workspace = self.device.memory_pool()?.allocate(self.workspace, stream.id(), self.op)?;
@@ -220,8 +219,9 @@ impl ResolvedKernel {
         if let Some(host_call) = host_call {
             call.host_call = host_call.as_ptr();
         }
-        // SAFETY: the descriptions are those the kernel was readied with, and the memory in them belongs to tensors that
-        // live until the call returns; what a stream still uses of them afterwards the pool keeps in its order.
+        // SAFETY: the descriptors are those the kernel was prepared with, and the memory in them belongs to tensors
+        // that live until the call returns; if a stream still uses that memory afterwards, the pool reuses it in
+        // stream order.
         let run = || unsafe { self.kernel.run(&call) };
         if stream.is_immediate() {
             return run().map_err(|failure| self.failure_error(failure));
@@ -234,7 +234,6 @@ impl ResolvedKernel {
         Error::from(failure).with_op(self.op).with_device(&self.device)
     }
 
-    /// A call with these operands.
     #[inline]
     pub(crate) fn abi_call(
         &self,
@@ -256,7 +255,7 @@ impl ResolvedKernel {
         }
     }
 
-    /// Has the stream wait for a tensor that another one wrote.
+    /// Makes the stream wait for a tensor that another stream wrote.
     #[inline]
     pub(crate) fn wait_for_tensor(&self, stream: &Stream, tensor: &Tensor) -> Result<()> {
         let storage = tensor.storage();
@@ -266,7 +265,7 @@ impl ResolvedKernel {
         wait_for_storage(stream, storage).map_err(|error| error.with_op(self.op).with_device(&self.device))
     }
 
-    /// The inputs that the kernel takes only contiguous, made so.
+    /// Copies of the inputs whose strides the kernel does not support.
     #[cold]
     fn make_contiguous(
         &self,
@@ -277,7 +276,7 @@ impl ResolvedKernel {
         let mut made = Vec::new();
         for (input, given) in self.inputs.iter().zip(inputs) {
             if let (InputBinding::Contiguous, Some(tensor)) = (input.way, given) {
-                // What copies for others cannot have its own input copied by itself.
+                // `Identity` makes the copies for all other ops, so it cannot rely on itself for its own input.
                 let is_the_copy = self.op == "Identity";
                 made.push(if is_the_copy {
                     tensor.gather_through_host()?
@@ -298,7 +297,7 @@ fn wait_for_storage(stream: &Stream, storage: &TensorStorage) -> Result<()> {
     Ok(())
 }
 
-/// Strings that a kernel copied point to text of its inputs, so the outputs keep that.
+/// A kernel may copy strings by pointer, so the outputs keep the text of the inputs alive.
 #[cold]
 fn keep_strings(outputs: &mut OpOutputs, inputs: &[Option<&Tensor>]) {
     let mut texts = StringBuffers::default();

@@ -1,4 +1,4 @@
-//! A call that was packed once and is run many times.
+//! Calls that are bound once and run many times.
 
 #![expect(unsafe_code, reason = "a call is run on operands that only its maker can vouch for")]
 
@@ -13,14 +13,14 @@ use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::{Error, Result, Tensor};
 
-/// A call with its operands, scratch memory and stream in place: running it is one call of the kernel.
+/// A call that owns its operands, workspace and stream; running it is one call of the kernel.
 ///
-/// Every run writes the same outputs, so they are read through here and not handed out.
+/// Every run overwrites the same outputs. They are therefore never handed out, only read through this type.
 pub struct ReusableCall {
     packed: BoundCall,
     outputs: OpOutputs,
     watch: Arc<PostKernelChecks>,
-    /// What the call points to.
+    /// Keeps the memory that the call points to.
     _inputs: Vec<Option<Tensor>>,
     _workspace: Option<DeviceAllocation>,
 }
@@ -73,15 +73,15 @@ impl ReusableCall {
         })
     }
 
-    /// Runs the call. It returns when the kernel does, which may be before its work in the stream is done.
+    /// Runs the call. It returns when the kernel returns, which may be before the work in the stream is done.
     #[inline]
     pub fn run(&mut self) -> Result<()> {
-        // SAFETY: the operands are tensors of this launch, the scratch memory is its own, and nobody else gets its outputs.
+        // SAFETY: the operands are tensors that this call owns, the workspace is its own, and nobody else gets its outputs.
         unsafe { self.packed.run()? };
         self.watch.check_outputs(self.packed.resolved_kernel().op, self.packed.stream(), &self.outputs)
     }
 
-    /// Waits for the work, and reads an output.
+    /// Waits for the work and copies an output to the host.
     pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
         self.packed.stream().synchronize()?;
         let output = self.outputs.get(index).and_then(Option::as_ref);

@@ -1,4 +1,4 @@
-//! What calls of one op must have in common to be run in the same way.
+//! Signatures: what two calls of an op must have in common to share a resolved call.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use crate::tensor::TensorLayout;
 use crate::{Constant, Device, Tensor};
 
-/// Inputs whose values shapes depend on, as they were read for one call; empty where the op has none.
+/// Values of inputs that shapes depend on, as read for one call; empty if the op has none.
 pub(crate) type InputValues = Vec<Option<Constant>>;
 
-/// Device, dtypes, shapes and strides, and the values that shapes depend on.
+/// Device, layouts of the inputs, values that shapes depend on, and the number of outputs.
 pub(crate) struct CallSignature {
     pub(crate) device: Device,
     inputs: SmallVec<[Option<Arc<TensorLayout>>; 3]>,
@@ -33,7 +33,7 @@ impl CallSignature {
         }
     }
 
-    /// Whether a call is alike; one without a device runs on that of its inputs.
+    /// With `device` as `None`, the layouts of the inputs decide, since they include their device.
     #[inline]
     pub(crate) fn matches_call(
         &self,

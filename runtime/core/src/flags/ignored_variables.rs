@@ -1,9 +1,9 @@
-//! Variables of the environment that have no effect, although somebody set them for it: names of Oarlock with a slip in
-//! them, and what is meant for PaddlePaddle and does nothing here.
+//! Environment variables that have no effect although they look like settings: misspelled names of Oarlock, and
+//! settings of PaddlePaddle that mean nothing here.
 //!
-//! That is told, once in a process, and is no error: an environment serves many programs. A name that only begins like one
-//! of PaddlePaddle's is not told: `FLAGS_` is what every program with gflags has, and nothing is known that could be used
-//! instead. `oarlock doctor` lists it.
+//! The runtime warns of each once per process. This is not an error, because many programs share an environment.
+//! There is no warning for a name that merely starts like one of PaddlePaddle's: every program with gflags has
+//! `FLAGS_` variables, and no replacement is known for them. `oarlock doctor` lists those too.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,22 +14,21 @@ use oarlock_host::{HostEnvironment, nearest_name};
 use super::paddle::{INEFFECTIVE_VARIABLES, PaddleEffect, paddle_variables};
 use super::{FLAG_TABLE, PaddleVariable};
 
-/// What the names of Oarlock's own variables begin with.
 const OWN_PREFIX: &str = "OARLOCK_";
 
-/// What the names of most variables of PaddlePaddle begin with.
+/// The prefixes of most PaddlePaddle variables.
 const PADDLE_PREFIXES: [&str; 2] = ["FLAGS_", "PADDLE_"];
 
-/// The variables that mean something to the host. Flags have further ones.
+/// Variables that the host reads, in addition to those of flags.
 const HOST_VARIABLES: [&str; 3] = ["OARLOCK_CONFIG", "OARLOCK_ISA_MASK", "OARLOCK_PLUGIN_PATH"];
 
-/// What the names of variables end in that hide devices, from a plugin or from a driver below it.
+/// Variables with this suffix hide devices. A plugin or a driver below it reads them.
 const VISIBLE_DEVICES_SUFFIX: &str = "_VISIBLE_DEVICES";
 
-/// What is in the names of variables that only tests look at.
+/// Part of the names of variables that only tests read.
 const TEST_MARKER: &str = "_TEST_";
 
-/// Further variables that only tests, and scripts of the source tree, look at.
+/// Further variables that only tests and scripts of the source tree read.
 const TOOL_VARIABLES: [&str; 7] = [
     "OARLOCK_ALL_PINS",
     "OARLOCK_COMMAND",
@@ -40,10 +39,10 @@ const TOOL_VARIABLES: [&str; 7] = [
     "OARLOCK_WRITE",
 ];
 
-/// A variable that is set and has no effect.
+/// An environment variable that is set and has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredVariable {
-    /// Its name.
+    /// Its full name.
     pub name: String,
     /// What to do instead, or why there is nothing to do.
     pub advice: String,
@@ -55,20 +54,20 @@ impl fmt::Display for IgnoredVariable {
     }
 }
 
-/// Whether a variable means something to the host, to a plugin or to a flag.
+/// True if the host, a plugin or a flag reads the variable.
 pub fn has_effect(name: &str) -> bool {
     let sets_flag =
         FLAG_TABLE.iter().any(|flag| flag.variable_name() == name || flag.aliases.contains(&name));
     HOST_VARIABLES.contains(&name) || name.ends_with(VISIBLE_DEVICES_SUFFIX) || sets_flag
 }
 
-/// Whether somebody who sets this variable may expect Oarlock to read it.
+/// True if a user who sets this variable may expect Oarlock to read it.
 pub fn concerns_oarlock(name: &str) -> bool {
     let mut prefixes = [OWN_PREFIX].into_iter().chain(PADDLE_PREFIXES);
     has_effect(name) || prefixes.any(|prefix| name.starts_with(prefix)) || find_ineffective(name).is_some()
 }
 
-/// What to say of a variable that is set, if it has no effect and that is worth a word.
+/// Advice for a variable that has no effect; `None` if it has one, or if there is nothing useful to say.
 pub fn ignored_variable(name: &str) -> Option<IgnoredVariable> {
     let is_of_tools = name.contains(TEST_MARKER) || TOOL_VARIABLES.contains(&name);
     if has_effect(name) || is_of_tools {
@@ -81,8 +80,8 @@ pub fn ignored_variable(name: &str) -> Option<IgnoredVariable> {
     Some(IgnoredVariable { name: name.to_owned(), advice })
 }
 
-/// The variables of this process that have no effect and were not given before. In a program with more rights than its
-/// caller no variable counts.
+/// Lists the variables of this process that have no effect, each only once per process. Empty in a program that runs
+/// with more rights than its caller, since it ignores all variables.
 pub fn take_ignored_variables(environment: &HostEnvironment) -> Vec<IgnoredVariable> {
     static REPORTED_VARIABLES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if environment.elevated {
@@ -95,7 +94,7 @@ pub fn take_ignored_variables(environment: &HostEnvironment) -> Vec<IgnoredVaria
     unreported_variables(&mut REPORTED_VARIABLES.lock().unwrap_or_else(PoisonError::into_inner), names)
 }
 
-/// The ignored ones among these variables, by name, without those that were told. They are told from now on.
+/// The ignored ones among `names` that are not in `told` yet; adds them to it.
 fn unreported_variables(
     told: &mut BTreeSet<String>,
     names: impl Iterator<Item = String>,
@@ -104,7 +103,8 @@ fn unreported_variables(
     ignored.filter(|variable| told.insert(variable.name.clone())).collect()
 }
 
-/// What to do about a name of ours that nothing has. What all of them begin with does not make them alike.
+/// Advice for a name with our prefix that nothing reads. Names are compared without the prefix, which would make all
+/// of them look similar.
 fn advice_for_own(rest: &str) -> String {
     let of_flags: Vec<String> = FLAG_TABLE.iter().map(|flag| flag.variable_name()).collect();
     let known = HOST_VARIABLES.into_iter().chain(of_flags.iter().map(String::as_str));
@@ -114,7 +114,7 @@ fn advice_for_own(rest: &str) -> String {
     }
 }
 
-/// What to use instead of a variable of PaddlePaddle, or of one that is spelt much like it.
+/// Advice for a variable of PaddlePaddle, or for one with a similar name.
 pub(super) fn advice_for_paddle(name: &str) -> Option<String> {
     if let Some(variable) = find_ineffective(name) {
         return Some(variable.instead.to_owned());
@@ -132,7 +132,6 @@ pub(super) fn advice_for_paddle(name: &str) -> Option<String> {
     })
 }
 
-/// The row of a variable of PaddlePaddle that has no effect.
 pub(super) fn find_ineffective(name: &str) -> Option<&'static PaddleVariable> {
     INEFFECTIVE_VARIABLES.iter().find(|variable| variable.name == name)
 }

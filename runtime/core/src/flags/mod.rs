@@ -1,13 +1,13 @@
-//! Flags: what a user may set, in one typed table that the environment, the API, the documentation and
-//! `oarlock flags` are all made from.
+//! Flags: settings of the runtime, in one typed table from which the environment variables, the API, the
+//! documentation and `oarlock flags` are all derived.
 //!
-//! A flag has a value from the first of these that gives one: the program ([`Flags::set`]), the environment
-//! (`OARLOCK_` and the name in capitals, or an alias), the built-in default. Aliases are the names that users of
-//! PaddlePaddle know, where they mean something here. Those that mean nothing here are in a table of their own, `paddle`,
-//! and whoever sets one is told what to use instead.
+//! The value of a flag comes from the first of these that provides one: the program ([`Flags::set`]), the environment
+//! (`OARLOCK_` and the name in capitals, or an alias), and the built-in default. Aliases are names that users of
+//! PaddlePaddle know, if they mean something here. Names that mean nothing here are in a table of their own,
+//! `paddle`, and the runtime tells users who set one what to use instead.
 //!
-//! Flags are set before a runtime starts with them and are fixed from then on: what was made of them, such as pools, the
-//! random generator and the kernels of call sites, would not follow a change, so there is no way to make one.
+//! Flags are set before a runtime starts and are fixed from then on. Pools, the random generator and the kernels of
+//! call sites are built from them and would not follow a change, so there is no way to make one.
 
 mod ignored_variables;
 mod paddle;
@@ -25,47 +25,47 @@ pub use value::{FlagKind, FlagValue};
 
 use crate::{Error, Result};
 
-/// One row of the table.
+/// One row of the table of flags.
 #[derive(Debug)]
 pub struct FlagDefinition {
-    /// The name, as in `Flags::set` and the documentation.
+    /// The name, as in [`Flags::set`] and the documentation.
     pub name: &'static str,
-    /// What values it takes.
+    /// The values it accepts.
     pub kind: FlagKind,
-    /// The value it has when nobody sets it, written as a user would.
+    /// The default, written as a user would.
     pub default: &'static str,
-    /// What it does, in one sentence.
+    /// Its effect, in one sentence.
     pub meaning: &'static str,
-    /// Variables of the environment that set it too.
+    /// Other environment variables that set it.
     pub aliases: &'static [&'static str],
 }
 
 impl FlagDefinition {
-    /// The variable of the environment that sets it.
+    /// The environment variable that sets it, such as `OARLOCK_CHECK_NAN_INF`.
     pub fn variable_name(&self) -> String {
         format!("OARLOCK_{}", self.name.to_uppercase())
     }
 }
 
-/// Where the value of a flag came from.
+/// The origin of a flag's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlagSource {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
-    /// This variable of the environment.
+    /// This environment variable.
     Environment(String),
-    /// The program.
+    /// A call of [`Flags::set`].
     Program,
 }
 
-/// The values of all flags. Reading one looks it up by name, so hot paths keep what they need.
+/// The values of all flags. Each access looks a flag up by name, so hot paths keep a copy of what they need.
 #[derive(Debug)]
 pub struct Flags {
     values: Vec<(FlagValue, FlagSource)>,
 }
 
 impl Flags {
-    /// The defaults, under what the environment says. `variable` looks one up; an empty one counts as unset.
+    /// Starts from the defaults and applies the environment. `variable` looks a variable up; an empty value counts as unset.
     pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
         let read = |flag: &'static FlagDefinition| -> Result<(FlagValue, FlagSource)> {
             let own = flag.variable_name();
@@ -86,7 +86,7 @@ impl Flags {
         Ok(Self { values: values? })
     }
 
-    /// Sets a flag to a value, written as a user would. A runtime that has started takes no change:
+    /// Sets a flag to a value, written as a user would. The flags of a running runtime cannot be changed:
     ///
     /// ```compile_fail,E0596
     /// fn change(runtime: &oarlock_core::Runtime) -> oarlock_core::Result<()> {
@@ -103,13 +103,13 @@ impl Flags {
         Ok(())
     }
 
-    /// The value of a flag, and where it came from.
+    /// The value of a flag, and its origin.
     pub fn get(&self, name: &str) -> Result<(FlagValue, FlagSource)> {
         let at = flag_index(name)?;
         Ok(self.values[at].clone())
     }
 
-    /// Every flag with its value and where that came from, in the order of the table.
+    /// All flags with their values and origins, in the order of the table.
     pub fn list_flags(&self) -> Vec<(&'static FlagDefinition, FlagValue, FlagSource)> {
         FLAG_TABLE
             .iter()
@@ -119,12 +119,13 @@ impl Flags {
     }
 
     fn flag_value(&self, name: &str) -> FlagValue {
-        // The accessors of the table name flags that are in it, which a test checks.
+        // Only accessors call this, with names that are in the table; a test checks that.
         self.get(name).map_or(FlagValue::Bool(false), |(value, _)| value)
     }
 }
 
-/// Reads what a user wrote under one of the names of a flag. A name that ends in `_mb` counts mebibytes.
+/// Parses the value that a user gave under one of the names of a flag. For a name that ends in `_mb`, a bare number
+/// counts mebibytes.
 fn parse_flag(flag: &FlagDefinition, name: &str, text: &str) -> std::result::Result<FlagValue, String> {
     let is_number = text.trim().bytes().all(|byte| byte.is_ascii_digit());
     if name.ends_with("_mb") && is_number {
@@ -139,7 +140,7 @@ fn default_value(flag: &FlagDefinition) -> Result<FlagValue> {
     })
 }
 
-/// The place of a flag in the table. An alias is as good as the name.
+/// Finds a flag by its name or an alias.
 fn flag_index(name: &str) -> Result<usize> {
     let is_named = |flag: &FlagDefinition| {
         flag.name == name
@@ -147,7 +148,7 @@ fn flag_index(name: &str) -> Result<usize> {
     };
     FLAG_TABLE.iter().position(is_named).ok_or_else(|| {
         let error = Error::not_found(format!("expected the name of a flag, found `{name}`"));
-        // Users of PaddlePaddle write its flags with `FLAGS_` and without.
+        // PaddlePaddle accepts the names of its flags with and without `FLAGS_`.
         let without_prefix = || ignored_variables::find_ineffective(&format!("FLAGS_{name}"));
         let advice = ignored_variables::advice_for_paddle(name)
             .or_else(|| without_prefix().map(|variable| variable.instead.to_owned()));

@@ -1,23 +1,22 @@
-//! What users of PaddlePaddle may have in their environment: the variables that set a flag here, and those that have no
-//! effect, each with what to use instead.
+//! Environment variables of PaddlePaddle: those that set a flag here, and those that have no effect, each with a replacement.
 //!
-//! Only variables that PaddlePaddle itself reads are listed. Those of drivers and of vendors' libraries, such as
-//! `CUDA_VISIBLE_DEVICES` or `HCCL_CONNECT_TIMEOUT`, mean whatever a plugin or its driver makes of them.
+//! The table has only variables that PaddlePaddle itself reads. Those of drivers and of vendors' libraries, such as
+//! `CUDA_VISIBLE_DEVICES` or `HCCL_CONNECT_TIMEOUT`, are up to the plugin and its driver.
 
 use super::{FLAG_TABLE, FlagDefinition};
 
 /// A variable of PaddlePaddle that has no effect here.
 #[derive(Debug)]
 pub struct PaddleVariable {
-    /// Its name.
+    /// Its name, including the prefix.
     pub name: &'static str,
-    /// What it says to PaddlePaddle, in a few words.
+    /// Its meaning in PaddlePaddle, in a few words.
     pub meaning: &'static str,
-    /// What to use instead, or why there is nothing to set. It continues "it has no effect here; ".
+    /// What to use instead, or why there is nothing to set. Continues the sentence "it has no effect here; ".
     pub instead: &'static str,
 }
 
-/// What a variable of PaddlePaddle does here.
+/// The effect of a PaddlePaddle variable here.
 #[derive(Clone, Copy, Debug)]
 pub enum PaddleEffect {
     /// It is an alias of this flag.
@@ -26,7 +25,7 @@ pub enum PaddleEffect {
     Nothing(&'static PaddleVariable),
 }
 
-/// Every known variable of PaddlePaddle with what it does here, by name.
+/// All known PaddlePaddle variables with their effect, by name.
 pub fn paddle_variables() -> Vec<(&'static str, PaddleEffect)> {
     let of_flag = |flag: &'static FlagDefinition| {
         flag.aliases.iter().map(move |name| (*name, PaddleEffect::Sets(flag)))
@@ -57,7 +56,6 @@ const PROFILES: &str =
 const REUSED_AT_ONCE: &str = "memory is used again as soon as nothing needs what lies in it";
 const CPU_SIZES: &str = "the CPU takes memory as the flags `allocator_strategy`, `device_memory_initial` and `device_memory_limit` say, like every device";
 
-/// The variables of PaddlePaddle that have no effect here.
 pub(super) static INEFFECTIVE_VARIABLES: &[PaddleVariable] = &[
     // Devices.
     ineffective_variable(
@@ -206,7 +204,7 @@ pub(super) static INEFFECTIVE_VARIABLES: &[PaddleVariable] = &[
         "Whether `ParallelExecutor` runs graphs at once",
         "one model may be run by many threads at once",
     ),
-    // What can be looked into.
+    // Profiling and debugging.
     ineffective_variable(
         "FLAGS_multiple_of_cupti_buffer_size",
         "How large the buffers of CUPTI are",

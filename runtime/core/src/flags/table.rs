@@ -1,34 +1,33 @@
-//! The flags there are, and typed access to them.
+//! The table of flags, and typed access to their values.
 
 use super::{FlagDefinition, FlagKind, FlagValue, Flags};
 use crate::{Error, Result};
 
-/// How the pool takes memory of a device.
+/// How a pool takes memory from its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocatorStrategy {
-    /// As much as is needed, when it is needed.
+    /// Grow on demand.
     AutoGrowth,
-    /// A large part at once, cut to measure.
+    /// Take a large part of the memory at once and cut it up.
     BestFit,
 }
 
-/// What happens where a device has no kernel: for which work the CPU stands in.
+/// Which work the CPU takes over if a device has no kernel for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackScope {
-    /// For none: a call of an op fails, and so does a model that has such nodes.
+    /// None: calls of ops fail, and so do models with such nodes.
     Error,
-    /// For nodes of models, which the user is told of. A call of an op by itself fails.
+    /// Nodes of models, with a warning. Calls of single ops fail.
     Models,
-    /// For both. The copies of calls are counted.
+    /// Both. The runtime counts the copies that calls cost.
     Cpu,
 }
 
 impl FallbackScope {
-    /// Every value, with the name that users give it.
     const ALL: [(Self, &'static str); 3] =
         [(Self::Error, "error"), (Self::Models, "models"), (Self::Cpu, "cpu")];
 
-    /// The value of a name.
+    /// Parses the name that users give it.
     pub fn from_name(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
         found.map(|(fallback, _)| fallback).ok_or_else(|| {
@@ -38,7 +37,7 @@ impl FallbackScope {
         })
     }
 
-    /// Whether the CPU runs nodes of models that a device has no kernel for.
+    /// True if the CPU takes over nodes of models that a device has no kernel for.
     pub fn covers_models(self) -> bool {
         self != Self::Error
     }
@@ -56,7 +55,7 @@ const fn define_flag(
 
 use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Pairs, Word};
 
-/// Every flag.
+/// All flags, in the order of the documentation.
 pub static FLAG_TABLE: &[FlagDefinition] = &[
     define_flag(
         "allocator_strategy",
@@ -181,7 +180,7 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
 ];
 
 impl Flags {
-    /// See the table.
+    /// The flag `allocator_strategy`.
     pub fn allocator_strategy(&self) -> AllocatorStrategy {
         match self.flag_value("allocator_strategy") {
             FlagValue::Choice("auto_growth") => AllocatorStrategy::AutoGrowth,
@@ -189,7 +188,7 @@ impl Flags {
         }
     }
 
-    /// See the table.
+    /// The flag `kernel_fallback`.
     pub fn kernel_fallback(&self) -> FallbackScope {
         match self.flag_value("kernel_fallback") {
             FlagValue::Choice("cpu") => FallbackScope::Cpu,
@@ -198,27 +197,27 @@ impl Flags {
         }
     }
 
-    /// See the table.
+    /// The flag `deterministic`.
     pub fn is_deterministic(&self) -> bool {
         self.is_enabled("deterministic")
     }
 
-    /// See the table.
+    /// The flag `random_seed`; `None` means a new seed in every run.
     pub fn random_seed(&self) -> Option<u64> {
         self.nonzero_count("random_seed")
     }
 
-    /// See the table.
+    /// The flag `run_steps_limit`; `None` means no limit.
     pub fn run_steps_limit(&self) -> Option<u64> {
         self.nonzero_count("run_steps_limit")
     }
 
-    /// Whether a flag of the kind [`FlagKind::Bool`] is on.
+    /// The value of a flag of the kind [`FlagKind::Bool`].
     pub(crate) fn is_enabled(&self, name: &str) -> bool {
         self.flag_value(name) == FlagValue::Bool(true)
     }
 
-    /// The device that is used when none is named, if the user chose one.
+    /// The flag `device`; `None` if the user chose none.
     pub fn default_device(&self) -> Option<String> {
         if let FlagValue::Word(device) = self.flag_value("device") {
             Some(device).filter(|name| !name.is_empty())
@@ -227,7 +226,7 @@ impl Flags {
         }
     }
 
-    /// A number, unless it is 0.
+    /// The value of a flag of the kind [`FlagKind::Count`] or [`FlagKind::Bytes`]; `None` if it is 0.
     pub(crate) fn nonzero_count(&self, name: &str) -> Option<u64> {
         if let FlagValue::Count(count) = self.flag_value(name) {
             Some(count).filter(|count| *count != 0)
@@ -236,12 +235,12 @@ impl Flags {
         }
     }
 
-    /// A number from 0 to 1.
+    /// The value of a flag of the kind [`FlagKind::Fraction`].
     pub(crate) fn fraction_value(&self, name: &str) -> f64 {
         if let FlagValue::Fraction(fraction) = self.flag_value(name) { fraction } else { 0.0 }
     }
 
-    /// Words.
+    /// The value of a flag of the kind [`FlagKind::List`] or [`FlagKind::Pairs`].
     pub(crate) fn word_list(&self, name: &str) -> Vec<String> {
         if let FlagValue::List(words) = self.flag_value(name) { words } else { Vec::new() }
     }

@@ -1,11 +1,11 @@
-//! What a flag may hold, and how it is written.
+//! The values of flags, and how users write them.
 
 use std::fmt;
 
-/// What values a flag takes.
+/// The values that a flag accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlagKind {
-    /// `true` or `false`, and the usual other words for them.
+    /// `true` or `false`, or one of the usual synonyms.
     Bool,
     /// A whole number of at least 0.
     Count,
@@ -17,9 +17,9 @@ pub enum FlagKind {
     Choice(&'static [&'static str]),
     /// One word, or none.
     Word,
-    /// Words with commas between them.
+    /// Words separated by commas.
     List,
-    /// An op and one of its outputs with a colon between them, once or with commas between the pairs.
+    /// Pairs of an op and one of its outputs, such as `Div:C`, separated by commas.
     Pairs,
 }
 
@@ -41,7 +41,7 @@ pub enum FlagValue {
 }
 
 impl FlagKind {
-    /// Reads a value; otherwise says what was expected.
+    /// Parses a value. The error states what was expected.
     pub(super) fn parse_value(self, text: &str) -> Result<FlagValue, String> {
         let text = text.trim();
         let value = match self {
@@ -74,13 +74,13 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// A pair such as `Div:C`, without spaces around its parts.
+/// Parses a pair such as `Div:C`, and strips spaces around its parts.
 fn parse_pair(text: &str) -> Option<String> {
     let (op, output) = text.split_once(':').map(|(op, output)| (op.trim(), output.trim()))?;
     (!op.is_empty() && !output.is_empty()).then(|| format!("{op}:{output}"))
 }
 
-/// A number of bytes such as `512`, `512MiB` or `2 GiB`.
+/// Parses a number of bytes such as `512`, `512MiB` or `2 GiB`.
 fn parse_bytes(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

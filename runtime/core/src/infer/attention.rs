@@ -1,4 +1,4 @@
-//! Attention, and the embedding of positions that goes before it.
+//! Attention, and the position embeddings applied before it.
 
 use super::context::{InferenceContext, attribute_error};
 use super::elementwise::infer_same_shape;
@@ -14,10 +14,10 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("RotaryEmbedding", 23, LATEST, &[], infer_rotary_embedding),
 ];
 
-/// Batches, heads, the length of the sequence, and the size of a head.
+/// Batch, heads, sequence length, and head size.
 type HeadDims = [PartialDim; 4];
 
-/// Reads an operand whose heads have a dimension of their own, or lie one behind the other in the last one.
+/// Reads an operand in either form: with a dimension for the heads, or with all heads packed into the last dimension.
 fn head_dims(call: &InferenceContext<'_>, input: usize, count: &str) -> Result<Option<HeadDims>> {
     match call.input_dims(input)? {
         None => Ok(None),
@@ -37,7 +37,7 @@ fn head_dims(call: &InferenceContext<'_>, input: usize, count: &str) -> Result<O
     }
 }
 
-/// Checks that sizes of an operand are those of another.
+/// Checks that dimensions of two operands agree.
 fn expect_sizes<const COUNT: usize>(
     call: &InferenceContext<'_>,
     input: usize,
@@ -52,7 +52,6 @@ fn expect_sizes<const COUNT: usize>(
     }
 }
 
-/// The query, the key and the value.
 fn query_key_value(call: &InferenceContext<'_>) -> Result<[HeadDims; 3]> {
     let unknown = [PartialDim::Unknown; 4];
     let q = head_dims(call, 0, "q_num_heads")?.unwrap_or(unknown);
@@ -95,7 +94,7 @@ fn infer_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     Ok(vec![output, cache(k[3]), cache(v[3]), scores])
 }
 
-/// The mask repeats to the scores, and may be too short for the last positions.
+/// The mask broadcasts to the scores, except that its last dimension may be shorter.
 fn check_mask(call: &InferenceContext<'_>, scores: HeadDims) -> Result<()> {
     let Some(mask) = call.optional_input(3).and_then(|fact| fact.dims.as_deref()) else { return Ok(()) };
     let fits = |(at, (found, expected)): (usize, (&PartialDim, &PartialDim))| match (found, expected) {
@@ -117,7 +116,7 @@ fn infer_flex_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutpu
     single_output([q[0].refine_with(k[0]).refine_with(v[0]), q[1], q[2], v[3]].as_slice())
 }
 
-/// Keeps a state of fixed size instead of all keys and values.
+/// Linear attention keeps a state of fixed size instead of all keys and values.
 fn infer_linear_attention(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     (0..3).try_for_each(|input| call.dims_of_rank::<3>(input).map(|_| ()))?;
     let [q, k, v] = query_key_value(call)?;

@@ -1,4 +1,4 @@
-//! Convolutions and poolings whose channels are the last dimension, as the engine lays images out.
+//! NHWC convolutions and poolings, which the engine uses for images.
 
 use super::context::{InferenceContext, attribute_error};
 use super::conv::transposed_sizes;
@@ -14,7 +14,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("MaxPool AveragePool", 1, LATEST, &[], infer_nhwc_pool).in_domain("oarlock"),
 ];
 
-/// An image.
+/// The dimensions of an NHWC input with any number of spatial dimensions.
 struct ImageInput<'a> {
     batches: PartialDim,
     spatial: &'a [PartialDim],
@@ -32,7 +32,7 @@ impl<'a> ImageInput<'a> {
         }))
     }
 
-    /// The window of a kernel, of which as much as is known is given.
+    /// `kernel` holds the spatial sizes of the weight, if they are known.
     fn spatial_window(
         &self,
         call: &InferenceContext<'a>,
@@ -47,7 +47,7 @@ impl<'a> ImageInput<'a> {
         SpatialWindow::read_window(call, rank, Some((1, kernel)))
     }
 
-    /// The shape of what windows over this make, with so many channels.
+    /// The shape of an output with one element for each window and channel.
     fn output_dims(
         &self,
         call: &InferenceContext<'_>,
@@ -67,7 +67,6 @@ fn group_count(call: &InferenceContext<'_>) -> Result<i64> {
     }
 }
 
-/// A convolution whose output may be rounded.
 fn infer_nhwc_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = match call.string_attribute("output_precision", "")? {
         "" => call.input(1)?.dtype,
@@ -77,7 +76,7 @@ fn infer_nhwc_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     Ok(infer_biased_conv(call, 2, 3)?.into_iter().map(|output| output.with_dtype(dtype)).collect())
 }
 
-/// A convolution whose bias and residual are at these places.
+/// `bias` and `residual` are the indices of these inputs.
 pub(super) fn infer_biased_conv(
     call: &InferenceContext<'_>,
     bias: usize,

@@ -1,4 +1,4 @@
-//! What rules read of a call, with errors that name the operand or the attribute.
+//! Access to the operands and attributes of a call, with errors that name the one to blame.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::output::PartialShape;
 use super::{InferenceRequest, values};
 use crate::{Attribute, Attributes, Constant, Dtype, Error, Result, schema, shape};
 
-/// A call, as its rule sees it.
+/// The call that a rule sees.
 pub(super) struct InferenceContext<'a> {
     inference: &'a InferenceRequest<'a>,
 }
@@ -25,7 +25,7 @@ impl<'a> InferenceContext<'a> {
         self.inference.version
     }
 
-    /// How many outputs are wanted.
+    /// The number of outputs to infer.
     pub(super) fn output_count(&self) -> usize {
         self.inference.outputs.len()
     }
@@ -34,34 +34,34 @@ impl<'a> InferenceContext<'a> {
         self.inference.inputs.len()
     }
 
-    /// An input, where it is not left out.
+    /// An input; `None` if it is left out.
     pub(super) fn optional_input(&self, input: usize) -> Option<&'a TensorFact> {
         self.inference.inputs.get(input)?.as_ref()
     }
 
-    /// An input that must be there.
+    /// A required input.
     pub(super) fn input(&self, input: usize) -> Result<&'a TensorFact> {
         self.optional_input(input).ok_or_else(|| self.input_error(input, "a tensor", "none"))
     }
 
-    /// The dimensions of an input that must be there; none where their number is not known.
+    /// The dimensions of a required input; `None` if its rank is unknown.
     pub(super) fn input_dims(&self, input: usize) -> Result<Option<&'a [PartialDim]>> {
         Ok(self.input(input)?.dims.as_deref())
     }
 
-    /// The shape of an input that must be there, to go on with.
+    /// An owned copy of the dimensions of a required input, for rules that derive the output from it.
     pub(super) fn input_shape(&self, input: usize) -> Result<PartialShape> {
         Ok(self.input(input)?.dims.clone())
     }
 
-    /// The dimensions of an input that must have this many.
+    /// The dimensions of a required input; an error if its rank is known and different.
     pub(super) fn dims_of_rank<const RANK: usize>(&self, input: usize) -> Result<Option<[PartialDim; RANK]>> {
         let Some(dims) = self.input_dims(input)? else { return Ok(None) };
         let known = <[PartialDim; RANK]>::try_from(dims);
         known.map(Some).map_err(|_| self.input_error(input, format!("{RANK} dimensions"), DisplayDims(dims)))
     }
 
-    /// The dimensions of an input that must have at least this many.
+    /// The dimensions of a required input; an error if its rank is known and lower.
     pub(super) fn dims_of_at_least(&self, input: usize, rank: usize) -> Result<Option<&'a [PartialDim]>> {
         let dims = self.input_dims(input)?;
         match dims {
@@ -72,7 +72,7 @@ impl<'a> InferenceContext<'a> {
         }
     }
 
-    /// Checks that an input has these dimensions, where it is given and as far as both are known.
+    /// Checks the dimensions of an input. Left-out inputs and unknown sizes pass.
     pub(super) fn expect_dims(&self, input: usize, expected: &[PartialDim]) -> Result<()> {
         let Some(found) = self.optional_input(input).and_then(|fact| fact.dims.as_deref()) else {
             return Ok(());
@@ -85,7 +85,7 @@ impl<'a> InferenceContext<'a> {
         Err(self.input_error(input, format!("the shape {}", DisplayDims(expected)), DisplayDims(found)))
     }
 
-    /// Checks that an input has one element, where it is given.
+    /// Checks that an input has one element. A left-out input passes.
     pub(super) fn expect_one_element(&self, input: usize) -> Result<()> {
         let Some(found) = self.optional_input(input).and_then(|fact| fact.dims.as_deref()) else {
             return Ok(());
@@ -96,24 +96,24 @@ impl<'a> InferenceContext<'a> {
         Err(self.input_error(input, "one element", DisplayDims(found)))
     }
 
-    /// How many elements a list has, which is an input that must be there and have one dimension.
+    /// The length of a required input that must have rank 1.
     pub(super) fn list_length(&self, input: usize) -> Result<PartialDim> {
         Ok(self.dims_of_rank::<1>(input)?.map_or(PartialDim::Unknown, |[length]| length))
     }
 
-    /// The integers in an input that must be there, where they are known.
+    /// The elements of a required input as integers, if they are known.
     pub(super) fn input_ints(&self, input: usize) -> Result<Option<Vec<i64>>> {
         let Some(value) = &self.input(input)?.value else { return Ok(None) };
         values::read_ints(value).map_err(self.blame_input(input))
     }
 
-    /// The numbers in an input that must be there, where they are known.
+    /// The elements of a required input as floating-point numbers, if they are known.
     pub(super) fn input_floats(&self, input: usize) -> Result<Option<Vec<f64>>> {
         let Some(value) = &self.input(input)?.value else { return Ok(None) };
         values::read_floats(value).map_err(self.blame_input(input))
     }
 
-    /// The one integer in an input that must be there, where it is known.
+    /// The single integer in a required input, if it is known.
     pub(super) fn input_int(&self, input: usize) -> Result<PartialDim> {
         self.expect_one_element(input)?;
         match self.input_ints(input)?.as_deref() {
@@ -123,7 +123,6 @@ impl<'a> InferenceContext<'a> {
         }
     }
 
-    /// An error about an input.
     #[cold]
     pub(super) fn input_error(
         &self,
@@ -135,19 +134,18 @@ impl<'a> InferenceContext<'a> {
             .with_operand(self.operand_name(input))
     }
 
-    /// An error that came of looking at an input.
+    /// Adds the name of an input to errors.
     pub(super) fn blame_input(&self, input: usize) -> impl Fn(Error) -> Error + '_ {
         move |error| error.with_operand(self.operand_name(input))
     }
 
-    /// What messages call an input.
     fn operand_name(&self, input: usize) -> String {
         let InferenceRequest { domain, op, version, .. } = *self.inference;
         let schema = schema::find_schema(domain, op, version);
         schema.map_or_else(|_| format!("input {input}"), |schema| schema.operand_name(input))
     }
 
-    /// The dimension of an input of known rank that an attribute means.
+    /// Resolves an axis attribute against a rank.
     pub(super) fn axis_attribute(&self, name: &str, default: i64, rank: usize) -> Result<usize> {
         shape::resolve_axis(self.int_attribute_or(name, default)?, rank).map_err(blame_attribute(name))
     }
@@ -168,7 +166,7 @@ impl<'a> InferenceContext<'a> {
         Ok(self.int_attribute(name)?.unwrap_or(default))
     }
 
-    /// An integer that must be there and more than 0.
+    /// A required attribute that must be greater than 0.
     pub(super) fn positive_attribute(&self, name: &str) -> Result<i64> {
         match self.int_attribute(name)? {
             Some(value) if value > 0 => Ok(value),
@@ -177,7 +175,7 @@ impl<'a> InferenceContext<'a> {
         }
     }
 
-    /// Whether an attribute that is 0 or 1 is 1.
+    /// An attribute that must be 0 or 1, as a bool.
     pub(super) fn flag_attribute(&self, name: &str, default: bool) -> Result<bool> {
         Ok(self.int_attribute_or(name, default.into())? != 0)
     }
@@ -206,7 +204,7 @@ impl<'a> InferenceContext<'a> {
         self.attributes().get_tensor(name)
     }
 
-    /// The dtype behind the number in an attribute.
+    /// An attribute that holds a dtype by its ONNX number.
     pub(super) fn dtype_attribute(&self, name: &str) -> Result<Option<Dtype>> {
         let Some(number) = self.int_attribute(name)? else { return Ok(None) };
         let known = Dtype::from_onnx(number);
@@ -215,7 +213,7 @@ impl<'a> InferenceContext<'a> {
             .ok_or_else(|| attribute_error(name, "the number of a dtype that tensors can have", number))
     }
 
-    /// Checks what no rule has to expect: that no size is below 0, and no rank more than can be.
+    /// Rejects negative sizes and excessive ranks, so that no rule has to.
     pub(super) fn check_inputs(&self) -> Result<()> {
         for input in 0..self.input_count() {
             let Some(dims) = self.optional_input(input).and_then(|fact| fact.dims.as_deref()) else {
@@ -233,19 +231,18 @@ impl<'a> InferenceContext<'a> {
     }
 }
 
-/// An error about an attribute.
 #[cold]
 pub(super) fn attribute_error(name: &str, expected: impl fmt::Display, found: impl fmt::Display) -> Error {
     Error::invalid_argument(format!("expected {expected}, found {found}"))
         .with_operand(format!("attribute `{name}`"))
 }
 
-/// An error that came of looking at an attribute.
+/// Adds the name of an attribute to errors.
 pub(super) fn blame_attribute(name: &str) -> impl Fn(Error) -> Error {
     move |error| error.with_operand(format!("attribute `{name}`"))
 }
 
-/// The dimensions that a list of axes means, each at most once.
+/// Resolves a list of axes, and rejects duplicates.
 pub(super) fn resolve_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     for axis in axes {

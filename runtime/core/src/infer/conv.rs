@@ -17,7 +17,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("CausalConvWithState", 27, LATEST, &[], infer_causal_conv),
 ];
 
-/// An input that no op has.
+/// For ops without a bias: an index that no input has.
 const NO_BIAS: usize = usize::MAX;
 
 fn conv_shape(call: &InferenceContext<'_>, weight: usize, bias: usize) -> Result<PartialShape> {
@@ -97,14 +97,14 @@ fn infer_conv_transpose(call: &InferenceContext<'_>) -> Result<Vec<InferredOutpu
     single_output([batches, features].into_iter().chain(sizes).collect::<PartialDims>())
 }
 
-/// The sizes of what a transposed convolution makes of an image.
+/// The spatial sizes of the output of a transposed convolution.
 pub(super) fn transposed_sizes(
     call: &InferenceContext<'_>,
     window: &SpatialWindow<'_>,
     dims: &[PartialDim],
 ) -> Result<PartialDims> {
     if let Some(stated) = call.ints_attribute("output_shape")?.filter(|stated| !stated.is_empty()) {
-        // Some exporters put the batch and the channels before.
+        // Some exporters include batch and channels.
         let sizes = stated
             .len()
             .checked_sub(dims.len())
@@ -138,7 +138,7 @@ pub(super) fn transposed_sizes(
     dims.iter().enumerate().map(size).collect()
 }
 
-/// Each channel with a kernel of its own, and what the next call needs of this one's end.
+/// A depthwise convolution over a sequence. The second output is the tail of the input, which the next call continues from.
 fn infer_causal_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let [batches, channels, _] = call.dims_of_rank(0)?.unwrap_or([PartialDim::Unknown; 3]);
     let [_, _, kernel] = call.dims_of_rank(1)?.unwrap_or([PartialDim::Unknown; 3]);

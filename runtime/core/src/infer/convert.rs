@@ -1,4 +1,4 @@
-//! Ops that change the dtype and keep the shape.
+//! Ops that change the dtype but not the shape.
 
 use super::context::{InferenceContext, attribute_error};
 use super::elementwise::infer_same_shape;
@@ -25,7 +25,7 @@ fn cast_target(call: &InferenceContext<'_>) -> Result<Dtype> {
     call.dtype_attribute("to")?.ok_or_else(|| attribute_error("to", "the number of a dtype", "none"))
 }
 
-/// The first versions named the dtype as ONNX's files do.
+/// The first versions give the dtype by its name in ONNX's protobuf.
 fn infer_cast_by_name(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let name = call.string_attribute("to", "")?;
     let dtype = match name.to_ascii_uppercase().as_str() {
@@ -87,20 +87,20 @@ fn output_dtype_attribute(call: &InferenceContext<'_>) -> Result<Option<Dtype>> 
     }
 }
 
-/// One scale for all, one for each index of an axis, or one for each block along it. Zero points are like scales.
+/// Scales are per tensor, per axis or per block. Zero points have the same shape.
 fn check_scales(call: &InferenceContext<'_>) -> Result<()> {
     let (x, scales) = (call.input_dims(0)?, call.input_dims(1)?);
     let Some(scales) = scales else { return Ok(()) };
     if scales.is_empty() || scales == [PartialDim::Known(1)] {
         return call.expect_one_element(2);
     }
-    // A list of unknown length may have one element too.
+    // A list of unknown length may have one element, that is, be per tensor.
     let Some(x) = x.filter(|_| scales != [PartialDim::Unknown]) else { return Ok(()) };
     call.expect_dims(2, scales)?;
     if call.version() < 13 {
         return Err(call.input_error(1, "one scale", DisplayDims(scales)));
     }
-    // The axis of a list does not matter.
+    // With rank 1, there is only one axis, so the attribute is irrelevant.
     let axis = if x.len() == 1 { 0 } else { call.axis_attribute("axis", 1, x.len())? };
     let block = call.int_attribute_or("block_size", 0)?;
     if block < 0 {
@@ -112,7 +112,7 @@ fn check_scales(call: &InferenceContext<'_>) -> Result<()> {
     } else if scales.len() == 1 {
         expected = [x[axis]].as_slice().into();
     } else {
-        // The size of the blocks follows from the number of scales.
+        // Without `block_size`, the number of scales determines the size of the blocks.
         expected[axis] = PartialDim::Unknown;
     }
     call.expect_dims(1, &expected)

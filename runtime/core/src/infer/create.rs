@@ -1,4 +1,4 @@
-//! Ops that make tensors of nothing but a shape, a few numbers or chance.
+//! Ops that create tensors from a shape, a few numbers, or the random generator.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute};
 use super::fact::{PartialDim, PartialDims};
@@ -61,7 +61,7 @@ fn infer_range(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
             call.input_floats(2)?.as_deref(),
         ) {
             (Some([start]), Some([limit]), Some([delta])) => {
-                // The difference has the precision of the elements, as it has where the elements are computed.
+                // Subtract in the precision of the elements, as the kernel does; otherwise the lengths could differ.
                 let distance =
                     if dtype == Dtype::F64 { limit - start } else { f64::from((limit - start) as f32) };
                 count_floats(distance, *delta)
@@ -80,7 +80,7 @@ fn infer_range(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
 
 fn count_floats(distance: f64, delta: f64) -> Result<PartialDim> {
     let steps = (distance / delta).ceil();
-    // 2^63 and above, which a cast would cut, are as impossible as what is no number.
+    // A cast would saturate 2^63 and above, so they are as invalid as NaN.
     if delta == 0.0 || !steps.is_finite() || steps >= i64::MAX as f64 {
         let found = format!("{delta} for a distance of {distance}");
         return Err(Error::invalid_argument(format!("expected steps that reach the limit, found {found}")));
@@ -106,7 +106,7 @@ fn infer_eye_like(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     infer_random_like(call)
 }
 
-/// The shape of the input, and its dtype unless the attribute says another one.
+/// Shape and dtype come from the input, unless an attribute overrides the dtype.
 fn infer_random_like(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = call.dtype_attribute("dtype")?.unwrap_or(call.input(0)?.dtype);
     single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))

@@ -1,4 +1,4 @@
-//! `Einsum`: sums of products, with the axes named by letters.
+//! `Einsum`: sums of products over axes that letters name.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::{Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[rule("Einsum", 12, LATEST, &[], infer_einsum)];
 
-/// The axes of one operand: letters, and perhaps `...` somewhere among them.
+/// The axes of one operand: letters before and behind an optional `...`.
 struct EinsumTerm {
     before: Vec<char>,
     behind: Vec<char>,
     has_ellipsis: bool,
 }
 
-/// What is known of the axes after all inputs are read.
+/// The sizes of all letters, collected from the inputs.
 struct LetterSizes {
     by_letter: BTreeMap<char, PartialDim>,
-    /// Those that `...` stands for.
+    /// The sizes that `...` stands for.
     ellipsis: PartialShape,
 }
 
@@ -57,7 +57,7 @@ fn infer_einsum(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output(sizes.term_shape(&output))
 }
 
-/// Where no output is written: what `...` stands for, then the letters that occur once, in their order.
+/// The output if the equation has none: the axes of `...`, then the letters that occur once, in alphabetical order.
 fn implied_output(terms: &[EinsumTerm]) -> EinsumTerm {
     let mut counts = BTreeMap::new();
     for letter in terms.iter().flat_map(EinsumTerm::iter_letters) {
@@ -118,7 +118,7 @@ impl LetterSizes {
         Ok(())
     }
 
-    /// A size of 1 is repeated.
+    /// A size of 1 broadcasts.
     fn merge_size(&mut self, letter: char, dim: PartialDim) -> Result<()> {
         let known = self.by_letter.entry(letter).or_insert(PartialDim::Known(1));
         *known = match (*known, dim) {

@@ -1,4 +1,4 @@
-//! Ops that work element by element: each output has the shape of the input, or of all inputs repeated to one another.
+//! Elementwise ops: outputs have the shape of the input, or the shape to which all inputs broadcast.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
@@ -65,32 +65,31 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("PRelu", 7, LATEST, &[], infer_broadcast_to_first),
 ];
 
-/// The shape of the input.
 pub(super) fn infer_same_shape(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output(call.input_shape(0)?)
 }
 
-/// A part of complex numbers.
+/// The real or imaginary part, or the magnitude: the dtype becomes real.
 fn infer_complex_part(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = if call.input(0)?.dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 };
     single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))
 }
 
-/// Complex numbers of their parts.
+/// Two real inputs become one complex output.
 fn infer_complex(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = if call.input(0)?.dtype == Dtype::F32 { Dtype::C64 } else { Dtype::C128 };
     Ok(infer_broadcast(call)?.into_iter().map(|output| output.with_dtype(dtype)).collect())
 }
 
-/// What may be there is a tensor that is.
+/// An optional that reaches inference is always a tensor.
 fn infer_optional_element(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(call.input(0)?.dtype))
 }
 
-/// The shape of the input, which has the axis that the attribute names.
+/// The output has the shape of the input; the axis is only checked.
 fn infer_along_axis(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     if let Some(dims) = call.input_dims(0)? {
-        // Before version 11 the axis was where to flatten, and that may be behind the last dimension.
+        // Before version 11, the axis is where to flatten, so it may be one past the last dimension.
         let places = if call.version() < 11 { dims.len() + 1 } else { dims.len().max(1) };
         call.axis_attribute("axis", -1, places)?;
     }
@@ -122,7 +121,6 @@ fn infer_trilu(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     infer_same_shape(call)
 }
 
-/// The shape that all inputs are repeated to.
 fn infer_broadcast(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let mut all: PartialShape = call.input_shape(0)?;
     for input in 1..call.input_count() {
@@ -131,7 +129,7 @@ fn infer_broadcast(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output(all)
 }
 
-/// The shape of the first input, which the others have too.
+/// All inputs must have the same shape.
 fn infer_equal_shapes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let mut all: PartialShape = call.input_shape(0)?;
     for input in 1..call.input_count() {
@@ -148,13 +146,13 @@ fn infer_equal_shapes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     single_output(all)
 }
 
-/// The shape of the first input, which the second one is repeated to.
+/// The second input broadcasts to the first, but not the other way round.
 fn infer_broadcast_to_first(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     expect_broadcasts_to(call, 1, &call.input_shape(0)?)?;
     infer_same_shape(call)
 }
 
-/// Checks that an input, where it is given, can be repeated to a shape.
+/// Checks that an input broadcasts to a shape. A left-out input passes.
 pub(super) fn expect_broadcasts_to(
     call: &InferenceContext<'_>,
     input: usize,
@@ -174,8 +172,8 @@ pub(super) fn expect_broadcasts_to(
     ))
 }
 
-/// The shape of the first input. The second one's dimensions are some of its, from `axis` on or the last ones, and it
-/// is repeated only where `broadcast` says so.
+/// The old broadcasting rule: if `broadcast` is set, the second input's dimensions match those of the first from
+/// `axis` on, or the last ones.
 fn infer_broadcast_from_axis(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let (Some(left), Some(right)) = (call.input_dims(0)?, call.input_dims(1)?) else {
         return infer_same_shape(call);
@@ -190,7 +188,7 @@ fn infer_broadcast_from_axis(call: &InferenceContext<'_>) -> Result<Vec<Inferred
     let start = match call.int_attribute("axis")? {
         None => last_start,
         Some(axis) => {
-            // The same count from the end that the axis has from the start.
+            // Negative axes count from the end.
             let from_start = if axis < 0 { axis.saturating_add_unsigned(left.len() as u64) } else { axis };
             let start = usize::try_from(from_start).ok().filter(|start| *start <= last_start);
             start.ok_or_else(|| attribute_error("axis", format!("at most {last_start}"), axis))?

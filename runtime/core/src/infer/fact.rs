@@ -1,4 +1,4 @@
-//! What is known about a tensor before it exists.
+//! Facts: what is known about a tensor before it exists.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use smallvec::SmallVec;
 
 use crate::{Constant, Dims, Dtype, Error, Result};
 
-/// The size of one dimension, as far as it is known.
+/// The size of one dimension, if it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartialDim {
-    /// This size.
+    /// Exactly this size.
     Known(i64),
-    /// Some size. What is computed from it is unknown too, and checks pass it by.
+    /// Any size. Results computed from it are unknown too, and checks let it pass.
     Unknown,
 }
 
-/// The sizes of the dimensions of a tensor of known rank.
+/// The dimensions of a tensor of known rank.
 pub type PartialDims = SmallVec<[PartialDim; 6]>;
 
 impl PartialDim {
-    /// The size, if it is known.
+    /// The size, or `None` if it is unknown.
     pub fn known_size(self) -> Option<i64> {
         if let Self::Known(size) = self { Some(size) } else { None }
     }
 
-    /// Whether both may be the same size.
+    /// True unless both are known and differ.
     pub fn may_equal(self, other: Self) -> bool {
         self == other || self == Self::Unknown || other == Self::Unknown
     }
 
-    /// The same size, known if one of them is.
+    /// Combines two descriptions of the same size: known if either is.
     pub(super) fn refine_with(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }
     }
@@ -46,12 +46,12 @@ impl PartialDim {
         self.combine_sizes(other.into(), i64::checked_mul, "×", Error::resource_exhausted)
     }
 
-    /// Rounded down.
+    /// Rounds down.
     pub(super) fn try_div(self, other: impl Into<Self>) -> Result<Self> {
         self.combine_sizes(other.into(), i64::checked_div_euclid, "/", Error::invalid_argument)
     }
 
-    /// Whether it can be cut into this many equal parts, or whether nobody knows.
+    /// True unless it is known not to be a multiple.
     pub(super) fn may_divide_by(self, parts: impl Into<Self>) -> bool {
         match (self, parts.into()) {
             (Self::Known(size), Self::Known(parts)) => size.checked_rem(parts) == Some(0),
@@ -100,7 +100,7 @@ impl fmt::Display for PartialDim {
     }
 }
 
-/// Dimensions in a message, such as `[2, ?, 3]`.
+/// Formats dimensions for messages, such as `[2, ?, 3]`.
 pub(super) struct DisplayDims<'a>(pub(super) &'a [PartialDim]);
 
 impl fmt::Display for DisplayDims<'_> {
@@ -114,7 +114,7 @@ impl fmt::Display for DisplayDims<'_> {
     }
 }
 
-/// The product of sizes. A 0 makes it 0 even where other sizes are unknown.
+/// The product of sizes. A known 0 makes it 0 even if other sizes are unknown.
 pub(super) fn dim_product(dims: &[PartialDim]) -> Result<PartialDim> {
     if dims.contains(&PartialDim::Known(0)) {
         return Ok(PartialDim::Known(0));
@@ -122,34 +122,34 @@ pub(super) fn dim_product(dims: &[PartialDim]) -> Result<PartialDim> {
     dims.iter().try_fold(PartialDim::Known(1), |product, dim| product.try_mul(*dim))
 }
 
-/// What is known about one tensor.
+/// Everything that is known about one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorFact {
     /// The type of its elements.
     pub dtype: Dtype,
-    /// The sizes of its dimensions; none where not even their number is known.
+    /// Its dimensions; `None` if not even the rank is known.
     pub dims: Option<PartialDims>,
-    /// Its elements, where they are known on the host: shapes, axes, pads.
+    /// Its elements, if they are known on the host; for inputs such as shapes, axes and pads.
     pub value: Option<Constant>,
 }
 
 impl TensorFact {
-    /// A tensor of which only the dtype is known.
+    /// Only the dtype is known.
     pub fn from_dtype(dtype: Dtype) -> Self {
         Self { dtype, dims: None, value: None }
     }
 
-    /// A tensor of a known shape.
+    /// Dtype and shape are known.
     pub fn from_shape(dtype: Dtype, dims: &[i64]) -> Self {
         Self { dims: Some(dims.iter().copied().map(PartialDim::Known).collect()), ..Self::from_dtype(dtype) }
     }
 
-    /// A tensor whose elements are known.
+    /// Everything is known, including the elements.
     pub fn from_value(value: Constant) -> Self {
         Self { value: Some(value.clone()), ..Self::from_shape(value.dtype(), value.dims()) }
     }
 
-    /// The shape, where all of it is known.
+    /// The shape, if all of it is known.
     pub fn known_dims(&self) -> Option<Dims> {
         self.dims.as_ref()?.iter().map(|dim| dim.known_size()).collect()
     }

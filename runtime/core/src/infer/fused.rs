@@ -1,4 +1,4 @@
-//! Ops that do at once what several ops of ONNX do one after the other.
+//! Fused ops: each does what several ops of ONNX do one after the other.
 
 use super::context::InferenceContext;
 use super::elementwise::expect_broadcasts_to;
@@ -12,21 +12,21 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("SkipLayerNormalization", 1, LATEST, &[], infer_skip_layer_norm).in_domain("oarlock"),
 ];
 
-/// A stack of matrices.
 struct MatrixStack<'a> {
     stack: &'a [PartialDim],
     rows: PartialDim,
     columns: PartialDim,
 }
 
-/// An operand of matrices, seen turned where the attribute says so.
+/// Reads an operand of matrices. The attribute `turned` says whether they are transposed.
 fn read_matrix_stack<'a>(
     call: &InferenceContext<'a>,
     input: usize,
-    turned: &str,
+    transposed: &str,
 ) -> Result<Option<MatrixStack<'a>>> {
     let Some([stack @ .., rows, columns]) = call.dims_of_at_least(input, 2)? else { return Ok(None) };
-    let (rows, columns) = if call.flag_attribute(turned, false)? { (columns, rows) } else { (rows, columns) };
+    let (rows, columns) =
+        if call.flag_attribute(transposed, false)? { (columns, rows) } else { (rows, columns) };
     Ok(Some(MatrixStack { stack, rows: *rows, columns: *columns }))
 }
 

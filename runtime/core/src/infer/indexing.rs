@@ -1,4 +1,4 @@
-//! Ops that pick elements by index, or write to places that indices name.
+//! Ops that gather elements by index, or scatter them.
 
 use super::context::{InferenceContext, attribute_error};
 use super::elementwise::infer_same_shape;
@@ -24,7 +24,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("NonMaxSuppression", 10, LATEST, &[], infer_non_max_suppression),
 ];
 
-/// Dimensions with one of them taken out and others put into its place.
+/// Replaces one dimension by any number of others.
 fn replace_axis(dims: &[PartialDim], axis: usize, by: &[PartialDim]) -> PartialDims {
     dims[..axis].iter().chain(by).chain(&dims[axis + 1..]).copied().collect()
 }
@@ -44,7 +44,7 @@ fn infer_gather_elements(call: &InferenceContext<'_>) -> Result<Vec<InferredOutp
     single_output(indices)
 }
 
-/// Checks that an input has no size above those of the data, but for one axis.
+/// Checks that no size of an input exceeds that of the data, except along one axis.
 fn expect_within(call: &InferenceContext<'_>, input: usize, data: &[PartialDim], axis: usize) -> Result<()> {
     let Some(found) = call.input_dims(input)? else { return Ok(()) };
     let fits = |(at, (found, size)): (usize, (&PartialDim, &PartialDim))| match (found, size) {
@@ -78,7 +78,7 @@ fn infer_gather_nd(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output(outer.iter().chain(rest).copied().collect::<PartialDims>())
 }
 
-/// The dimensions of a list of indices of several dimensions each, and those of what each of them picks.
+/// Splits the result of `GatherND` into the leading dimensions of the indices and the trailing ones of the data.
 fn split_gather_nd<'a>(
     call: &InferenceContext<'_>,
     data: &'a [PartialDim],
@@ -179,7 +179,7 @@ fn infer_compress(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
 }
 
 fn infer_non_zero(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
-    // A number is looked at as if it were a list of one.
+    // A scalar counts as a list of one.
     let rank = call.input_dims(0)?.map_or(PartialDim::Unknown, |dims| PartialDim::from(dims.len().max(1)));
     single_output([rank, PartialDim::Unknown].as_slice())
 }
@@ -201,7 +201,7 @@ fn infer_unique(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     Ok(vec![found.into(), unknown_dims(1).into(), inverse, unknown_dims(1).into()])
 }
 
-/// The rows and the columns of the places on a way whose length depends on the costs.
+/// Row and column of each point on the path, whose length depends on the costs.
 fn infer_time_warping(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     match call.input_dims(0)? {
         Some([_, _]) | None => {}

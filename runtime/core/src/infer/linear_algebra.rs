@@ -1,4 +1,4 @@
-//! Linear algebra: stacks of matrices, and what they are products of.
+//! Linear algebra on stacks of matrices: decompositions, solvers and determinants.
 
 use super::context::InferenceContext;
 use super::fact::{DisplayDims, PartialDim, PartialDims};
@@ -21,7 +21,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Svdvals", 1, LATEST, &[], |call| Ok(vec![singular_value_output(call)?])).in_domain("oarlock"),
 ];
 
-/// A stack and the sizes of its matrices; nothing where they are not known.
+/// The dimensions of the stack, and the rows and columns of its matrices; `None` if they are unknown.
 fn matrix_stack<'a>(
     call: &InferenceContext<'a>,
     input: usize,
@@ -46,7 +46,7 @@ fn stack_dims(stack: &[PartialDim], sizes: &[PartialDim]) -> PartialDims {
     stack.iter().chain(sizes).copied().collect()
 }
 
-/// What magnitudes of an input are.
+/// The dtype of magnitudes: real, even for complex inputs.
 fn real_dtype(call: &InferenceContext<'_>) -> Result<Dtype> {
     Ok(match call.input(0)?.dtype {
         Dtype::C64 => Dtype::F32,

@@ -1,4 +1,4 @@
-//! Losses: how far what was predicted is from what was right.
+//! Losses: the distance of a prediction from the target.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{PartialDim, PartialDims};
@@ -13,7 +13,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     }),
 ];
 
-/// Scores have the classes as their second dimension, labels have not.
+/// Scores have the classes as their second dimension; labels do not.
 fn loss_shape(call: &InferenceContext<'_>) -> Result<PartialShape> {
     let labels = match call.dims_of_at_least(0, 2)? {
         Some([batches, classes, rest @ ..]) => {

@@ -1,4 +1,4 @@
-//! Products of matrices, and what is defined for matrices only.
+//! Matrix products, and other ops that are defined only for matrices.
 
 use super::context::InferenceContext;
 use super::elementwise::expect_broadcasts_to;
@@ -15,7 +15,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Det", 11, LATEST, &[], infer_determinant),
 ];
 
-/// The product of two stacks of matrices. A vector on the left is a row, one on the right a column.
+/// The shape of a product of stacks. A vector is a row on the left and a column on the right.
 fn matmul_shape(call: &InferenceContext<'_>, left: usize, right: usize) -> Result<PartialShape> {
     let (a, b) = (call.dims_of_at_least(left, 1)?, call.dims_of_at_least(right, 1)?);
     let (Some(a), Some(b)) = (a, b) else { return Ok(None) };

@@ -1,11 +1,11 @@
-//! Inference: what the outputs of an op will be, from what is known about its inputs.
+//! Shape inference: computes the outputs of an op from what is known about its inputs.
 //!
-//! The same rules serve a single call, where everything is known, and a model that is prepared before its inputs
-//! exist, where little may be. So a rule checks what it can see and computes what follows; a size that is not known
-//! makes what depends on it unknown, and is never a reason for an error.
+//! The same rules serve single calls, where everything is known, and models that are planned before their inputs
+//! exist, where little may be known. So a rule checks what it can and computes what follows. An unknown size makes
+//! everything that depends on it unknown, but is never an error.
 //!
-//! `table.rs` is where to look for an op. Every family of ops has a file with a table on top that says which rule
-//! infers which op in which versions, and on the elements of which inputs the shapes depend.
+//! To find the rule of an op, start at `table.rs`. Each family of ops has a file that begins with a table: which rule
+//! applies to which op in which versions, and which inputs' elements the shapes depend on.
 
 mod context;
 mod fact;
@@ -48,35 +48,35 @@ pub use fact::{PartialDim, PartialDims, TensorFact};
 use output::InferredOutput;
 pub(crate) use table::{InferenceRule, find_rule as rule};
 
-/// One op with what is known about its operands.
+/// An op, and what is known about its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct InferenceRequest<'a> {
-    /// The domain of the op, such as `oarlock`. That of ONNX is `ai.onnx`, for which the empty name stands too.
+    /// The domain, such as `oarlock`. ONNX's own is `ai.onnx` or the empty name.
     pub domain: &'a str,
-    /// The name of the op.
+    /// The name, such as `Conv`.
     pub op: &'a str,
-    /// The version of the domain since which the op is as it is.
+    /// The since-version of the op.
     pub version: u32,
-    /// The attributes, with defaults where the schema has some.
+    /// The attributes, including the schema's defaults.
     pub attributes: &'a Attributes,
-    /// What is known about each input; none where an optional one is left out.
+    /// What is known about each input; `None` for one that is left out.
     pub inputs: &'a [Option<TensorFact>],
-    /// One for each output that is wanted, with its dtype where the schema says it: because it is always the same,
-    /// because it is the only one that is possible, or because an input has it.
+    /// One item for each requested output: its dtype, if the schema determines it, because it is fixed, because only
+    /// one is possible, or because it is that of an input.
     pub outputs: &'a [Option<Dtype>],
 }
 
-/// Says what the outputs will be, or which operand is not what the op takes.
+/// Infers the outputs, or reports the operand that the op does not accept.
 pub fn infer_facts(call: &InferenceRequest<'_>) -> Result<Vec<TensorFact>> {
     infer_outputs(call).map_err(|error| error.with_op(call.op))
 }
 
-/// The inputs whose elements, and not only whose shapes, the shapes of the outputs depend on.
+/// The indices of inputs whose elements the output shapes depend on.
 pub fn value_input_indices(domain: &str, op: &str, version: u32) -> &'static [usize] {
     table::find_rule(domain, op, version).map_or(&[], |rule| rule.values)
 }
 
-/// Whether there is a rule for an op, in whatever version.
+/// True if any version of an op has a rule.
 pub fn has_rule(domain: &str, op: &str) -> bool {
     table::has_rule(domain, op)
 }
@@ -91,7 +91,7 @@ fn infer_outputs(inference: &InferenceRequest<'_>) -> Result<Vec<TensorFact>> {
     infer_with_rule(rule, inference)
 }
 
-/// The same by a rule that was found before.
+/// Like [`infer_facts`], with a rule that was looked up before.
 pub(crate) fn infer_with_rule(
     rule: &InferenceRule,
     inference: &InferenceRequest<'_>,
@@ -109,14 +109,14 @@ pub(crate) fn infer_with_rule(
     facts.collect()
 }
 
-/// Turns what a rule says into a fact, and makes sure that a tensor of that shape can exist.
+/// Merges a rule's result with the dtype of the schema, and checks that a tensor of that shape can exist.
 fn finish_output(output: InferredOutput, from_schema: Option<Dtype>) -> Result<TensorFact> {
     let dtype = output.dtype.or(from_schema).ok_or_else(|| {
         Error::invalid_argument("expected a dtype that follows from the inputs and attributes, found none")
     })?;
     let fact = TensorFact { dtype, dims: output.dims, value: output.value };
     if let Some(dims) = &fact.dims {
-        // A size that is not known may be 0, and then the others may be anything.
+        // An unknown size may be 0, and then the others may be arbitrarily large.
         let at_least: Dims = dims.iter().map(|dim| dim.known_size().unwrap_or(0)).collect();
         shape::size_in_bytes(dtype, &at_least)?;
     }

@@ -1,4 +1,4 @@
-//! Ops that bring elements to a common mean and variance, and leave the shape as it is.
+//! Normalization: elements get a common mean and variance; the shape does not change.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::elementwise::{expect_broadcasts_to, infer_same_shape};
@@ -18,7 +18,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("LRN", 1, LATEST, &[], infer_local_response_norm),
 ];
 
-/// The second dimension is that of the channels. A list is one of channels' means.
+/// The size of the second dimension. An input of rank 1 has a single channel.
 fn channel_count(call: &InferenceContext<'_>) -> Result<PartialDim> {
     Ok(match call.dims_of_at_least(0, 1)? {
         Some([_, channels, ..]) => *channels,
@@ -30,7 +30,7 @@ fn channel_count(call: &InferenceContext<'_>) -> Result<PartialDim> {
 fn infer_batch_norm(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let channels = channel_count(call)?;
     let mut statistics: PartialShape = Some([channels].as_slice().into());
-    // The first versions could have statistics for each place of each channel.
+    // The first versions permit statistics per element instead of per channel.
     if call.version() < 9 && !call.flag_attribute("spatial", true)? {
         statistics = call.input_dims(0)?.map(|dims| dims.iter().skip(1).copied().collect());
     }
@@ -48,7 +48,6 @@ fn infer_instance_norm(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput
     expect_scale_and_bias(call, channel_count(call)?)
 }
 
-/// Checks that there is a scale and a bias for each of something.
 fn expect_scale_and_bias(call: &InferenceContext<'_>, count: PartialDim) -> Result<Vec<InferredOutput>> {
     for input in 1..3 {
         call.input(input)?;

@@ -1,7 +1,7 @@
-//! Optimisers.
+//! Optimizers.
 //!
-//! After the rate and the number of the update, the operands are lists of the same length: all tensors to optimise,
-//! then their gradients, then each kind of state. The outputs are the new tensors, then each kind of new state.
+//! The first operands are the learning rate and the update count. Then come lists of equal length: all tensors to
+//! optimize, their gradients, and each kind of state. The outputs are the new tensors, then each kind of new state.
 
 use super::context::InferenceContext;
 use super::output::{InferredOutput, single_output};

@@ -1,21 +1,20 @@
-//! What a rule says about an output.
+//! The result of a rule.
 
 use super::fact::{PartialDim, PartialDims};
 use crate::{Constant, Dtype, Error, Result};
 
-/// The sizes of the dimensions of an output; none where not even their number is known.
+/// The dimensions of an output; `None` if not even the rank is known.
 pub(super) type PartialShape = Option<PartialDims>;
 
-/// One output, as a rule sees it.
 pub(super) struct InferredOutput {
     pub(super) dims: PartialShape,
-    /// None where the schema knows it.
+    /// `None` if the schema determines it.
     pub(super) dtype: Option<Dtype>,
     pub(super) value: Option<Constant>,
 }
 
 impl InferredOutput {
-    /// With a dtype that the schema does not say.
+    /// Sets a dtype that the schema does not determine.
     pub(super) fn with_dtype(self, dtype: impl Into<Option<Dtype>>) -> Self {
         Self { dtype: dtype.into(), ..self }
     }
@@ -46,17 +45,17 @@ impl From<Constant> for InferredOutput {
     }
 }
 
-/// What a rule returns when there is one output.
+/// Wraps the result of a rule for ops with one output.
 pub(super) fn single_output(output: impl Into<InferredOutput>) -> Result<Vec<InferredOutput>> {
     Ok(vec![output.into()])
 }
 
-/// A shape of which only the rank is known.
+/// Dimensions of known rank and unknown sizes.
 pub(super) fn unknown_dims(rank: usize) -> PartialDims {
     smallvec::smallvec![PartialDim::Unknown; rank]
 }
 
-/// The shape that two shapes are repeated to. A size that is not known does not change one that is more than 1.
+/// The shape to which two shapes broadcast. An unknown size must be 1 or equal, so a known size above 1 wins.
 pub(super) fn broadcast_shapes(left: &PartialShape, right: &PartialShape) -> Result<PartialShape> {
     let (Some(left), Some(right)) = (left, right) else { return Ok(None) };
     let rank = left.len().max(right.len());

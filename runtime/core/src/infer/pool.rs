@@ -1,4 +1,4 @@
-//! Poolings: one element for each window of a channel.
+//! Pooling: one output element for each window of a channel.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{PartialDim, PartialDims};

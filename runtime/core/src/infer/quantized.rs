@@ -1,4 +1,4 @@
-//! Ops on numbers of eight bits that are multiples of a scale, with sums that are exact.
+//! Quantized ops, which accumulate exactly in integers.
 
 use super::channels_last;
 use super::context::{InferenceContext, attribute_error};
@@ -15,7 +15,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("QuantizedMatMul", 1, LATEST, &[], infer_quantized_matmul).in_domain("oarlock"),
 ];
 
-/// The places of operands.
+/// Indices of inputs.
 const SCALE_INPUT: usize = 2;
 const BIAS_INPUT: usize = 3;
 const ZERO_POINT_INPUT: usize = 3;
@@ -37,8 +37,8 @@ fn infer_quantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOut
     matmul_rows(call, (a, depth), outputs, RESIDUAL_INPUT)
 }
 
-/// The places of what `DequantizedConv` and `DequantizedMatMul` have for all images or rows, for all outputs or each of them,
-/// and for each output, and of what is added in the end.
+/// Indices of inputs of `DequantizedConv` and `DequantizedMatMul`: scale and zero point of the images or rows, scales and
+/// zero points of the outputs, biases of the outputs, and what is added in the end.
 const PER_IMAGE_INPUTS: [usize; 2] = [2, 4];
 const PER_OUTPUT_INPUTS: [usize; 2] = [3, 5];
 const BIAS_INPUTS: [usize; 2] = [6, 7];
@@ -57,14 +57,14 @@ fn infer_dequantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredO
     matmul_rows(call, (a, depth), outputs, ADDEND_INPUT)
 }
 
-/// Checks what there is for all outputs, or for each of them.
+/// Checks scales and zero points, which are for all outputs or for each of them.
 fn expect_dequantized(call: &InferenceContext<'_>, outputs: PartialDim) -> Result<()> {
     PER_IMAGE_INPUTS.into_iter().try_for_each(|input| call.expect_one_element(input))?;
     PER_OUTPUT_INPUTS.into_iter().try_for_each(|input| expect_per_output(call, input, outputs))?;
     BIAS_INPUTS.into_iter().try_for_each(|input| call.expect_dims(input, &[outputs]))
 }
 
-/// The shape of a product of rows with a matrix of so many rows and outputs.
+/// The shape of the product of rows with a matrix of `depth` rows and `outputs` columns.
 fn matmul_rows(
     call: &InferenceContext<'_>,
     (a, depth): (Option<&[PartialDim]>, PartialDim),
@@ -99,7 +99,7 @@ fn infer_block_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     single_output(rows.iter().copied().chain([outputs]).collect::<PartialDims>())
 }
 
-/// Checks that an operand has one element, or one for each output.
+/// Checks that an operand is a scalar, has one element, or has one for each output.
 fn expect_per_output(call: &InferenceContext<'_>, input: usize, outputs: PartialDim) -> Result<()> {
     match call.optional_input(input).and_then(|fact| fact.dims.as_deref()) {
         None | Some([]) => Ok(()),

@@ -1,4 +1,4 @@
-//! Ops that put the same elements into another order, and those that join, cut or repeat tensors.
+//! Ops that reorder elements, and ops that join, split or tile tensors.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute};
 use super::elementwise::infer_same_shape;
@@ -122,7 +122,7 @@ fn stated_parts(sizes: &[i64], whole: PartialDim) -> Result<Vec<PartialDim>> {
     Ok(sizes.iter().copied().map(PartialDim::Known).collect())
 }
 
-/// Equal parts, one for each output. Where the number of parts is an attribute, the last one may be smaller.
+/// The sizes of equal parts, one for each output. If an attribute gives their number, the last one may be smaller.
 fn equal_parts(call: &InferenceContext<'_>, whole: PartialDim) -> Result<Vec<PartialDim>> {
     let wanted = call.output_count();
     if call.version() < 18 {
@@ -142,7 +142,7 @@ fn equal_parts(call: &InferenceContext<'_>, whole: PartialDim) -> Result<Vec<Par
     if last.known_size().is_some_and(|last| last < 0) {
         return Err(attribute_error("num_outputs", format!("a number of parts that {whole} has"), count));
     }
-    // Outputs at the end may be unwanted, but there are never more than parts.
+    // Trailing outputs may be left out, but there are never more outputs than parts.
     let made = usize::try_from(count).unwrap_or(usize::MAX).min(wanted);
     let is_last = |at: usize| i64::try_from(at).is_ok_and(|at| at == count - 1);
     Ok((0..made).map(|at| if is_last(at) { last } else { size }).collect())

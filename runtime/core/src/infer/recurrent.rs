@@ -1,4 +1,4 @@
-//! Networks that step through a sequence.
+//! Recurrent networks.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::PartialDim;
@@ -13,7 +13,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("DynamicQuantizedLSTM", 1, LATEST, &[], infer_quantized_lstm).in_domain("oarlock"),
 ];
 
-/// The weights are turned, and have scales and zero points for each direction, or for each element that products give.
+/// The weights are transposed. Scales and zero points are per direction, or per column of the weights.
 fn infer_quantized_lstm(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     for (weights, lists) in [(1, [8, 9]), (2, [10, 11])] {
         let Some([directions, _, rows]) = call.dims_of_rank::<3>(weights)? else { continue };
@@ -29,7 +29,7 @@ fn infer_quantized_lstm(call: &InferenceContext<'_>) -> Result<Vec<InferredOutpu
     infer_recurrent(call, 4)
 }
 
-/// The weights of all gates lie one behind the other. Only `LSTM` has states of cells and weights to peep through.
+/// The weights of all gates are concatenated. Only `LSTM` has a cell state and peephole weights.
 fn infer_recurrent(call: &InferenceContext<'_>, gates: i64) -> Result<Vec<InferredOutput>> {
     let is_batch_first = call.flag_attribute("layout", false)?;
     let [first, second, features] = call.dims_of_rank(0)?.unwrap_or([PartialDim::Unknown; 3]);
@@ -45,11 +45,11 @@ fn infer_recurrent(call: &InferenceContext<'_>, gates: i64) -> Result<Vec<Inferr
             ));
         }
     });
-    let is_turned = call.op() == "DynamicQuantizedLSTM";
-    let hidden = hidden_size(call, is_turned)?;
+    let is_transposed = call.op() == "DynamicQuantizedLSTM";
+    let hidden = hidden_size(call, is_transposed)?;
     let rows = hidden.try_mul(gates)?;
     call.input(1)?;
-    let weights = |depth| if is_turned { [directions, depth, rows] } else { [directions, rows, depth] };
+    let weights = |depth| if is_transposed { [directions, depth, rows] } else { [directions, rows, depth] };
     call.expect_dims(1, &weights(features))?;
     call.expect_dims(2, &weights(hidden))?;
     call.expect_dims(3, &[directions, rows.try_mul(2)?])?;
@@ -69,13 +69,13 @@ fn infer_recurrent(call: &InferenceContext<'_>, gates: i64) -> Result<Vec<Inferr
     Ok(outputs)
 }
 
-fn hidden_size(call: &InferenceContext<'_>, is_turned: bool) -> Result<PartialDim> {
-    let [_, turned, found] = call.dims_of_rank(2)?.unwrap_or([PartialDim::Unknown; 3]);
-    let found = if is_turned { turned } else { found };
+fn hidden_size(call: &InferenceContext<'_>, is_transposed: bool) -> Result<PartialDim> {
+    let [_, transposed, found] = call.dims_of_rank(2)?.unwrap_or([PartialDim::Unknown; 3]);
+    let found = if is_transposed { transposed } else { found };
     match call.int_attribute("hidden_size")? {
         Some(stated) if stated < 1 => Err(attribute_error("hidden_size", "at least 1", stated)),
         Some(stated) if !found.may_equal(PartialDim::Known(stated)) => {
-            let what = if is_turned { "rows" } else { "columns" };
+            let what = if is_transposed { "rows" } else { "columns" };
             Err(call.input_error(2, format!("{stated} {what}, as `hidden_size` says"), found))
         }
         Some(stated) => Ok(PartialDim::Known(stated)),

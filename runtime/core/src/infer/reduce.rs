@@ -1,4 +1,4 @@
-//! Ops that make one element of many along some axes.
+//! Reductions: many elements along some axes become one.
 
 use super::context::{InferenceContext, blame_attribute, resolve_axes as dimensions};
 use super::fact::PartialDim;
@@ -44,7 +44,7 @@ fn infer_reduce_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutp
     }
 }
 
-/// Without axes, all of them are meant, unless the op says that none are.
+/// No axes means all axes, unless an attribute makes the op a no-op.
 fn infer_reduce(call: &InferenceContext<'_>, axes: &[i64]) -> Result<Vec<InferredOutput>> {
     if axes.is_empty() && call.flag_attribute("noop_with_empty_axes", false)? {
         return single_output(call.input_shape(0)?);
@@ -57,7 +57,7 @@ fn infer_reduce(call: &InferenceContext<'_>, axes: &[i64]) -> Result<Vec<Inferre
     single_output(reduced_shape(dims, &axes, keep))
 }
 
-/// What is left when the axes are known by their number at most.
+/// The shape if only the number of axes is known, or not even that.
 fn reduced_unknown_shape(call: &InferenceContext<'_>, count: PartialDim) -> Result<PartialShape> {
     let Some(dims) = call.input_dims(0)? else { return Ok(None) };
     if call.flag_attribute("keepdims", true)? {
@@ -75,7 +75,7 @@ fn infer_arg_reduce(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> 
     single_output(reduced_shape(dims, &[axis], call.flag_attribute("keepdims", true)?))
 }
 
-/// Dimensions of which some are 1 or left out.
+/// Reduced dimensions become 1 or disappear.
 fn reduced_shape(dims: &[PartialDim], axes: &[usize], keep: bool) -> PartialShape {
     let left = dims.iter().enumerate().filter_map(|(axis, dim)| match axes.contains(&axis) {
         true => keep.then_some(PartialDim::Known(1)),

@@ -1,4 +1,4 @@
-//! Ops that see the same elements in another shape, and those that say what the shape is.
+//! Ops that give the same elements another shape, and ops that return a shape.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{DisplayDims, PartialDim, PartialDims, dim_product};
@@ -22,14 +22,14 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Size", 1, LATEST, &[], infer_size),
 ];
 
-/// A rank that an input's length says, if tensors can have it.
+/// A rank given by the length of an input; checked against the maximum.
 pub(super) fn rank_from_length(call: &InferenceContext<'_>, input: usize) -> Result<Option<usize>> {
     let Some(length) = call.list_length(input)?.known_size() else { return Ok(None) };
     let rank = usize::try_from(length).ok().filter(|rank| *rank <= MAX_RANK);
     rank.map(Some).ok_or_else(|| call.input_error(input, format!("at most {MAX_RANK} elements"), length))
 }
 
-/// A shape that is the elements of an input.
+/// A shape given by the elements of an input.
 pub(super) fn stated_shape(call: &InferenceContext<'_>, input: usize) -> Result<Option<PartialDims>> {
     let rank = rank_from_length(call, input)?;
     match call.input_ints(input)? {
@@ -54,7 +54,7 @@ fn infer_reshape_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOut
     }
 }
 
-/// A 0 stands for the size that the input has in this place, a -1 for what is left.
+/// In the target, a 0 copies the size of the input, and a -1 takes whatever is left.
 fn reshape_dims(call: &InferenceContext<'_>, target: &[i64]) -> Result<PartialDims> {
     let wrong = |expected: &str| {
         let data = call
@@ -76,7 +76,7 @@ fn reshape_dims(call: &InferenceContext<'_>, target: &[i64]) -> Result<PartialDi
     }
     let data = call.input_dims(0)?;
     let mut dims = PartialDims::new();
-    // Sizes that are copied cancel out, so that they need not be known.
+    // Copied sizes appear on both sides and cancel out, so they need not be known.
     let mut left: Option<PartialDims> = data.map(PartialDims::from_slice);
     let mut asked = PartialDims::new();
     for (axis, size) in target.iter().enumerate() {
@@ -112,7 +112,7 @@ fn reshape_dims(call: &InferenceContext<'_>, target: &[i64]) -> Result<PartialDi
 
 fn infer_flatten(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let Some(dims) = call.input_dims(0)? else { return single_output(unknown_dims(2)) };
-    // The axis is where to cut, so there is one place more than there are dimensions.
+    // The axis is a cut between dimensions, so it may equal the rank.
     let axis = call.int_attribute_or("axis", 1)?;
     let from_end = if axis < 0 { axis.saturating_add_unsigned(dims.len() as u64) } else { axis };
     let at = usize::try_from(from_end).ok().filter(|at| *at <= dims.len());
@@ -135,7 +135,7 @@ fn infer_squeeze_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOut
     }
 }
 
-/// Without axes, every dimension of size 1 goes.
+/// No axes means every dimension of size 1.
 fn infer_squeeze(
     call: &InferenceContext<'_>,
     axes: Option<&[i64]>,
@@ -168,7 +168,7 @@ fn infer_unsqueeze_by_attribute(call: &InferenceContext<'_>) -> Result<Vec<Infer
 }
 
 fn infer_unsqueeze_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
-    // One axis may come without a dimension of its own.
+    // A single axis may come as a scalar.
     let count = if call.input_dims(1)?.is_some_and(<[PartialDim]>::is_empty) {
         Some(1)
     } else {

@@ -1,4 +1,4 @@
-//! Ops that make the dimensions of a tensor longer or shorter by a factor.
+//! Ops that scale the dimensions of a tensor.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{PartialDim, PartialDims, dim_product};
@@ -30,7 +30,7 @@ fn infer_upsample_by_attribute(call: &InferenceContext<'_>) -> Result<Vec<Inferr
     single_output(scale_dims(dims, &axes, factors).map_err(blame_attribute("scales"))?)
 }
 
-/// The factors are an input, and the sizes another one; one of both is there, and has elements.
+/// Factors and sizes are separate inputs; exactly one of them must have elements.
 fn infer_resize(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     match (has_elements(call, 2), has_elements(call, 3)) {
         (Some(true), Some(true)) => Err(call.input_error(3, "no sizes beside factors", "both")),
@@ -41,7 +41,7 @@ fn infer_resize(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     }
 }
 
-/// Whether an input has elements; none where nobody knows.
+/// True if an input has elements; `None` if that is unknown.
 fn has_elements(call: &InferenceContext<'_>, input: usize) -> Option<bool> {
     let Some(fact) = call.optional_input(input) else { return Some(false) };
     match dim_product(fact.dims.as_ref()?) {
@@ -50,7 +50,7 @@ fn has_elements(call: &InferenceContext<'_>, input: usize) -> Option<bool> {
     }
 }
 
-/// The dimensions that factors and sizes are for.
+/// The axes that factors and sizes apply to; all by default.
 fn resize_axes(call: &InferenceContext<'_>, rank: usize) -> Result<Vec<usize>> {
     match call.ints_attribute("axes")?.filter(|axes| !axes.is_empty()) {
         Some(axes) => dimensions(axes, rank).map_err(blame_attribute("axes")),
@@ -58,8 +58,7 @@ fn resize_axes(call: &InferenceContext<'_>, rank: usize) -> Result<Vec<usize>> {
     }
 }
 
-/// A part of an input that is to be taken instead of the whole does not count: that is what everybody does, whatever the
-/// text of the standard says.
+/// The region of interest does not affect the size, whatever the text of the standard says: all implementations do this.
 fn infer_resize_by_factors(call: &InferenceContext<'_>, input: usize) -> Result<Vec<InferredOutput>> {
     call.list_length(input)?;
     let Some(mut dims) = call.input_shape(0)? else { return single_output(None) };
@@ -86,7 +85,7 @@ fn scale_dims(dims: PartialDims, axes: &[usize], factors: &[f64]) -> Result<Part
     Ok(all)
 }
 
-/// Computed in the precision that factors have, so that a third of 3 is 1.
+/// Computes in `f32`, the precision of the factors, so that a third of 3 is 1.
 fn scale_dim(dim: PartialDim, factor: f64) -> Result<PartialDim> {
     if !(factor > 0.0 && factor.is_finite()) {
         return Err(Error::invalid_argument(format!("expected factors of more than 0, found {factor}")));
@@ -119,7 +118,7 @@ fn infer_resize_to_sizes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutp
     for (axis, size) in axes.into_iter().zip(sizes) {
         dims[axis] = match (factor, dims[axis]) {
             (ScaleFactor::Free, _) => PartialDim::Known(size),
-            // Half a place is rounded up.
+            // Round half up.
             (ScaleFactor::Common(factor), PartialDim::Known(size)) => {
                 whole_size((size as f64 * factor + 0.5).floor())?
             }
@@ -129,14 +128,14 @@ fn infer_resize_to_sizes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutp
     single_output(dims)
 }
 
-/// By which factor all axes change.
+/// How the aspect ratio policy relates the axes.
 #[derive(Clone, Copy)]
 enum ScaleFactor {
-    /// Each by its own.
+    /// Each axis has its own factor.
     Free,
-    /// All by this one, so that proportions stay.
+    /// All axes share this factor, which keeps the aspect ratio.
     Common(f64),
-    /// All by one that depends on sizes that are not known.
+    /// All axes share a factor that depends on unknown sizes.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Fourier transforms, and the windows and weights that go with them.
+//! Fourier transforms, and the windows and mel weights that go with them.
 
 use super::context::{InferenceContext, blame_attribute};
 use super::fact::{PartialDim, PartialDims};
@@ -39,7 +39,7 @@ fn infer_dft(
         return Err(call.input_error(0, "a last dimension of 1 or 2", parts));
     }
     let mut output = PartialDims::from_slice(dims);
-    // Half of a spectrum becomes a signal that is real.
+    // The inverse of a one-sided spectrum is a real signal.
     output[last] = PartialDim::Known(if is_inverse && is_onesided { 1 } else { 2 });
     let PartialDim::Known(axis) = axis else {
         output.iter_mut().take(last).for_each(|dim| *dim = PartialDim::Unknown);
@@ -61,7 +61,7 @@ fn infer_dft(
     single_output(output)
 }
 
-/// A length that an input states, if it is there.
+/// A length given by an optional input.
 fn stated_length(call: &InferenceContext<'_>, input: usize) -> Result<Option<PartialDim>> {
     if call.optional_input(input).is_none() {
         return Ok(None);
@@ -75,7 +75,7 @@ fn stated_length(call: &InferenceContext<'_>, input: usize) -> Result<Option<Par
 
 fn infer_stft(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let (batches, length) = match call.dims_of_at_least(0, 2)? {
-        // The standard wants a last dimension of 1 for real signals, which exporters leave out.
+        // The standard requires a last dimension of 1 for real signals, but exporters leave it out.
         Some([batches, length] | [batches, length, _]) => (*batches, *length),
         Some(other) => return Err(call.input_error(0, "2 or 3 dimensions", other.len())),
         None => (PartialDim::Unknown, PartialDim::Unknown),

@@ -1,4 +1,4 @@
-//! Ops that cut something off tensors or add something around them.
+//! Ops that cut parts off a tensor or pad it.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{PartialDim, PartialDims};
@@ -73,7 +73,7 @@ fn infer_slice_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutpu
     single_output(sliced)
 }
 
-/// The axes that are listed, or else the first ones.
+/// The listed axes, or the first `count` ones.
 fn axes_or_first(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<usize>> {
     let found = axes.map_or(count, <[_]>::len);
     if found != count || axes.is_none() && count > rank {
@@ -84,7 +84,7 @@ fn axes_or_first(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<
     axes.map_or_else(|| Ok((0..count).collect()), |axes| dimensions(axes, rank))
 }
 
-/// How many indices there are from a start to before an end, both of which are moved into the dimension first.
+/// The number of indices in a range, after clamping start and end to the dimension.
 fn range_length(dim: PartialDim, start: i64, end: i64, step: i64) -> PartialDim {
     let PartialDim::Known(size) = dim else { return PartialDim::Unknown };
     if size == 0 {
@@ -95,7 +95,7 @@ fn range_length(dim: PartialDim, start: i64, end: i64, step: i64) -> PartialDim 
     let distance = if step > 0 {
         end.clamp(0, size) - start.clamp(0, size)
     } else {
-        // Backwards, the end is before the first index.
+        // With a negative step, the end may be one before the first index.
         start.clamp(0, size - 1) - end.clamp(-1, size - 1)
     };
     let count = distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
@@ -133,7 +133,7 @@ fn infer_pad_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     }
 }
 
-/// Adds what comes before each axis and what comes behind it. Less than 0 cuts off.
+/// Adds the pads before and after each axis. Negative pads cut off.
 fn pad_dims(
     call: &InferenceContext<'_>,
     dims: &[PartialDim],

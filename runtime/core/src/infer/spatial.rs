@@ -1,4 +1,4 @@
-//! Ops that sample images at places that are computed, and those that take images apart.
+//! Ops that sample images at computed positions, and ops that rearrange them into blocks or columns.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims, dim_product};
@@ -107,7 +107,7 @@ fn infer_col2im(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     single_output([batches, rows.try_div(block_size)?].into_iter().chain(image).collect::<PartialDims>())
 }
 
-/// How many blocks there are in an image.
+/// The number of block positions in an image.
 fn block_count(
     call: &InferenceContext<'_>,
     image: &[PartialDim],

@@ -1,4 +1,4 @@
-//! Which rule infers which op.
+//! The index of all rules.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,25 +7,24 @@ use super::context::InferenceContext;
 use super::output::InferredOutput;
 use crate::Result;
 
-/// The last version of rules that still hold.
+/// The last version of rules that are still current.
 pub(super) const LATEST: u32 = u32::MAX;
 
-/// One line of a table: how the outputs of some ops are inferred in some versions.
+/// One row of a table: the rule for some ops in a range of versions.
 pub(crate) struct InferenceRule {
     domain: &'static str,
-    /// Their names, with spaces between them.
+    /// Names, separated by spaces.
     ops: &'static str,
     first: u32,
     last: u32,
-    /// The inputs whose elements the shapes depend on.
+    /// Inputs whose elements the output shapes depend on.
     pub(crate) values: &'static [usize],
     pub(super) infer: InferFunction,
 }
 
-/// What a rule does.
 pub(super) type InferFunction = fn(&InferenceContext<'_>) -> Result<Vec<InferredOutput>>;
 
-/// A line of a table for ops of ONNX, in the versions from `first` to `last`.
+/// A row for ops of ONNX in the versions from `first` to `last`.
 pub(super) const fn rule(
     ops: &'static str,
     first: u32,
@@ -37,13 +36,12 @@ pub(super) const fn rule(
 }
 
 impl InferenceRule {
-    /// The same line for ops of another domain.
+    /// Moves the row to another domain.
     pub(super) const fn in_domain(self, domain: &'static str) -> Self {
         Self { domain, ..self }
     }
 }
 
-/// Every table there is.
 const RULE_TABLES: &[&[InferenceRule]] = &[
     super::elementwise::RULES,
     super::convert::RULES,

@@ -1,4 +1,4 @@
-//! Ops on text, and those that count pieces of it.
+//! Ops on text, and ops that count n-grams.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim};
@@ -18,7 +18,7 @@ fn infer_murmur_hash(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>>
     single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))
 }
 
-/// Words may go, so how many are left depends on them.
+/// Stop words are removed, so the number of words that remain depends on the elements.
 fn infer_string_normalizer(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     match call.input_dims(0)? {
         None => single_output(PartialShape::None),
@@ -30,7 +30,7 @@ fn infer_string_normalizer(call: &InferenceContext<'_>) -> Result<Vec<InferredOu
     }
 }
 
-/// The longest list of parts says how many places there are.
+/// The size of the last dimension is that of the longest list of parts, which depends on the elements.
 fn infer_string_split(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let counts = call.input_shape(0)?;
     let mut parts = counts.clone();

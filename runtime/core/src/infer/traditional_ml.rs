@@ -1,4 +1,4 @@
-//! Models that are no networks: the ops of the domain `ai.onnx.ml`.
+//! Classical machine learning: the ops of the domain `ai.onnx.ml`.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
@@ -30,7 +30,7 @@ pub(super) const RULES: &[InferenceRule] = &[
         .in_domain(ML_DOMAIN),
 ];
 
-/// How many rows of features there are. A single row may come without a dimension of its own.
+/// The number of rows of features. A single row may come without a dimension for rows.
 fn row_count(call: &InferenceContext<'_>) -> Result<PartialDim> {
     match call.input_dims(0)? {
         None => Ok(PartialDim::Unknown),
@@ -60,7 +60,6 @@ fn infer_feature_vectorizer(call: &InferenceContext<'_>) -> Result<Vec<InferredO
     single_output([row_count(call)?, total].as_slice())
 }
 
-/// How many items a list has that is an attribute.
 fn attribute_length(call: &InferenceContext<'_>, name: &str) -> Option<usize> {
     match call.attribute(name)? {
         Attribute::Ints(list) => Some(list.len()),
@@ -79,7 +78,7 @@ fn infer_one_hot_encoder(call: &InferenceContext<'_>) -> Result<Vec<InferredOutp
     single_output(call.input_dims(0)?.map(with_categories) as PartialShape)
 }
 
-/// Version 1 turns classes into numbers and numbers into classes.
+/// Version 1 maps strings to integers and integers to strings.
 fn infer_class_encoder(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let dtype = if call.input(0)?.dtype == Dtype::String { Dtype::I64 } else { Dtype::String };
     single_output(InferredOutput::from(call.input_shape(0)?).with_dtype(dtype))
@@ -107,7 +106,7 @@ fn infer_regressor(call: &InferenceContext<'_>, attribute: &str) -> Result<Vec<I
     let targets = match call.int_attribute(attribute)? {
         Some(targets) if targets < 1 => return Err(attribute_error(attribute, "at least 1", targets)),
         Some(targets) => targets,
-        // Without a number, as many as leaves vote for.
+        // Without the attribute, the highest target of a leaf determines the number.
         None => {
             let list = ["leaf_targetids", "target_ids"].map(|name| call.ints_attribute(name));
             let [of_leaves, of_nodes] = list;
@@ -130,7 +129,8 @@ fn infer_classifier(call: &InferenceContext<'_>, numbers: &str) -> Result<Vec<In
     Ok(vec![InferredOutput::from([rows].as_slice()).with_dtype(dtype), scores])
 }
 
-/// The same by support vectors: without probabilities there is a score for each pair of more than two classes.
+/// Like [`infer_classifier`], but without probabilities there is a score for each pair of classes if there are more
+/// than two.
 fn infer_svm_classifier(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let mut outputs = infer_classifier(call, "classlabels_ints")?;
     let is_given = |name| attribute_length(call, name).is_some_and(|count| count > 0);

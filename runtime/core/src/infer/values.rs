@@ -1,13 +1,13 @@
-//! The elements of constants as plain numbers.
+//! Reads the elements of constants as integers or floating-point numbers.
 
 use half::{bf16, f16};
 
 use crate::{Constant, Dtype, Error, Result};
 
-/// The most elements that are worth reading: more than any list of dimensions has.
+/// A limit well above the length of any list of dimensions. Longer constants are not worth reading.
 const MAX_READ_ELEMENTS: usize = 1 << 16;
 
-/// The elements as integers. None where there are more than any shape needs.
+/// The elements as integers; `None` if there are more than any shape needs.
 pub(super) fn read_ints(value: &Constant) -> Result<Option<Vec<i64>>> {
     let ints = match value.dtype() {
         Dtype::I8 => read_elements(value, |bytes| i64::from(i8::from_ne_bytes(bytes))),
@@ -21,7 +21,7 @@ pub(super) fn read_ints(value: &Constant) -> Result<Option<Vec<i64>>> {
             read_elements(value, |bytes| i64::try_from(u64::from_ne_bytes(bytes)).unwrap_or(i64::MAX))
         }
         Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 => {
-            // A cast of a number that is no integer, or out of range, takes the nearest integer there is.
+            // `as` rounds toward zero and saturates.
             return Ok(
                 read_floats(value)?.map(|floats| floats.into_iter().map(|float| float as i64).collect())
             );
@@ -31,7 +31,7 @@ pub(super) fn read_ints(value: &Constant) -> Result<Option<Vec<i64>>> {
     Ok(ints)
 }
 
-/// The elements as numbers. None where there are more than any shape needs.
+/// The elements as floating-point numbers; `None` if there are more than any shape needs.
 pub(super) fn read_floats(value: &Constant) -> Result<Option<Vec<f64>>> {
     Ok(match value.dtype() {
         Dtype::F16 => read_elements(value, |bytes| f16::from_ne_bytes(bytes).to_f64()),

@@ -1,10 +1,10 @@
-//! Windows that move over the spatial dimensions of a tensor: what convolutions and poolings have in common.
+//! Sliding windows: what convolutions and poolings have in common.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use crate::Result;
 
-/// How windows lie on the spatial dimensions.
+/// The attributes that place windows on the spatial dimensions.
 pub(super) struct SpatialWindow<'a> {
     kernel: PartialDims,
     strides: AxisValues<'a>,
@@ -13,18 +13,18 @@ pub(super) struct SpatialWindow<'a> {
     padding: PaddingMode,
 }
 
-/// Who says how much is added around the input.
+/// What determines the padding.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum PaddingMode {
     /// The attribute `pads`.
     Stated,
-    /// The sizes of the output, which are those of the input divided by the strides.
+    /// The output size, which is the input size divided by the stride, rounded up.
     Same,
-    /// Nobody: there is none.
+    /// There is no padding.
     Valid,
 }
 
-/// A number for each axis, or the same one for all where none are given.
+/// A value for each axis, or a default for all.
 #[derive(Clone, Copy)]
 pub(super) struct AxisValues<'a> {
     stated: Option<&'a [i64]>,
@@ -32,7 +32,7 @@ pub(super) struct AxisValues<'a> {
 }
 
 impl<'a> AxisValues<'a> {
-    /// Reads an attribute, which has a number of at least `least` for each of `count` axes.
+    /// Reads an attribute that must have `count` values of at least `least`.
     pub(super) fn read_axis_values(
         call: &InferenceContext<'a>,
         name: &str,
@@ -55,7 +55,7 @@ impl<'a> AxisValues<'a> {
     }
 }
 
-/// The spatial dimensions of an input that begins with a batch and channels, after those two.
+/// Splits the dimensions of an NCHW input into batch and channels, and the spatial ones.
 pub(super) fn spatial_dims<'a>(
     call: &InferenceContext<'a>,
     input: usize,
@@ -65,7 +65,7 @@ pub(super) fn spatial_dims<'a>(
 }
 
 impl<'a> SpatialWindow<'a> {
-    /// Reads the attributes. The kernel's sizes are an attribute, those of the weight, or both.
+    /// Reads the attributes. The kernel sizes come from an attribute, from the weight, or from both, which must then agree.
     pub(super) fn read_window(
         call: &InferenceContext<'a>,
         axes: usize,
@@ -110,12 +110,12 @@ impl<'a> SpatialWindow<'a> {
         self.strides.get(axis)
     }
 
-    /// How many elements a window reaches over.
+    /// The number of elements from the first to the last of a window, dilation included.
     pub(super) fn kernel_extent(&self, axis: usize) -> Result<PartialDim> {
         self.kernel[axis].try_sub(1)?.try_mul(self.dilations.get(axis))?.try_add(1)
     }
 
-    /// What is added before an axis, and what is added in all.
+    /// The padding before an axis, and the total of both sides.
     pub(super) fn axis_pads(&self, axis: usize) -> Result<(PartialDim, PartialDim)> {
         if self.padding == PaddingMode::Valid {
             return Ok((PartialDim::Known(0), PartialDim::Known(0)));
@@ -124,7 +124,7 @@ impl<'a> SpatialWindow<'a> {
         Ok((before, before.try_add(self.pads.get(axis + self.kernel.len()))?))
     }
 
-    /// How many windows there are along each axis of an input.
+    /// The number of window positions along each axis.
     pub(super) fn count_windows(
         &self,
         call: &InferenceContext<'_>,
@@ -152,7 +152,7 @@ impl<'a> SpatialWindow<'a> {
         let (before, added) = self.axis_pads(axis)?;
         let (padded, extent) = (dim.try_add(added)?, self.kernel_extent(axis)?);
         let room = padded.try_sub(extent)?;
-        // A window that may reach beyond the end may do so from the first one on.
+        // With `may_overhang`, even the first window may extend past the end.
         let least = if may_overhang { 1 - stride } else { 0 };
         if room.known_size().is_some_and(|room| room < least) {
             let expected = format!("at least {extent} in spatial dimension {axis}, pads included");
@@ -161,7 +161,7 @@ impl<'a> SpatialWindow<'a> {
         let mut moves = room.try_div(stride)?;
         if may_overhang {
             moves = room.try_add(stride - 1)?.try_div(stride)?;
-            // The last window begins inside the input or in what is before it.
+            // The last window must start inside the input or the padding before it.
             if let (PartialDim::Known(start), PartialDim::Known(end)) =
                 (moves.try_mul(stride)?, dim.try_add(before)?)
                 && start >= end

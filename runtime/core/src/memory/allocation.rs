@@ -1,4 +1,4 @@
-//! A piece of device memory that a program holds.
+//! Allocations: pieces of device memory that a program holds.
 
 #![expect(unsafe_code, reason = "ranges of memory that several may know are read and written")]
 
@@ -13,10 +13,10 @@ use crate::memory::MemoryPool;
 use crate::memory::arena::NO_PIECE;
 use crate::stream::{Stream, StreamId};
 
-/// A piece of device memory, given back to its pool when dropped.
+/// A piece of device memory, which returns to its pool when dropped.
 ///
-/// It is memory for one stream. A program that uses it in another one says so with [`DeviceAllocation::mark_used_on`] and sees to
-/// the order between the two streams itself; the piece then comes back when both are past it.
+/// It belongs to one stream. A program that uses it on another stream must call [`DeviceAllocation::mark_used_on`]
+/// and order the two streams itself; the piece then becomes free when both are past it.
 #[derive(Debug)]
 pub struct DeviceAllocation {
     pool: Arc<MemoryPool>,
@@ -25,7 +25,7 @@ pub struct DeviceAllocation {
     size: u64,
     piece: u32,
     stream: StreamId,
-    /// The bits of the other streams it was used on.
+    /// The bits of other streams that used it.
     users: AtomicU64,
 }
 
@@ -41,141 +41,142 @@ impl DeviceAllocation {
         Self { pool, memory, offset, size, piece, stream, users: AtomicU64::new(0) }
     }
 
-    /// Memory of the host that is no pool's, for a device that can use it where it lies. Who holds this holds that memory too.
+    /// Wraps host memory that did not come from the pool, for a device that can use it in place. The caller must keep
+    /// that memory alive as long as this.
     pub(crate) fn from_host_bytes(pool: Arc<MemoryPool>, bytes: &[u8]) -> Self {
         let memory = abi::Memory(bytes.as_ptr() as u64);
         Self::new(pool, memory, 0, bytes.len() as u64, NO_PIECE, StreamId::IMMEDIATE)
     }
 
-    /// The handle of the block it lies in; 0 for one of 0 bytes, which is no memory.
+    /// The handle of the block that contains it; 0 for an allocation of 0 bytes, which has no memory.
     pub fn block_handle(&self) -> abi::Memory {
         self.memory
     }
 
-    /// Where in the block it begins, in bytes.
+    /// The offset in the block, in bytes.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes were asked for.
+    /// The size that was asked for, in bytes, before rounding.
     pub fn requested_size(&self) -> u64 {
         self.size
     }
 
-    /// The device it lies on.
+    /// The device that owns the memory.
     pub fn device(&self) -> &PluginDevice {
         self.pool.device()
     }
 
-    /// The pool it goes back to.
+    /// The pool that it returns to.
     pub fn pool(&self) -> &Arc<MemoryPool> {
         &self.pool
     }
 
-    /// The stream it is memory for.
+    /// The stream that it was allocated for.
     #[inline]
     pub fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// Notes that a stream of the device other than its own uses it.
+    /// Records that another stream of the device uses it, so that the pool waits for that stream too.
     #[inline]
     pub fn mark_used_on(&self, stream: &Stream) {
         if stream.id() == self.stream || stream.is_immediate() {
             return;
         }
         let bit = stream.id().bit();
-        // The order of the two does not matter: the mark is read when the memory is dropped, which comes after all use.
+        // Relaxed is enough: the mark is read when the allocation is dropped, which happens after every use.
         if self.users.load(Ordering::Relaxed) & bit == 0 {
             self.users.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Whether a stream other than its own may still use it.
+    /// True if a stream other than its own may still use it.
     pub(crate) fn is_used_elsewhere(&self) -> bool {
         self.users.load(Ordering::Relaxed) != 0
     }
 
-    /// Its bytes, for copies from, to and within it.
+    /// Its memory as a span, for copies.
     pub fn span(&self) -> DeviceSpan<'_> {
         // SAFETY: the pool keeps the block until this is dropped, and handed out a range inside it.
         unsafe { DeviceSpan::new(self.pool.device(), self.memory, self.offset, self.size) }
     }
 
-    /// Copies from the host when a stream gets there, and waits for it.
+    /// Copies from the host in stream order, and waits for the copy.
     ///
     /// # Safety
     ///
-    /// Nobody else uses what is written, but for work that is in the stream already.
+    /// Nobody else may use the range that is written, except for work that is already in the stream.
     pub unsafe fn write_blocking(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
         // SAFETY: the caller keeps others away, and the source is borrowed until the stream is past the copy.
         unsafe { self.enqueue_write(stream, offset, source)? };
         stream.synchronize()
     }
 
-    /// Copies to the host when a stream gets there, and waits for it. What went wrong in the stream before is told here.
+    /// Copies to the host in stream order, and waits for the copy. Also reports earlier failures of the stream.
     ///
     /// # Safety
     ///
-    /// Nobody else changes what is read, but for work that is in the stream already.
+    /// Nobody else may change the range that is read, except for work that is already in the stream.
     pub unsafe fn read_blocking(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
         // SAFETY: the caller keeps others away, and the target is borrowed until the stream is past the copy.
         unsafe { self.enqueue_read(stream, offset, target)? };
         stream.synchronize()
     }
 
-    /// Copies from the host when a stream gets there.
+    /// Enqueues a copy from the host.
     ///
     /// # Safety
     ///
-    /// Until then nobody else uses what is written, and the source stays as it is.
+    /// Until the stream is past the copy, nobody else may use the range that is written, and the source must not change.
     pub unsafe fn enqueue_write(&self, stream: &Stream, offset: u64, source: &[u8]) -> Result<()> {
         self.mark_used_on(stream);
         stream.launch("a copy from the host", || match stream.queue() {
-            // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
+            // SAFETY: the caller guarantees both; the memory is not reused before the stream is past this.
             Some(queue) => unsafe { self.span().write_on_stream(queue, offset, source) },
             // SAFETY: the caller keeps others away.
             None => unsafe { self.span().write_bytes(offset, source) },
         })
     }
 
-    /// Copies to the host when a stream gets there.
+    /// Enqueues a copy to the host.
     ///
     /// # Safety
     ///
-    /// Until then nobody changes what is read, and nobody touches the target.
+    /// Until the stream is past the copy, nobody may change the range that is read, and nobody may touch the target.
     pub unsafe fn enqueue_read(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
         self.mark_used_on(stream);
         stream.launch("a copy to the host", || match stream.queue() {
-            // SAFETY: the caller keeps both; the memory is not used again before the stream is past this.
+            // SAFETY: the caller guarantees both; the memory is not reused before the stream is past this.
             Some(queue) => unsafe { self.span().read_on_stream(queue, offset, target) },
             // SAFETY: the caller keeps others away.
             None => unsafe { self.span().read_bytes(offset, target) },
         })
     }
 
-    /// Fills a range with one byte when a stream gets there.
+    /// Enqueues a fill of a range with one byte.
     ///
     /// # Safety
     ///
-    /// Until the stream gets there nobody else uses what is filled.
+    /// Until the stream is past the fill, nobody else may use the range.
     pub unsafe fn enqueue_fill(&self, stream: &Stream, offset: u64, byte: u8, size: u64) -> Result<()> {
         self.mark_used_on(stream);
         stream.launch("a fill", || match stream.queue() {
-            // SAFETY: the caller keeps others away; the memory is not used again before the stream is past this.
+            // SAFETY: the caller keeps others away; the memory is not reused before the stream is past this.
             Some(queue) => unsafe { self.span().fill_on_stream(queue, offset, byte, size) },
             // SAFETY: the caller keeps others away.
             None => unsafe { self.span().fill_bytes(offset, byte, size) },
         })
     }
 
-    /// Copies from other memory, of any device, when a stream of that memory's device gets there.
+    /// Enqueues a copy from other memory, of any device, in a stream of that memory's device.
     ///
     /// # Safety
     ///
-    /// Until the stream gets there nobody else uses what is written, nor changes what is read, and this memory is not
-    /// given back where it is of another device. The two do not overlap.
+    /// Until the stream is past the copy, nobody else may use the range that is written or change the one that is
+    /// read, and if this memory is on another device, it must not be released. The two ranges must not overlap.
     pub unsafe fn enqueue_copy(
         &self,
         stream: &Stream,
@@ -189,7 +190,7 @@ impl DeviceAllocation {
             self.mark_used_on(stream);
         }
         stream.launch("a copy within devices", || match stream.queue() {
-            // SAFETY: the caller keeps both.
+            // SAFETY: the caller guarantees both.
             Some(queue) => unsafe {
                 self.span().copy_from_on_stream(queue, offset, source.span(), source_offset, size)
             },

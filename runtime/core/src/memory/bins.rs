@@ -1,23 +1,22 @@
-//! Free pieces sorted by size, so that one that fits is found in a few steps however many there are.
+//! Free pieces in lists by size, so that finding a fit takes a few steps no matter how many pieces there are.
 //!
-//! Sizes are counted in units of the pool. Up to 16 units every size has a list of its own; above that every power of
-//! two is divided into 16 lists, and bitmaps say which lists have pieces in them. A request looks through the list of
-//! its own size and then through the next one that is not empty, a few pieces each, for the smallest that fits.
+//! Sizes are counted in units of the pool. Up to 16 units, each size has its own list; above that, each power of two
+//! is divided into 16 lists, and bitmaps show which lists are not empty. A request searches the list of its own size
+//! and then the next one that is not empty, a few pieces each, for the smallest piece that fits.
 
 use crate::memory::arena::{NO_PIECE, PieceTable};
 
 const DIVISIONS: usize = 16;
 const LEVELS: usize = 61;
-/// How many pieces of one list are looked at.
+/// The most pieces of one list that a search looks at.
 const MAX_PROBES: usize = 16;
 
-/// Lists of free pieces, each of pieces of about one size.
 #[derive(Debug)]
 pub(super) struct SizeBins {
     heads: Box<[u32]>,
-    /// The levels that have pieces.
+    /// A bit for each level that has pieces.
     levels: u64,
-    /// For each level, the divisions that have pieces.
+    /// For each level, a bit for each division that has pieces.
     divisions: [u16; LEVELS],
 }
 
@@ -27,7 +26,7 @@ impl SizeBins {
         Self { heads, levels: 0, divisions: [0; LEVELS] }
     }
 
-    /// Puts a free piece of so many units first in its list.
+    /// Pushes a free piece of `units` units to the front of its list.
     pub(super) fn insert(&mut self, pieces: &mut PieceTable, index: u32, units: u64) {
         let (level, division) = bin_index(units);
         let head = &mut self.heads[level * DIVISIONS + division];
@@ -40,7 +39,7 @@ impl SizeBins {
         self.divisions[level] |= 1 << division;
     }
 
-    /// Takes a piece of so many units out of its list.
+    /// Unlinks a piece of `units` units from its list.
     pub(super) fn remove(&mut self, pieces: &mut PieceTable, index: u32, units: u64) {
         let [previous, next] = pieces[index].links;
         if next != NO_PIECE {
@@ -60,7 +59,7 @@ impl SizeBins {
         }
     }
 
-    /// The smallest piece found that has at least `size` bytes, which are `units` units.
+    /// The smallest piece that the search finds for `size` bytes, which are `units` units.
     pub(super) fn find_fit(&self, pieces: &PieceTable, size: u64, units: u64) -> Option<u32> {
         let (level, division) = bin_index(units);
         if self.divisions[level] & (1 << division) != 0
@@ -100,7 +99,7 @@ impl SizeBins {
     }
 }
 
-/// The level and the division of a size.
+/// The level and division of a size.
 fn bin_index(units: u64) -> (usize, usize) {
     if units < DIVISIONS as u64 {
         return (0, units as usize);

@@ -1,4 +1,4 @@
-//! How requests are rounded, and how large the chunks are that a pool takes of its device.
+//! How a pool rounds requests, and how large the chunks are that it takes from its device.
 
 use oarlock_host::{DeviceFlags, MemorySizes, PluginDevice};
 
@@ -6,22 +6,22 @@ use crate::memory::arena::ChunkKind;
 use crate::memory::{PoolOptions, Strategy};
 use crate::{Error, Result};
 
-/// Elements of every dtype lie rightly at a multiple of this.
+/// The size of the largest dtype, so multiples of it are aligned for every dtype.
 const LARGEST_ELEMENT: u64 = 16;
-/// Growing pools: requests up to this share chunks.
+/// `AutoGrowth`: requests up to this size share chunks.
 const LARGEST_SMALL: u64 = 1 << 20;
-/// Growing pools: the size of shared chunks, and what the sizes of others are multiples of.
+/// `AutoGrowth`: the size of shared chunks; the sizes of others are multiples of it.
 const CHUNK_SIZE: u64 = 2 << 20;
-/// The most that the first chunk takes of memory that the host needs too.
+/// The largest first chunk on a device that shares memory with the host.
 const MAX_SHARED_CHUNK: u64 = 500 << 20;
-/// The part of such memory that it takes at most.
+/// The largest part of free shared memory that the first chunk takes.
 const SHARED_FRACTION: f64 = 0.125;
 
-/// What a device and its pool's options make of requests.
+/// Sizes derived from the properties of a device and the options of its pool.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPolicy {
     strategy: Strategy,
-    /// All sizes and offsets in chunks are multiples of this.
+    /// Sizes and offsets in chunks are multiples of this.
     pub(super) unit: u64,
     padding: u64,
     max_chunk: u64,
@@ -30,7 +30,7 @@ pub(super) struct ChunkPolicy {
     further: u64,
 }
 
-/// A request as the pool meets it.
+/// A request as the pool serves it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundedRequest {
     pub(super) size: u64,
@@ -74,7 +74,7 @@ impl ChunkPolicy {
         } else {
             (free as f64 * fraction) as u64
         };
-        // A device that says nothing of its first chunk means all of its memory, which nobody would want to be taken.
+        // A device that gives no preference reports all of its memory here; nobody wants a chunk of that size.
         let said = |size: u64| (size < sizes.max_alloc).then_some(size);
         let first = options.initial.or_else(|| said(sizes.init_alloc)).unwrap_or(fitting);
         let further = options.further.or_else(|| said(sizes.realloc)).unwrap_or(first);
@@ -89,7 +89,7 @@ impl ChunkPolicy {
         })
     }
 
-    /// The request as it is met; `None` when there cannot be so much memory.
+    /// Rounds a request up; `None` if the size overflows.
     #[inline]
     pub(super) fn round_request(&self, size: u64) -> Option<RoundedRequest> {
         let padded = size.checked_add(self.padding)?;
@@ -106,7 +106,7 @@ impl ChunkPolicy {
         Some(RoundedRequest { size, kind })
     }
 
-    /// The sizes of the chunk to take for a request, to be tried in order; the last is just enough.
+    /// Chunk sizes to try for a request, in this order. The last one is just large enough.
     pub(super) fn chunk_sizes(
         &self,
         request: RoundedRequest,

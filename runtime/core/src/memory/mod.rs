@@ -1,9 +1,9 @@
-//! Device memory: one pool for each device, which takes large chunks of it and hands out pieces in stream order.
+//! Device memory: each device has a pool, which takes large chunks from it and hands out pieces in stream order.
 //!
-//! Asking a device for memory is slow and often waits for all its work, so what is given back is kept for the next
-//! request. A piece that was let go on the stream it was allocated for can be used again on that stream at once, because
-//! work there happens in order; any other stream gets it only when that use is past. The books are in `arena`, the way
-//! sizes become chunks in `plan`, and what waits for streams in `pool`.
+//! Device allocation is slow and often waits for all work on the device, so the pool keeps released memory for later
+//! requests. When a piece is released on the stream it was allocated for, that stream can reuse it at once, because
+//! its work runs in order; other streams must wait until the use is past. The bookkeeping is in `arena`, the choice
+//! of chunk sizes in `chunk_policy`, and waiting for streams in `pool`.
 
 mod allocation;
 mod arena;
@@ -22,31 +22,31 @@ pub use crate::flags::AllocatorStrategy as Strategy;
 
 use crate::flags::Flags;
 
-/// What fresh memory is filled with where that is asked for: not a number in every float type.
+/// The byte that fills fresh memory if poisoning is on. It reads as NaN in `f16`, `bf16`, `f32` and `f64`.
 pub const FRESH_POISON: u8 = 0xFF;
-/// What freed memory is filled with where that is asked for: a huge negative number in every float type.
+/// The byte that fills freed memory if poisoning is on. It reads as a huge negative number in those types.
 pub const FREED_POISON: u8 = 0xFB;
 
-/// How a pool is set up.
+/// The options of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
-    /// Whether it takes memory as it is needed, small requests sharing chunks and large ones having their own, or a large
-    /// part at the first request that it then cuts up.
+    /// Grow on demand, with chunks shared by small requests and separate chunks for large ones; or take a large chunk
+    /// at the first request and cut it up.
     pub strategy: Strategy,
-    /// The most bytes it takes of the device.
+    /// The most bytes to take from the device.
     pub limit: Option<u64>,
-    /// Whether memory is filled with a byte that is not zero before it is handed out and after it comes back, so that
-    /// reads of memory that nobody wrote show.
+    /// If true, fill memory with a nonzero byte before it is handed out and after it is released, to expose reads of
+    /// uninitialized memory.
     pub poison: bool,
-    /// `BestFit`: the part of the free memory that the first chunk takes, from 0 to 1, where the device does not say how
-    /// large it should be. Of memory that the host needs too much less is taken.
+    /// `BestFit`: the part of the free memory that the first chunk takes, from 0 to 1, unless the device states a
+    /// size. Much less is taken if the device shares memory with the host.
     pub fraction: f64,
-    /// `BestFit`: the bytes of the first chunk, instead of what the device or the fraction says.
+    /// `BestFit`: the size of the first chunk in bytes, overriding the device and `fraction`.
     pub initial: Option<u64>,
-    /// `BestFit`: the bytes of further chunks, instead of what the device says or the first chunk had.
+    /// `BestFit`: the size of further chunks in bytes, overriding the device and the size of the first chunk.
     pub further: Option<u64>,
-    /// Whether an event is put behind every asynchronous launch, so that a failure names the very op that caused it.
-    /// Without them a launch costs less, and a failure names all ops since the last wait.
+    /// If true, record an event after each asynchronous launch, so that a failure names exactly the op that caused it.
+    /// Without events, launches are cheaper, but a failure names all ops since the last wait.
     pub attribute_errors: bool,
 }
 
@@ -65,7 +65,7 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
-    /// What the flags say.
+    /// Reads the options from flags.
     pub fn from_flags(flags: &Flags) -> Self {
         Self {
             strategy: flags.allocator_strategy(),

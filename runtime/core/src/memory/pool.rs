@@ -1,7 +1,7 @@
-//! The pool of one device: what a request goes through, and how memory comes back.
+//! The memory pool of a device: how requests are served, and how memory comes back.
 //!
-//! The books are under one lock, which is never held while a device is called: a device may wait for its streams, and
-//! those for a callback of the program that gives memory back.
+//! One lock protects the bookkeeping. It is never held during calls to the device: such a call may wait for streams,
+//! and a stream may wait for a callback of the program that releases memory.
 
 #![expect(unsafe_code, reason = "memory that nobody holds is filled")]
 
@@ -37,15 +37,14 @@ struct PoolState {
     statistics: PoolStatistics,
 }
 
-/// A piece that was given back while streams other than its own still work on it.
+/// A piece that was released while streams other than its own still use it.
 #[derive(Debug)]
 struct DeferredRelease {
     piece: u32,
-    /// The numbers of the streams, and how many launches each must be past.
+    /// Streams, and the launch count that each must reach.
     waits: Vec<(u32, u64)>,
 }
 
-/// Who wants how much.
 #[derive(Clone, Copy)]
 struct AllocationRequest {
     request: RoundedRequest,
@@ -54,7 +53,7 @@ struct AllocationRequest {
 }
 
 impl MemoryPool {
-    /// The pool of a device. Each device has one.
+    /// Creates the pool of a device. Create only one for each device.
     pub fn new(device: PluginDevice, options: PoolOptions) -> Result<Arc<Self>> {
         let plan = ChunkPolicy::for_device(&device, &options)?;
         let books = PoolState {
@@ -71,23 +70,23 @@ impl MemoryPool {
         }))
     }
 
-    /// The device.
+    /// The device whose memory this is.
     pub fn device(&self) -> &PluginDevice {
         self.streams.device()
     }
 
-    /// The streams of the device.
+    /// All streams of the device.
     pub fn streams(&self) -> &DeviceStreams {
         &self.streams
     }
 
-    /// What every allocation is aligned to, in bytes.
+    /// The alignment of every allocation, in bytes.
     pub fn alignment(&self) -> u64 {
         self.plan.unit
     }
 
-    /// Takes memory for a stream, under the name of the op or tensor that is going to hold it. A size of 0 gives an
-    /// allocation that is no memory.
+    /// Allocates memory for a stream. `label` names the op or tensor that will hold it, for messages. A size of 0
+    /// returns an allocation without memory.
     #[inline(always)]
     pub fn allocate(
         self: &Arc<Self>,
@@ -116,13 +115,13 @@ impl MemoryPool {
         Ok(allocation)
     }
 
-    /// A buffer of the host to copy through.
+    /// Takes a host buffer for copies, pinned if the device supports that.
     pub fn staging_buffer(&self, size: usize) -> Result<StagingBuffer> {
         self.streams.check_device()?;
         self.staging.take_buffer(self.device(), size).map_err(|failure| self.streams.device_error(failure))
     }
 
-    /// What the pool has counted.
+    /// A snapshot of the pool's counters.
     pub fn statistics(&self) -> PoolStatistics {
         self.lock_state().statistics
     }
@@ -136,14 +135,14 @@ impl MemoryPool {
         holders
     }
 
-    /// Begins to look for peaks anew.
+    /// Restarts peak tracking from the current values.
     pub fn reset_peak(&self) {
         let statistics = &mut self.lock_state().statistics;
         statistics.peak_allocated = statistics.allocated;
         statistics.peak_reserved = statistics.reserved;
     }
 
-    /// Gives everything back to the device that nobody uses and no stream still works on; how many bytes that was.
+    /// Returns memory to the device that nobody holds and no stream still uses. Returns the number of bytes.
     pub fn trim(&self) -> u64 {
         self.release_passed();
         self.staging.trim_cache();
@@ -154,7 +153,7 @@ impl MemoryPool {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Meets a request with what is at hand.
+    /// Serves a request from free pieces.
     #[inline(always)]
     fn take_free(
         &self,
@@ -171,7 +170,7 @@ impl MemoryPool {
         Some((memory, place))
     }
 
-    /// Meets a request that cannot be met at once.
+    /// Serves a request that no free piece satisfies: grows the pool, or waits for memory that streams still use.
     #[cold]
     fn allocate_slow(&self, wanted: AllocationRequest) -> Result<(abi::Memory, PieceHandle)> {
         self.release_passed();
@@ -198,7 +197,7 @@ impl MemoryPool {
         Err(self.shortage_error(wanted, refusal))
     }
 
-    /// Lets a refusal pass that means that there is no memory; any other is an error by itself.
+    /// Passes on a refusal that means a lack of memory; turns any other into an error.
     fn accept_shortage(
         &self,
         refusal: Option<PluginFailure>,
@@ -212,7 +211,7 @@ impl MemoryPool {
         }
     }
 
-    /// Takes a chunk of the device, and the request out of it; what the device said where it refuses.
+    /// Takes a chunk from the device and the request from the chunk. Returns the device's last refusal if that fails.
     fn grow_pool(
         &self,
         wanted: AllocationRequest,
@@ -248,7 +247,7 @@ impl MemoryPool {
         Err(refusal)
     }
 
-    /// Sets bytes aside for a chunk, so that threads that grow at the same time stay below the limit together.
+    /// Reserves bytes for a chunk in advance, so that threads that grow the pool at the same time respect the limit together.
     fn claim_bytes(&self, size: u64, limit: u64) -> bool {
         let statistics = &mut self.lock_state().statistics;
         let is_room = statistics.reserved.checked_add(size).is_some_and(|total| total <= limit);
@@ -258,11 +257,11 @@ impl MemoryPool {
         is_room
     }
 
-    /// Takes a piece back that its stream no longer uses, nor will those in `users` once they have done what they have.
+    /// Takes back a piece that its own stream no longer uses. Streams in `users` may still have work queued that does.
     #[inline]
     pub(super) fn release_piece(&self, allocation: &DeviceAllocation, piece: u32, users: u64) {
         if self.options.poison && users == 0 {
-            // What cannot be filled is only not marked; a device that is lost says so elsewhere.
+            // If the fill fails, freed memory is merely not poisoned; a lost device is reported elsewhere.
             _ = self.fill_poison(allocation, FREED_POISON);
         }
         let mut books = self.lock_state();
@@ -276,7 +275,7 @@ impl MemoryPool {
         }
     }
 
-    /// Takes a piece back that streams still work on, or that the device gets back.
+    /// Takes back a piece that streams still use, or one whose block returns to the device.
     #[cold]
     fn defer_release(&self, piece: u32, stream: StreamId, users: u64) {
         let mut books = self.lock_state();
@@ -289,14 +288,14 @@ impl MemoryPool {
         drop(ended);
     }
 
-    /// Frees what the streams are past by now.
+    /// Frees the pieces that streams are past by now.
     fn release_passed(&self) {
         let passed = self.streams.passed_positions();
         let mut books = self.lock_state();
-        // What other streams are done with is its own stream's first, and has to be dated before it is everybody's.
+        // A piece freed here first belongs to its own stream. It needs a date before other streams may use it.
         let ended = books.end_deferred(&passed);
-        // The counts are read with the books locked, so that they include all use of what has come back. What comes back
-        // from here on has no date yet, and stays its stream's.
+        // Reading the launch counts under the lock ensures that they include all uses of the pieces released so far.
+        // Pieces released later have no date yet, so they stay with their streams.
         books.arena.date_free_pieces(&self.streams.launch_positions());
         drop(books);
         drop(ended);
@@ -314,14 +313,14 @@ impl MemoryPool {
         bytes
     }
 
-    /// Fills an allocation in its stream. Whoever puts work into the stream right now may be the caller, so this does not
-    /// wait for the turn, and leaves the memory as it is then.
+    /// Fills an allocation in its stream. The caller itself may be enqueuing work in that stream right now, so this
+    /// does not wait for the turn, but skips the fill.
     #[cold]
     fn fill_poison(&self, allocation: &DeviceAllocation, byte: u8) -> Result<()> {
         let Some(stream) = self.streams.find_stream(allocation.stream()) else { return Ok(()) };
         let span = allocation.span();
         let filled = stream.try_launch("a fill of unused memory", || match stream.queue() {
-            // SAFETY: nobody uses the memory before it is handed out or after it came back, but for work of its stream.
+            // SAFETY: nobody uses the memory before it is handed out or after it came back, except for work of its stream.
             Some(queue) => unsafe { span.fill_on_stream(queue, 0, byte, span.size()) },
             // SAFETY: as above.
             None => unsafe { span.fill_bytes(0, byte, span.size()) },
@@ -353,7 +352,7 @@ impl MemoryPool {
 }
 
 impl PoolState {
-    /// Frees the pieces whose streams are past their use; the blocks that go back to the device.
+    /// Frees the pieces whose streams are past their use. Returns the blocks to release to the device.
     #[must_use]
     fn end_deferred(&mut self, passed: &[u64]) -> Vec<DeviceBlock> {
         let is_past =
@@ -374,7 +373,7 @@ impl PoolState {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // Nobody holds memory any more, but streams may still work on what was given back.
+        // Nobody holds memory any more, but streams may still use pieces that were released.
         self.streams.drain_silently();
     }
 }

@@ -1,4 +1,4 @@
-//! Memory of the host that copies from and to a device go through, kept for the next copy.
+//! Staging buffers: host memory that copies to and from a device go through, cached for the next copy.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use oarlock_host::{PinnedHostMemory, PluginDevice, PluginFailure};
 
 /// The smallest buffer, in bytes.
 const SMALLEST_BUFFER: usize = 4 << 10;
-/// How many bytes are kept.
+/// The most bytes that the cache keeps.
 const MAX_CACHED: usize = 64 << 20;
 
-/// The buffers of one device that nobody uses.
+/// The unused buffers of one device.
 #[derive(Debug, Default)]
 pub(super) struct StagingCache {
     kept: Mutex<Vec<PinnedHostMemory>>,
@@ -31,7 +31,7 @@ impl StagingCache {
         Ok(StagingBuffer { cache: self.clone(), pinned: Some(pinned), size })
     }
 
-    /// Gives back what is kept.
+    /// Releases all unused buffers.
     pub(super) fn trim_cache(&self) {
         let kept = std::mem::take(&mut *self.lock_cache());
         drop(kept);
@@ -50,15 +50,15 @@ impl StagingCache {
     }
 }
 
-/// A buffer of the host that a device copies from and to, page-locked where the device can; kept for others when
-/// dropped. What is in it at first is left over from earlier copies.
+/// A host buffer for copies to and from a device, pinned if the device supports that. It returns to the cache when
+/// dropped. Its initial contents are left over from earlier copies.
 ///
-/// Whoever copies from or to it in a stream keeps it until the stream is past the copy, as by moving it into
+/// An asynchronous copy needs the buffer until the stream is past it. One way to keep it is to move it into
 /// [`Stream::add_callback`](crate::stream::Stream::add_callback).
 #[derive(Debug)]
 pub struct StagingBuffer {
     cache: Arc<StagingCache>,
-    /// Taken when dropped.
+    /// `None` only while it is being dropped.
     pinned: Option<PinnedHostMemory>,
     size: usize,
 }

@@ -1,4 +1,4 @@
-//! What a pool counts, and the error that says why there is no memory and who has it.
+//! The counters of a pool, and the out-of-memory error, which tells who holds the memory.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use oarlock_host::PluginFailure;
 use crate::Error;
 use crate::stream::InternedLabel;
 
-/// How many holders an error lists.
+/// The most holders that the error lists.
 const MAX_HOLDERS: usize = 8;
 
-/// What a pool counts. Bytes are counted as they are taken up, which is rounded up from what was asked for.
+/// The counters of a pool. Bytes are counted after rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatistics {
     /// Bytes that the program holds now.
     pub allocated: u64,
-    /// Bytes that the pool has of the device now.
+    /// Bytes that the pool has taken from the device and not returned.
     pub reserved: u64,
-    /// The most bytes the program held at once.
+    /// The maximum of `allocated`.
     pub peak_allocated: u64,
-    /// The most bytes the pool had at once.
+    /// The maximum of `reserved`.
     pub peak_reserved: u64,
-    /// Requests that were met with what the pool had at hand.
+    /// Requests that free pieces of the pool satisfied.
     pub hits: u64,
-    /// Requests that were not.
+    /// Requests that needed more than that.
     pub misses: u64,
-    /// How often the device gave memory.
+    /// Successful allocations on the device.
     pub device_allocations: u64,
 }
 
@@ -36,25 +36,25 @@ impl PoolStatistics {
         self.peak_allocated = self.peak_allocated.max(self.allocated);
     }
 
-    /// Notes that the device gave the memory that was set aside.
+    /// The device has allocated the bytes that were reserved in advance.
     pub(super) fn count_reserved(&mut self) {
         self.device_allocations += 1;
         self.peak_reserved = self.peak_reserved.max(self.reserved);
     }
 }
 
-/// What one op or tensor holds.
+/// The memory that one op or tensor holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
-    /// The label of its allocations.
+    /// The label of the op or tensor.
     pub label: InternedLabel,
-    /// Bytes in all.
+    /// The total size in bytes.
     pub bytes: u64,
-    /// In how many allocations.
+    /// The number of allocations.
     pub count: u64,
 }
 
-/// What is known when a request cannot be met.
+/// What the error reports about a request that failed.
 pub(super) struct MemoryShortage<'a> {
     pub(super) size: u64,
     pub(super) label: InternedLabel,
@@ -63,12 +63,10 @@ pub(super) struct MemoryShortage<'a> {
     pub(super) device_free: Option<u64>,
     pub(super) limit: Option<u64>,
     pub(super) refusal: Option<PluginFailure>,
-    /// Largest first.
     pub(super) holders: &'a [MemoryHolder],
 }
 
 impl MemoryShortage<'_> {
-    /// The error that tells it.
     #[cold]
     pub(super) fn into_error(self) -> Error {
         let hint = match self.limit {
@@ -123,7 +121,7 @@ impl fmt::Display for MemoryShortage<'_> {
     }
 }
 
-/// A number of bytes as people read it.
+/// Formats bytes with a unit.
 struct HumanBytes(u64);
 
 impl fmt::Display for HumanBytes {

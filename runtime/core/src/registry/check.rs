@@ -1,5 +1,4 @@
-//! Whether a row makes sense: an op that is there, in versions that are there, on a device that is there, with operands
-//! that the op has.
+//! Validates kernel entries against the schemas: the op, its versions, the device and the operands must exist.
 
 use oarlock_host::did_you_mean;
 
@@ -9,17 +8,17 @@ use crate::registry::matching::dtype_names;
 use crate::schema::{self, FormalParameter, OpSchema, OperandArity};
 use crate::{Error, Result};
 
-/// A row that is never used, and why.
+/// A kernel entry that is never used, and why.
 #[derive(Clone, Debug)]
 pub struct KernelProblem {
-    /// The row.
+    /// The entry.
     pub row: KernelEntry,
-    /// What is wrong with it: what was expected, what was found.
+    /// The problem: what was expected, and what was found.
     pub error: Error,
 }
 
 impl KernelRegistry {
-    /// Every row that makes no sense. It looks at all schemas that rows name, which takes a while.
+    /// Lists all invalid entries. This parses the schemas of all ops with kernels, which takes a while.
     pub fn find_problems(&self) -> Vec<KernelProblem> {
         let problem = |row: &KernelEntry| {
             let error = self.check_entry(row).err()?;
@@ -28,12 +27,12 @@ impl KernelRegistry {
         self.rows.iter().filter_map(problem).collect()
     }
 
-    /// The rows of one op that make sense.
+    /// The valid entries of one op.
     pub(crate) fn usable_entries(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
         self.entries_for_op(domain, op).filter(|row| self.check_entry(row).is_ok())
     }
 
-    /// What is wrong with a row, which stays so.
+    /// Validates an entry. The result is cached.
     pub(crate) fn check_entry(&self, row: &KernelEntry) -> Result<()> {
         let error = self.errors[row.order].get_or_init(|| self.find_entry_error(row).err());
         error.clone().map_or(Ok(()), Err)
@@ -52,7 +51,7 @@ impl KernelRegistry {
             )));
         }
         let Ok(newest) = schema::latest_opset(domain) else {
-            // A domain of a plugin's own: its kernels say the shapes of their outputs.
+            // The domain has no schemas, so only the kernels can infer the shapes of their outputs.
             return if row.kernel_handle().infers_shapes() || info.allocates_outputs {
                 Ok(())
             } else {

@@ -1,4 +1,4 @@
-//! Why a kernel was chosen for a call, and why others were not.
+//! Explains why a call got its kernel, and why others were not chosen.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use super::KernelEntry;
 use super::matching::KernelMismatch;
 use crate::{Error, ErrorKind};
 
-/// One row that was looked at.
+/// A kernel entry that was matched with a call.
 #[derive(Clone, Debug)]
 pub struct ConsideredKernel {
-    /// The kernel.
+    /// The entry.
     pub row: KernelEntry,
     pub(crate) misfit: Option<KernelMismatch>,
 }
 
 impl ConsideredKernel {
-    /// Why it does not take the call; `None` where it does.
+    /// Why it does not accept the call; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
         self.misfit.as_ref().map(KernelMismatch::reason)
     }
 }
 
-/// What a device lacks that has no kernel for a call.
+/// What a device lacks for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissingKernel {
-    /// Any kernel for this version of the op.
+    /// It has no kernel for this version of the op.
     Op,
-    /// One for the dtypes of the operands.
+    /// It has none for the dtypes of the operands.
     Dtype,
-    /// One that takes so many operands, or operands of such shapes.
+    /// It has none for this number of operands, or for operands of these shapes.
     Operands,
 }
 
 impl MissingKernel {
-    /// The name that programs read.
+    /// A stable name for programs to read.
     pub fn name(self) -> &'static str {
         match self {
             Self::Op => "op",
@@ -43,21 +43,21 @@ impl MissingKernel {
     }
 }
 
-/// What was considered for a call. The first row that takes it is the one that runs.
+/// All entries that were matched with a call.
 #[derive(Clone, Debug)]
 pub struct DispatchExplanation {
-    /// The op.
+    /// The op, without its domain.
     pub op: String,
-    /// Its version, as its since-version.
+    /// The since-version of the op.
     pub version: u32,
-    /// The device.
+    /// The device, such as `cuda:0`.
     pub device: String,
-    /// The rows of the op, the preferred ones first; the first that takes the call runs.
+    /// The entries of the op, the preferred ones first. The first one that accepts the call runs it.
     pub considered: Vec<ConsideredKernel>,
 }
 
 impl DispatchExplanation {
-    /// The row that runs.
+    /// The entry that runs the call, if any accepts it.
     pub fn chosen_entry(&self) -> Option<&KernelEntry> {
         self.considered
             .iter()
@@ -65,7 +65,7 @@ impl DispatchExplanation {
             .map(|considered| &considered.row)
     }
 
-    /// What is missing where no row takes the call.
+    /// What the device lacks, given that no entry accepts the call.
     pub fn missing_kernel(&self) -> MissingKernel {
         match self.considered.iter().filter_map(|considered| considered.misfit.as_ref()).max() {
             None | Some(KernelMismatch::Device(_) | KernelMismatch::Version(_)) => MissingKernel::Op,
@@ -74,11 +74,11 @@ impl DispatchExplanation {
         }
     }
 
-    /// The error of a call that no row takes: it tells apart whether the op, the device, the dtype or something else is
-    /// what is missing.
+    /// The error for a call that no entry accepts. Its kind depends on what is missing: the op, the device, the dtype
+    /// or something else.
     pub fn to_error(&self) -> Error {
         let op = &self.op;
-        // The misfit that comes nearest to taking the call is the one to tell.
+        // Report the entry that came nearest to accepting the call.
         let nearest = self.considered.iter().max_by_key(|considered| &considered.misfit);
         let error = match nearest.map(|nearest| (nearest, nearest.misfit.as_ref())) {
             None => Error::not_found(format!("expected a kernel for `{op}`, found none in any plugin")),

@@ -1,4 +1,4 @@
-//! Whether a row's demands are met by a call, and if not, which is not.
+//! Matches the demands of a kernel entry with a call.
 
 use oarlock_abi as abi;
 use oarlock_host::{KernelInfo, OperandInfo};
@@ -6,61 +6,58 @@ use smallvec::SmallVec;
 
 use crate::dtype::{Dtype, DtypeSet};
 
-/// What is known of an operand when a kernel is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperandType {
     pub(crate) dtype: Dtype,
-    /// The number of dimensions; `None` where only the kernel will know.
+    /// `None` if only the kernel will know it.
     pub(crate) rank: Option<usize>,
 }
 
-/// A call for which a kernel is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelQuery<'a> {
-    /// The version of the op, as its since-version.
+    /// The since-version of the op.
     pub(crate) version: u32,
     pub(crate) device_type: &'a str,
-    /// Left-out inputs are `None`.
+    /// `None` for an input that is left out.
     pub(crate) inputs: &'a [Option<OperandType>],
-    /// What is known of the outputs.
+    /// The outputs as far as inference knows them.
     pub(crate) outputs: &'a [Option<OperandType>],
-    /// Whether anything is; an op without a schema has outputs that only its kernels know.
+    /// False for an op without a schema, whose outputs only its kernels know.
     pub(crate) knows_outputs: bool,
     pub(crate) must_be_deterministic: bool,
-    /// Whether somebody reads why a row does not take it.
+    /// True if reasons are wanted; formatting them costs time that dispatch does not want to spend.
     pub(crate) is_explained: bool,
 }
 
 impl KernelQuery<'_> {
-    /// A sentence, where somebody reads it.
+    /// Formats a reason only if it is wanted.
     fn explain_with(&self, sentence: impl FnOnce() -> String) -> String {
         if self.is_explained { sentence() } else { String::new() }
     }
 }
 
-/// Why a row does not take a call. The order is that of how near it comes.
+/// Why an entry does not accept a call. Later variants come nearer to a match, so the maximum is the best to report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KernelMismatch {
-    /// It is for devices of another type.
+    /// For another type of device.
     Device(String),
-    /// It is for other versions of the op.
+    /// For other versions of the op.
     Version(String),
-    /// It takes another number of operands.
+    /// For another number of operands.
     Count(String),
-    /// An operand has a dtype it does not take.
+    /// Does not support the dtype of an operand.
     Dtype(String),
-    /// An operand has a number of dimensions it does not take.
+    /// Does not support the rank of an operand.
     Rank(String),
-    /// It wants an operand in an order of dimensions, or a kind of memory, that calls are not made with.
+    /// Demands an order of dimensions, or a kind of memory, that calls never provide.
     Layout(String),
-    /// It may give other bits each time.
+    /// Results may differ from run to run.
     Determinism(String),
-    /// It said no when it was asked about the very call.
+    /// The kernel itself refused the call.
     Refused(String),
 }
 
 impl KernelMismatch {
-    /// The sentence for it.
     pub(crate) fn reason(&self) -> &str {
         match self {
             Self::Device(text)
@@ -75,7 +72,7 @@ impl KernelMismatch {
     }
 }
 
-/// Compares a row with a call.
+/// Matches an entry with a call.
 pub(crate) fn match_kernel(info: &KernelInfo, wanted: &KernelQuery<'_>) -> Result<(), KernelMismatch> {
     if info.device_type != wanted.device_type {
         return Err(KernelMismatch::Device(
@@ -105,7 +102,7 @@ pub(crate) fn match_kernel(info: &KernelInfo, wanted: &KernelQuery<'_>) -> Resul
     Ok(())
 }
 
-/// The dtype of each group of operands that have the same.
+/// The dtype of each group of operands that must agree on it.
 type DtypeGroups = SmallVec<[(u32, Dtype); 4]>;
 
 fn match_operands(
@@ -196,7 +193,7 @@ fn demand_name(side: &str, index: usize, demand: &OperandInfo) -> String {
     }
 }
 
-/// The names of a set of dtypes, with commas between them.
+/// The names of a set of dtypes, separated by commas.
 pub(crate) fn dtype_names(set: u64) -> String {
     let names = Dtype::ALL.iter().filter(|dtype| dtype.is_in(DtypeSet(set))).map(|dtype| dtype.name());
     names.collect::<Vec<_>>().join(", ")

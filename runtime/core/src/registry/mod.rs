@@ -1,9 +1,9 @@
-//! The registry: which kernels there are, and which of them takes a call.
+//! The registry: all kernels, and which of them accepts a call.
 //!
-//! A kernel is a row. The rows of an op stand together in the order in which they were loaded. What a row demands is
-//! compared with a call in `fit.rs`; of the rows that fit, `rank` puts the one first that the user
-//! prefers, then one that needs no copies of inputs with strides, then the one with the highest score, then the one that
-//! was loaded first.
+//! Each kernel is an entry. The entries of an op are kept in the order in which they were loaded. `matching.rs`
+//! compares the demands of an entry with a call. Of the entries that match, `rank_entries` prefers, in this order:
+//! those that the user prefers, those that need no copies of inputs with strides, those with the highest score, and
+//! those that were loaded first.
 
 pub(crate) mod check;
 pub(crate) mod explain;
@@ -20,12 +20,12 @@ pub use explain::{ConsideredKernel, DispatchExplanation, MissingKernel};
 
 use crate::Error;
 
-/// The domain of an op under the one name it has here: ONNX's own is the empty one.
+/// The canonical name of a domain. ONNX's own has two names and is the empty one here.
 pub(crate) fn domain_name(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
-/// One kernel.
+/// A kernel of a plugin, as an entry of the registry.
 #[derive(Clone, Debug)]
 pub struct KernelEntry {
     handle: KernelHandle,
@@ -33,23 +33,22 @@ pub struct KernelEntry {
 }
 
 impl KernelEntry {
-    /// What the kernel does and demands.
+    /// The properties and demands that the kernel declares.
     pub fn info(&self) -> &KernelInfo {
         self.handle.info()
     }
 
-    /// The name of the plugin it came from.
+    /// The name of the plugin that brought the kernel.
     pub fn plugin_name(&self) -> &str {
         &self.handle.plugin().info().name
     }
 
-    /// The kernel.
     pub(crate) fn kernel_handle(&self) -> &KernelHandle {
         &self.handle
     }
 }
 
-/// A row by what tells it from others: `oarlock-cpu` 14+ for `cpu`, score 100.
+/// Formats what distinguishes an entry from others: `oarlock-cpu` 14+ for `cpu`, score 100.
 impl fmt::Display for KernelEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let KernelInfo { device_type, score, .. } = self.info();
@@ -62,7 +61,7 @@ impl fmt::Display for KernelEntry {
 #[derive(Clone, Debug, Default)]
 pub struct KernelRegistry {
     rows: Vec<KernelEntry>,
-    /// What is wrong with each row, once somebody asked.
+    /// For each entry the cached result of its validation.
     errors: Vec<OnceLock<Option<Error>>>,
     by_op: HashMap<String, Vec<usize>>,
     preferences: Vec<KernelPreference>,
@@ -70,16 +69,16 @@ pub struct KernelRegistry {
     device_types: BTreeSet<String>,
 }
 
-/// What the user says about which kernels come first.
+/// One item of the flag `kernel_preference`.
 #[derive(Clone, Debug)]
 struct KernelPreference {
-    /// The op it is for, or every op.
+    /// The op it applies to; `None` for every op.
     op: Option<String>,
     plugin: String,
 }
 
 impl KernelRegistry {
-    /// The kernels of these plugins. `preferences` are those of the flag `kernel_preference`.
+    /// Collects the kernels of plugins. `preferences` is the value of the flag `kernel_preference`.
     pub(crate) fn new(plugins: &[Arc<LoadedPlugin>], preferences: &[String]) -> Self {
         let preference = |text: &String| match text.split_once('=') {
             Some((op, plugin)) => KernelPreference { op: Some(op.to_owned()), plugin: plugin.to_owned() },
@@ -90,7 +89,7 @@ impl KernelRegistry {
         Self { preferences, device_types, ..Self::default() }.with_plugins(plugins)
     }
 
-    /// These kernels, and behind them those of further plugins.
+    /// A copy with the kernels of further plugins appended.
     pub(crate) fn with_plugins(&self, plugins: &[Arc<LoadedPlugin>]) -> Self {
         let mut all = self.clone();
         for handle in plugins.iter().flat_map(|plugin| plugin.kernel_handles()) {
@@ -102,25 +101,25 @@ impl KernelRegistry {
         all
     }
 
-    /// Every row, in the order of loading.
+    /// All entries, in the order of loading.
     pub fn entries(&self) -> &[KernelEntry] {
         &self.rows
     }
 
-    /// The rows of one op, in the order of loading.
+    /// The entries of one op, in the order of loading.
     pub fn entries_for_op(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
         let indices = self.by_op.get(op).map(Vec::as_slice).unwrap_or_default();
         let rows = indices.iter().map(|index| &self.rows[*index]);
         rows.filter(move |row| domain_name(&row.info().domain) == domain_name(domain))
     }
 
-    /// Whether some kernel for a type of devices returns before its work is done.
+    /// True if some kernel for a type of device returns before its work is done.
     pub(crate) fn runs_asynchronously(&self, device_type: &str) -> bool {
         self.rows.iter().any(|row| row.info().asynchronous && row.info().device_type == device_type)
     }
 
-    /// Puts the row that runs before others first: what the user prefers, then whatever takes the inputs that have strides
-    /// as they are, then the score, then the order of loading.
+    /// Sorts by the user's preference, then puts kernels first that take strided inputs without copies, then sorts by
+    /// score, and finally by the order of loading.
     pub(crate) fn rank_entries(&self, rows: &mut [&KernelEntry], has_strides: &[bool]) {
         let needs_copies = |row: &KernelEntry| {
             let demands = &row.info().inputs;
@@ -133,7 +132,7 @@ impl KernelRegistry {
         });
     }
 
-    /// The place of a row's plugin in what the user prefers; what is said of one op is before what is said of all.
+    /// The rank of an entry's plugin in the user's preferences. A preference for one op comes before one for all ops.
     fn preference_rank(&self, row: &KernelEntry) -> usize {
         let place = |is_own: bool| {
             self.preferences.iter().position(|preference| {

@@ -1,33 +1,33 @@
-//! What a schema says about each attribute, and how the attributes of a call are held to it.
+//! Attribute schemas, and validation of the attributes of a call.
 
 use oarlock_host::did_you_mean;
 
 use crate::schema::OpSchema;
 use crate::{Attribute, Attributes, Error, Result};
 
-/// An attribute of an op.
+/// The schema of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeSchema {
-    /// Its name.
+    /// The name of the attribute.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of value it must hold.
     pub kind: AttributeKind,
-    /// Whether it must be given.
+    /// True if a call must provide it. Such attributes have no default.
     pub is_required: bool,
-    /// What it is when it is not given.
+    /// The value in calls that do not provide it.
     pub default: Option<Attribute>,
 }
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// What an attribute holds.
+        /// The kinds of attribute values.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum AttributeKind {
             $($(#[$doc])* $variant,)*
         }
 
         impl AttributeKind {
-            /// Its name, which is also what [`crate::Attribute::kind_name`] calls it.
+            /// The name of the kind, equal to [`crate::Attribute::kind_name`].
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -40,35 +40,35 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// An integer.
+    /// An integer; also used for booleans, dtypes and axes.
     Int = "int";
-    /// A number.
+    /// A floating-point number.
     Float = "float";
-    /// Text.
+    /// A string.
     String = "string";
-    /// A tensor.
+    /// A tensor on the host.
     Tensor = "tensor";
-    /// Integers.
+    /// A list of integers.
     Ints = "ints";
-    /// Numbers.
+    /// A list of floating-point numbers.
     Floats = "floats";
-    /// Texts.
+    /// A list of strings.
     Strings = "strings";
-    /// Ops of its own, which nothing here runs.
+    /// A subgraph, which the core does not run.
     Graph = "graph";
-    /// A sparse tensor, which nothing here makes.
+    /// A sparse tensor. Not supported.
     SparseTensor = "sparse_tensor";
-    /// A type, which nothing here reads.
+    /// A type. Not supported.
     TypeProto = "type_proto";
 }
 
 impl AttributeKind {
-    /// Whether an attribute of this kind can be given.
+    /// True if [`Attribute`] can represent this kind.
     fn is_supported(self) -> bool {
         !matches!(self, Self::Graph | Self::SparseTensor | Self::TypeProto)
     }
 
-    /// The value as this kind; `None` where it is of another. Integers are numbers too.
+    /// Converts a value to this kind; `None` if that is impossible. Integers convert to floating-point numbers.
     fn convert_value(self, value: &Attribute) -> Option<Attribute> {
         match (self, value) {
             (Self::Float, Attribute::Int(int)) => Some(Attribute::Float(*int as f64)),
@@ -80,7 +80,7 @@ impl AttributeKind {
     }
 }
 
-/// The attributes of a call as the schema wants them, defaults included.
+/// Validates the attributes of a call and adds defaults.
 pub(super) fn bind_attributes(schema: &OpSchema, given: &Attributes) -> Result<Attributes> {
     let mut bound = Attributes::new();
     for (name, value) in given.iter() {

@@ -1,22 +1,22 @@
-//! Holds a call to the schema of its op, before anything looks for a kernel.
+//! Validates a call against its schema, before dispatch looks for a kernel.
 
 use crate::schema::attribute;
 use crate::schema::operand::OperandArity;
 use crate::schema::{FormalParameter, OpSchema};
 use crate::{Attributes, Dtype, Error, Result};
 
-/// A call that the schema allows.
+/// The result of validating a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemaBinding {
-    /// The dtype of each formal output, where the schema and the inputs decide it. Where they do not, the attributes
-    /// do, or the output is no tensor.
+    /// The dtype of each formal output, if schema and inputs determine it. Otherwise the attributes do, or the output
+    /// is not a tensor.
     pub outputs: Vec<Option<Dtype>>,
-    /// The attributes, each of the kind the schema has for it, with the defaults of those that were not given.
+    /// The attributes, converted to the kinds of the schema, with defaults added.
     pub attributes: Attributes,
 }
 
 impl OpSchema {
-    /// Checks the attributes and the dtypes of the inputs of a call. An input that is left out is `None`.
+    /// Validates attributes and input dtypes of a call. `None` stands for an input that is left out.
     pub fn bind_call(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
         self.bind_without_op(attributes, inputs).map_err(|error| error.with_op(self.name))
     }
@@ -26,7 +26,7 @@ impl OpSchema {
         Ok(SchemaBinding { outputs, attributes: self.bind_attributes(attributes)? })
     }
 
-    /// Checks the inputs alone, for the dtypes of the outputs.
+    /// Validates only the inputs, and returns the dtypes of the outputs.
     pub(crate) fn bind_operands(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<Dtype>>> {
         self.check_count(inputs)?;
         let variables = self.bind_inputs(inputs)?;
@@ -37,12 +37,12 @@ impl OpSchema {
         Ok(self.outputs.iter().map(dtype_of).collect())
     }
 
-    /// Checks the attributes alone. What they are does not depend on the inputs.
+    /// Validates only the attributes, which do not depend on the inputs.
     pub(crate) fn bind_attributes(&self, attributes: &Attributes) -> Result<Attributes> {
         attribute::bind_attributes(self, attributes)
     }
 
-    /// What each type variable stands for, and which input says so.
+    /// The dtype bound to each type variable, and the input that bound it.
     fn bind_inputs(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<(Dtype, usize)>>> {
         let mut variables = vec![None; self.types.len()];
         for (index, dtype) in inputs.iter().enumerate() {
@@ -62,7 +62,7 @@ impl OpSchema {
         Ok(variables)
     }
 
-    /// Checks that every input that must be there is, and that there is none too many.
+    /// Checks that all required inputs are there, and none in excess.
     fn check_count(&self, inputs: &[Option<Dtype>]) -> Result<()> {
         let missing = (0..inputs.len().max(self.inputs.len())).find(|index| {
             let is_given = inputs.get(*index).copied().flatten().is_some();
@@ -70,7 +70,7 @@ impl OpSchema {
                 && self.formal_input(*index).is_some_and(|formal| match formal.arity {
                     OperandArity::Required => true,
                     OperandArity::Optional => false,
-                    // One that is left out between others is missing however many there must be.
+                    // A gap between variadic inputs is an error even if none are required.
                     OperandArity::Variadic { at_least, .. } => *index < inputs.len() || at_least > 0,
                 })
         });

@@ -1,5 +1,5 @@
-//! Where in the files each schema stands. The files are part of the program; the index is built when the first schema
-//! is asked for, and a schema is read when it is first asked for itself, so that a program pays for what it uses.
+//! An index of the schemas in the embedded files. The index is built on the first lookup, and each schema is parsed
+//! on its own first lookup, so a program pays only for what it uses.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -16,27 +16,27 @@ const SCHEMA_FILES: [&str; 2] =
 
 static SCHEMA_INDEX: LazyLock<Result<SchemaIndex>> = LazyLock::new(|| SchemaIndex::from_files(&SCHEMA_FILES));
 
-/// All schemas, by domain, name and version.
+/// All schemas, sorted by domain, name and version.
 pub(super) struct SchemaIndex {
     pub(super) domains: Vec<SchemaDomain>,
     pub(super) records: Vec<SchemaRecord>,
     sets: NamedTypeSets,
 }
 
-/// One schema, which may not have been read yet.
+/// One schema, parsed on demand.
 pub(super) struct SchemaRecord {
     heading: SchemaHeading,
     text: &'static str,
     schema: OnceLock<Result<OpSchema>>,
 }
 
-/// The index of all files.
+/// The index of all files, built on first use.
 pub(super) fn schema_index() -> Result<&'static SchemaIndex> {
     SCHEMA_INDEX.as_ref().map_err(Error::clone)
 }
 
 impl SchemaRecord {
-    /// The schema, read if this is the first time that it is asked for.
+    /// Parses the schema unless that was done before.
     pub(super) fn read_schema(&'static self, index: &SchemaIndex) -> Result<&'static OpSchema> {
         let read = || parse::parse_schema(self.heading, self.text, &index.sets);
         self.schema.get_or_init(read).as_ref().map_err(Error::clone)
@@ -69,7 +69,7 @@ impl SchemaIndex {
         Ok(index)
     }
 
-    /// The domain of this name, where the empty name is that of ONNX.
+    /// Finds a domain. The empty name means ONNX's own.
     pub(super) fn find_domain(&self, name: &str) -> Result<&SchemaDomain> {
         let name = if name.is_empty() { ONNX_DOMAIN } else { name };
         self.domains.iter().find(|domain| domain.name == name).ok_or_else(|| {
@@ -81,7 +81,7 @@ impl SchemaIndex {
         })
     }
 
-    /// The schema of an op as of an opset.
+    /// Finds the schema of an op in an opset: the newest that is not newer.
     pub(super) fn find_schema(
         &'static self,
         domain: &SchemaDomain,

@@ -1,45 +1,45 @@
-//! What a schema says about each input and output.
+//! Schemas of inputs and outputs.
 
-/// An input or output of an op, or all the operands that a variadic one stands for.
+/// A formal input or output of an op. A variadic one stands for any number of operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormalParameter {
-    /// Its name.
+    /// The name, such as `B`.
     pub name: &'static str,
-    /// How many operands it stands for.
+    /// The number of operands it stands for.
     pub arity: OperandArity,
-    /// Its type: which of the schema's `types` it has.
+    /// The index of its type in the schema's `types`.
     pub type_index: usize,
 }
 
-/// How many operands a formal one stands for.
+/// The number of operands that a formal parameter stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandArity {
-    /// One.
+    /// Exactly one.
     Required,
     /// One that may be left out.
     Optional,
-    /// As many as there are. It is the last one.
+    /// Any number. Only the last parameter can be variadic.
     Variadic {
-        /// How many there must be at least.
+        /// The minimum number of operands.
         at_least: usize,
-        /// Whether their types may differ.
+        /// True if the operands may differ in type.
         is_mixed: bool,
     },
 }
 
 impl OperandArity {
-    /// Whether it stands for any number of operands.
+    /// True for [`OperandArity::Variadic`].
     pub fn is_variadic(self) -> bool {
         matches!(self, Self::Variadic { .. })
     }
 }
 
-/// The formal operand behind an actual one.
+/// The formal parameter of an actual operand. All operands from a variadic one on share it.
 pub(super) fn formal_at(formals: &[FormalParameter], index: usize) -> Option<&FormalParameter> {
     formals.get(index).or_else(|| formals.last().filter(|last| last.arity.is_variadic()))
 }
 
-/// How many operands there must be at least, those in between that may be left out included.
+/// The minimum number of operands, counting optional ones before a required one.
 pub(super) fn min_operands(formals: &[FormalParameter]) -> usize {
     let needed = formals.iter().enumerate().map(|(index, formal)| match formal.arity {
         OperandArity::Required => index + 1,
@@ -49,7 +49,7 @@ pub(super) fn min_operands(formals: &[FormalParameter]) -> usize {
     needed.max().unwrap_or(0)
 }
 
-/// How many operands there may be; `None` for any number.
+/// The maximum number of operands; `None` if there is no limit.
 pub(super) fn max_operands(formals: &[FormalParameter]) -> Option<usize> {
     let is_variadic = formals.last().is_some_and(|last| last.arity.is_variadic());
     (!is_variadic).then_some(formals.len())

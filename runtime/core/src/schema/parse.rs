@@ -1,4 +1,4 @@
-//! Reads the files of schemas. `schemas/onnx.schemas` describes their format.
+//! Parses schema files. `schemas/onnx.schemas` describes the format.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,23 @@ use crate::schema::types::{TypeConstraint, TypeSet};
 use crate::schema::{AttributeKind, AttributeSchema, OpSchema};
 use crate::{Attribute, Error, Result};
 
-/// The sets of types that have a name, each as the text of its list.
+/// Named sets of types, each as the unparsed text of its list.
 pub(super) type NamedTypeSets = HashMap<&'static str, &'static str>;
 
-/// What one paragraph of a file says.
+/// One paragraph of a file.
 pub(super) enum SchemaParagraph {
-    /// Nothing but comments.
+    /// Only comments.
     Comment,
-    /// A domain.
     Domain(SchemaDomain),
-    /// A named set, and the text of its list.
-    Set { name: &'static str, types: &'static str },
-    /// An op, and the lines about it.
+    /// A named set, with the unparsed text of its list.
+    Set {
+        name: &'static str,
+        types: &'static str,
+    },
+    /// An op, with the unparsed lines about it.
     Op(SchemaHeading, &'static str),
 }
 
-/// What a file says about a domain.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaDomain {
     pub(super) name: &'static str,
@@ -32,7 +33,7 @@ pub(super) struct SchemaDomain {
     pub(super) schema_count: usize,
 }
 
-/// The first line about an op.
+/// The first line of an op.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaHeading {
     pub(super) domain: &'static str,
@@ -41,7 +42,7 @@ pub(super) struct SchemaHeading {
     pub(super) is_deprecated: bool,
 }
 
-/// Reads a paragraph as far as an index needs it.
+/// Parses a paragraph only as far as the index needs it.
 pub(super) fn parse_paragraph(mut text: &'static str) -> Result<SchemaParagraph> {
     while text.starts_with('#') {
         text = text.split_once('\n').map_or("", |(_, rest)| rest);
@@ -65,7 +66,7 @@ pub(super) fn parse_paragraph(mut text: &'static str) -> Result<SchemaParagraph>
     }
 }
 
-/// Reads the lines about an op.
+/// Parses the lines of an op.
 pub(super) fn parse_schema(
     heading: SchemaHeading,
     text: &'static str,
@@ -98,7 +99,7 @@ pub(super) fn parse_schema(
     Ok(schema)
 }
 
-/// Takes `  word name: text` apart.
+/// Splits a line of the form `  word name: text`.
 fn split_line(line: &'static str) -> Option<(&'static str, &'static str, &'static str)> {
     let (head, text) = line.split_once(": ")?;
     let (word, name) = head.trim_start().split_once(' ')?;
@@ -113,7 +114,7 @@ fn parse_type_set(text: &'static str, sets: &NamedTypeSets) -> Result<TypeSet> {
     Ok(types)
 }
 
-/// Reads an operand. A type that has no variable is added to the types as one of its own.
+/// Parses an operand. A type without a variable is appended to the types.
 fn parse_formal(
     line: &'static str,
     name: &'static str,
@@ -157,7 +158,7 @@ fn parse_attribute(line: &'static str, name: &'static str, text: &'static str) -
     Ok(AttributeSchema { name, kind, is_required: rest == "required", default })
 }
 
-/// Reads a default value. One number of ONNX is an `f32`, whatever its text looks like.
+/// Parses a default value. ONNX stores a single floating-point number as `f32`, so the text is rounded to that.
 fn parse_value(kind: AttributeKind, text: &str) -> Option<Attribute> {
     let float = |text: &str| text.parse::<f32>().ok().map(f64::from);
     let string = |text: &str| Some(text.strip_prefix('"')?.strip_suffix('"')?.to_owned());

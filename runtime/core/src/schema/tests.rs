@@ -1,4 +1,4 @@
-//! The schemas that are checked in, and what they allow.
+//! Tests of the embedded schemas, and of the calls they permit.
 
 use std::collections::BTreeMap;
 

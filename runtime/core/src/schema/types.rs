@@ -1,15 +1,15 @@
-//! The types that operands may have: the dtypes of tensors, and what is no tensor here, kept as text.
+//! Types of operands: dtypes of tensors, and types that the core does not support, kept as text.
 
 use std::fmt;
 
 use crate::{Dtype, DtypeSet, Error, Result};
 
-/// A type variable of a schema, such as `T`. Operands with the same one have the same type.
+/// A type variable of a schema, such as `T`. All operands with the same variable have the same type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeConstraint {
-    /// The variable's name; where the schema demands one type outright, the name of that, such as `tensor(int64)`.
+    /// The name of the variable. If the schema requires one fixed type, this is the type itself, such as `tensor(int64)`.
     pub name: &'static str,
-    /// What it may stand for.
+    /// The types that the variable may stand for.
     pub allowed: TypeSet,
 }
 
@@ -21,25 +21,24 @@ pub struct TypeSet {
 }
 
 impl TypeSet {
-    /// The dtypes that tensors may have.
+    /// The dtypes in the set.
     pub fn dtypes(&self) -> DtypeSet {
         self.dtypes
     }
 
-    /// The types that the core does not support, as ONNX writes them: sequences, optionals, maps, and tensors of dtypes
-    /// that it does not have.
+    /// Unsupported types in the set, as ONNX writes them: sequences, optionals, maps, and tensors of other dtypes.
     pub fn unsupported_types(&self) -> &[&'static str] {
         &self.others
     }
 
-    /// The dtype that a tensor must have, where there is nothing to choose.
+    /// The dtype, if it is the only type in the set.
     pub fn only_dtype(&self) -> Option<Dtype> {
         let mut dtypes = self.iter();
         let first = dtypes.next()?;
         (self.others.is_empty() && dtypes.next().is_none()).then_some(first)
     }
 
-    /// Checks that a tensor of this dtype is in the set.
+    /// Checks that a dtype is in the set.
     pub(super) fn check_dtype(&self, dtype: Dtype) -> Result<()> {
         if dtype.is_in(self.dtypes) {
             return Ok(());
@@ -75,7 +74,7 @@ impl fmt::Display for TypeSet {
     }
 }
 
-/// The dtype behind a type of ONNX such as `tensor(float)`.
+/// Parses a type of ONNX such as `tensor(float)`.
 fn parse_dtype(name: &str) -> Option<Dtype> {
     let element = name.strip_prefix("tensor(")?.strip_suffix(')')?;
     match element {
@@ -92,7 +91,7 @@ fn parse_dtype(name: &str) -> Option<Dtype> {
     }
 }
 
-/// Names as a sentence has them: `a`, `a or b`, `a, b or c`.
+/// Joins names for a sentence: `a`, `a or b`, `a, b or c`.
 fn join_alternatives(names: &[&str]) -> String {
     match names {
         [] => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! All streams of one device, and whether the device is still there.
+//! The streams of one device, and whether the device is lost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
@@ -8,12 +8,12 @@ use oarlock_host::{PluginDevice, PluginFailure};
 use crate::stream::{Stream, StreamId, StreamTimeline, is_same_failure};
 use crate::{Error, Result};
 
-/// How far a stream is. It outlives the stream, so that a later one with the same number goes on counting.
+/// The progress of a stream. It outlives the stream, so that a later one with the same number continues the count.
 #[derive(Debug, Default)]
 pub(super) struct StreamProgress {
-    /// How many launches were put into the stream.
+    /// The number of launches so far.
     pub(super) position: AtomicU64,
-    /// Up to which of them everything has happened, as far as anybody knows.
+    /// The launch up to which all work is known to be complete.
     pub(super) passed: AtomicU64,
 }
 
@@ -23,38 +23,38 @@ impl StreamProgress {
     }
 }
 
-/// One number of a stream.
+/// The slot of one stream number.
 #[derive(Debug, Default)]
 struct StreamSlot {
     progress: Arc<StreamProgress>,
     stream: Weak<StreamTimeline>,
 }
 
-/// What the streams of a device share.
+/// State that the streams of a device share.
 #[derive(Debug)]
 pub(super) struct StreamsState {
     pub(super) device: PluginDevice,
     lost: OnceLock<PluginFailure>,
-    /// Whether an event is put behind every launch.
+    /// True if an event is recorded after each launch.
     pub(super) has_events: bool,
-    /// By number; number 0 is the device's own queue.
+    /// Indexed by stream number; 0 is the device's own queue.
     slots: RwLock<Vec<StreamSlot>>,
-    /// What went wrong in streams that nobody holds any more.
+    /// A failure of a stream that was dropped before anybody waited for it.
     orphaned: Mutex<Option<Error>>,
 }
 
 impl StreamsState {
-    /// Turns a failure into an error of this device, and remembers when the device is gone.
+    /// Turns a failure into an error of this device, and remembers whether the device is lost.
     #[cold]
     pub(super) fn device_error(&self, failure: PluginFailure) -> Error {
         if failure.is_device_lost() {
-            // Only the first loss is told.
+            // Keeps only the first failure.
             _ = self.lost.set(failure.clone());
         }
         Error::from(failure).with_device(&self.device)
     }
 
-    /// Fails when the device is known to be gone.
+    /// Fails if the device is known to be lost.
     pub(super) fn check_device(&self) -> Result<()> {
         match self.lost.get() {
             None => Ok(()),
@@ -66,7 +66,7 @@ impl StreamsState {
         self.orphaned.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// The op with which a failure began that has reached a stream from another one.
+    /// Finds the op that caused a failure in another stream, given that a wait passed the failure on to stream `reached`.
     pub(super) fn failure_origin(&self, reached: StreamId, failure: &PluginFailure) -> Option<String> {
         let began = |error: &Option<Error>| {
             let error = error.as_ref()?;
@@ -90,7 +90,7 @@ impl StreamsState {
     }
 }
 
-/// The streams of one device.
+/// The streams of one device, including its own queue.
 #[derive(Debug)]
 pub struct DeviceStreams {
     shared: Arc<StreamsState>,
@@ -98,8 +98,8 @@ pub struct DeviceStreams {
 }
 
 impl DeviceStreams {
-    /// The streams of a device, which are only its own queue at first. Whether an event is put behind every asynchronous
-    /// launch decides how well a failure can name the op that caused it.
+    /// At first there is only the device's own queue. `has_events` is
+    /// [`PoolOptions::attribute_errors`](crate::memory::PoolOptions::attribute_errors).
     pub(crate) fn new(device: PluginDevice, has_events: bool) -> Self {
         let shared = Arc::new(StreamsState {
             device,
@@ -113,23 +113,23 @@ impl DeviceStreams {
         Self { shared, own }
     }
 
-    /// The device.
+    /// The device that all these streams belong to.
     pub fn device(&self) -> &PluginDevice {
         &self.shared.device
     }
 
-    /// Whether a stream is one of these.
+    /// True if a stream belongs to this device.
     #[inline]
     pub fn contains_stream(&self, stream: &Stream) -> bool {
         Arc::ptr_eq(&self.shared, &stream.0.shared)
     }
 
-    /// The device's own queue, in which everything is done before a call returns.
+    /// The device's own queue, in which all work is done before a call returns.
     pub fn immediate_stream(&self) -> &Stream {
         &self.own
     }
 
-    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    /// Creates a stream. Streams with a smaller priority number are served first, if the device supports that.
     pub fn create_stream(&self, priority: i32) -> Result<Stream> {
         self.check_device()?;
         let queue = self
@@ -138,7 +138,7 @@ impl DeviceStreams {
             .create_stream(priority)
             .map_err(|failure| self.shared.device_error(failure))?;
         let mut slots = self.shared.slots.write().unwrap_or_else(PoisonError::into_inner);
-        // A number is free once nothing holds its progress but the slot: the stream before it has come to its end.
+        // A number is free if only its slot still holds the progress: the previous stream with this number is gone.
         let free = slots.iter().skip(1).position(|slot| Arc::strong_count(&slot.progress) == 1);
         let number = free.map_or(slots.len(), |index| index + 1);
         if number == slots.len() {
@@ -150,13 +150,13 @@ impl DeviceStreams {
         Ok(Stream::from_timeline(timeline))
     }
 
-    /// Fails when the device is known to be gone.
+    /// Fails if the device is known to be lost.
     #[inline]
     pub fn check_device(&self) -> Result<()> {
         self.shared.check_device()
     }
 
-    /// Waits until all work on the device is done; the first failure of any of its streams.
+    /// Waits for all work on the device. Returns the first failure of any stream.
     pub fn synchronize(&self) -> Result<()> {
         self.check_device()?;
         let mut first = Ok(());
@@ -168,19 +168,19 @@ impl DeviceStreams {
         first.and(orphaned.map_or(Ok(()), Err))
     }
 
-    /// Waits until all work on the device is done, and leaves failures to those who wait for the streams.
+    /// Waits for all work on the device, and leaves failures to those who wait for the streams.
     pub(crate) fn drain_silently(&self) {
         for stream in self.shared.live_streams() {
             stream.drain_silently();
         }
     }
 
-    /// How many launches each stream has had, by number.
+    /// The number of launches of each stream, indexed by stream number.
     pub(crate) fn launch_positions(&self) -> Vec<u64> {
         self.read_progress(|progress| &progress.position)
     }
 
-    /// Asks each stream how far it is: up to which launch everything has happened, by number.
+    /// Polls all streams. Returns the launch up to which each is complete, indexed by stream number.
     pub(crate) fn passed_positions(&self) -> Vec<u64> {
         for stream in self.shared.live_streams() {
             stream.poll_progress();
@@ -193,14 +193,13 @@ impl DeviceStreams {
         slots.iter().map(|slot| which(&slot.progress).load(Ordering::Acquire)).collect()
     }
 
-    /// The streams among those whose bits are set in `users` (see [`StreamId::bit`]), with how many launches each has
-    /// had.
+    /// The streams whose bits are set in `users` (see [`StreamId::bit`]), with their launch counts.
     pub(crate) fn streams_in_set(&self, users: u64) -> impl Iterator<Item = (u32, u64)> {
         let all = self.launch_positions().into_iter().enumerate().map(|(id, position)| (id as u32, position));
         all.filter(move |(id, _)| StreamId(*id).bit() & users != 0)
     }
 
-    /// The stream with this number, if anybody holds it; the device's own queue for 0.
+    /// The stream with this number, if it still exists; the device's own queue for 0.
     pub(crate) fn find_stream(&self, id: StreamId) -> Option<Stream> {
         if id == StreamId::IMMEDIATE {
             return Some(self.own.clone());
@@ -209,7 +208,7 @@ impl DeviceStreams {
         slots.get(id.0 as usize)?.stream.upgrade().map(Stream::from_timeline)
     }
 
-    /// Turns a failure into an error of this device, and remembers when the device is gone.
+    /// Turns a failure into an error of this device, and remembers whether the device is lost.
     pub(crate) fn device_error(&self, failure: PluginFailure) -> Error {
         self.shared.device_error(failure)
     }

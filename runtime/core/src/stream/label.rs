@@ -1,15 +1,15 @@
-//! Short names that cost nothing to pass around.
+//! Interned names, which are cheap to copy.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// What a launch or a piece of memory is called in messages: the op or the tensor it is for.
+/// The name of a launch or an allocation in messages: the op or tensor it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InternedLabel(&'static str);
 
 impl InternedLabel {
-    /// The label with this text. Texts are kept until the program ends, so they are names of ops, not of single calls.
+    /// Interns a text, which then lives until the program ends. Use names of ops, not of single calls.
     pub fn intern_label(text: &str) -> Self {
         static INTERNED_LABELS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
         let mut known = INTERNED_LABELS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -21,7 +21,7 @@ impl InternedLabel {
         Self(kept)
     }
 
-    /// The text.
+    /// The text, which lives until the program ends.
     pub fn as_str(self) -> &'static str {
         self.0
     }

@@ -1,7 +1,7 @@
-//! The launches of one stream that are not known to have happened, oldest first, with events between them.
+//! The launches of one stream that may still be running, oldest first, with events between them.
 //!
-//! An asynchronous failure is told long after the launch that caused it. The first event that reports the failure stands
-//! right behind the culprit; where launches have no event behind them, all since the last good event may be to blame.
+//! A device reports an asynchronous failure long after the launch that caused it. The first event that reports the
+//! failure is right behind the culprit. Launches without an event are all suspects, back to the last event that succeeded.
 
 use std::collections::VecDeque;
 
@@ -9,47 +9,46 @@ use oarlock_host::{PluginDevice, PluginEvent, PluginFailure};
 
 use crate::stream::InternedLabel;
 
-/// How many launches are kept.
+/// The most launches that a log keeps.
 const MAX_LAUNCHES: usize = 256;
-/// How many ops an error names when it cannot tell which of them failed.
+/// The most ops that an error names if it cannot tell which of them failed.
 const MAX_SUSPECTS: usize = 8;
 
-/// A launch.
 #[derive(Debug)]
 struct LoggedLaunch {
-    /// How many launches the stream had with this one.
+    /// The launch count of the stream, including this launch.
     position: u64,
     label: InternedLabel,
-    /// The event behind it, if there is one.
+    /// The event recorded after it, if any.
     event: Option<PluginEvent>,
 }
 
-/// The launches that are not known to have happened.
+/// The launches that are not known to be complete.
 #[derive(Debug, Default)]
 pub(super) struct LaunchLog {
     launches: VecDeque<LoggedLaunch>,
-    /// Events that nobody waits for any more.
+    /// Events to reuse.
     spare: Vec<PluginEvent>,
-    /// Whether launches were dropped of which nobody knows how they went.
+    /// True if launches were evicted whose outcome is unknown.
     forgot: bool,
 }
 
-/// What asking the events showed.
+/// The result of polling events.
 #[derive(Debug, Default)]
 pub(super) struct PolledProgress {
-    /// Everything up to here has happened, or failed.
+    /// All work up to this launch is complete or has failed.
     pub(super) passed: u64,
     /// The first failure, and the ops that may have caused it.
     pub(super) failure: Option<(PluginFailure, String)>,
 }
 
 impl LaunchLog {
-    /// An event to record.
+    /// A reused or new event.
     pub(super) fn take_event(&mut self, device: &PluginDevice) -> Result<PluginEvent, PluginFailure> {
         self.spare.pop().map_or_else(|| device.create_event(), Ok)
     }
 
-    /// Makes room for a launch; what asking after old ones showed when there was none.
+    /// Makes room for a launch. If the log was full, returns the result of polling.
     pub(super) fn make_room(&mut self) -> Option<PolledProgress> {
         let seen = (self.launches.len() >= MAX_LAUNCHES).then(|| self.poll_events());
         if self.launches.len() >= MAX_LAUNCHES
@@ -61,17 +60,16 @@ impl LaunchLog {
         seen
     }
 
-    /// Notes a launch.
     pub(super) fn push_launch(&mut self, position: u64, label: InternedLabel, event: Option<PluginEvent>) {
         self.launches.push_back(LoggedLaunch { position, label, event });
     }
 
-    /// Whether an event stands behind the launch with this position.
+    /// True if an event was recorded after the launch at this position or a later one.
     pub(super) fn has_event_behind(&self, position: u64) -> bool {
         self.launches.iter().rev().any(|launch| launch.event.is_some() && launch.position >= position)
     }
 
-    /// Puts an event behind the last launch.
+    /// Adds an event behind the last launch.
     pub(super) fn attach_event(&mut self, position: u64, event: PluginEvent) {
         match self.launches.back_mut() {
             Some(last) if last.event.is_none() => {
@@ -86,7 +84,7 @@ impl LaunchLog {
         }
     }
 
-    /// Asks the events, oldest first, and forgets the launches that have happened.
+    /// Polls the events, oldest first, and removes the launches that are complete.
     pub(super) fn poll_events(&mut self) -> PolledProgress {
         let mut seen = PolledProgress::default();
         while let Some(index) = self.launches.iter().position(|launch| launch.event.is_some()) {
@@ -106,8 +104,8 @@ impl LaunchLog {
         seen
     }
 
-    /// Forgets the launches up to a position after all work up to there was waited for; who caused the failure of the
-    /// wait, if it failed.
+    /// Removes the launches up to a position, after a wait for all of them. If the wait failed, returns the op that
+    /// caused it.
     pub(super) fn settle_through(&mut self, through: u64, failure: Option<&PluginFailure>) -> Option<String> {
         let before = |log: &Self| log.launches.iter().take_while(|launch| launch.position <= through).count();
         let culprit = failure.map(|failure| {
@@ -116,7 +114,7 @@ impl LaunchLog {
             let left = self.name_suspects(failure, before(self));
             match found.failure {
                 Some((_, culprit)) => culprit,
-                // A device that tells a failure only once told it to the wait.
+                // Some devices report a failure only once, and the wait got it.
                 None if left.is_empty() => all,
                 None => left,
             }
@@ -126,9 +124,9 @@ impl LaunchLog {
         culprit
     }
 
-    /// The names of the first so many launches, as one text.
+    /// The names of the first `count` launches, for a message.
     fn name_suspects(&self, failure: &PluginFailure, count: usize) -> String {
-        // Every event of a lost device fails, so none of them says where it began.
+        // On a lost device every event fails, so events do not show where the failure began.
         let count = if failure.is_device_lost() { self.launches.len() } else { count };
         let mut names: Vec<&str> = Vec::new();
         for launch in self.launches.iter().take(count) {

@@ -1,8 +1,9 @@
-//! Streams: queues of work on a device, which name the op behind a failure that is told late.
+//! Streams: queues of work on a device. They can name the op behind a failure that the device reports late.
 //!
-//! Number 0 is the device's own queue, in which calls finish before they return; it needs no log and no events. In the
-//! others work goes on after the call that put it there has returned. Each launch is counted, and the count is what time
-//! means to the memory pool: memory that was let go at a count may be used elsewhere once the stream is past it.
+//! Number 0 is the device's own queue, in which calls finish before they return; it needs neither a log nor events.
+//! In other streams, work continues after the call that enqueued it has returned. Each launch is counted. These
+//! counts are the clock of the memory pool: memory released at some count can be used elsewhere once the stream is
+//! past that count.
 
 mod device_streams;
 mod label;
@@ -21,10 +22,10 @@ use crate::stream::device_streams::{StreamProgress, StreamsState};
 use crate::stream::launch_log::{LaunchLog, PolledProgress};
 use crate::{Error, Result};
 
-/// What a wait of one stream for another is called.
+/// The label of a wait of one stream for another.
 const WAIT_LABEL: &str = "a wait for an event";
 
-/// The number of a stream among those of its device. Numbers of streams that are gone are given again.
+/// The number of a stream among those of its device. Numbers are reused after a stream is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub(crate) u32);
 
@@ -32,27 +33,27 @@ impl StreamId {
     /// The device's own queue.
     pub const IMMEDIATE: Self = Self(0);
 
-    /// The bit that stands for the stream in a set of streams. Several streams may share one.
+    /// The bit for the stream in a set of streams. Several streams may share a bit.
     pub(crate) fn bit(self) -> u64 {
         1 << (self.0 % 64)
     }
 }
 
-/// A queue of work on one device. Clones are the same queue.
+/// A queue of work on one device. Clones refer to the same queue.
 #[derive(Clone, Debug)]
 pub struct Stream(Arc<StreamTimeline>);
 
-/// What clones of a stream share.
+/// The shared state behind clones of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamTimeline {
     id: StreamId,
     shared: Arc<StreamsState>,
     progress: Arc<StreamProgress>,
     queue: Option<oarlock_host::PluginStream>,
-    /// Held by whoever puts work into the queue, since two must not do so at once (rule T-1).
+    /// Held while work is enqueued, since two threads must not do so at once (rule T-1).
     turn: Mutex<()>,
     log: Mutex<LaunchLog>,
-    /// A failure that somebody else's question brought to light, to be told by the next wait.
+    /// A failure found while polling, which the next wait reports.
     untold: Mutex<Option<Error>>,
 }
 
@@ -61,34 +62,34 @@ impl Stream {
         Self(timeline)
     }
 
-    /// Its number.
+    /// Its number among the streams of its device.
     #[inline]
     pub fn id(&self) -> StreamId {
         self.0.id
     }
 
-    /// Its device.
+    /// The device that runs its work.
     pub fn device(&self) -> &PluginDevice {
         &self.0.shared.device
     }
 
-    /// The plugin's handle.
+    /// The plugin's handle; 0 for the device's own queue.
     pub fn handle(&self) -> abi::Stream {
         self.0.queue.as_ref().map_or(abi::Stream(0), oarlock_host::PluginStream::handle)
     }
 
-    /// The host's stream; none for the device's own queue.
+    /// The host's stream; `None` for the device's own queue.
     pub fn queue(&self) -> Option<&oarlock_host::PluginStream> {
         self.0.queue.as_ref()
     }
 
-    /// Whether work is done before the call that puts it here returns.
+    /// True if work is complete when the call that enqueues it returns.
     pub fn is_immediate(&self) -> bool {
         self.handle() == abi::Stream(0)
     }
 
-    /// Puts work into the stream under a name, alone: `enqueue` is not run while another thread puts work there. It must
-    /// not itself use the stream.
+    /// Enqueues work under a label. No other thread enqueues work while `enqueue` runs. `enqueue` itself must not use
+    /// the stream.
     pub fn launch<R>(
         &self,
         label: impl Into<InternedLabel>,
@@ -98,7 +99,7 @@ impl Stream {
         self.0.launch_locked(label.into(), enqueue, turn)
     }
 
-    /// The same, where nobody else is putting work into the stream right now.
+    /// Like `launch`, but returns `None` if a thread is enqueuing work right now.
     pub(crate) fn try_launch<R>(
         &self,
         label: impl Into<InternedLabel>,
@@ -108,20 +109,20 @@ impl Stream {
         Some(self.0.launch_locked(label.into(), enqueue, turn))
     }
 
-    /// Notes that asynchronous work was put into the stream, so that its failure has a name and its memory is not given
-    /// to others too early. What the work uses is kept until this has returned.
+    /// Records that asynchronous work was enqueued, so that its failure can be attributed and its memory is not
+    /// reused too early. Keep whatever the work uses until this returns.
     pub fn record_launch(&self, label: impl Into<InternedLabel>) {
         if !self.is_immediate() {
             self.0.note_launch(label.into(), &self.0.lock_enqueue());
         }
     }
 
-    /// Waits until all work in it is done. A failure names the op that caused it, or those that may have.
+    /// Waits for all work in it. A failure names the op that caused it, or all that may have.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()
     }
 
-    /// Whether all work in it is done. A device that cannot tell waits until it is.
+    /// True if all work in it is complete. If the device cannot tell, this waits for the work.
     pub fn is_done(&self) -> Result<bool> {
         self.0.shared.check_device()?;
         let Some(queue) = &self.0.queue else { return Ok(true) };
@@ -133,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// Holds further work back until the event has happened.
+    /// Makes further work wait for an event.
     pub fn wait_for_event(&self, event: &PluginEvent) -> Result<()> {
         match &self.0.queue {
             None => event.synchronize().map_err(|failure| self.0.shared.device_error(failure)),
@@ -141,7 +142,7 @@ impl Stream {
         }
     }
 
-    /// Holds further work back until everything that is in the other stream now has happened.
+    /// Makes further work wait for everything that is now in the other stream.
     pub fn wait_for_stream(&self, other: &Self) -> Result<()> {
         if other.is_immediate() || Arc::ptr_eq(&self.0, &other.0) {
             return Ok(());
@@ -151,7 +152,7 @@ impl Stream {
         self.wait_for_event(&event)
     }
 
-    /// Puts an event at the end.
+    /// Records an event behind all work so far.
     pub fn record_event(&self, event: &PluginEvent) -> Result<()> {
         let Some(queue) = &self.0.queue else { return self.0.shared.check_device() };
         self.0.shared.check_device()?;
@@ -159,9 +160,9 @@ impl Stream {
         queue.record_event(event).map_err(|failure| self.0.shared.device_error(failure))
     }
 
-    /// Has a function called with the stream's failure, if any, when the stream gets there: on a thread of the plugin, or
-    /// at once where the device cannot call back. It must not use the stream, and not panic: on a thread of the plugin
-    /// nobody would hear of it.
+    /// Calls a function once the stream gets there, with the stream's failure, if any. The call is made on a thread
+    /// of the plugin, or immediately if the device does not support callbacks. The function must not use the stream,
+    /// and must not panic: on a thread of the plugin nobody would notice.
     pub fn add_callback(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.0.shared.check_device()?;
         let shared = self.0.shared.clone();
@@ -222,7 +223,8 @@ impl StreamTimeline {
         Ok(launched)
     }
 
-    /// The error of a launch that failed. Where the device refuses work behind a failure, it is that of the earlier launch.
+    /// The error of a failed launch. Some devices refuse work after a failure; this then returns the error of the
+    /// earlier launch.
     #[cold]
     fn launch_error(&self, failure: PluginFailure, label: InternedLabel) -> Error {
         self.poll_progress();
@@ -239,7 +241,7 @@ impl StreamTimeline {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts and logs a launch; the turn shows that nobody else puts work into the queue.
+    /// Counts and logs a launch. `_turn` proves that no other thread is enqueuing work.
     fn note_launch(&self, label: InternedLabel, _turn: &MutexGuard<'_, ()>) {
         let mut log = self.lock_log();
         let seen = log.make_room();
@@ -251,14 +253,14 @@ impl StreamTimeline {
         }
     }
 
-    /// An event at the end of the queue. A queue that takes none has failed, which the next wait tells.
+    /// Records an event at the end of the queue. If that fails, the queue has failed, and the next wait reports it.
     fn recorded_event(&self, log: &mut LaunchLog) -> Option<PluginEvent> {
         let event = log.take_event(&self.shared.device).ok()?;
         self.queue.as_ref()?.record_event(&event).ok()?;
         Some(event)
     }
 
-    /// Learns how far the stream is. Never waits for a turn, since the caller may be within one.
+    /// Updates the progress of the stream. Never waits for the turn, since the caller may hold it.
     fn poll_progress(&self) {
         let position = self.progress.position.load(Ordering::Acquire);
         if self.progress.passed.load(Ordering::Acquire) >= position {
@@ -285,8 +287,8 @@ impl StreamTimeline {
         }
     }
 
-    /// The error of a failure. One that came from another stream, through a wait for it, is that of whom it began with.
-    /// No log is locked here, since the others are looked at.
+    /// Turns a failure into an error. If it arrived through a wait for another stream, the error names the op there.
+    /// The caller must not hold a log lock, since this looks at other streams' logs.
     fn failure_error(&self, failure: PluginFailure, culprit: String) -> Error {
         let origin =
             if culprit.contains(WAIT_LABEL) { self.shared.failure_origin(self.id, &failure) } else { None };
@@ -300,20 +302,20 @@ impl StreamTimeline {
         let through = self.progress.position.load(Ordering::Acquire);
         match &self.queue {
             Some(queue) => self.settle_wait(through, queue.synchronize()),
-            // Whoever put work here was told how it went.
+            // Whoever enqueued the work already got its failure.
             None if through == self.progress.passed.load(Ordering::Acquire) => Ok(()),
             None => self.settle_wait(through, Ok(())),
         }
     }
 
-    /// Waits, and leaves a failure to the next one who waits.
+    /// Waits, and keeps a failure for the next wait.
     fn drain_silently(&self) {
         if let Err(error) = self.synchronize() {
             self.untold.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
 
-    /// Takes in how a wait for everything up to a position went.
+    /// Processes the result of a wait for everything up to a position.
     fn settle_wait(&self, through: u64, result: std::result::Result<(), PluginFailure>) -> Result<()> {
         let culprit = self.lock_log().settle_through(through, result.as_ref().err());
         self.progress.advance_to(through);
@@ -335,12 +337,12 @@ impl Drop for StreamTimeline {
         if let Err(error) = untold.map_or(waited, Err) {
             self.shared.keep_orphaned_error(error);
         }
-        // Whatever happened, the queue ends now, and with it its use of memory.
+        // In any case the queue ends here, and with it its use of memory.
         self.progress.advance_to(self.progress.position.load(Ordering::Acquire));
     }
 }
 
-/// Whether two failures are one that was told twice.
+/// True if the two are reports of one failure.
 fn is_same_failure(one: &PluginFailure, other: &PluginFailure) -> bool {
     (one.code, &one.message) == (other.code, &other.message)
 }

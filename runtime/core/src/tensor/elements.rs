@@ -1,4 +1,4 @@
-//! Elements in and out: from the host to a device and back.
+//! Elements in and out: copies between the host and a device.
 
 #![expect(unsafe_code, reason = "elements become bytes and back, and strings in memory point to text")]
 
@@ -14,7 +14,7 @@ use crate::{Device, Dtype, Element, Error, Result, shape};
 pub(crate) struct StringBuffers(Vec<Arc<[String]>>);
 
 impl StringBuffers {
-    /// Takes on the text of another tensor.
+    /// Also keeps the text of another tensor alive.
     pub(crate) fn extend_from(&mut self, other: &Self) {
         for piece in &other.0 {
             if !self.0.iter().any(|own| Arc::ptr_eq(own, piece)) {
@@ -25,7 +25,7 @@ impl StringBuffers {
 }
 
 impl Tensor {
-    /// Copies bytes, in the order of the machine, to a device.
+    /// Copies bytes, in native byte order, to a device.
     pub fn from_bytes(device: &Device, dtype: Dtype, dims: &[i64], bytes: &[u8]) -> Result<Self> {
         if dtype == Dtype::String {
             return Err(Error::invalid_argument("expected numbers, found strings; make them of text"));
@@ -47,13 +47,14 @@ impl Tensor {
 
     /// Copies elements to a device.
     pub fn from_slice<T: Element>(device: &Device, dims: &[i64], elements: &[T]) -> Result<Self> {
-        // SAFETY: elements have no padding, and every one of their bytes is initialised.
+        // SAFETY: elements have no padding, and every one of their bytes is initialized.
         let bytes =
             unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) };
         Self::from_bytes(device, T::DTYPE, dims, bytes)
     }
 
-    /// Makes the element of each place, counted from the first: where it lies, if the host can write the device's memory.
+    /// Computes each element from its row-major index. If the host can write the device's memory, elements are
+    /// written directly to their place.
     pub fn from_fn<T: Element>(device: &Device, dims: &[i64], element: impl Fn(u64) -> T) -> Result<Self> {
         let count = shape::element_count(dims)?;
         if !device.shares_host_memory() {
@@ -66,14 +67,14 @@ impl Tensor {
         let (memory, offset) = tensor.memory_location();
         let first = (memory.0 + offset) as *mut T;
         for at in 0..count {
-            // SAFETY: the device shares the host's memory, of which the tensor has so many elements, aligned as all blocks are,
-            // that nobody else has seen; what used them before was waited for.
+            // SAFETY: the device shares the host's memory; the tensor has this many elements there, aligned as all
+            // blocks are; nobody else has seen them, and earlier uses of the memory were waited for.
             unsafe { first.add(at as usize).write(element(at)) };
         }
         Ok(tensor)
     }
 
-    /// Makes a tensor of strings. Only devices that share the host's memory hold them.
+    /// Creates a tensor of strings. Only devices that share the host's memory support it.
     pub fn from_strings(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
         let expected = shape::element_count(dims)?;
         if texts.len() as u64 != expected {
@@ -104,12 +105,12 @@ impl Tensor {
 
     fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let storage = self.storage();
-        // SAFETY: the memory was taken for this tensor, which nobody else has seen yet.
+        // SAFETY: the memory was allocated for this tensor, which nobody else has seen yet.
         let written = unsafe { storage.allocation.write_blocking(storage.written_on(), 0, bytes) };
         written.map_err(|error| error.with_device(self.device()))
     }
 
-    /// Its elements as bytes, in the order of the machine, one after the other.
+    /// Copies the elements to the host as contiguous bytes in native byte order.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         if self.0.form.dtype == Dtype::String {
             return Err(Error::invalid_argument("expected numbers, found strings; read them as text"));
@@ -117,8 +118,8 @@ impl Tensor {
         self.gather_bytes()
     }
 
-    /// Its elements as bytes, where they lie: none where the host cannot read the device's memory, of a tensor that is not
-    /// contiguous, and of strings, whose bytes are addresses.
+    /// Borrows the elements as bytes where they are. Returns `None` if the host cannot read the device's memory, if
+    /// the tensor is not contiguous, and for strings, whose bytes are addresses.
     pub fn host_bytes(&self) -> Result<Option<&[u8]>> {
         let is_readable =
             self.device().shares_host_memory() && self.is_contiguous() && self.0.form.dtype != Dtype::String;
@@ -131,13 +132,13 @@ impl Tensor {
             return Ok(Some(&[]));
         }
         let (memory, offset) = self.memory_location();
-        // SAFETY: on a device that shares the host's memory, block and offset make an address; the tensor has so many bytes
-        // from there, holds them for as long as it is borrowed, and nobody writes them once they were waited for.
+        // SAFETY: on a device that shares the host's memory, block plus offset is an address; the tensor has that
+        // many bytes there, keeps them for as long as it is borrowed, and nobody writes them once they were waited for.
         Ok(Some(unsafe { std::slice::from_raw_parts((memory.0 + offset) as *const u8, size) }))
     }
 
-    /// Where its first element lies, for those who read it with its strides: none where the host cannot read the device's
-    /// memory, and of strings, which are addresses. The memory is there for as long as the tensor is.
+    /// The address of the first element, to be read with the tensor's strides. Returns `None` if the host cannot read
+    /// the device's memory, and for strings, whose bytes are addresses. The address is valid as long as the tensor lives.
     pub fn host_address(&self) -> Result<Option<*const u8>> {
         if !self.device().shares_host_memory() || self.0.form.dtype == Dtype::String {
             return Ok(None);
@@ -147,7 +148,7 @@ impl Tensor {
         Ok(Some((memory.0 + offset) as *const u8))
     }
 
-    /// Its elements.
+    /// Copies the elements to the host, in row-major order.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if self.0.form.dtype != T::DTYPE {
             let (expected, found) = (T::DTYPE, self.0.form.dtype);
@@ -157,29 +158,29 @@ impl Tensor {
         if T::DTYPE == Dtype::Bool && bytes.iter().any(|byte| *byte > 1) {
             return Err(Error::fatal("expected bytes of 0 and 1 for bool, found others that a kernel wrote"));
         }
-        // SAFETY: the bytes are those of elements of this type, for which every pattern is a value, bool's having been
-        // looked through.
+        // SAFETY: the bytes are elements of this type, and every bit pattern is a valid value of it; those of bool
+        // were checked.
         let read = |bytes: &[u8]| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
         Ok(bytes.chunks_exact(size_of::<T>()).map(read).collect())
     }
 
-    /// Its strings.
+    /// Copies the strings to the host.
     pub fn to_strings(&self) -> Result<Vec<String>> {
         if self.0.form.dtype != Dtype::String {
             return Err(Error::invalid_argument(format!("expected strings, found {}", self.0.form.dtype)));
         }
         let bytes = self.gather_bytes()?;
         let read = |bytes: &[u8]| {
-            // SAFETY: the bytes are those of a `Str`, which is made of numbers and addresses.
+            // SAFETY: the bytes are a `Str`, which consists only of numbers and addresses.
             let text = unsafe { bytes.as_ptr().cast::<abi::Str>().read_unaligned() };
-            // SAFETY: strings of a tensor point to text that its storage keeps.
+            // SAFETY: strings of a tensor point to text that its storage keeps alive.
             unsafe { text.text() }.map(str::to_owned)
         };
         let texts: Option<Vec<String>> = bytes.chunks_exact(size_of::<abi::Str>()).map(read).collect();
         texts.ok_or_else(|| Error::fatal("expected text in UTF-8, found other bytes that a kernel wrote"))
     }
 
-    /// A contiguous copy, by way of the host: for devices that have no kernel that could make one.
+    /// A contiguous copy made through the host, for devices that have no kernel for it.
     pub(crate) fn gather_through_host(&self) -> Result<Self> {
         match self.0.form.dtype {
             Dtype::String => Self::from_strings(self.device(), &self.0.form.dims, self.to_strings()?),
@@ -187,7 +188,7 @@ impl Tensor {
         }
     }
 
-    /// Its elements one after the other, as bytes.
+    /// Its elements as contiguous bytes.
     fn gather_bytes(&self) -> Result<Vec<u8>> {
         if let Some(here) = self.host_bytes()? {
             let mut bytes = reserve_elements(self.extent())?;
@@ -198,7 +199,7 @@ impl Tensor {
         let mut bytes = reserve_elements(self.extent())?;
         bytes.resize(usize::try_from(self.extent()).unwrap_or(usize::MAX), 0);
         let storage = self.storage();
-        // SAFETY: tensors are never written once they are made, and the stream was waited for.
+        // SAFETY: tensors never change once they exist, and the stream was waited for.
         let read =
             unsafe { storage.allocation.read_blocking(storage.written_on(), self.0.offset, &mut bytes) };
         read.map_err(|error| error.with_device(self.device()))?;
@@ -213,7 +214,7 @@ impl Tensor {
     }
 }
 
-/// Memory of the host. A tensor that repeats its elements may have more of them than the host can hold.
+/// Fails instead of aborting: a broadcast tensor may have more elements than fit in the host's memory.
 fn reserve_elements<T>(count: u64) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     let reserved = usize::try_from(count).is_ok_and(|count| elements.try_reserve_exact(count).is_ok());
@@ -225,7 +226,7 @@ fn reserve_elements<T>(count: u64) -> Result<Vec<T>> {
     Err(Error::resource_exhausted(message))
 }
 
-/// Puts the elements of a strided extent one after the other.
+/// Copies the elements of a strided extent to contiguous memory.
 fn gather_strided(
     extent: &[u8],
     dtype: Dtype,

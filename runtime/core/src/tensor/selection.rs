@@ -1,4 +1,4 @@
-//! Parts of a tensor, to see and to write.
+//! Selections: parts of a tensor to view or to write.
 
 #![expect(
     unsafe_code,
@@ -8,51 +8,50 @@
 use super::{Tensor, TensorLayout, TensorMemory};
 use crate::{Device, Dims, Dtype, Error, Result};
 
-/// What is picked along one dimension, from the first on.
+/// A selection along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DimSelection {
-    /// One index, which leaves no dimension.
+    /// One index. The dimension disappears.
     At(u64),
-    /// So many indices from one on, each so many after the one before.
+    /// Evenly spaced indices.
     Range {
         /// The first index.
         begin: u64,
-        /// How many there are.
+        /// The number of indices.
         count: u64,
-        /// How far they are apart.
+        /// The distance between consecutive indices.
         step: u64,
     },
     /// The whole dimension.
     Whole,
-    /// No dimension of the tensor, but a new one of one element.
+    /// Inserts a new dimension of size 1 and consumes none of the tensor's.
     New,
 }
 
-/// How a part of a tensor lies.
 struct SelectionLayout {
     dims: Dims,
     strides: Dims,
-    /// Elements from the first of the tensor to the first of the part.
+    /// The offset of the first selected element, in elements.
     first: u64,
 }
 
-/// What is written into a part of a tensor.
+/// The elements to write into a selection.
 #[derive(Clone, Copy)]
 pub enum SelectionSource<'a> {
-    /// The bytes of one element, everywhere.
+    /// The bytes of one element, written everywhere.
     One(&'a [u8]),
-    /// Elements in the shape of the part, in memory that the host can read.
+    /// Elements in the shape of the selection, in memory that the host can read.
     Of(&'a Tensor),
 }
 
 impl Tensor {
-    /// The part that is picked, as another view of the same elements. Dimensions beyond the picks stay whole.
+    /// A view of the selection. Dimensions without a pick stay whole.
     pub fn select_view(&self, picks: &[DimSelection]) -> Result<Self> {
         let SelectionLayout { dims, strides, first } = self.selection_layout(picks)?;
         self.view_with_strides(dims, strides, first)
     }
 
-    /// The shape of the part that is picked.
+    /// The shape of the selection.
     pub fn selected_dims(&self, picks: &[DimSelection]) -> Result<Dims> {
         Ok(self.selection_layout(picks)?.dims)
     }
@@ -103,10 +102,10 @@ impl Tensor {
         Ok(part)
     }
 
-    /// Makes it a tensor with other elements in the part that is picked: in the memory that it has, where nobody else sees
-    /// that, and in a copy otherwise. Whoever has a clone or a view keeps what it was.
+    /// Replaces the elements of a selection: in place if nobody else can see the memory, or else in a copy. Clones
+    /// and views keep the old elements.
     ///
-    /// Only tensors of numbers in memory that the host can write can be changed so.
+    /// Supports only numbers in memory that the host can write.
     pub fn write_selection(&mut self, picks: &[DimSelection], by: SelectionSource<'_>) -> Result<()> {
         let size = self.dtype().byte_size().filter(|_| self.is_host_writable()).unwrap_or(0) as usize;
         if size == 0 {
@@ -143,13 +142,13 @@ impl Tensor {
                 None => copy(&self.to_bytes()?)?,
             };
             *self = copied;
-            // It may have had gaps, which it has no more.
+            // The copy is contiguous, so the strides of the selection may differ.
             part = self.selection_layout(picks)?;
         }
         let (memory, offset) = self.memory_location();
         let extent = usize::try_from(self.extent()).unwrap_or(usize::MAX);
-        // SAFETY: nobody else has this tensor or a view of it, its memory is of a pool that the host can write, no work of the
-        // device uses it, as was waited for, and it has so many bytes.
+        // SAFETY: nobody else has this tensor or a view of it; its memory comes from a pool and the host can write
+        // it; no work of the device uses it, since that was waited for; and it has that many bytes.
         let target = unsafe { std::slice::from_raw_parts_mut((memory.0 + offset) as *mut u8, extent) };
         let walk = StridedCopy { dims: &part.dims, to: &part.strides, from: &steps };
         let first = part.first as usize;
@@ -163,8 +162,8 @@ impl Tensor {
         Ok(())
     }
 
-    /// Where its first element lies, for whoever writes its elements while it is there and gives it to nobody: none where others
-    /// see its memory, the host cannot write that, or it has gaps.
+    /// The address of the first element, for a caller that writes elements in place and does not share the address.
+    /// Returns `None` if others can see the memory, if the host cannot write it, or if the tensor is not contiguous.
     pub fn exclusive_address(&mut self) -> Result<Option<*mut u8>> {
         if !self.is_host_writable() || !self.is_exclusive() {
             return Ok(None);
@@ -179,7 +178,7 @@ impl Tensor {
         is_number && self.device().shares_host_memory()
     }
 
-    /// Whether nobody else sees its memory, and no work of another stream does.
+    /// True if no other tensor sees its memory and no other stream uses it.
     fn is_exclusive(&mut self) -> bool {
         if !self.is_contiguous() {
             return false;
@@ -192,7 +191,7 @@ impl Tensor {
         }
     }
 
-    /// The bytes from its first element to past its last, with gaps.
+    /// Its bytes from the first element to the end of the last, gaps included.
     fn extent_bytes(&self) -> Result<&[u8]> {
         if !self.is_host_writable() {
             return Err(Error::unimplemented("expected numbers in the host's memory, found others"));
@@ -203,13 +202,13 @@ impl Tensor {
             return Ok(&[]);
         }
         let extent = usize::try_from(self.extent()).unwrap_or(usize::MAX);
-        // SAFETY: the device shares the host's memory, the tensor has so many bytes from there for as long as it is borrowed,
-        // and nobody writes what somebody has a tensor of.
+        // SAFETY: the device shares the host's memory, the tensor has that many bytes there for as long as it is
+        // borrowed, and nobody writes to the memory of an existing tensor.
         Ok(unsafe { std::slice::from_raw_parts((memory.0 + offset) as *const u8, extent) })
     }
 
-    /// A tensor of one element everywhere, given by its bytes. On devices whose memory the host cannot write, the bytes must
-    /// all be the same.
+    /// Creates a tensor whose elements all have the given bytes. On a device whose memory the host cannot write, all
+    /// bytes of the element must be equal, since the device fills memory byte by byte.
     pub fn filled(device: &Device, dtype: Dtype, dims: &[i64], element: &[u8]) -> Result<Self> {
         dtype.check_element(element)?;
         let first = element.first().copied().unwrap_or(0);
@@ -240,7 +239,7 @@ impl Tensor {
 }
 
 impl Dtype {
-    /// Checks that bytes are one element.
+    /// Checks that `bytes` are exactly one valid element.
     fn check_element(self, bytes: &[u8]) -> Result<()> {
         let is_element = !self.is_packed()
             && self != Self::String
@@ -253,12 +252,12 @@ impl Dtype {
     }
 }
 
-/// Goes through a part, and through what is written there.
+/// Copies elements into a selection, with strides on both sides.
 struct StridedCopy<'a> {
     dims: &'a [i64],
-    /// Elements from one index to the next in the part.
+    /// Strides of the target, in elements.
     to: &'a [i64],
-    /// The same in what is written.
+    /// Strides of the source, in elements; 0 along broadcast dimensions.
     from: &'a [i64],
 }
 

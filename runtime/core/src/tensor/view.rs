@@ -1,10 +1,10 @@
-//! Other ways to see the same elements.
+//! Views: other ways to see the same elements.
 
 use super::{Tensor, TensorLayout};
 use crate::{Dims, Dtype, Error, Result, shape};
 
 impl Tensor {
-    /// Its dimensions in another order: `order[i]` is the dimension that becomes the one with the number `i`.
+    /// Permutes the dimensions: dimension `order[i]` becomes dimension `i`.
     pub fn transpose(&self, order: &[usize]) -> Result<Self> {
         let mut is_seen = vec![false; self.0.form.dims.len()];
         let is_order = order.len() == self.0.form.dims.len()
@@ -22,7 +22,7 @@ impl Tensor {
         self.view_with_strides(dims, order.iter().map(|axis| strides[*axis]).collect(), 0)
     }
 
-    /// Every `step`th index of one dimension from `begin` to before `end`.
+    /// Takes every `step`th index of one dimension, from `begin` up to but not including `end`.
     pub fn slice(&self, axis: i64, begin: u64, end: u64, step: u64) -> Result<Self> {
         let axis = shape::resolve_axis(axis, self.0.form.dims.len())?;
         let size = self.0.form.dims[axis].unsigned_abs();
@@ -39,7 +39,7 @@ impl Tensor {
         self.view_with_strides(dims, strides, first)
     }
 
-    /// Repeated to a larger shape, as operators repeat their inputs: dimensions of one element take any size.
+    /// Broadcasts to a larger shape: dimensions of size 1 take any size, and new ones may be added in front.
     pub fn expand(&self, dims: &[i64]) -> Result<Self> {
         let fits = shape::broadcast_dims(&self.0.form.dims, dims)?.as_slice() == dims;
         if !fits {
@@ -58,8 +58,8 @@ impl Tensor {
         self.view_with_strides(dims.into(), strides, 0)
     }
 
-    /// The same elements in another shape. Of a tensor that is not contiguous, whose elements would have to move, this is
-    /// an error.
+    /// The same elements in another shape. Fails for a tensor that is not contiguous, since its elements would have
+    /// to move.
     pub fn reshape(&self, dims: &[i64]) -> Result<Self> {
         let (expected, found) = (self.element_count(), shape::element_count(dims)?);
         if expected != found {
@@ -74,7 +74,7 @@ impl Tensor {
         Ok(self.view_at(TensorLayout::contiguous(self.device(), self.0.form.dtype, dims)?, 0))
     }
 
-    /// Without one dimension, which has one element.
+    /// Removes a dimension of size 1.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let axis = shape::resolve_axis(axis, self.0.form.dims.len())?;
         let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
@@ -89,7 +89,7 @@ impl Tensor {
         self.view_with_strides(dims, strides, 0)
     }
 
-    /// With a dimension of one element more, before the one that has the number now.
+    /// Inserts a dimension of size 1 before dimension `axis`.
     pub fn unsqueeze(&self, axis: usize) -> Result<Self> {
         let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
         if axis > dims.len() {
@@ -105,7 +105,7 @@ impl Tensor {
         self.view_with_strides(dims, strides, 0)
     }
 
-    /// Complex numbers as their parts, in a last dimension of two; the memory is the same.
+    /// Views complex numbers as pairs of real ones, in a new last dimension of size 2.
     pub fn view_as_real(&self) -> Result<Self> {
         let part = match self.0.form.dtype {
             Dtype::C64 => Dtype::F32,
@@ -119,7 +119,7 @@ impl Tensor {
         Ok(self.view_at(TensorLayout::strided(self.device(), part, dims, strides)?, 0))
     }
 
-    /// The complex numbers whose parts these are, each pair side by side; the memory is the same.
+    /// Views pairs of real numbers, adjacent in the last dimension, as complex ones.
     pub fn view_as_complex(&self) -> Result<Self> {
         let whole = match self.0.form.dtype {
             Dtype::F32 => Dtype::C64,
@@ -128,7 +128,7 @@ impl Tensor {
         };
         let (mut dims, mut strides) = (self.0.form.dims.clone(), self.strides());
         let is_pair = dims.pop() == Some(2) && strides.pop() == Some(1);
-        // Along a dimension of one element nobody steps.
+        // The stride of a dimension of size 1 is never used.
         let is_whole = |(size, stride): (&i64, &i64)| *size == 1 || stride % 2 == 0;
         if !is_pair || !dims.iter().zip(&strides).all(is_whole) {
             let found = &self.0.form.dims;
@@ -140,7 +140,7 @@ impl Tensor {
         Ok(self.view_at(TensorLayout::strided(self.device(), whole, dims, strides)?, 0))
     }
 
-    /// The strides, of elements that each have an address.
+    /// The strides; fails for packed dtypes, whose elements have no addresses of their own.
     fn addressable_strides(&self) -> Result<Dims> {
         if self.0.form.dtype.is_packed() {
             let dtype = self.0.form.dtype;
@@ -153,7 +153,7 @@ impl Tensor {
 
     pub(super) fn view_with_strides(&self, dims: Dims, strides: Dims, first: u64) -> Result<Self> {
         let dtype = self.0.form.dtype;
-        // A tensor without elements has no place to begin at.
+        // An empty tensor has no first element.
         let first = if dims.contains(&0) { 0 } else { first };
         let skipped = first * dtype.byte_size().unwrap_or(1);
         Ok(self.view_at(TensorLayout::strided(self.device(), dtype, dims, strides)?, skipped))

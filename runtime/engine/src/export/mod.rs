@@ -1,3 +1,3 @@
-//! Models to files.
+//! Writes models to files.
 
 pub mod onnx;

@@ -1,4 +1,4 @@
-//! Whether a graph is one: every value made once and before it is read.
+//! Checks that a graph is in SSA form: every value is written once, before it is read.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use oarlock_core::{Error, Result};
 
 use super::{Graph, ValueId};
 
-/// Checks that every value a node reads is given, constant or made by a node before it, that none is made twice, and
-/// that every output is there; in subgraphs too.
+/// Checks that every value a node reads is an input, a constant or an output of an earlier node, that no value is written
+/// twice, and that every graph output exists; in subgraphs too.
 pub fn check_graph(graph: &Graph) -> Result<()> {
     let mut made: HashSet<ValueId> = graph.inputs.iter().copied().collect();
     if made.len() != graph.inputs.len() {

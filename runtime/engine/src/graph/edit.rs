@@ -1,17 +1,17 @@
-//! Changes that passes make to a graph.
+//! Edits that passes make to a graph.
 
 use std::collections::HashMap;
 
 use super::{Graph, ValueId};
 
 impl Graph {
-    /// Has everybody who reads one value read another instead. Outputs of the graph keep their names: where one is replaced,
-    /// the other takes its place in the list.
+    /// Redirects all uses of the keys to the mapped values. A graph output keeps its name: where one is replaced, the other
+    /// value takes its place in the list.
     pub fn replace_uses(&mut self, replaced: &HashMap<ValueId, ValueId>) {
         if replaced.is_empty() {
             return;
         }
-        // One may be replaced by another that is replaced; each way is gone once.
+        // Replacements may chain. Each chain is walked once and its end remembered, so that long ones stay linear.
         let mut last: HashMap<ValueId, ValueId> = HashMap::new();
         for first in replaced.keys() {
             let (mut way, mut end) = (vec![*first], *first);
@@ -26,7 +26,7 @@ impl Graph {
         self.outputs.iter_mut().for_each(replace);
     }
 
-    /// How often each value is read, as an output of the graph too; by the index of the value.
+    /// Number of uses of each value, by index. Being an output of the graph is a use.
     pub fn use_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.value_count()];
         let uses = self.nodes.iter().flat_map(|node| node.read_values().collect::<Vec<_>>());
@@ -34,7 +34,7 @@ impl Graph {
         counts
     }
 
-    /// The node that makes each value, by the index of the value.
+    /// The node that writes each value, by index; `None` for inputs and constants.
     pub fn producers(&self) -> Vec<Option<usize>> {
         let mut makers = vec![None; self.value_count()];
         for (at, node) in self.nodes.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! A model as the engine sees it: values, and the nodes that make them.
+//! A model as the engine sees it: values, and the nodes that produce them.
 //!
-//! A [`Graph`] is closed: a node reads what its own graph holds and nothing else. Where ONNX lets the body of a loop or
-//! the branch of a condition read values of the graph around it, here they are inputs of the body, and the node lists in
-//! [`Subgraph::captures`] what goes into them. So whoever looks for the uses of a value has one place to look.
+//! A [`Graph`] is closed: a node reads only values of its own graph. ONNX lets the body of a loop or the branch of a condition
+//! read values of the enclosing graph; here those are inputs of the body, and the node lists in [`Subgraph::captures`] the
+//! outer values that go into them. The uses of a value are therefore all in one place.
 
 mod check;
 mod edit;
@@ -17,37 +17,36 @@ pub use value::{DeclaredDimension, GraphValue, ValueId, ValueType, Weight};
 
 use std::sync::Arc;
 
-/// Values, and nodes in an order in which each finds its inputs made. Clones share the values that neither changes.
+/// Values, and nodes in topological order. Clones share every value that neither side changes.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// What the model calls it.
+    /// Name in the model.
     pub name: Arc<str>,
     values: Vec<Arc<GraphValue>>,
-    /// The nodes, each behind those whose outputs it reads.
+    /// Nodes in topological order.
     pub nodes: Vec<Node>,
-    /// The values that a run is given. In a subgraph those that it captures follow the formal ones.
+    /// Inputs of a run. In a subgraph, captured values follow the formal inputs.
     pub inputs: Vec<ValueId>,
-    /// The values that a run is to give.
+    /// Outputs of a run, in order; a value may occur more than once.
     pub outputs: Vec<ValueId>,
-    /// Constants of the model that a run may be given others for, in their order. In a subgraph those are among them that it
-    /// captures.
+    /// Overridable initializers, in the order of the model's inputs. In a subgraph they are among the captured values.
     pub defaults: Vec<ValueId>,
 }
 
 impl Graph {
-    /// A graph without anything in it.
+    /// An empty graph.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Adds a value.
+    /// Adds a value; nothing reads or writes it yet.
     pub fn add_value(&mut self, value: GraphValue) -> ValueId {
         let id = ValueId::from_index(self.values.len());
         self.values.push(Arc::new(value));
         id
     }
 
-    /// How many bytes its constants have, those of its subgraphs too.
+    /// Bytes in constants, those of subgraphs included.
     pub fn weight_bytes(&self) -> u64 {
         let constants = self.values.iter().filter(|value| value.weight.is_some());
         let own: u64 = constants.filter_map(|value| value.size_in_bytes()).sum();
@@ -55,32 +54,31 @@ impl Graph {
         own + subgraphs.map(|subgraph| subgraph.graph.weight_bytes()).sum::<u64>()
     }
 
-    /// A value. An id of another graph means nothing here.
+    /// Looks up a value. The id must belong to this graph.
     pub fn value(&self, id: ValueId) -> &GraphValue {
         &self.values[id.index()]
     }
 
-    /// A value, to be changed.
+    /// Mutable access to a value; clones it first if another graph shares it.
     pub fn value_mut(&mut self, id: ValueId) -> &mut GraphValue {
         Arc::make_mut(&mut self.values[id.index()])
     }
 
-    /// A value, to be kept or put into another graph.
+    /// The shared value, to keep it or put it into another graph without a copy.
     pub(crate) fn shared_value(&self, id: ValueId) -> &Arc<GraphValue> {
         &self.values[id.index()]
     }
 
-    /// Puts another value into the place of one.
     pub(crate) fn set_shared_value(&mut self, id: ValueId, value: &Arc<GraphValue>) {
         self.values[id.index()].clone_from(value);
     }
 
-    /// Every value that was ever added, with its id. Not all of them are used.
+    /// Every value ever added, with its id. Passes leave unused values behind, so some have no reader.
     pub fn values(&self) -> impl ExactSizeIterator<Item = (ValueId, &GraphValue)> {
         self.values.iter().enumerate().map(|(index, value)| (ValueId::from_index(index), &**value))
     }
 
-    /// How many values were ever added.
+    /// Number of values ever added; ids are below it.
     pub fn value_count(&self) -> usize {
         self.values.len()
     }

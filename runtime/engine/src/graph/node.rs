@@ -7,43 +7,43 @@ use smallvec::SmallVec;
 
 use super::{Graph, ValueId};
 
-/// The domain of the ops that onnxruntime adds to ONNX.
+/// The domain of onnxruntime's contrib ops.
 pub(crate) const ONNXRUNTIME_DOMAIN: &str = "com.microsoft";
 
 /// One op in a graph, with its operands.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What the model calls it; may be empty.
+    /// Name in the model; may be empty.
     pub name: Arc<str>,
     /// The domain of the op; empty for ONNX's own.
     pub domain: Arc<str>,
-    /// The op.
+    /// Name of the op, such as `Conv`.
     pub op: Arc<str>,
-    /// The opset of the domain that the node means.
+    /// Opset version of the domain that the model imports; it selects the schema.
     pub opset: u32,
-    /// Its attributes, but for graphs.
+    /// Attributes other than graphs.
     pub attributes: Attributes,
-    /// What it reads; one that is left out is `None`.
+    /// Input values; an omitted optional input is `None`.
     pub inputs: SmallVec<[Option<ValueId>; 4]>,
-    /// What it makes; one that nobody wants is `None`.
+    /// Output values; an unused optional output is `None`.
     pub outputs: SmallVec<[Option<ValueId>; 2]>,
-    /// The graphs among its attributes.
+    /// Attributes that are graphs.
     pub subgraphs: Vec<Subgraph>,
 }
 
 /// A graph that a node runs: a branch or the body of a loop.
 #[derive(Clone, Debug)]
 pub struct Subgraph {
-    /// The attribute it is, such as `then_branch`.
+    /// Name of the attribute, such as `then_branch`.
     pub attribute: Arc<str>,
-    /// The graph. Its last inputs are what it captures.
+    /// The body. Its last inputs receive the captures.
     pub graph: Graph,
-    /// The values of the graph around it that it reads, in the order of its last inputs.
+    /// Values of the enclosing graph that the body reads, in the order of its last inputs.
     pub captures: Vec<ValueId>,
 }
 
 impl Node {
-    /// A node without name, attributes and subgraphs.
+    /// A node without name, attributes or subgraphs.
     pub fn new(
         domain: &str,
         op: &str,
@@ -63,45 +63,46 @@ impl Node {
         }
     }
 
-    /// Everything it reads, for its subgraphs too.
+    /// All values it reads, captures of subgraphs included.
     pub fn read_values(&self) -> impl Iterator<Item = ValueId> {
         let captured = self.subgraphs.iter().flat_map(|subgraph| subgraph.captures.iter().copied());
         self.inputs.iter().flatten().copied().chain(captured)
     }
 
-    /// Everything it reads, to be changed.
+    /// Mutable access to all values it reads, captures included.
     pub fn read_values_mut(&mut self) -> impl Iterator<Item = &mut ValueId> {
         let captured = self.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
         self.inputs.iter_mut().flatten().chain(captured)
     }
 
-    /// Everything it makes.
+    /// All values it writes.
     pub fn written_values(&self) -> impl Iterator<Item = ValueId> {
         self.outputs.iter().flatten().copied()
     }
 
-    /// Whether it is this op of ONNX's own domain.
+    /// True for this op in ONNX's own domain; contrib ops of the same name do not match.
     pub fn is_op(&self, op: &str) -> bool {
         self.domain.is_empty() && &*self.op == op
     }
 
-    /// Whether it sees the elements of its first input in another shape, where it makes as many.
+    /// True for ops that may only change the shape of their first input. They are views only if input and output have the same
+    /// size.
     pub fn is_view(&self) -> bool {
         let views = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
         self.domain.is_empty() && views.contains(&&*self.op)
     }
 
-    /// The input at a place, where it is given.
+    /// An input by position; `None` if it is omitted or past the end.
     pub fn input(&self, index: usize) -> Option<ValueId> {
         self.inputs.get(index).copied().flatten()
     }
 
-    /// The output at a place, where it is wanted.
+    /// An output by position; `None` if it is unused or past the end.
     pub fn output(&self, index: usize) -> Option<ValueId> {
         self.outputs.get(index).copied().flatten()
     }
 
-    /// What messages call it: its op, and its name where it has one.
+    /// Label for messages: the op, and the node's name if it has one.
     pub fn label(&self) -> String {
         let domain = if self.domain.is_empty() { String::new() } else { format!("{}.", self.domain) };
         match &*self.name {

@@ -1,10 +1,10 @@
-//! Graphs as text, for people and for the snapshots of tests.
+//! Graphs as text, for people and for test snapshots.
 
 use std::fmt;
 
 use super::{Graph, ValueId};
 
-/// A line for each input, node and output; subgraphs are indented.
+/// One line for each input, node and output; subgraphs are indented.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_indented(f, 0)
@@ -42,7 +42,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The name of a value; of a small constant its elements.
+    /// The name of a value, or the elements of a small constant.
     fn describe_value(&self, id: ValueId) -> String {
         let value = self.value(id);
         let numbers = value.weight.as_ref().and_then(|weight| weight.as_numbers());

@@ -6,57 +6,57 @@ use std::sync::Arc;
 use oarlock_core::infer::TensorFact;
 use oarlock_core::{Constant, Dims, Dtype, shape};
 
-/// Names a value within its graph.
+/// Identifies a value within its graph; an index into the graph's list of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(u32);
 
 impl ValueId {
-    /// The id of the value at a place. A graph of a file that fits into memory has fewer values than ids.
+    /// Saturates beyond `u32::MAX`, which a file that fits into memory cannot reach.
     pub(super) fn from_index(index: usize) -> Self {
         Self(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
-    /// Its place in the list of values, for tables beside the graph.
+    /// Position in the list of values, to index tables beside the graph.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What flows between nodes: given, constant, or made by a node.
+/// A value of a graph: an input, a constant, or an output of a node.
 #[derive(Clone, Debug, Default)]
 pub struct GraphValue {
-    /// What the model calls it.
+    /// Name in the model.
     pub name: Arc<str>,
-    /// What the model says about its type.
+    /// Type that the model declares; it may be missing or wrong.
     pub declared: ValueType,
-    /// Its elements, where the model holds them.
+    /// Elements of a constant.
     pub weight: Option<Weight>,
-    /// What is known about it, where it is a tensor and something is known.
+    /// Inferred dtype, shape and, for small values, elements; `None` for non-tensors and where nothing is known.
     pub fact: Option<TensorFact>,
 }
 
 impl GraphValue {
-    /// A value of a name, of which nothing else is known.
+    /// A value with a name and nothing known about it.
     pub fn with_name(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// A constant.
+    /// A constant with a name.
     pub fn with_weight(name: impl Into<Arc<str>>, weight: Weight) -> Self {
         Self { weight: Some(weight), ..Self::with_name(name) }
     }
 
-    /// A value of which something is known.
+    /// A value with an inferred dtype and shape.
     pub fn with_fact(name: impl Into<Arc<str>>, fact: TensorFact) -> Self {
         Self { fact: Some(fact), ..Self::with_name(name) }
     }
 
-    /// The type of its elements, where it is known.
+    /// Element type, if known; that of a constant takes precedence.
     pub fn dtype(&self) -> Option<Dtype> {
         self.weight.as_ref().map(Weight::dtype).or_else(|| self.fact.as_ref().map(|fact| fact.dtype))
     }
 
-    /// Its shape, where all of it is known.
+    /// Shape, if every dimension is known.
     pub fn dims(&self) -> Option<Dims> {
         match &self.weight {
             Some(weight) => Some(weight.dims().into()),
@@ -64,12 +64,12 @@ impl GraphValue {
         }
     }
 
-    /// How many bytes it has, where that is known.
+    /// Size in bytes, if dtype and shape are known.
     pub fn size_in_bytes(&self) -> Option<u64> {
         shape::size_in_bytes(self.dtype()?, &self.dims()?).ok()
     }
 
-    /// Its numbers, where they are known: those of a constant, or of what follows from shapes.
+    /// Elements, if known: those of a constant, or those that shape inference computed.
     pub fn known_numbers(&self) -> Option<&Constant> {
         match &self.weight {
             Some(weight) => weight.as_numbers(),
@@ -78,54 +78,54 @@ impl GraphValue {
     }
 }
 
-/// What a model says about the type of a value.
+/// Type of a value as the model declares it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ValueType {
-    /// Nothing.
+    /// Nothing is declared.
     #[default]
     Unknown,
-    /// A tensor.
+    /// A tensor; dtype and shape may be missing.
     Tensor {
-        /// The type of its elements, where it is said.
+        /// Element type, if declared.
         dtype: Option<Dtype>,
-        /// The sizes of its dimensions; none where not even their number is said.
+        /// Dimensions; `None` if not even the rank is declared.
         dims: Option<Vec<DeclaredDimension>>,
     },
-    /// A sequence.
+    /// A sequence with elements of one type.
     Sequence(Box<ValueType>),
-    /// Something that may be missing.
+    /// An optional value.
     Optional(Box<ValueType>),
-    /// Values by keys of a dtype.
+    /// A map from keys of this dtype.
     Map(Dtype, Box<ValueType>),
 }
 
-/// What a model says about the size of a dimension.
+/// Size of a dimension as the model declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeclaredDimension {
-    /// This size.
+    /// A fixed size.
     Known(i64),
-    /// Some size; the same one wherever the name is the same.
+    /// A named size, equal wherever the name is the same.
     Symbol(Arc<str>),
-    /// Some size.
+    /// Any size.
     Unknown,
 }
 
-/// The elements of a constant.
+/// Elements of a constant. Text is separate: it has no fixed-size elements that a [`Constant`] could hold.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weight {
-    /// Numbers, which may lie in a mapped file.
+    /// Numbers, possibly in a mapped file.
     Numbers(Constant),
-    /// Texts, with their shape.
+    /// Text elements with their shape.
     Texts {
-        /// The sizes of the dimensions.
+        /// Sizes of the dimensions.
         dims: Vec<i64>,
-        /// The texts, the last dimension fastest.
+        /// The elements in row-major order.
         texts: Arc<[String]>,
     },
 }
 
 impl Weight {
-    /// The type of its elements.
+    /// Element type; `String` for text.
     pub fn dtype(&self) -> Dtype {
         match self {
             Self::Numbers(constant) => constant.dtype(),
@@ -133,7 +133,7 @@ impl Weight {
         }
     }
 
-    /// The sizes of its dimensions.
+    /// Sizes of the dimensions; all are known.
     pub fn dims(&self) -> &[i64] {
         match self {
             Self::Numbers(constant) => constant.dims(),
@@ -141,7 +141,7 @@ impl Weight {
         }
     }
 
-    /// Its numbers, where it has numbers.
+    /// The elements, unless they are text.
     pub fn as_numbers(&self) -> Option<&Constant> {
         if let Self::Numbers(constant) = self { Some(constant) } else { None }
     }
@@ -157,7 +157,7 @@ impl fmt::Display for DeclaredDimension {
     }
 }
 
-/// As in `f32[batch, 3, ?]`.
+/// Formats as in `f32[batch, 3, ?]`.
 impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,13 +1,12 @@
-//! Where in a model an error is.
+//! Adds the location within a model to errors.
 
 use oarlock_core::{Error, Result};
 
-/// The most characters of a name that a message repeats.
+/// Longer names are truncated in messages.
 const MOST_QUOTED_CHARACTERS: usize = 120;
 
-/// Adds the place to what went wrong.
 pub(super) trait ErrorLocation {
-    /// The same, with the error of a place.
+    /// Prefixes an error with a location; `place` is only called on failure.
     fn with_location(self, place: impl FnOnce() -> String) -> Self;
 }
 
@@ -23,7 +22,7 @@ impl<T> ErrorLocation for Result<T> {
     }
 }
 
-/// A name of a model for a message: safe to print, and not too long.
+/// Quotes a name from a model for a message: sanitized, and truncated if it is long.
 pub(super) fn quote_name(name: &str) -> String {
     match name.char_indices().nth(MOST_QUOTED_CHARACTERS) {
         Some((end, _)) => format!("`{}…`", oarlock_host::sanitize_text(&name[..end])),
@@ -31,7 +30,7 @@ pub(super) fn quote_name(name: &str) -> String {
     }
 }
 
-/// An error of a model that says what the rules want and what it has.
+/// An error about an invalid model.
 #[cold]
 pub(super) fn invalid_model(expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error {
     Error::invalid_argument(format!("expected {expected}, found {found}"))

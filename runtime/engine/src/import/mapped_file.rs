@@ -1,4 +1,4 @@
-//! Files as memory, so that weights are read when they are used and never copied.
+//! Maps files into memory, so that weights are paged in when they are used and never copied.
 
 #![expect(unsafe_code, reason = "what a mapping holds is as sure as the file behind it")]
 
@@ -15,8 +15,8 @@ use oarlock_core::{Error, Result};
 
 use super::error_location::quote_name;
 
-/// The bytes of a file. They are there until the last part of them is dropped; the file must not change meanwhile, and who
-/// makes it shorter ends the program at the next look behind its new end.
+/// Maps a file. The mapping lives until the last slice of it is dropped. The file must not change meanwhile; if it is
+/// truncated, reading beyond its new end kills the process with SIGBUS.
 pub(super) fn map_file(path: &Path) -> Result<Bytes> {
     let shown = || quote_name(&path.display().to_string());
     let failed = |error: io::Error| match error.kind() {
@@ -26,7 +26,7 @@ pub(super) fn map_file(path: &Path) -> Result<Bytes> {
             ),
         _ => Error::unavailable(format!("{}: expected to read it, found: {error}", shown())),
     };
-    // Before it is opened, since to open a pipe is to wait for somebody who writes to it.
+    // Checked before opening, because opening a pipe blocks until someone writes to it.
     let metadata = path.metadata().map_err(failed)?;
     if !metadata.is_file() {
         let found = if metadata.is_dir() { "a directory" } else { "a pipe or a device" };
@@ -36,8 +36,8 @@ pub(super) fn map_file(path: &Path) -> Result<Bytes> {
     if file.metadata().map_err(failed)?.len() == 0 {
         return Ok(Bytes::new());
     }
-    // SAFETY: the mapping is read-only and private. That nobody changes the file below it is not in the hands of a
-    // program; it is what every reader of models asks of its users, and `load` says so.
+    // SAFETY: the mapping is read-only and private. A program cannot prevent others from changing the file underneath;
+    // every reader of models asks its users not to, and `load_model` says so.
     let mapped = unsafe { Mmap::map(&file) }.map_err(failed)?;
     let mapped = Arc::new(mapped);
     let mut live = LIVE_MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,24 +46,24 @@ pub(super) fn map_file(path: &Path) -> Result<Bytes> {
     Ok(Bytes::from_owner(MappingOwner(mapped)))
 }
 
-/// Every mapping that is there. Bytes do not say where they come from, so who wants to give memory back looks here.
+/// All live mappings. `Bytes` does not say where it comes from, so releasing pages looks here.
 static LIVE_MAPPINGS: Mutex<Vec<(Weak<Mmap>, FileIdentity)>> = Mutex::new(Vec::new());
 
-/// Which file it is, whatever it is called: its device and its number there.
+/// Device and inode: identifies a file whatever its path.
 type FileIdentity = (u64, u64);
 
 fn file_identity(metadata: &Metadata) -> FileIdentity {
     (metadata.dev(), metadata.ino())
 }
 
-/// Whether a model that is loaded, or what was made of it, is read from this file.
+/// True if a loaded model, or anything made from it, still reads this file; overwriting it would corrupt that model.
 pub fn is_file_mapped(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else { return false };
     let live = LIVE_MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     live.iter().any(|(mapped, file)| *file == file_identity(&metadata) && mapped.strong_count() > 0)
 }
 
-/// What keeps a mapping for its bytes.
+/// Keeps a mapping alive for its `Bytes`.
 struct MappingOwner(Arc<Mmap>);
 
 impl AsRef<[u8]> for MappingOwner {
@@ -72,7 +72,7 @@ impl AsRef<[u8]> for MappingOwner {
     }
 }
 
-/// Gives back the memory of bytes that lie in a mapped file. Whoever reads them later reads them from the file again.
+/// Releases the pages of bytes in a mapped file. A later read faults them in again.
 pub(crate) fn release_pages(bytes: &[u8]) {
     let live = LIVE_MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     let begin = bytes.as_ptr() as usize;
@@ -82,16 +82,16 @@ pub(crate) fn release_pages(bytes: &[u8]) {
         else {
             continue;
         };
-        // Only whole pages: the rest of the first and the last one belongs to others.
+        // Only whole pages: the partial first and last page may belong to other weights.
         let (from, to) =
             (offset.next_multiple_of(LARGEST_PAGE), (offset + bytes.len()) / LARGEST_PAGE * LARGEST_PAGE);
         if from < to {
-            // SAFETY: the mapping is private, read-only and of a file, so pages that are dropped come back the same. That
-            // they could not be dropped harms nobody.
+            // SAFETY: the mapping is private, read-only and backed by a file, so dropped pages come back with the same content.
+            // If they cannot be dropped, nothing is lost.
             _ = unsafe { mapped.unchecked_advise_range(UncheckedAdvice::DontNeed, from, to - from) };
         }
     }
 }
 
-/// The largest size that pages of ordinary memory have.
+/// The largest base page size of supported systems (64 KiB on some ARM kernels); offsets aligned to it suit smaller pages too.
 const LARGEST_PAGE: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! Models from files.
+//! Reads models from files.
 
 mod error_location;
 mod mapped_file;
@@ -16,40 +16,40 @@ use oarlock_core::Result;
 
 use crate::graph::Graph;
 
-/// A model as it was read.
+/// A model as it was read, before any pass.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What it computes. Functions of the model are inlined.
+    /// The outermost graph, with functions of the model inlined.
     pub graph: Graph,
-    /// What kind of file it came from, such as `ONNX, IR 8`.
+    /// Kind and version of the file, such as `ONNX, IR 8`.
     pub format: String,
-    /// Who made it, as the file says.
+    /// Program that wrote the file, with its version.
     pub producer: String,
-    /// The opset of each domain that the model was made for; ONNX's own is called `ai.onnx`.
+    /// Imported opset of each domain; ONNX's own is called `ai.onnx`.
     pub opsets: BTreeMap<String, u32>,
-    /// What else the file says about itself.
+    /// Key-value metadata of the file.
     pub metadata: BTreeMap<String, String>,
-    /// What a file of ONNX says in fields of its own.
+    /// Dedicated metadata fields of ONNX.
     pub labels: ModelMetadata,
 }
 
-/// What a file of ONNX says about its model in fields of its own; empty where the file has none of them.
+/// Dedicated metadata fields of ONNX; empty for other formats.
 #[derive(Clone, Debug, Default)]
 pub struct ModelMetadata {
-    /// The program that made it, without its version.
+    /// Name of the program that wrote the model, without its version.
     pub producer_name: String,
-    /// Whose model it is, as a name of the internet turned around.
+    /// Owner of the model, as a reversed domain name.
     pub domain: String,
-    /// Which version of the model it is.
+    /// Version of the model itself.
     pub version: i64,
-    /// What the model is, in words.
+    /// Description of the model, for people.
     pub description: String,
-    /// What its graph is, in words.
+    /// Description of the graph, for people.
     pub graph_description: String,
 }
 
-/// Reads a model: that of a Paddle program where the name of the file ends in `.pdmodel` or `.json`, or else an ONNX one.
-/// Its weights stay in the file, which must not be changed while the model, or anything that was made of it, is there.
+/// Reads a model: a Paddle program if the file name ends in `.pdmodel` or `.json`, else an ONNX model. Weights stay in the
+/// file, which must not change while the model, or anything made from it, exists.
 pub fn load_model(path: &Path) -> Result<Model> {
     if path.extension().is_some_and(|extension| extension == "pdmodel" || extension == "json") {
         paddle::load_paddle(path)

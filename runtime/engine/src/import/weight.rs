@@ -1,4 +1,4 @@
-//! Weights from bytes of a file.
+//! Builds weights from bytes of a file.
 
 use bytes::Bytes;
 use oarlock_core::{Constant, Dtype, Result};
@@ -7,17 +7,17 @@ use crate::graph::Weight;
 
 const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
 
-/// Weights of at most this many bytes are copied, so that they keep no file mapped.
+/// Weights up to this size are copied, so that they do not keep a file mapped.
 const TINY_WEIGHT_BYTES: usize = 256;
 
-/// The weight that bytes of a file are. They stay where they are, unless they are few or have to be written differently.
+/// Builds a weight. The bytes are shared with the file, unless they are few or have to be converted.
 pub(super) fn weight_from_bytes(dtype: Dtype, dims: &[i64], bytes: Bytes) -> Result<Weight> {
     let bytes = if bytes.len() <= TINY_WEIGHT_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes };
     let bytes = if dtype == Dtype::Bool { normalize_booleans(bytes) } else { bytes };
     Ok(Weight::Numbers(Constant::new(dtype, dims, bytes)?))
 }
 
-/// Booleans that are 0 or 1, as every reader of them relies on.
+/// Normalizes booleans to 0 or 1, which all readers rely on.
 fn normalize_booleans(bytes: Bytes) -> Bytes {
     if bytes.iter().all(|byte| *byte <= 1) {
         return bytes;

@@ -1,4 +1,4 @@
-//! The ops that exporters write for activations become one.
+//! Fuses the op sequences that exporters write for activations.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ pub(super) const FUSE_ACTIVATIONS: GraphPass = define_pass(
     fuse_activations,
 );
 
-fn fuse_activations(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    let look = GraphView::of_graph(graph, scene);
+fn fuse_activations(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    let view = GraphView::of_graph(graph, context);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let joined =
-            (node.is_op("Mul") || node.is_op("Div")).then(|| match_activation(&look, node)).flatten();
+            (node.is_op("Mul") || node.is_op("Div")).then(|| match_activation(&view, node)).flatten();
         if let Some(mut joined) = joined {
             joined.name = node.name.clone();
-            if scene.supports_node(graph, &joined) {
+            if context.supports_node(graph, &joined) {
                 found.insert(at, vec![joined]);
             }
         }
@@ -31,23 +31,23 @@ fn fuse_activations(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize>
     Ok(replace_nodes(graph, found))
 }
 
-fn match_activation(look: &GraphView<'_>, node: &Node) -> Option<Node> {
-    let product = FactoredProduct::from_node(look, node)?;
+fn match_activation(view: &GraphView<'_>, node: &Node) -> Option<Node> {
+    let product = FactoredProduct::from_node(view, node)?;
     let one =
         |op: &str, opset: u32, x: ValueId| Node::new("", op, opset, [Some(x)], node.outputs.iter().copied());
     match product.factors[..] {
         [a, b] => [(a, b), (b, a)].into_iter().find_map(|(x, other)| {
             let is_swish = product.constant == 1.0
-                && look.fusable_producer(other, "Sigmoid").is_some_and(|sigmoid| sigmoid.input(0) == Some(x));
+                && view.fusable_producer(other, "Sigmoid").is_some_and(|sigmoid| sigmoid.input(0) == Some(x));
             let is_hard =
-                || is_close(product.constant, 1.0 / 6.0) && match_clipped_shift(look, other) == Some(x);
+                || is_close(product.constant, 1.0 / 6.0) && match_clipped_shift(view, other) == Some(x);
             match is_swish {
                 true => Some(one("Swish", 24, x)),
                 false => is_hard().then(|| one("HardSwish", 14, x)),
             }
         }),
         [bounds] if is_close(product.constant, 1.0 / 6.0) => {
-            let mut joined = one("HardSigmoid", 6, match_clipped_shift(look, bounds)?);
+            let mut joined = one("HardSigmoid", 6, match_clipped_shift(view, bounds)?);
             joined.attributes.set("alpha", Attribute::Float(1.0 / 6.0));
             joined.attributes.set("beta", Attribute::Float(0.5));
             Some(joined)
@@ -56,19 +56,19 @@ fn match_activation(look: &GraphView<'_>, node: &Node) -> Option<Node> {
     }
 }
 
-/// What a value is three more of, kept between 0 and 6.
-fn match_clipped_shift(look: &GraphView<'_>, value: ValueId) -> Option<ValueId> {
-    let clip = look.fusable_producer(value, "Clip")?;
+/// Matches clip(x + 3, 0, 6); returns x.
+fn match_clipped_shift(view: &GraphView<'_>, value: ValueId) -> Option<ValueId> {
+    let clip = view.fusable_producer(value, "Clip")?;
     let bound = |index: usize, name: &str| match clip.input(index) {
-        Some(bound) => look.scalar_constant(bound),
+        Some(bound) => view.scalar_constant(bound),
         None => clip.attributes.get_float(name).ok().flatten(),
     };
     if bound(1, "min")? != 0.0 || bound(2, "max")? != 6.0 {
         return None;
     }
-    let sum = look.fusable_producer(clip.input(0)?, "Add")?;
-    look.operand_orders(sum)
+    let sum = view.fusable_producer(clip.input(0)?, "Add")?;
+    view.operand_orders(sum)
         .into_iter()
         .flatten()
-        .find_map(|(three, x)| (look.scalar_constant(three)? == 3.0).then_some(x))
+        .find_map(|(three, x)| (view.scalar_constant(three)? == 3.0).then_some(x))
 }

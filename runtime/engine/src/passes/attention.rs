@@ -1,9 +1,9 @@
-//! The ops of attention become one.
+//! Fuses the ops of attention into one.
 //!
-//! Exporters write softmax(Q·Kᵀ · scale + mask)·V as half a dozen ops around two products. Joined, the scores never leave
-//! the cache. First the products become ONNX's `Attention` on heads apart; then, where heads are taken out of rows of a
-//! projection and put back, it reads and writes these rows as they are; and where keys and values are the past and the
-//! present put together, it takes them apart and hands on what it puts together itself.
+//! Exporters write softmax(Q·Kᵀ · scale + mask)·V as half a dozen ops around two products. Fused, the scores never leave the
+//! cache. There are three passes. One turns the products into ONNX's `Attention` on separate heads. Another handles heads
+//! that are split from rows of a projection and merged again: attention then reads and writes the rows as they are. One more
+//! handles keys and values that concatenate past and present: attention then takes both apart and outputs the concatenation.
 
 use std::collections::HashMap;
 
@@ -32,17 +32,17 @@ pub(super) const FUSE_ROW_ATTENTION: GraphPass = define_pass(
     fuse_row_attention,
 );
 
-/// The opset in which ONNX got the op.
+/// The opset that added `Attention` to ONNX.
 const ATTENTION_OPSET: u32 = 23;
 
-/// The places of inputs.
+/// Position of the past key among the inputs of `Attention`.
 const PAST_KEY_INPUT: usize = 4;
 
-fn fuse_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fuse_attention(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let found: Vec<(usize, AttentionMatch)> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| Some((at, match_attention(&look, node)?))).collect()
+        nodes.filter_map(|(at, node)| Some((at, match_attention(&view, node)?))).collect()
     };
     let mut replacements = HashMap::new();
     for (at, scores) in found {
@@ -50,17 +50,17 @@ fn fuse_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
         let mut nodes = Vec::new();
         let key = match scores.key {
             AttentionKey::Turned(key) => key,
-            // The transpose that puts the parts of keys before their rows does more; what it does otherwise stays.
+            // This transpose also splits the heads. Only the exchange of the last two dimensions is fused, so the rest stays.
             AttentionKey::By { from, order } => {
-                let Some(key) = scene.add_transposed_value(graph, from, &order) else { continue };
+                let Some(key) = context.add_transposed_value(graph, from, &order) else { continue };
                 nodes.push(transpose_node(from, key, order));
                 key
             }
             AttentionKey::Plain(key) => {
                 let order = [0, 1, 3, 2];
-                let Some(turned) = scene.add_transposed_value(graph, key, &order) else { continue };
-                nodes.push(transpose_node(key, turned, order.to_vec()));
-                turned
+                let Some(transposed) = context.add_transposed_value(graph, key, &order) else { continue };
+                nodes.push(transpose_node(key, transposed, order.to_vec()));
+                transposed
             }
         };
         let inputs = [Some(scores.query), Some(key), Some(scores.value)].into_iter();
@@ -68,7 +68,7 @@ fn fuse_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
         let mut attention = Node::new("", "Attention", ATTENTION_OPSET, inputs, [output]);
         attention.attributes.set("scale", Attribute::Float(scores.scale));
         attention.name = graph.nodes[at].name.clone();
-        if scene.supports_node(graph, &attention) {
+        if context.supports_node(graph, &attention) {
             nodes.push(attention);
             replacements.insert(at, nodes);
         }
@@ -76,7 +76,7 @@ fn fuse_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     Ok(replace_nodes(graph, replacements))
 }
 
-/// What attention is computed of.
+/// Operands of a matched attention.
 struct AttentionMatch {
     query: ValueId,
     key: AttentionKey,
@@ -85,42 +85,42 @@ struct AttentionMatch {
     scale: f64,
 }
 
-/// How the keys get to the product.
+/// The form in which the key operand reaches the product.
 enum AttentionKey {
-    /// Their last two dimensions were exchanged, and this is what they were before.
+    /// Its last two dimensions were exchanged; this is the value before that.
     Turned(ValueId),
-    /// They are this with its dimensions in another order, which puts them rightly together.
+    /// It is this value transposed by `order`, which also produces the layout that attention expects.
     By { from: ValueId, order: Vec<i64> },
-    /// Nobody knows: they must be turned back.
+    /// Unknown origin: it has to be transposed back.
     Plain(ValueId),
 }
 
-/// What a product of softmax and values is attention of.
-fn match_attention(look: &GraphView<'_>, product: &Node) -> Option<AttentionMatch> {
+/// Matches a product of softmax and values.
+fn match_attention(view: &GraphView<'_>, product: &Node) -> Option<AttentionMatch> {
     let (weights, value) = product.is_op("MatMul").then(|| product.input(0).zip(product.input(1)))??;
-    let softmax = look.fusable_producer(weights, "Softmax")?;
-    let rank = look.rank(weights)?;
+    let softmax = view.fusable_producer(weights, "Softmax")?;
+    let rank = view.rank(weights)?;
     let axis = softmax.attributes.get_int("axis").ok()?.unwrap_or(if softmax.opset >= 13 { -1 } else { 1 });
     let is_last = axis == -1 || usize::try_from(axis) == Ok(rank - 1);
-    if rank != 4 || !is_last || look.dtype(weights)? != Dtype::F32 {
+    if rank != 4 || !is_last || view.dtype(weights)? != Dtype::F32 {
         return None;
     }
     let mut scaled = softmax.input(0)?;
     let mut mask = None;
-    if let Some(add) = look.fusable_producer(scaled, "Add") {
-        // The scores have the shape of the sum; the mask repeats to it.
-        let (own, other) = look.operand_orders(add).into_iter().flatten().find(|(own, _)| {
-            match_scaled_product(look, *own).is_some() && look.has_same_shape(*own, scaled)
+    if let Some(add) = view.fusable_producer(scaled, "Add") {
+        // The scores have the shape of the sum, and the mask broadcasts to it.
+        let (own, other) = view.operand_orders(add).into_iter().flatten().find(|(own, _)| {
+            match_scaled_product(view, *own).is_some() && view.has_same_shape(*own, scaled)
         })?;
-        // A mask that is shorter than the keys hides those that are left, where the sum would repeat it.
+        // `Attention` masks out keys beyond a shorter mask, whereas `Add` would broadcast it.
         let has_all_keys =
             move |graph: &Graph| Some(graph.value(other).dims()?.last() == graph.value(own).dims()?.last());
-        if !look.check_shapes(has_all_keys) {
+        if !view.check_shapes(has_all_keys) {
             return None;
         }
         (scaled, mask) = (own, Some(other));
     }
-    let (product, scale) = match_scaled_product(look, scaled)?;
+    let (product, scale) = match_scaled_product(view, scaled)?;
     let (query, key) = product.input(0).zip(product.input(1))?;
     let have_same_heads = move |graph: &Graph| {
         let heads = |value: ValueId| {
@@ -128,31 +128,31 @@ fn match_attention(look: &GraphView<'_>, product: &Node) -> Option<AttentionMatc
         };
         Some(heads(query)? == heads(key)? && heads(query)? == heads(value)?)
     };
-    if !look.check_shapes(have_same_heads) {
+    if !view.check_shapes(have_same_heads) {
         return None;
     }
-    Some(AttentionMatch { query, key: classify_key(look, key), value, mask, scale })
+    Some(AttentionMatch { query, key: classify_key(view, key), value, mask, scale })
 }
 
-/// The product that a value is, with what it is multiplied by.
-fn match_scaled_product<'a>(look: &GraphView<'a>, value: ValueId) -> Option<(&'a Node, f64)> {
-    if let Some(product) = look.fusable_producer(value, "MatMul") {
+/// Matches a product, optionally scaled; returns the scale.
+fn match_scaled_product<'a>(view: &GraphView<'a>, value: ValueId) -> Option<(&'a Node, f64)> {
+    if let Some(product) = view.fusable_producer(value, "MatMul") {
         return Some((product, 1.0));
     }
-    let node = look.fusable_producer(value, "Div").or_else(|| look.fusable_producer(value, "Mul"))?;
+    let node = view.fusable_producer(value, "Div").or_else(|| view.fusable_producer(value, "Mul"))?;
     let (a, b) = node.input(0).zip(node.input(1))?;
-    let (inner, factor) = match (&*node.op, look.scalar_constant(b), look.scalar_constant(a)) {
+    let (inner, factor) = match (&*node.op, view.scalar_constant(b), view.scalar_constant(a)) {
         ("Div", Some(factor), _) => (a, 1.0 / factor),
         ("Mul", Some(factor), _) => (a, factor),
         ("Mul", None, Some(factor)) => (b, factor),
         _ => return None,
     };
-    Some((look.fusable_producer(inner, "MatMul")?, factor))
+    Some((view.fusable_producer(inner, "MatMul")?, factor))
 }
 
-fn classify_key(look: &GraphView<'_>, key: ValueId) -> AttentionKey {
+fn classify_key(view: &GraphView<'_>, key: ValueId) -> AttentionKey {
     let find = || {
-        let node = look.producer_with_op(key, "Transpose")?;
+        let node = view.producer_with_op(key, "Transpose")?;
         let order = node.attributes.get_ints("perm").ok()??;
         let from = node.input(0)?;
         Some(match order {
@@ -164,16 +164,16 @@ fn classify_key(look: &GraphView<'_>, key: ValueId) -> AttentionKey {
     find().unwrap_or(AttentionKey::Plain(key))
 }
 
-fn fuse_attention_past(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fuse_attention_past(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let found: Vec<(usize, Node, [ValueId; 2])> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| match_past(&look, at, node)).collect()
+        nodes.filter_map(|(at, node)| match_past(&view, at, node)).collect()
     };
     let mut count = 0;
     for (at, node, present) in found {
-        if scene.supports_node(graph, &node) {
-            // Attention makes what the concatenations made.
+        if context.supports_node(graph, &node) {
+            // Attention writes the concatenated values itself now.
             let is_made = |other: &Node| {
                 other.is_op("Concat") && present.iter().any(|made| other.output(0) == Some(*made))
             };
@@ -186,26 +186,26 @@ fn fuse_attention_past(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usi
     Ok(count)
 }
 
-/// Attention that puts past and present together itself.
-fn match_past(look: &GraphView<'_>, at: usize, node: &Node) -> Option<(usize, Node, [ValueId; 2])> {
+/// Matches attention whose keys and values are concatenated from past and present.
+fn match_past(view: &GraphView<'_>, at: usize, node: &Node) -> Option<(usize, Node, [ValueId; 2])> {
     if !node.is_op("Attention") || node.inputs.len() > PAST_KEY_INPUT || node.outputs.len() > 1 {
         return None;
     }
-    // How far a query sees depends on how much of the keys is the past.
+    // With a causal mask, what a query sees depends on how many of the keys are past.
     if node.attributes.get_int("is_causal").ok()?.unwrap_or(0) != 0 {
         return None;
     }
     let (key, value) = node.input(1).zip(node.input(2))?;
     let parts = |joined: ValueId| {
-        let concat = look.producer_with_op(joined, "Concat").filter(|concat| concat.inputs.len() == 2)?;
+        let concat = view.producer_with_op(joined, "Concat").filter(|concat| concat.inputs.len() == 2)?;
         let axis = concat.attributes.get_int("axis").ok()??;
         (axis == 2 || axis == -2).then(|| concat.input(0).zip(concat.input(1)))?
     };
     let (past_key, new_key) = parts(key)?;
     let (past_value, new_value) = parts(value)?;
-    // Whoever else reads what is put together must stand behind attention.
+    // The concatenations are now outputs of attention, so all their readers must come after it.
     let is_read_before = |made: ValueId| {
-        look.graph.nodes[..at].iter().any(|other| other.read_values().any(|read| read == made))
+        view.graph.nodes[..at].iter().any(|other| other.read_values().any(|read| read == made))
     };
     if key == value || is_read_before(key) || is_read_before(value) {
         return None;
@@ -219,16 +219,16 @@ fn match_past(look: &GraphView<'_>, at: usize, node: &Node) -> Option<(usize, No
     Some((at, joined, [key, value]))
 }
 
-fn fuse_row_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fuse_row_attention(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let found: Vec<(usize, RowAttention)> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| Some((at, match_row_attention(&look, at, node)?))).collect()
+        nodes.filter_map(|(at, node)| Some((at, match_row_attention(&view, at, node)?))).collect()
     };
     let mut replacements = HashMap::new();
     let mut count = 0;
     for (at, RowAttention { node, replaced }) in found {
-        if scene.supports_node(graph, &node) {
+        if context.supports_node(graph, &node) {
             replacements.insert(at, vec![node]);
             replacements.extend(replaced.map(|at| (at, Vec::new())));
             count += 1;
@@ -238,39 +238,39 @@ fn fuse_row_attention(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usiz
     Ok(count)
 }
 
-/// Attention on rows.
+/// A match of attention on rows.
 struct RowAttention {
     node: Node,
-    /// The places of what it makes needless: the transpose and the reshape behind it.
+    /// Indices of the nodes that become unnecessary: the transpose and the reshape behind attention.
     replaced: [usize; 2],
 }
 
-/// Attention on rows: its output is put together where its heads were.
-fn match_row_attention(look: &GraphView<'_>, at: usize, node: &Node) -> Option<RowAttention> {
+/// Matches attention on separate heads whose output is merged into rows again.
+fn match_row_attention(view: &GraphView<'_>, at: usize, node: &Node) -> Option<RowAttention> {
     if !node.is_op("Attention") {
         return None;
     }
     let made = node.output(0)?;
     let rows: Vec<ValueId> =
-        (0..3).map(|index| match_split_heads(look, node.input(index)?)).collect::<Option<_>>()?;
-    // The readers of the output: a transpose that puts heads side by side, and a reshape that joins them.
-    let behind = || look.graph.nodes.iter().enumerate().skip(at + 1);
+        (0..3).map(|index| match_split_heads(view, node.input(index)?)).collect::<Option<_>>()?;
+    // Two nodes follow: a transpose that puts the heads side by side, and a reshape that merges them.
+    let behind = || view.graph.nodes.iter().enumerate().skip(at + 1);
     let (turning, reader) = behind().find(|(_, other)| other.input(0) == Some(made))?;
-    let turned = reader.output(0)?;
+    let transposed = reader.output(0)?;
     let is_back = reader.is_op("Transpose") && reader.attributes.get_ints("perm").ok()?? == [0, 2, 1, 3];
-    if !is_back || !look.is_read_once(made) || !look.is_read_once(turned) {
+    if !is_back || !view.is_read_once(made) || !view.is_read_once(transposed) {
         return None;
     }
-    let (joining, joined) = behind().find(|(_, other)| other.input(0) == Some(turned))?;
+    let (joining, joined) = behind().find(|(_, other)| other.input(0) == Some(transposed))?;
     let output = joined.output(0)?;
     let (heads, key_heads) =
-        (look.dimension_size(node.input(0)?, 1)?, look.dimension_size(node.input(1)?, 1)?);
+        (view.dimension_size(node.input(0)?, 1)?, view.dimension_size(node.input(1)?, 1)?);
     let is_joined = move |graph: &Graph| {
         let dims = graph.value(made).dims().filter(|dims| dims.len() == 4)?;
         let rows = [dims[0], dims[2], dims[1].saturating_mul(dims[3])];
         Some(graph.value(output).dims()?.as_slice() == rows)
     };
-    if !joined.is_op("Reshape") || !look.check_shapes(is_joined) {
+    if !joined.is_op("Reshape") || !view.check_shapes(is_joined) {
         return None;
     }
     let mut own = node.clone();
@@ -280,22 +280,23 @@ fn match_row_attention(look: &GraphView<'_>, at: usize, node: &Node) -> Option<R
     own.outputs[0] = Some(output);
     own.attributes.set("q_num_heads", Attribute::Int(heads));
     own.attributes.set("kv_num_heads", Attribute::Int(key_heads));
-    // The node stays at its place: what it reads is made before what it read, and what it makes is read after it.
+    // The node can keep its position: its new inputs are made before the old ones, and all readers of its new output come
+    // later.
     Some(RowAttention { node: own, replaced: [turning, joining] })
 }
 
-/// The rows in which heads lie side by side, of which a value has the heads apart.
-fn match_split_heads(look: &GraphView<'_>, value: ValueId) -> Option<ValueId> {
-    let turned = look.producer_with_op(value, "Transpose")?;
-    if turned.attributes.get_ints("perm").ok()?? != [0, 2, 1, 3] {
+/// Returns the rows from which a reshape and a transpose split the heads.
+fn match_split_heads(view: &GraphView<'_>, value: ValueId) -> Option<ValueId> {
+    let transposed = view.producer_with_op(value, "Transpose")?;
+    if transposed.attributes.get_ints("perm").ok()?? != [0, 2, 1, 3] {
         return None;
     }
-    let parted = look.producer_with_op(turned.input(0)?, "Reshape")?;
+    let parted = view.producer_with_op(transposed.input(0)?, "Reshape")?;
     let (rows, heads) = parted.input(0).zip(parted.output(0))?;
     let is_parted = move |graph: &Graph| {
         let (rows, dims) = (graph.value(rows).dims()?, graph.value(heads).dims()?);
         let are_ranks_right = rows.len() == 3 && dims.len() == 4;
         Some(are_ranks_right && rows[..2] == dims[..2] && rows[2] == dims[2].saturating_mul(dims[3]))
     };
-    look.check_shapes(is_parted).then_some(rows)
+    view.check_shapes(is_parted).then_some(rows)
 }

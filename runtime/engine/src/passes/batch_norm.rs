@@ -1,4 +1,4 @@
-//! Batch normalisation becomes part of the convolution before it, or a factor and a summand for each channel.
+//! Folds batch normalization into the preceding convolution, or rewrites it as a scale and a shift for each channel.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ pub(super) const FOLD_BATCH_NORM: GraphPass = define_pass(
     fold_batch_norms,
 );
 
-fn fold_batch_norms(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fold_batch_norms(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let found: Vec<(usize, BatchNormRewrite)> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let norms = graph.nodes.iter().enumerate().filter(|(_, node)| node.is_op("BatchNormalization"));
-        norms.filter_map(|(at, node)| Some((at, plan_rewrite(&look, node)?))).collect()
+        norms.filter_map(|(at, node)| Some((at, plan_rewrite(&view, node)?))).collect()
     };
     let mut replacements = HashMap::new();
     for (at, change) in found {
@@ -52,39 +52,38 @@ fn fold_batch_norms(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize>
     Ok(replace_nodes(graph, replacements))
 }
 
-/// An opset in which `Mul` and `Add` repeat their inputs to one shape.
+/// An opset in which `Mul` and `Add` broadcast in both directions.
 const ARITHMETIC_OPSET: u32 = 14;
 
-/// What becomes of a normalisation.
 enum BatchNormRewrite {
-    /// The convolution before it, with other weights.
+    /// The preceding convolution with scaled weights and a new bias.
     Folded { conv: Node, weights: Constant, bias: Constant },
     /// A factor and a summand for each channel.
     Apart { factor: Constant, summand: Constant },
 }
 
-fn plan_rewrite(look: &GraphView<'_>, norm: &Node) -> Option<BatchNormRewrite> {
+fn plan_rewrite(view: &GraphView<'_>, norm: &Node) -> Option<BatchNormRewrite> {
     let is_training = norm.attributes.get_int("training_mode").ok()?.unwrap_or(0) != 0;
     if is_training || norm.opset < 7 || norm.outputs.iter().skip(1).any(Option::is_some) {
         return None;
     }
     let epsilon = norm.attributes.get_float("epsilon").ok()?.unwrap_or(1e-5);
-    let scale = constant_floats(look, norm.input(1))?;
+    let scale = constant_floats(view, norm.input(1))?;
     let channels = scale.len();
     let of_channels =
-        |index: usize| constant_floats(look, norm.input(index)).filter(|list| list.len() == channels);
+        |index: usize| constant_floats(view, norm.input(index)).filter(|list| list.len() == channels);
     let (shift, mean, variance) = (of_channels(2)?, of_channels(3)?, of_channels(4)?);
     let factor: Vec<f64> =
         scale.iter().zip(&variance).map(|(scale, variance)| scale / (variance + epsilon).sqrt()).collect();
-    let made_by = |op: &str| norm.input(0).and_then(|x| look.fusable_producer(x, op));
+    let made_by = |op: &str| norm.input(0).and_then(|x| view.fusable_producer(x, op));
     let conv = made_by("Conv").or_else(|| made_by("ConvTranspose"));
     if let Some(folded) =
-        conv.and_then(|conv| fold_into_convolution(look, norm, conv, &factor, &mean, &shift))
+        conv.and_then(|conv| fold_into_convolution(view, norm, conv, &factor, &mean, &shift))
     {
         return Some(folded);
     }
-    let rank = look.graph.value(norm.input(0)?).fact.as_ref()?.dims.as_ref()?.len();
-    if conv.is_some() || look.dtype(norm.input(0)?)? != Dtype::F32 || rank < 2 {
+    let rank = view.graph.value(norm.input(0)?).fact.as_ref()?.dims.as_ref()?.len();
+    if conv.is_some() || view.dtype(norm.input(0)?)? != Dtype::F32 || rank < 2 {
         return None;
     }
     let dims: Vec<i64> =
@@ -96,9 +95,9 @@ fn plan_rewrite(look: &GraphView<'_>, norm: &Node) -> Option<BatchNormRewrite> {
     })
 }
 
-/// The numbers of a constant of `f32`.
-fn constant_floats(look: &GraphView<'_>, value: Option<ValueId>) -> Option<Vec<f64>> {
-    let numbers = look.constant(value?)?;
+/// Elements of an f32 constant; `None` for other dtypes.
+fn constant_floats(view: &GraphView<'_>, value: Option<ValueId>) -> Option<Vec<f64>> {
+    let numbers = view.constant(value?)?;
     if numbers.dtype() == Dtype::F32 { numbers.to_floats().ok() } else { None }
 }
 
@@ -108,14 +107,14 @@ fn float_constant(numbers: impl Iterator<Item = f64>, dims: &[i64]) -> Option<Co
 }
 
 fn fold_into_convolution(
-    look: &GraphView<'_>,
+    view: &GraphView<'_>,
     norm: &Node,
     conv: &Node,
     factor: &[f64],
     mean: &[f64],
     shift: &[f64],
 ) -> Option<BatchNormRewrite> {
-    let weights = look.constant(conv.input(1)?)?;
+    let weights = view.constant(conv.input(1)?)?;
     let outer = [weights.dims().first()?, weights.dims().get(1)?].map(|dim| usize::try_from(*dim).ok());
     let [Some(first), Some(second)] = outer else { return None };
     let groups = usize::try_from(conv.attributes.get_int("group").ok()?.unwrap_or(1)).ok()?.max(1);
@@ -125,13 +124,13 @@ fn fold_into_convolution(
     if channels != factor.len() || kernels == 0 || weights.dtype() != Dtype::F32 {
         return None;
     }
-    // For which output channel a kernel is, of which there is one for each pair of an input and an output channel of a group.
+    // The output channel of a kernel. There is one kernel for each pair of an input and an output channel within a group.
     let channel_of = |kernel: usize| {
         let (first_of, second_of) = (kernel / second, kernel % second);
         if is_transposed { first_of * groups / first * second + second_of } else { first_of }
     };
     let bias = match conv.input(2) {
-        Some(bias) => constant_floats(look, Some(bias)).filter(|bias| bias.len() == channels)?,
+        Some(bias) => constant_floats(view, Some(bias)).filter(|bias| bias.len() == channels)?,
         None => vec![0.0; channels],
     };
     let bias = (0..channels).map(|at| (bias[at] - mean[at]) * factor[at] + shift[at]);

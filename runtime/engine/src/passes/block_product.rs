@@ -1,4 +1,4 @@
-//! Products with weights of few bits in blocks read the weights as they are.
+//! Has products with block-quantized weights of few bits read the weights as they are stored.
 
 use std::collections::HashMap;
 
@@ -14,33 +14,34 @@ pub(super) const FUSE_BLOCK_PRODUCTS: GraphPass = define_pass(
     fuse_block_products,
 );
 
-fn fuse_block_products(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    if !scene.has_kernel_for("BlockMatMul") {
+fn fuse_block_products(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    if !context.has_kernel_for("BlockMatMul") {
         return Ok(0);
     }
-    let look = GraphView::of_graph(graph, scene);
+    let view = GraphView::of_graph(graph, context);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
-        let product = match_block_product(&look, node).filter(|product| scene.supports_node(graph, product));
+        let product =
+            match_block_product(&view, node).filter(|product| context.supports_node(graph, product));
         found.extend(product.map(|product| (at, vec![product])));
     }
     Ok(replace_nodes(graph, found))
 }
 
-/// A product with a turned matrix that is made of blocks along its rows.
-fn match_block_product(look: &GraphView<'_>, node: &Node) -> Option<Node> {
+/// Matches a product with a transposed matrix that is dequantized in blocks along its rows.
+fn match_block_product(view: &GraphView<'_>, node: &Node) -> Option<Node> {
     let is_product = &*node.domain == OARLOCK_DOMAIN && &*node.op == "MatMul" && node.inputs.len() == 2;
     let is_set = |name| node.attributes.get_int(name).ok().flatten().unwrap_or(0) != 0;
     let alpha = node.attributes.get_float("alpha").ok()?.unwrap_or(1.0);
     if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 {
         return None;
     }
-    let weights = look.fusable_producer(node.input(1)?, "DequantizeLinear")?;
+    let weights = view.fusable_producer(node.input(1)?, "DequantizeLinear")?;
     let block = weights.attributes.get_int("block_size").ok()?.filter(|block| *block > 0)?;
     let axis = weights.attributes.get_int("axis").ok()?.unwrap_or(1);
     let is_constant =
-        |input: usize| weights.input(input).is_none_or(|id| look.graph.value(id).weight.is_some());
-    if look.rank(weights.input(0)?)? != 2 || !matches!(axis, 1 | -1) || !(0..3).all(is_constant) {
+        |input: usize| weights.input(input).is_none_or(|id| view.graph.value(id).weight.is_some());
+    if view.rank(weights.input(0)?)? != 2 || !matches!(axis, 1 | -1) || !(0..3).all(is_constant) {
         return None;
     }
     let inputs = [node.input(0), weights.input(0), weights.input(1), weights.input(2)];

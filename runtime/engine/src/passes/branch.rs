@@ -1,4 +1,4 @@
-//! Branches whose condition is known.
+//! Inlines branches whose condition is constant.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ pub(super) const INLINE_BRANCHES: GraphPass = define_pass(
     inline_branches,
 );
 
-fn inline_branches(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn inline_branches(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut replaced = HashMap::new();
     let mut count = 0;
     let mut kept = Vec::new();
     for node in std::mem::take(&mut graph.nodes) {
-        match taken_branch(graph, &node, scene) {
+        match taken_branch(graph, &node, context) {
             Some(branch) => {
                 let (nodes, outputs) = inline_subgraph(graph, &branch.graph, branch.captures.iter().copied());
                 let pairs = node.outputs.iter().zip(outputs);
@@ -36,25 +36,25 @@ fn inline_branches(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> 
 }
 
 /// The branch that an `If` always takes.
-fn taken_branch<'a>(graph: &Graph, node: &'a Node, scene: &PassContext<'_>) -> Option<&'a Subgraph> {
+fn taken_branch<'a>(graph: &Graph, node: &'a Node, context: &PassContext<'_>) -> Option<&'a Subgraph> {
     if !node.is_op("If") {
         return None;
     }
     let condition = graph.value(node.input(0)?).known_numbers()?;
-    scene.record_read(graph, node.input(0)?);
+    context.record_read(graph, node.input(0)?);
     let is_true = match condition.bytes() {
         [truth] => *truth != 0,
         _ => return None,
     };
     let name = if is_true { "then_branch" } else { "else_branch" };
     let branch = node.subgraphs.iter().find(|subgraph| &*subgraph.attribute == name)?;
-    // One that wants what nobody gives it, or makes too little, is left for the run to refuse.
+    // A branch whose captures or outputs do not match is invalid; it is left for the run to report.
     let fits = branch.graph.inputs.len() == branch.captures.len()
         && branch.graph.outputs.len() >= node.outputs.len();
     fits.then_some(branch)
 }
 
-/// The nodes of a graph within a node, with its values among those of the graph around it, and what stands for its outputs.
+/// Copies the values of a subgraph into the enclosing graph. Returns its nodes, and the values that replace its outputs.
 pub(super) fn inline_subgraph(
     graph: &mut Graph,
     inner: &Graph,

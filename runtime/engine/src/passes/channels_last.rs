@@ -1,7 +1,7 @@
-//! Images have their channels last where the device's kernels want them so.
+//! Moves images to NHWC where the device has kernels for it.
 //!
-//! A convolution is put between two transposes; so are the pools of a graph with convolutions. The pass `transposes` then
-//! moves these through what lies between two convolutions until they meet and cancel out.
+//! Each convolution is put between two transposes, and so are the pools of a graph with convolutions. The pass `transposes`
+//! then moves these through the ops between two convolutions until they meet and cancel out.
 
 use std::collections::HashMap;
 
@@ -17,28 +17,28 @@ pub(super) const CHANNELS_LAST: GraphPass = define_pass(
     move_channels_last,
 );
 
-fn move_channels_last(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    // Pools alone are no slower as they are, and nothing would pay for their transposes.
+fn move_channels_last(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    // Pools alone gain nothing from NHWC, so nothing would pay for their transposes.
     let is_convolution = |node: &Node| node.op.contains("Conv");
-    if !scene.has_kernel_for("Conv") || !graph.nodes.iter().any(is_convolution) {
+    if !context.has_kernel_for("Conv") || !graph.nodes.iter().any(is_convolution) {
         return Ok(0);
     }
     let found: Vec<(usize, ChannelsLastRewrite)> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let wanted = graph.nodes.iter().enumerate();
-        wanted.filter_map(|(at, node)| Some((at, plan_rewrite(&look, node)?))).collect()
+        wanted.filter_map(|(at, node)| Some((at, plan_rewrite(&view, node)?))).collect()
     };
     let mut replacements = HashMap::new();
     for (at, wanted) in found {
         let node = graph.nodes[at].clone();
-        if let Some(nodes) = transpose_around(graph, scene, &node, wanted) {
+        if let Some(nodes) = transpose_around(graph, context, &node, wanted) {
             replacements.insert(at, nodes);
         }
     }
     Ok(replace_nodes(graph, replacements))
 }
 
-/// What a node becomes.
+/// The replacement for a node.
 struct ChannelsLastRewrite {
     domain: &'static str,
     op: &'static str,
@@ -46,12 +46,12 @@ struct ChannelsLastRewrite {
     attributes: Attributes,
 }
 
-fn plan_rewrite(look: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite> {
+fn plan_rewrite(view: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite> {
     let x = node.input(0)?;
-    let rank = look.rank(x)?;
+    let rank = view.rank(x)?;
     let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
-    // Numbers of eight bits are compared as those are that they stand for.
-    let is_taken = match look.dtype(x)? {
+    // Quantized values compare like the real numbers that they stand for.
+    let is_taken = match view.dtype(x)? {
         Dtype::F32 => true,
         Dtype::I8 | Dtype::U8 => &*node.op == "MaxPool",
         _ => false,
@@ -67,12 +67,12 @@ fn plan_rewrite(look: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite
     };
     match &*node.op {
         "Conv" => {
-            let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("Conv", window_attributes(look, node, kernel, &["group"])?))
+            let kernel = view.dims(node.input(1)?)?.get(2..)?.to_vec();
+            Some(own("Conv", window_attributes(view, node, kernel, &["group"])?))
         }
         "ConvTranspose" => {
-            let kernel = look.dims(node.input(1)?)?.get(2..)?.to_vec();
-            Some(own("ConvTranspose", transposed_window_attributes(look, node, kernel)?))
+            let kernel = view.dims(node.input(1)?)?.get(2..)?.to_vec();
+            Some(own("ConvTranspose", transposed_window_attributes(view, node, kernel)?))
         }
         "MaxPool" | "AveragePool" => {
             let kernel = node.attributes.get_ints("kernel_shape").ok()??.to_vec();
@@ -80,7 +80,7 @@ fn plan_rewrite(look: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite
             let kept: &[&str] = if is_max { &["ceil_mode"] } else { &["ceil_mode", "count_include_pad"] };
             Some(own(
                 if is_max { "MaxPool" } else { "AveragePool" },
-                window_attributes(look, node, kernel, kept)?,
+                window_attributes(view, node, kernel, kept)?,
             ))
         }
         "GlobalAveragePool" => {
@@ -94,24 +94,24 @@ fn plan_rewrite(look: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite
     }
 }
 
-/// The attributes of a window that slides over an image, with pads in place of `auto_pad`.
+/// Attributes of a sliding window, with `auto_pad` resolved to explicit pads.
 pub(super) fn window_attributes(
-    look: &GraphView<'_>,
+    view: &GraphView<'_>,
     node: &Node,
     kernel: Vec<i64>,
     kept: &[&str],
 ) -> Option<Attributes> {
     let (x, y) = node.input(0).zip(node.output(0))?;
-    let rank = look.rank(x)?.checked_sub(2)?;
+    let rank = view.rank(x)?.checked_sub(2)?;
     let list = |name: &str, default: i64, count: usize| int_list_attribute(node, name, default, count);
     let (strides, dilations) = (list("strides", 1, rank)?, list("dilations", 1, rank)?);
-    look.rank(y)?;
+    view.rank(y)?;
     let pads = match node.attributes.get_string("auto_pad").ok()? {
         None | Some("NOTSET" | "") => list("pads", 0, 2 * rank)?,
         Some("VALID") => vec![0; 2 * rank],
         Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
             let mut pads = vec![0; 2 * rank];
-            let (size, made) = (look.dims(x)?, look.dims(y)?);
+            let (size, made) = (view.dims(x)?, view.dims(y)?);
             for axis in 0..rank {
                 let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
                 let total =
@@ -139,19 +139,19 @@ pub(super) fn window_attributes(
 }
 
 /// The same for a transposed convolution, whose pads may also follow from `output_shape`.
-fn transposed_window_attributes(look: &GraphView<'_>, node: &Node, kernel: Vec<i64>) -> Option<Attributes> {
+fn transposed_window_attributes(view: &GraphView<'_>, node: &Node, kernel: Vec<i64>) -> Option<Attributes> {
     let (x, y) = node.input(0).zip(node.output(0))?;
-    let rank = look.rank(x)?.checked_sub(2)?;
+    let rank = view.rank(x)?.checked_sub(2)?;
     let strides = int_list_attribute(node, "strides", 1, rank)?;
     let dilations = int_list_attribute(node, "dilations", 1, rank)?;
     let mut more = int_list_attribute(node, "output_padding", 0, rank)?;
     let mut pads = vec![0; 2 * rank];
-    look.rank(y)?;
+    view.rank(y)?;
     let mode = node.attributes.get_string("auto_pad").ok()?.unwrap_or("NOTSET");
     let has_shape = node.attributes.get_ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
     match mode {
         _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
-            let (size, made) = (look.dims(x)?, look.dims(y)?);
+            let (size, made) = (view.dims(x)?, view.dims(y)?);
             for axis in 0..rank {
                 let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
                 let needed =
@@ -180,18 +180,18 @@ fn transposed_window_attributes(look: &GraphView<'_>, node: &Node, kernel: Vec<i
     Some(attributes)
 }
 
-/// A number as one that products and sums of a few of them do not overflow.
+/// Widens a number, so that sums and products of a few untrusted attributes cannot overflow.
 fn widen(number: &i64) -> i128 {
     i128::from(*number)
 }
 
-/// An attribute that is a list of so many numbers.
+/// An integer list attribute; `None` if its length is not `count`.
 fn int_list_attribute(node: &Node, name: &str, default: i64, count: usize) -> Option<Vec<i64>> {
     let found = node.attributes.get_ints(name).ok()?;
     found.map_or_else(|| Some(vec![default; count]), |list| (list.len() == count).then(|| list.to_vec()))
 }
 
-/// The orders of dimensions that put the channels last, and back.
+/// The permutations from NCHW to NHWC and back, for any rank.
 pub(super) fn channel_permutations(rank: usize) -> (Vec<i64>, Vec<i64>) {
     let rank = i64::try_from(rank).unwrap_or(0);
     let last = std::iter::once(0).chain(2..rank).chain([1]).collect();
@@ -199,25 +199,25 @@ pub(super) fn channel_permutations(rank: usize) -> (Vec<i64>, Vec<i64>) {
     (last, first)
 }
 
-/// A node with its image turned before and after it, if the device takes it.
+/// Puts a node between transposes of its image, if the device supports the result.
 fn transpose_around(
     graph: &mut Graph,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
     node: &Node,
     wanted: ChannelsLastRewrite,
 ) -> Option<Vec<Node>> {
     let (x, y) = node.input(0).zip(node.output(0))?;
     let (last, first) = channel_permutations(graph.value(x).dims()?.len());
-    let turned_x = scene.add_transposed_value(graph, x, &last)?;
-    let turned_y = scene.add_transposed_value(graph, y, &last)?;
+    let transposed_x = context.add_transposed_value(graph, x, &last)?;
+    let transposed_y = context.add_transposed_value(graph, y, &last)?;
     let others = node.inputs.iter().skip(1).copied();
-    let inputs = std::iter::once(Some(turned_x)).chain(others);
-    let mut own = Node::new(wanted.domain, wanted.op, wanted.opset, inputs, [Some(turned_y)]);
+    let inputs = std::iter::once(Some(transposed_x)).chain(others);
+    let mut own = Node::new(wanted.domain, wanted.op, wanted.opset, inputs, [Some(transposed_y)]);
     own.attributes = wanted.attributes;
     own.name = node.name.clone();
-    scene
+    context
         .supports_node(graph, &own)
-        .then(|| vec![transpose_node(x, turned_x, last), own, transpose_node(turned_y, y, first)])
+        .then(|| vec![transpose_node(x, transposed_x, last), own, transpose_node(transposed_y, y, first)])
 }
 
 pub(super) fn transpose_node(from: ValueId, to: ValueId, order: Vec<i64>) -> Node {

@@ -1,4 +1,4 @@
-//! Nodes that compute what another one has computed.
+//! Removes nodes that recompute a value that an earlier node already has.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -24,7 +24,7 @@ fn eliminate_common_subexpressions(graph: &mut Graph, _: &PassContext<'_>) -> Re
         node.inputs.iter_mut().flatten().for_each(|input| *input = *replaced.get(input).unwrap_or(input));
         let captures = node.subgraphs.iter_mut().flat_map(|subgraph| &mut subgraph.captures);
         captures.for_each(|captured| *captured = *replaced.get(captured).unwrap_or(captured));
-        // What draws numbers differs from call to call, and sequences and graphs are not compared.
+        // Random ops differ from call to call; subgraphs are not compared.
         let is_comparable = node.subgraphs.is_empty() && !super::fold::is_random(&node);
         let op = format!("{}.{}:{}", node.domain, node.op, node.opset);
         let key = (op, attribute_fingerprint(&node), node.inputs.to_vec());
@@ -54,18 +54,18 @@ fn eliminate_common_subexpressions(graph: &mut Graph, _: &PassContext<'_>) -> Re
     Ok(replaced.len())
 }
 
-/// What nodes that compute the same have in common: the op, the fingerprint of the attributes and the inputs.
+/// Key of a lookup table: op, fingerprint of the attributes, inputs.
 type SubexpressionKey = (String, u64, Vec<Option<ValueId>>);
 
-/// A number that is the same for nodes of the same attributes, and seldom for others: a value that thousands of nodes read
-/// in different ways would else have all of them compared with each other.
+/// A hash of the attributes, equal for equal ones. Without it, a value with thousands of readers that differ only in attributes
+/// would cost a quadratic number of comparisons.
 fn attribute_fingerprint(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, value) in node.attributes.iter() {
         name.hash(&mut hasher);
         match value {
             Attribute::Int(value) => value.hash(&mut hasher),
-            // Zeros are equal, whatever their signs.
+            // The two zeros compare equal, so they must hash the same.
             Attribute::Float(value) => (value + 0.0).to_bits().hash(&mut hasher),
             Attribute::String(value) => value.hash(&mut hasher),
             Attribute::Ints(values) => values.hash(&mut hasher),

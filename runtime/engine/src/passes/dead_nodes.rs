@@ -1,4 +1,4 @@
-//! Nodes whose outputs nobody reads.
+//! Removes nodes whose outputs are never read.
 
 use oarlock_core::Result;
 

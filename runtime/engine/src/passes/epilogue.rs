@@ -1,4 +1,4 @@
-//! What follows a convolution or a product becomes part of it.
+//! Fuses bias, residual and activation into the preceding convolution or product.
 
 use std::collections::HashMap;
 
@@ -14,21 +14,21 @@ pub(super) const FUSE_EPILOGUES: GraphPass = define_pass(
     fuse_epilogues,
 );
 
-/// The places of bias and residual among the inputs of an op.
+/// Positions of bias and residual among the inputs of an op.
 fn epilogue_inputs(op: &Node) -> (usize, usize) {
     if makes_dequantized(op) { (7, 8) } else { (2, 3) }
 }
 
-/// Whether an op makes floats of integers.
+/// True for ops that multiply integers and write floats.
 fn makes_dequantized(op: &Node) -> bool {
     matches!(&*op.op, "DequantizedConv" | "DequantizedMatMul")
 }
 
-fn fuse_epilogues(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fuse_epilogues(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut count = 0;
-    // Joining changes who makes and reads what, so each round looks anew; a chain grows by one op a round.
+    // Each fusion changes producers and uses, so every round rebuilds the view; a chain grows by one op for each round.
     loop {
-        let joined = fuse_once(graph, scene);
+        let joined = fuse_once(graph, context);
         if joined == 0 {
             return Ok(count);
         }
@@ -36,21 +36,21 @@ fn fuse_epilogues(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     }
 }
 
-fn fuse_once(graph: &mut Graph, scene: &PassContext<'_>) -> usize {
-    let look = GraphView::of_graph(graph, scene);
+fn fuse_once(graph: &mut Graph, context: &PassContext<'_>) -> usize {
+    let view = GraphView::of_graph(graph, context);
     let mut replaced: HashMap<usize, Node> = HashMap::new();
     let mut removed = Vec::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let inputs = node.input(0).into_iter().chain(node.input(1));
         for input in inputs {
             let Some(base) =
-                look.producer(input).filter(|base| accepts_epilogue(base) && look.is_read_once(input))
+                view.producer(input).filter(|base| accepts_epilogue(base) && view.is_read_once(input))
             else {
                 continue;
             };
             let is_taken = removed.contains(&base.output(0));
-            if let Some(grown) = with_epilogue(&look, base, input, node).filter(|_| !is_taken)
-                && scene.supports_node(graph, &grown)
+            if let Some(grown) = with_epilogue(&view, base, input, node).filter(|_| !is_taken)
+                && context.supports_node(graph, &grown)
             {
                 removed.push(base.output(0));
                 replaced.insert(at, grown);
@@ -76,14 +76,14 @@ fn has_activation(node: &Node) -> bool {
     node.attributes.get_string("activation").ok().flatten().is_some_and(|name| !name.is_empty())
 }
 
-/// A convolution or product with the node that reads it in it.
-fn with_epilogue(look: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Node> {
+/// Fuses `next`, the only reader of `made`, into the op that makes it.
+fn with_epilogue(view: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) -> Option<Node> {
     if !next.domain.is_empty() || next.outputs.iter().skip(1).any(Option::is_some) {
         return None;
     }
     let mut grown = base.clone();
     grown.outputs.clone_from(&next.outputs);
-    if let Some((name, parameters)) = match_activation(look, next, made) {
+    if let Some((name, parameters)) = match_activation(view, next, made) {
         grown.attributes.set("activation", Attribute::String(name.to_owned()));
         if !parameters.is_empty() {
             grown.attributes.set("activation_parameters", Attribute::Floats(parameters));
@@ -94,10 +94,10 @@ fn with_epilogue(look: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) 
     let is_product = matches!(&*base.op, "MatMul" | "DequantizedMatMul");
     match &*next.op {
         "Add" => {
-            let other = look.operand_orders(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
-            let place = if base.input(bias).is_none() && is_bias(look, other, made, is_product) {
+            let other = view.operand_orders(next).into_iter().flatten().find(|(own, _)| *own == made)?.1;
+            let place = if base.input(bias).is_none() && is_bias(view, other, made, is_product) {
                 bias
-            } else if base.input(residual).is_none() && other != made && look.has_same_shape(other, made) {
+            } else if base.input(residual).is_none() && other != made && view.has_same_shape(other, made) {
                 residual
             } else {
                 return None;
@@ -113,12 +113,12 @@ fn with_epilogue(look: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) 
         {
             let (a, b) = next.input(0).zip(next.input(1))?;
             let factor = match (&*next.op, a == made) {
-                ("Div", true) => 1.0 / look.scalar_constant(b)?,
-                ("Mul", true) => look.scalar_constant(b)?,
-                ("Mul", false) => look.scalar_constant(a)?,
+                ("Div", true) => 1.0 / view.scalar_constant(b)?,
+                ("Mul", true) => view.scalar_constant(b)?,
+                ("Mul", false) => view.scalar_constant(a)?,
                 _ => return None,
             };
-            let is_same_shape = look.has_same_shape(next.output(0)?, made);
+            let is_same_shape = view.has_same_shape(next.output(0)?, made);
             let alpha = base.attributes.get_float("alpha").ok()?.unwrap_or(1.0) * factor;
             grown.attributes.set("alpha", Attribute::Float(alpha));
             is_same_shape.then_some(grown)
@@ -127,8 +127,8 @@ fn with_epilogue(look: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) 
     }
 }
 
-/// Whether a value can be the bias: one constant for each channel or column.
-fn is_bias(look: &GraphView<'_>, bias: ValueId, made: ValueId, is_product: bool) -> bool {
+/// True if a value can be the bias: a constant with one element for each channel or column.
+fn is_bias(view: &GraphView<'_>, bias: ValueId, made: ValueId, is_product: bool) -> bool {
     let fits = move |graph: &Graph| {
         let (bias, made) = (graph.value(bias).dims()?, graph.value(made).dims()?);
         let columns = *made.last()?;
@@ -138,12 +138,12 @@ fn is_bias(look: &GraphView<'_>, bias: ValueId, made: ValueId, is_product: bool)
                 && bias.len() <= 2,
         )
     };
-    let may_be = look.graph.value(bias).weight.is_some() && (is_product || look.rank(bias) == Some(1));
-    may_be && look.check_shapes(fits)
+    let may_be = view.graph.value(bias).weight.is_some() && (is_product || view.rank(bias) == Some(1));
+    may_be && view.check_shapes(fits)
 }
 
-/// The activation that a node is, with its parameters.
-fn match_activation(look: &GraphView<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
+/// Matches an activation that epilogues support, with its parameters.
+fn match_activation(view: &GraphView<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
     let float =
         |name: &str, default: f64| node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default));
     if node.input(0) != Some(made) {
@@ -151,7 +151,7 @@ fn match_activation(look: &GraphView<'_>, node: &Node, made: ValueId) -> Option<
     }
     Some(match &*node.op {
         "Relu" => ("Relu", vec![]),
-        "Clip" => ("Clip", clip_bounds(look, node)?),
+        "Clip" => ("Clip", clip_bounds(view, node)?),
         "LeakyRelu" => ("LeakyRelu", vec![float("alpha", 0.01)?]),
         "HardSigmoid" => ("HardSigmoid", vec![float("alpha", 0.2)?, float("beta", 0.5)?]),
         "HardSwish" => ("HardSwish", vec![]),
@@ -166,10 +166,10 @@ fn match_activation(look: &GraphView<'_>, node: &Node, made: ValueId) -> Option<
     })
 }
 
-/// The bounds of a `Clip`: inputs, or attributes in old versions.
-fn clip_bounds(look: &GraphView<'_>, node: &Node) -> Option<Vec<f64>> {
+/// The bounds of a `Clip`, which are inputs, or attributes in old opsets.
+fn clip_bounds(view: &GraphView<'_>, node: &Node) -> Option<Vec<f64>> {
     let bound = |index: usize, name: &str, default: f64| match node.input(index) {
-        Some(value) => look.scalar_constant(value),
+        Some(value) => view.scalar_constant(value),
         None => node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default)),
     };
     Some(vec![bound(1, "min", f64::NEG_INFINITY)?, bound(2, "max", f64::INFINITY)?])

@@ -1,7 +1,7 @@
-//! Attention with graphs of its own becomes what it is made of.
+//! Lowers attention with custom subgraphs to simpler ops.
 //!
-//! `FlexAttention` may change scores and weights by graphs. No kernel can run these, so it becomes two products and a softmax
-//! with the nodes of the graphs between them. Without graphs it is ONNX's `Attention`.
+//! `FlexAttention` may modify scores and weights by subgraphs, which no kernel can run. It becomes two products and a softmax,
+//! with the nodes of the subgraphs inlined between them. Without subgraphs it is ONNX's `Attention`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) const LOWER_FLEX_ATTENTION: GraphPass = define_pass(
     lower_flex_attentions,
 );
 
-/// The opset whose ops are written.
+/// The opset of the nodes that replace a `FlexAttention`.
 const WRITTEN_OPSET: u32 = 23;
 
 fn lower_flex_attentions(graph: &mut Graph, _: &PassContext<'_>) -> Result<usize> {
@@ -39,7 +39,7 @@ fn lower_flex_attentions(graph: &mut Graph, _: &PassContext<'_>) -> Result<usize
     Ok(count)
 }
 
-/// The nodes that a node becomes, where enough is known of it.
+/// Lowers one node; `None` if too little is known about it.
 fn lower_node(
     graph: &mut Graph,
     node: &Node,
@@ -77,19 +77,19 @@ fn lower_node(
     Ok(Some(writer.nodes))
 }
 
-/// Shapes that values are given. Queries that share keys are rows of one product, so that keys need not be repeated.
+/// Shapes for reshapes. Queries that share keys become rows of one product, so the keys need not be repeated.
 struct FlexAttentionShapes {
-    /// Queries, of all heads that share keys one behind the other.
+    /// Queries, with all heads that share keys one after another.
     queries: ValueId,
-    /// Scores, of heads apart.
+    /// Scores, with separate heads.
     scores: ValueId,
-    /// Weights, as queries.
+    /// Weights, in the layout of the queries.
     weights: ValueId,
-    /// What comes out, of heads apart.
+    /// The output, with separate heads.
     output: ValueId,
 }
 
-/// Nodes that are being written.
+/// Collects the nodes of one lowering.
 struct FlexAttentionLowering<'g> {
     graph: &'g mut Graph,
     nodes: Vec<Node>,
@@ -115,7 +115,7 @@ impl FlexAttentionLowering<'_> {
         self.add_op("Reshape", &[value, shape], &[("allowzero", Attribute::Int(1))])
     }
 
-    /// Some of the sizes of a value.
+    /// Adds the sizes `start..end` of a value's shape.
     fn slice_shape(&mut self, value: ValueId, start: i64, end: i64) -> ValueId {
         self.add_op("Shape", &[value], &[("start", Attribute::Int(start)), ("end", Attribute::Int(end))])
     }
@@ -136,7 +136,7 @@ impl FlexAttentionLowering<'_> {
         }
     }
 
-    /// What queries are multiplied with: what is stated, or one over the root of the size of a head.
+    /// Adds the factor for queries: the given scale, or one over the root of the head size.
     fn add_scale(&mut self, query: ValueId, stated: Option<f64>, dtype: Dtype) -> Result<ValueId> {
         let scale = match stated {
             Some(scale) => {
@@ -153,7 +153,7 @@ impl FlexAttentionLowering<'_> {
         Ok(self.add_cast(scale, dtype.onnx_number()))
     }
 
-    /// A value after a graph has changed it, if there is one.
+    /// Inlines a subgraph that modifies a value, if there is one.
     fn apply_modifier(&mut self, value: ValueId, by: Option<&Subgraph>) -> ValueId {
         let Some(by) = by else { return value };
         let arguments = std::iter::once(value).chain(by.captures.iter().copied());

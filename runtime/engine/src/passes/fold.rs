@@ -1,4 +1,4 @@
-//! Nodes whose outputs are always the same.
+//! Folds nodes whose outputs depend only on constants.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ pub(super) const FOLD_CONSTANTS: GraphPass = define_pass(
     fold_constants,
 );
 
-/// Constants are not folded into ones that are much larger than this and what they are made of.
+/// Limit on a folded output, unless it is at most twice as large as its inputs: a tiny `Expand` must not bloat the model.
 const MOST_FOLDED_BYTES: u64 = 1 << 20;
 
-/// Ops whose outputs differ from call to call.
+/// Ops whose outputs may differ from call to call.
 const RANDOM_OPS: [&str; 7] = [
     "Bernoulli",
     "Dropout",
@@ -30,20 +30,20 @@ const RANDOM_OPS: [&str; 7] = [
     "RandomUniformLike",
 ];
 
-fn fold_constants(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut kept = Vec::new();
     let mut folded = 0;
-    let of_integers = quantized::integer_layer_weights(graph, scene);
+    let of_integers = quantized::integer_layer_weights(graph, context);
     for node in std::mem::take(&mut graph.nodes) {
         let is_kept = node.written_values().any(|made| of_integers.contains(&made));
-        match if is_kept { None } else { fold_node(graph, &node, scene) } {
+        match if is_kept { None } else { fold_node(graph, &node, context) } {
             Some((op, constants)) => {
                 for (output, weight) in node.outputs.iter().zip(constants) {
                     if let Some(output) = output {
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
-                scene.notes.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
+                context.notes.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -53,8 +53,8 @@ fn fold_constants(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     Ok(folded)
 }
 
-/// What a node makes, where it is always the same, and its op.
-fn fold_node(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option<(Arc<Op>, Vec<Weight>)> {
+/// Folds a node; returns its op and outputs. A node that could have been folded but was not is recorded too.
+fn fold_node(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Option<(Arc<Op>, Vec<Weight>)> {
     let is_constant = |value: ValueId| graph.value(value).weight.is_some();
     let is_known = |value: ValueId| graph.value(value).fact.as_ref().is_some_and(|fact| fact.value.is_some());
     let may_fold =
@@ -62,20 +62,21 @@ fn fold_node(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option<(Arc
     if !node.subgraphs.is_empty() || is_random(node) || !may_fold {
         return None;
     }
-    let op = node_op(node, scene.runtime).ok()?;
-    let constants = evaluate_constants(graph, node, &op, scene);
+    let op = node_op(node, context.runtime).ok()?;
+    let constants = evaluate_constants(graph, node, &op, context);
     if constants.is_none() {
-        scene.notes.record(|| PassTraceEntry::Kept { node: node.clone(), op: op.clone() });
+        context.notes.record(|| PassTraceEntry::Kept { node: node.clone(), op: op.clone() });
     }
     Some((op, constants?))
 }
 
-/// What a node makes that may always be the same. A node that fails stays, and fails in the run with its inputs.
+/// Computes the outputs of a node from constants. If that fails, the node stays and reports its error in the run, together
+/// with the inputs.
 pub(super) fn evaluate_constants(
     graph: &Graph,
     node: &Node,
     op: &Op,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
 ) -> Option<Vec<Weight>> {
     let inferred = |output: &Option<_>| match output {
         Some(output) => graph.value(*output).fact.as_ref()?.value.clone().map(Weight::Numbers),
@@ -108,13 +109,12 @@ pub(super) fn evaluate_constants(
     if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
     }
-    if !scene.reserve_constant_bytes(graph, made) {
+    if !context.reserve_constant_bytes(graph, made) {
         return None;
     }
-    run_on_host(node, op, &weights, scene).ok()
+    run_on_host(node, op, &weights, context).ok()
 }
 
-/// Whether the outputs of a node differ from call to call.
 pub(super) fn is_random(node: &Node) -> bool {
     RANDOM_OPS.contains(&&*node.op)
 }
@@ -123,25 +123,28 @@ fn tensor_bytes(dtype: Dtype, dims: &[i64]) -> Option<u64> {
     shape::size_in_bytes(dtype, dims).ok()
 }
 
-/// Runs a node on the host.
 fn run_on_host(
     node: &Node,
     op: &Op,
     weights: &[Option<&Weight>],
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
 ) -> Result<Vec<Weight>> {
     let tensors: Vec<Option<Tensor>> = weights
         .iter()
-        .map(|weight| weight.map(|weight| weight_to_tensor(weight, scene.host)).transpose())
+        .map(|weight| weight.map(|weight| weight_to_tensor(weight, context.host)).transpose())
         .collect::<Result<_>>()?;
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
-    let call =
-        OpInvocation { inputs: &inputs, outputs: node.outputs.len(), device: Some(scene.host), stream: None };
-    let outputs = op.invoke(scene.runtime, &call)?;
+    let call = OpInvocation {
+        inputs: &inputs,
+        outputs: node.outputs.len(),
+        device: Some(context.host),
+        stream: None,
+    };
+    let outputs = op.invoke(context.runtime, &call)?;
     outputs.iter().flatten().map(tensor_to_weight).collect()
 }
 
-/// A constant as a tensor on a device.
+/// Copies a constant to a device; unaligned elements are aligned first.
 pub(crate) fn weight_to_tensor(weight: &Weight, device: &Device) -> Result<Tensor> {
     match weight {
         Weight::Numbers(numbers) => Tensor::from_constant(device, &numbers.to_aligned()),
@@ -149,7 +152,6 @@ pub(crate) fn weight_to_tensor(weight: &Weight, device: &Device) -> Result<Tenso
     }
 }
 
-/// The elements of a tensor as a constant.
 fn tensor_to_weight(tensor: &Tensor) -> Result<Weight> {
     if tensor.dtype() == Dtype::String {
         return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts: tensor.to_strings()?.into() });

@@ -1,4 +1,4 @@
-//! The ops that exporters write for GELU become one.
+//! Fuses the op sequences that exporters write for GELU.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ pub(super) const FUSE_GELU: GraphPass = define_pass(
     fuse_gelus,
 );
 
-/// The opset in which ONNX got the op.
+/// The opset that added `Gelu` to ONNX.
 const GELU_OPSET: u32 = 20;
 
-fn fuse_gelus(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    let look = GraphView::of_graph(graph, scene);
+fn fuse_gelus(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    let view = GraphView::of_graph(graph, context);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Some((x, approximate)) = node.is_op("Mul").then(|| match_gelu(&look, node)).flatten() {
+        if let Some((x, approximate)) = node.is_op("Mul").then(|| match_gelu(&view, node)).flatten() {
             let mut gelu = Node::new("", "Gelu", GELU_OPSET, [Some(x)], node.outputs.iter().copied());
             gelu.attributes.set("approximate", Attribute::String(approximate.to_owned()));
             gelu.name = node.name.clone();
-            if scene.supports_node(graph, &gelu) {
+            if context.supports_node(graph, &gelu) {
                 found.insert(at, vec![gelu]);
             }
         }
@@ -34,78 +34,78 @@ fn fuse_gelus(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     Ok(replace_nodes(graph, found))
 }
 
-/// What GELU is computed of, and in which way, if a product is GELU: ½ · x · (1 + …).
-fn match_gelu(look: &GraphView<'_>, node: &Node) -> Option<(ValueId, &'static str)> {
-    let product = FactoredProduct::from_node(look, node)?;
+/// Matches ½ · x · (1 + …); returns x and which approximation of GELU it is.
+fn match_gelu(view: &GraphView<'_>, node: &Node) -> Option<(ValueId, &'static str)> {
+    let product = FactoredProduct::from_node(view, node)?;
     let [a, b] = product.factors[..] else { return None };
     if !is_close(product.constant, 0.5) {
         return None;
     }
     [(a, b), (b, a)].into_iter().find_map(|(x, sum)| {
-        let inner = match_plus_one(look, sum)?;
+        let inner = match_plus_one(view, sum)?;
         let kind = match &*inner.op {
-            "Erf" if is_erf_of(look, inner, x) => "none",
-            "Tanh" if is_tanh_of(look, inner, x) => "tanh",
+            "Erf" if is_erf_of(view, inner, x) => "none",
+            "Tanh" if is_tanh_of(view, inner, x) => "tanh",
             _ => return None,
         };
         Some((x, kind))
     })
 }
 
-/// The node of which a sum is one more.
-fn match_plus_one<'a>(look: &GraphView<'a>, sum: ValueId) -> Option<&'a Node> {
-    let node = look.fusable_producer(sum, "Add")?;
-    look.operand_orders(node).into_iter().flatten().find_map(|(one, other)| {
-        look.scalar_constant(one).filter(|one| *one == 1.0)?;
-        look.producer(other).filter(|_| look.is_read_once(other))
+/// Matches 1 + node.
+fn match_plus_one<'a>(view: &GraphView<'a>, sum: ValueId) -> Option<&'a Node> {
+    let node = view.fusable_producer(sum, "Add")?;
+    view.operand_orders(node).into_iter().flatten().find_map(|(one, other)| {
+        view.scalar_constant(one).filter(|one| *one == 1.0)?;
+        view.producer(other).filter(|_| view.is_read_once(other))
     })
 }
 
-/// Whether a node is the error function of x / √2.
-fn is_erf_of(look: &GraphView<'_>, node: &Node, x: ValueId) -> bool {
+/// True if a node is erf(x / √2).
+fn is_erf_of(view: &GraphView<'_>, node: &Node, x: ValueId) -> bool {
     let scaled = || {
-        let maker = look.producer(node.input(0)?)?;
-        let product = FactoredProduct::from_node(look, maker)?;
+        let maker = view.producer(node.input(0)?)?;
+        let product = FactoredProduct::from_node(view, maker)?;
         Some(is_close(product.constant, std::f64::consts::FRAC_1_SQRT_2) && product.factors == [x])
     };
     scaled().unwrap_or(false)
 }
 
-/// Whether a node is the hyperbolic tangent of √(2/π) · (x + 0.044715 · x³).
-fn is_tanh_of(look: &GraphView<'_>, node: &Node, x: ValueId) -> bool {
+/// True if a node is tanh(√(2/π) · (x + 0.044715 · x³)).
+fn is_tanh_of(view: &GraphView<'_>, node: &Node, x: ValueId) -> bool {
     let matches = || {
-        let product = FactoredProduct::from_node(look, look.producer(node.input(0)?)?)?;
+        let product = FactoredProduct::from_node(view, view.producer(node.input(0)?)?)?;
         if !is_close(product.constant, (2.0 / std::f64::consts::PI).sqrt()) {
             return None;
         }
         let sums: Vec<&Node> =
-            product.factors.iter().filter_map(|factor| look.producer_with_op(*factor, "Add")).collect();
+            product.factors.iter().filter_map(|factor| view.producer_with_op(*factor, "Add")).collect();
         let [sum] = sums[..] else { return None };
         let rest: Vec<ValueId> =
             product.factors.iter().copied().filter(|factor| Some(*factor) != sum.output(0)).collect();
         let fits = |(first, second): (ValueId, ValueId)| match rest[..] {
             // x + 0.044715 · x³
-            [] => first == x && is_power_of(look, second, x, 3),
+            [] => first == x && is_power_of(view, second, x, 3),
             // x · (1 + 0.044715 · x²)
             [other] => {
-                other == x && look.scalar_constant(first) == Some(1.0) && is_power_of(look, second, x, 2)
+                other == x && view.scalar_constant(first) == Some(1.0) && is_power_of(view, second, x, 2)
             }
             _ => false,
         };
-        Some(look.operand_orders(sum).into_iter().flatten().any(fits))
+        Some(view.operand_orders(sum).into_iter().flatten().any(fits))
     };
     matches().unwrap_or(false)
 }
 
-/// Whether a value is 0.044715 · x to a power.
-fn is_power_of(look: &GraphView<'_>, value: ValueId, x: ValueId, power: usize) -> bool {
+/// True if a value is 0.044715 · x^power.
+fn is_power_of(view: &GraphView<'_>, value: ValueId, x: ValueId, power: usize) -> bool {
     let matches = || {
-        let product = FactoredProduct::from_node(look, look.producer(value)?)?;
+        let product = FactoredProduct::from_node(view, view.producer(value)?)?;
         let mut found = 0;
         for factor in &product.factors {
-            found += match look.producer_with_op(*factor, "Pow") {
+            found += match view.producer_with_op(*factor, "Pow") {
                 _ if *factor == x => 1,
-                Some(node) if node.input(0) == Some(x) => look.scalar_constant(node.input(1)?)? as usize,
+                Some(node) if node.input(0) == Some(x) => view.scalar_constant(node.input(1)?)? as usize,
                 _ => return None,
             };
         }

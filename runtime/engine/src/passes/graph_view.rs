@@ -1,4 +1,7 @@
-//! What several passes need: looking at who makes and who reads a value, and asking whether a device takes a node.
+//! Queries that passes share: producers and readers of values, known shapes, and support by the device.
+//!
+//! The methods on shapes and elements write to the [`PassTrace`](super::PassTrace), a replay log of shape-dependent decisions.
+//! A pass that reads a size behind its back decides something that a replay cannot check.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,42 +14,41 @@ use super::pass_trace::PassTraceEntry;
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 
-/// A graph with the makers and readers of its values, as they are when it is made.
+/// A graph with producers and uses of its values, as of the creation of the view; edits do not update it.
 pub(super) struct GraphView<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) scene: &'a PassContext<'a>,
+    pub(super) context: &'a PassContext<'a>,
     makers: Vec<Option<usize>>,
     uses: Vec<u32>,
     outputs: HashSet<ValueId>,
 }
 
 impl<'a> GraphView<'a> {
-    pub(super) fn of_graph(graph: &'a Graph, scene: &'a PassContext<'a>) -> Self {
+    pub(super) fn of_graph(graph: &'a Graph, context: &'a PassContext<'a>) -> Self {
         let outputs = graph.outputs.iter().copied().collect();
-        Self { graph, scene, makers: graph.producers(), uses: graph.use_counts(), outputs }
+        Self { graph, context, makers: graph.producers(), uses: graph.use_counts(), outputs }
     }
 
-    /// The node that makes a value.
     pub(super) fn producer(&self, value: ValueId) -> Option<&'a Node> {
         self.makers[value.index()].map(|at| &self.graph.nodes[at])
     }
 
-    /// The node that makes a value, if it is this op of ONNX.
+    /// The node that writes a value, if it is this op of ONNX's own domain.
     pub(super) fn producer_with_op(&self, value: ValueId, op: &str) -> Option<&'a Node> {
         self.producer(value).filter(|node| node.is_op(op))
     }
 
-    /// The same, if moreover nobody else reads the value, so that the node may become part of its reader.
+    /// Like `producer_with_op`, but only if nothing else reads the value, so that the node may be fused into its reader.
     pub(super) fn fusable_producer(&self, value: ValueId, op: &str) -> Option<&'a Node> {
         self.producer_with_op(value, op).filter(|_| self.is_read_once(value))
     }
 
-    /// Whether a value has one reader, which is no output of the graph.
+    /// True if exactly one node input uses the value and it is not an output of the graph.
     pub(super) fn is_read_once(&self, value: ValueId) -> bool {
         self.uses[value.index()] == 1 && !self.outputs.contains(&value)
     }
 
-    /// The one element of a constant that has one.
+    /// The element of a one-element constant. Recorded, like all known elements.
     pub(super) fn scalar_constant(&self, value: ValueId) -> Option<f64> {
         match self.known_numbers(value)?.to_floats().ok()?.as_slice() {
             [element] => Some(*element),
@@ -54,46 +56,48 @@ impl<'a> GraphView<'a> {
         }
     }
 
-    /// The numbers of a value that are known. What is done because of them holds for these alone.
+    /// The known elements of a value. The read is recorded: the result of the pass is valid for these elements only.
     pub(super) fn known_numbers(&self, value: ValueId) -> Option<&'a Constant> {
         let numbers = self.graph.value(value).known_numbers()?;
-        self.scene.record_read(self.graph, value);
+        self.context.record_read(self.graph, value);
         Some(numbers)
     }
 
-    /// The same of a constant.
+    /// Like `known_numbers`, but only for constants, not for inferred elements.
     pub(super) fn constant(&self, value: ValueId) -> Option<&'a Constant> {
         self.graph.value(value).weight.as_ref()?;
         self.known_numbers(value)
     }
 
-    /// How many dimensions a value of known shape has.
+    /// The rank of a value with a known shape. Not recorded: a replay requires equal ranks anyway.
     pub(super) fn rank(&self, value: ValueId) -> Option<usize> {
         Some(self.graph.value(value).dims()?.len())
     }
 
-    /// The shape of a value. What is done because of it holds for this shape alone.
+    /// The shape of a value. The read is recorded: the result of the pass is valid for this shape only.
     pub(super) fn dims(&self, value: ValueId) -> Option<Dims> {
-        self.scene.record_read(self.graph, value);
+        self.context.record_read(self.graph, value);
         self.graph.value(value).dims()
     }
 
-    /// The size of one dimension. What is done because of it holds for this size alone.
+    /// The size of one dimension. Recorded: the result of the pass is valid for this size only, but other dimensions may
+    /// change.
     pub(super) fn dimension_size(&self, value: ValueId, axis: usize) -> Option<i64> {
         let size = *self.graph.value(value).dims()?.get(axis)?;
         let is_same = move |graph: &Graph| Some(*graph.value(value).dims()?.get(axis)? == size);
-        self.scene.check_shapes(self.graph, is_same).then_some(size)
+        self.context.check_shapes(self.graph, is_same).then_some(size)
     }
 
-    /// Whether shapes are such as a pass wants them.
+    /// Evaluates a predicate on shapes. Only its answer is recorded, so the result stays valid for all shapes with the same
+    /// answer.
     pub(super) fn check_shapes(
         &self,
         question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static,
     ) -> bool {
-        self.scene.check_shapes(self.graph, question)
+        self.context.check_shapes(self.graph, question)
     }
 
-    /// Whether two values have the same shape, as far as it is known.
+    /// True if two values have the same known shape. Only the answer is recorded.
     pub(super) fn has_same_shape(&self, one: ValueId, other: ValueId) -> bool {
         self.check_shapes(move |graph| Some(graph.value(one).dims()? == graph.value(other).dims()?))
     }
@@ -102,14 +106,14 @@ impl<'a> GraphView<'a> {
         self.graph.value(value).dtype()
     }
 
-    /// The two inputs of a node that has two, in both orders.
+    /// The two operands of a binary node in both orders, to match commutative ops.
     pub(super) fn operand_orders(&self, node: &Node) -> [Option<(ValueId, ValueId)>; 2] {
         let pair = node.input(0).zip(node.input(1));
         [pair, pair.map(|(a, b)| (b, a))]
     }
 }
 
-/// Puts nodes into the places of others.
+/// Replaces nodes, by index, with others; returns the number of nodes replaced.
 pub(super) fn replace_nodes(graph: &mut Graph, replacements: HashMap<usize, Vec<Node>>) -> usize {
     let count = replacements.len();
     if count == 0 {
@@ -122,7 +126,7 @@ pub(super) fn replace_nodes(graph: &mut Graph, replacements: HashMap<usize, Vec<
     count
 }
 
-/// Removes the nodes for which `decide` gives a value to use instead of their first output.
+/// Removes the nodes for which `decide` returns a value that replaces their first output.
 pub(super) fn bypass_nodes(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> Option<ValueId>) -> usize {
     let mut replaced = HashMap::new();
     let mut kept = Vec::new();
@@ -139,7 +143,7 @@ pub(super) fn bypass_nodes(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> 
     replaced.len()
 }
 
-/// Does something with what is known of the inputs of a node before a run; nothing where some shape is not known.
+/// Calls `done` with the expected inputs of a node; `None` if a dtype or shape is unknown.
 pub(crate) fn with_expected_inputs<T>(
     graph: &Graph,
     node: &Node,
@@ -165,8 +169,8 @@ pub(crate) fn with_expected_inputs<T>(
 }
 
 impl PassContext<'_> {
-    /// Whether the device has a kernel that takes a node with operands of the shapes they have; no where shapes are not
-    /// known.
+    /// True if the device has a kernel for a node with operands of these shapes; false if they are unknown. The answer is
+    /// recorded, and a replay asks again.
     pub(super) fn supports_node(&self, graph: &Graph, node: &Node) -> bool {
         let Ok(op) = node_op(node, self.runtime) else { return false };
         let is_taken = is_node_supported(graph, node, &op, self);
@@ -174,7 +178,7 @@ impl PassContext<'_> {
         is_taken
     }
 
-    /// Whether the device has any kernel for an op of Oarlock's own, so that it is worth to look for places for it.
+    /// True if the device has any kernel for one of Oarlock's own ops; if not, a pass need not look for places to use it.
     pub(super) fn has_kernel_for(&self, op: &str) -> bool {
         let registry = self.runtime.registry();
         let mut rows = registry.entries_for_op(OARLOCK_DOMAIN, op);
@@ -182,31 +186,31 @@ impl PassContext<'_> {
     }
 }
 
-/// Whether the device of a scene has a kernel that takes a node.
-pub(super) fn is_node_supported(graph: &Graph, node: &Node, op: &Op, scene: &PassContext<'_>) -> bool {
+/// Like `supports_node`, but not recorded.
+pub(super) fn is_node_supported(graph: &Graph, node: &Node, op: &Op, context: &PassContext<'_>) -> bool {
     let chosen = with_expected_inputs(graph, node, |expected| {
-        op.select_kernel(scene.runtime, scene.device, expected, node.outputs.len())
+        op.select_kernel(context.runtime, context.device, expected, node.outputs.len())
     });
     matches!(chosen, Some(Ok(Some(Some(_)))))
 }
 
-/// Whether two nodes make the same calls, where their operands have the same dtypes and shapes.
+/// True if two nodes make the same calls whenever their operands agree in dtypes and shapes.
 pub(crate) fn is_same_op(one: &Node, other: &Node) -> bool {
     (&one.op, &one.domain, one.opset) == (&other.op, &other.domain, other.opset)
         && (one.inputs.len(), one.outputs.len()) == (other.inputs.len(), other.outputs.len())
         && one.attributes == other.attributes
 }
 
-/// Whether the same is known of two values. Of constants nobody says so unless they are one.
+/// True if the same is known about two values. Constants are not compared element by element; they must be one object.
 pub(crate) fn is_same_value(one: &Arc<GraphValue>, other: &Arc<GraphValue>) -> bool {
     Arc::ptr_eq(one, other)
         || one.weight.is_none() && other.weight.is_none() && one.fact.is_some() && one.fact == other.fact
 }
 
-/// The domain of the ops that only Oarlock has.
+/// The domain of Oarlock's own ops.
 pub(super) const OARLOCK_DOMAIN: &str = "oarlock";
 
-/// A pass, for the table.
+/// Creates an entry of the table of passes.
 pub(super) const fn define_pass(
     name: &'static str,
     purpose: &'static str,

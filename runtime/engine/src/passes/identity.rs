@@ -1,4 +1,4 @@
-//! Nodes that do nothing.
+//! Removes nodes that do nothing.
 
 use oarlock_core::Result;
 
@@ -13,12 +13,12 @@ pub(super) const ELIMINATE_IDENTITIES: GraphPass = define_pass(
     eliminate_identities,
 );
 
-fn eliminate_identities(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    Ok(bypass_nodes(graph, |graph, node| passed_through(graph, node, scene)))
+fn eliminate_identities(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    Ok(bypass_nodes(graph, |graph, node| passed_through(graph, node, context)))
 }
 
-/// The input that a node hands on as it is.
-fn passed_through(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option<ValueId> {
+/// The input that a node passes through unchanged, if it does.
+fn passed_through(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Option<ValueId> {
     let input = node.input(0)?;
     if !node.domain.is_empty() || node.outputs.iter().skip(1).any(Option::is_some) {
         return None;
@@ -29,7 +29,7 @@ fn passed_through(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option
             None => node.opset >= 7,
             Some(mode) => {
                 let known = graph.value(mode).known_numbers()?;
-                scene.record_read(graph, mode);
+                context.record_read(graph, mode);
                 known.bytes() == [0]
             }
         },
@@ -45,7 +45,7 @@ fn passed_through(graph: &Graph, node: &Node, scene: &PassContext<'_>) -> Option
         }
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" => {
             let made = node.output(0)?;
-            scene.check_shapes(graph, move |graph| {
+            context.check_shapes(graph, move |graph| {
                 Some(graph.value(made).dims()? == graph.value(input).dims()?)
             })
         }

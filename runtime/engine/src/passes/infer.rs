@@ -1,4 +1,4 @@
-//! What follows about values from what is known about others.
+//! Shape inference over a whole graph.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 use super::PassContext;
 use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ONNXRUNTIME_DOMAIN, ValueType, Weight};
 
-/// Writes what is known beside every value: what the model says about inputs, and what follows for what nodes make.
-pub fn infer_graph(graph: &mut Graph, scene: &PassContext<'_>) -> Result<()> {
+/// Infers dtypes, shapes and small elements of all values, starting from the declared inputs.
+pub fn infer_graph(graph: &mut Graph, context: &PassContext<'_>) -> Result<()> {
     for input in graph.inputs.clone() {
         let value = graph.value_mut(input);
         if value.fact.is_none() {
@@ -18,25 +18,25 @@ pub fn infer_graph(graph: &mut Graph, scene: &PassContext<'_>) -> Result<()> {
         }
     }
     let nodes = std::mem::take(&mut graph.nodes);
-    let inferred = nodes.iter().try_for_each(|node| infer_node(graph, node, scene));
+    let inferred = nodes.iter().try_for_each(|node| infer_node(graph, node, context));
     graph.nodes = nodes;
     inferred
 }
 
-fn infer_node(graph: &mut Graph, node: &Node, scene: &PassContext<'_>) -> Result<()> {
+fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Result<()> {
     if !node.subgraphs.is_empty() {
         return Ok(());
     }
-    let known = scene.notes.inferred_op(graph, node);
+    let known = context.notes.inferred_op(graph, node);
     if let Some((_, false)) = known {
         return Ok(());
     }
     let infer = || {
-        let op = known.map_or_else(|| node_op(node, scene.runtime), |(op, _)| Ok(op))?;
+        let op = known.map_or_else(|| node_op(node, context.runtime), |(op, _)| Ok(op))?;
         infer_outputs(graph, node, &op).map(|facts| (op, facts))
     };
     let (op, facts) = infer().map_err(|error| {
-        // Of a node without a name it is said what it makes.
+        // A node without a name is identified by its output.
         let made = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
         let error = error.with_op(&node.op).with_node(&node.name);
         match made {
@@ -50,11 +50,11 @@ fn infer_node(graph: &mut Graph, node: &Node, scene: &PassContext<'_>) -> Result
             graph.value_mut(output).fact = Some(fact);
         }
     }
-    scene.notes.record_inference(graph, node, op);
+    context.notes.record_inference(graph, node, op);
     Ok(())
 }
 
-/// What is known about a value, with the elements of small constants.
+/// Everything known about a value, elements of small constants included.
 pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
     match &value.weight {
         Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MOST_FACT_BYTES => {
@@ -65,10 +65,10 @@ pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
     }
 }
 
-/// The elements of larger constants are no shapes.
+/// Larger constants are data, not shapes, so inference need not see their elements.
 const MOST_FACT_BYTES: usize = 1 << 16;
 
-/// What follows for the outputs of a node; nothing where it has inputs of which nothing is known, or no rule.
+/// Infers the outputs of a node; `None` if nothing is known about some input, or the op has no inference rule.
 pub(super) fn infer_outputs(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec<TensorFact>>> {
     let mut inputs: SmallVec<[Option<TensorFact>; 4]> = SmallVec::new();
     for input in &node.inputs {
@@ -83,7 +83,7 @@ pub(super) fn infer_outputs(graph: &Graph, node: &Node, op: &Op) -> Result<Optio
     op.infer_outputs(&inputs, node.outputs.len())
 }
 
-/// The op of a node.
+/// Looks up the schema of a node; the error explains what to do about an unknown op.
 pub(crate) fn node_op(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
     op.map(Arc::new).map_err(|error| match error.kind() {
@@ -104,7 +104,7 @@ pub(crate) fn node_op(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
     })
 }
 
-/// What a model says about a value, as far as it can be relied on.
+/// The reliable part of a declared type: symbols are ignored.
 pub(super) fn declared_fact(declared: &ValueType) -> Option<TensorFact> {
     let ValueType::Tensor { dtype: Some(dtype), dims } = declared else { return None };
     let dim = |dim: &DeclaredDimension| match dim {

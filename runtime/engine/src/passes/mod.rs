@@ -1,9 +1,9 @@
-//! Passes: small changes to a graph, each with a name and a reason.
+//! Passes: rewrites of a graph, each with a name and a purpose.
 //!
-//! They run twice. When a model is loaded, little is known of shapes, so what they find then holds for every input; it is
-//! done once. When the shapes of the inputs are known they run on a copy: shapes that were computed become constants, and
-//! ops are joined where the device has a kernel for what they do together. A pass that finds nothing costs little, so
-//! none needs to know which of the two it is in.
+//! They run twice. When a model is loaded, few shapes are known, so every rewrite is valid for all inputs and happens only
+//! once. When input shapes are known, the passes run again on a copy: computed shapes become constants, and ops are fused where
+//! the device has a kernel for the fused op. A pass that finds nothing is cheap, so none needs to know which of the two runs it
+//! is in. Decisions of the second run are recorded in a [`PassTrace`] and replayed for further shapes.
 
 mod activation;
 mod attention;
@@ -42,34 +42,33 @@ use oarlock_core::{Device, Result, Runtime};
 use crate::graph::{self, Graph};
 use crate::precision::PrecisionMode;
 
-/// One kind of change.
+/// One kind of rewrite.
 pub struct GraphPass {
-    /// What it is called, as in `oarlock explain --passes`.
+    /// Name, as in `oarlock explain --passes`.
     pub name: &'static str,
-    /// What it does, and why.
+    /// One sentence about the rewrite and its benefit.
     pub purpose: &'static str,
-    /// Changes a graph; says in how many places.
+    /// Rewrites a graph and returns the number of places.
     run: fn(&mut Graph, &PassContext<'_>) -> Result<usize>,
 }
 
-/// What passes know beside the graph.
+/// Context of a pass besides the graph.
 pub struct PassContext<'a> {
-    /// Where ops and kernels are found.
+    /// Schemas and kernels.
     pub runtime: &'a Runtime,
-    /// Where constants are computed.
+    /// Device that folds constants.
     pub host: &'a Device,
-    /// Where the graph will run.
+    /// Device that most of the graph will run on; passes ask for its kernels.
     pub device: &'a Device,
-    /// Whether only those passes run without which there may be no plan.
+    /// Runs only those passes that a plan depends on.
     pub is_plain: bool,
-    /// How precise products have to be.
+    /// Rounding that the session permits.
     pub precision: PrecisionMode,
-    /// What passes are told.
+    /// Replay log of shape-dependent decisions.
     pub notes: PassTrace,
 }
 
-/// The passes without which there may be no plan: shapes may have to be computed, branches chosen, and ops that no kernel can
-/// run written as others.
+/// Passes that a plan may depend on: they compute shapes, choose branches, and lower ops that no kernel can run.
 const REQUIRED_PASSES: [&str; 4] = [
     fold::FOLD_CONSTANTS.name,
     branch::INLINE_BRANCHES.name,
@@ -77,18 +76,18 @@ const REQUIRED_PASSES: [&str; 4] = [
     dead_nodes::ELIMINATE_DEAD_NODES.name,
 ];
 
-/// What a pass did.
+/// Statistics of one application of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassEffect {
-    /// The name of the pass.
+    /// Name of the pass.
     pub pass: &'static str,
-    /// In how many places it changed the graph.
+    /// Number of places it changed.
     pub changes: usize,
-    /// How many nodes there were before and after.
+    /// Number of nodes before and after.
     pub nodes: (usize, usize),
 }
 
-/// Every pass, in the order in which they run.
+/// Every pass, in the order of a round. Dead nodes go last, because rewrites leave them behind.
 pub const ALL_PASSES: &[GraphPass] = &[
     fold::FOLD_CONSTANTS,
     branch::INLINE_BRANCHES,
@@ -115,42 +114,42 @@ pub const ALL_PASSES: &[GraphPass] = &[
     LAST_PASS,
 ];
 
-/// The pass that runs once, when no other finds anything.
+/// Runs once, when no other pass finds anything.
 const LAST_PASS: GraphPass = precision::LOWER_PRECISION;
 
-/// How often all passes run one after the other, at most: each round may let another pass find more.
+/// Limit on rounds over all passes; each round may enable more rewrites in the next.
 const MOST_ROUNDS: usize = 4;
 
-/// Runs all passes until none finds anything.
-pub fn run_passes(graph: &mut Graph, scene: &PassContext<'_>) -> Result<Vec<PassEffect>> {
+/// Infers shapes and runs all passes until none finds anything, then the last one.
+pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<PassEffect>> {
     let mut effects = Vec::new();
-    infer_graph(graph, scene)?;
+    infer_graph(graph, context)?;
     for _ in 0..MOST_ROUNDS {
         let mut changed = false;
-        let is_wanted = |pass: &&GraphPass| !scene.is_plain || REQUIRED_PASSES.contains(&pass.name);
+        let is_wanted = |pass: &&GraphPass| !context.is_plain || REQUIRED_PASSES.contains(&pass.name);
         for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| pass.name != LAST_PASS.name) {
-            changed |= apply_pass(pass, graph, scene, &mut effects)?;
+            changed |= apply_pass(pass, graph, context, &mut effects)?;
         }
         if !changed {
             break;
         }
-        infer_graph(graph, scene)?;
+        infer_graph(graph, context)?;
     }
-    if !scene.is_plain {
-        apply_pass(&LAST_PASS, graph, scene, &mut effects)?;
+    if !context.is_plain {
+        apply_pass(&LAST_PASS, graph, context, &mut effects)?;
     }
     Ok(effects)
 }
 
-/// Runs a pass; says whether it found anything.
+/// Runs a pass and checks the graph in debug builds; returns true if anything changed.
 fn apply_pass(
     pass: &GraphPass,
     graph: &mut Graph,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
     effects: &mut Vec<PassEffect>,
 ) -> Result<bool> {
     let before = graph.nodes.len();
-    let changes = (pass.run)(graph, scene)?;
+    let changes = (pass.run)(graph, context)?;
     if changes > 0 {
         debug_assert!(
             graph::check_graph(graph).is_ok(),

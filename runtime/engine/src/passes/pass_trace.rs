@@ -1,10 +1,11 @@
-//! Notes: what passes are told about sizes, so that it can be asked again for other sizes.
+//! A replay log of the shape-dependent decisions of all passes.
 //!
-//! What passes do to a graph follows from the graph and from what they are told: what is inferred, which nodes are
-//! constant, which the device takes, whether two shapes are the same. So all of that is noted, in its order. For inputs of
-//! other sizes the notes are gone through again; where each says the same as before, passes would do the same again, and
-//! the graph that they left is right, with other sizes in it. Of what they may read without asking, namely how many
-//! dimensions there are and which are known, none may differ either.
+//! The result of the passes depends on the graph and on the answers they get: inferred shapes, folded constants, supported
+//! nodes, predicates on shapes. The trace logs each question with its answer, in order. For inputs of other sizes, the log is
+//! replayed instead of the passes: each question is asked again, and if every answer is as before, the passes would make the
+//! same rewrites. The optimized graph is then valid with only the sizes updated. At the first different answer the replay
+//! fails and the passes run anew. Ranks, and which dimensions are known, may be read without a log entry; a replay therefore
+//! requires them to be equal.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,51 +20,51 @@ use super::infer::{declared_fact, infer_outputs};
 use super::{PassContext, PassEffect, fold};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
-/// What is noted while passes run.
+/// Log of one run of the passes.
 #[derive(Default)]
 pub struct PassTrace {
     list: RefCell<Vec<PassTraceEntry>>,
-    /// The values that were read as they are, with what was known of them then.
+    /// Values that were read outright, as they were then. Avoids repeated entries for the same value.
     read: RefCell<HashMap<ValueId, Arc<GraphValue>>>,
-    /// What was inferred last, by the first value that it is about.
+    /// The last inference of each node, by the index of its first output.
     inferred: RefCell<Vec<Option<InferenceRecord>>>,
-    /// How many bytes of constants may still be made; `None` before any are.
+    /// Bytes of constants that passes may still create; `None` before the first.
     left: Cell<Option<u64>>,
 }
 
-/// One thing that passes are told.
+/// One decision in the log.
 pub(super) enum PassTraceEntry {
-    /// What follows for the outputs of a node.
+    /// Types and shapes of a node's outputs were inferred.
     Inferred(DerivedOutputs),
-    /// The outputs of a node became constants.
+    /// A node was folded into constants.
     Folded(DerivedOutputs),
-    /// A node of constants did not.
+    /// A node could not be folded although its inputs are constant.
     Kept { node: Node, op: Arc<Op> },
-    /// A value is another one with its dimensions in another order.
+    /// A value was added as the transpose of another.
     Turned { from: ValueId, to: ValueId, order: Vec<i64> },
-    /// A constant is the shape of a value.
+    /// A constant was added that holds the shape of a value.
     Shape { of: ValueId, to: ValueId },
-    /// The shape of a value follows from those of others.
+    /// A value was added whose shape is a function of other shapes.
     Sized { to: ValueId, dims: Box<DimsFunction> },
-    /// The device takes a node, or does not.
+    /// The device was asked to support a node.
     Taken { node: Node, op: Arc<Op>, is_taken: bool },
-    /// The answer to a question about shapes.
+    /// A predicate on shapes was evaluated; only the answer must stay the same.
     Asked { question: Box<ShapePredicate>, answer: bool },
-    /// A value was read as it is.
+    /// A value was read outright, so nothing about it may change.
     Read(ValueId),
 }
 
 pub(super) type DimsFunction = dyn Fn(&Graph) -> Option<Dims> + Send + Sync;
 pub(super) type ShapePredicate = dyn Fn(&Graph) -> Option<bool> + Send + Sync;
 
-/// What became of the outputs of a node.
+/// Outputs of a node that follow from its inputs.
 pub(super) struct DerivedOutputs {
     pub(super) node: Node,
     pub(super) op: Arc<Op>,
     pub(super) made: Vec<(ValueId, Arc<GraphValue>)>,
 }
 
-/// What the outputs of a node were inferred from.
+/// The inputs that an inference used, to detect whether it is still up to date.
 struct InferenceRecord {
     node: Node,
     op: Arc<Op>,
@@ -75,7 +76,7 @@ impl PassTrace {
         self.list.borrow_mut().push(note());
     }
 
-    /// The nodes that became constants, in their order.
+    /// The nodes that were folded, in topological order.
     pub(crate) fn folded_nodes(&self) -> Vec<Node> {
         let list = self.list.borrow();
         let folded = list.iter().filter_map(|note| {
@@ -84,7 +85,7 @@ impl PassTrace {
         folded.cloned().collect()
     }
 
-    /// The op of a node whose outputs were inferred before, and whether anything is known now that was not known then.
+    /// The op of a node that was inferred before, and true if its inputs have changed since.
     pub(super) fn inferred_op(&self, graph: &Graph, node: &Node) -> Option<(Arc<Op>, bool)> {
         let inferred = self.inferred.borrow();
         let known = inferred.get(node.written_values().next()?.index())?.as_ref()?;
@@ -99,7 +100,6 @@ impl PassTrace {
         is_same.then(|| (known.op.clone(), !node.inputs.iter().zip(&known.inputs).all(is_as_before)))
     }
 
-    /// Notes what was inferred for the outputs of a node.
     pub(super) fn record_inference(&self, graph: &Graph, node: &Node, op: Arc<Op>) {
         let Some(first) = node.written_values().next() else { return };
         let inputs = node.inputs.iter().map(|input| input.map(|input| graph.shared_value(input).clone()));
@@ -121,14 +121,14 @@ impl DerivedOutputs {
     }
 }
 
-/// How many bytes of constants passes make at most, beside as many as the model has, times [`CONSTANT_BYTES_FACTOR`].
+/// Budget for constants that passes create: this base, plus [`CONSTANT_BYTES_FACTOR`] times the bytes of the model's constants.
 const BASE_CONSTANT_BYTES: u64 = 16 << 20;
-/// How many bytes of constants passes make at most for each byte of constants that the model has.
+/// Bytes that passes may create for each byte of constants in the model.
 const CONSTANT_BYTES_FACTOR: u64 = 4;
 
 impl PassContext<'_> {
-    /// Whether passes may make constants of so many bytes; if so, they do. A small file may describe ever larger ones, each
-    /// made of the one before, so all that is made counts.
+    /// Reserves budget for new constants; returns false if it is exhausted. All of them count, because a small file could
+    /// otherwise describe a chain of constants that keeps growing.
     pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: u64) -> bool {
         let at_first =
             || graph.weight_bytes().saturating_mul(CONSTANT_BYTES_FACTOR).saturating_add(BASE_CONSTANT_BYTES);
@@ -138,7 +138,7 @@ impl PassContext<'_> {
         after.is_some()
     }
 
-    /// Notes that a value is read as it is, so that what is done holds for this alone.
+    /// Logs that a value was read outright, so the result is valid only while the value stays the same.
     pub(super) fn record_read(&self, graph: &Graph, value: ValueId) {
         let known = graph.shared_value(value);
         let before = self.notes.read.borrow_mut().insert(value, known.clone());
@@ -147,7 +147,7 @@ impl PassContext<'_> {
         }
     }
 
-    /// The answer to a question about shapes, which is asked again for others; no where something is not known.
+    /// Evaluates a predicate on shapes and logs the answer; false if something is unknown.
     pub(super) fn check_shapes(
         &self,
         graph: &Graph,
@@ -158,7 +158,7 @@ impl PassContext<'_> {
         answer
     }
 
-    /// Adds a value that is another one with its dimensions in another order.
+    /// Adds a value that is the transpose of another.
     pub(super) fn add_transposed_value(
         &self,
         graph: &mut Graph,
@@ -166,14 +166,14 @@ impl PassContext<'_> {
         order: &[i64],
     ) -> Option<ValueId> {
         let fact = transposed_fact(graph.value(value), order)?;
-        // It may be turned again and again.
+        // Strip the suffix first, or repeated transposes would grow the name.
         let name = graph.value(value).name.trim_end_matches(" in another order");
         let to = graph.add_value(GraphValue::with_fact(format!("{name} in another order"), fact));
         self.notes.record(|| PassTraceEntry::Turned { from: value, to, order: order.to_vec() });
         Some(to)
     }
 
-    /// Adds a value of the dtype of another one, whose shape follows from those of others.
+    /// Adds a value with the dtype of another and a shape computed by `dims`, which a replay calls again.
     pub(super) fn add_value_with_dims(
         &self,
         graph: &mut Graph,
@@ -187,7 +187,7 @@ impl PassContext<'_> {
         Some(to)
     }
 
-    /// Adds a constant that is the shape of a value.
+    /// Adds a constant that holds the shape of a value; a replay updates it.
     pub(super) fn add_shape_constant(&self, graph: &mut Graph, value: ValueId) -> Option<ValueId> {
         let shape = graph.value(value).dims()?;
         let constant = Weight::Numbers(Constant::from_ints(&shape));
@@ -197,35 +197,34 @@ impl PassContext<'_> {
     }
 }
 
-/// What is known of a value with its dimensions in another order.
 fn transposed_fact(value: &GraphValue, order: &[i64]) -> Option<TensorFact> {
     let (dtype, dims) = (value.dtype()?, value.dims()?);
     let dim = |axis: &i64| usize::try_from(*axis).ok().and_then(|axis| dims.get(axis)).copied();
-    let turned: Dims = order.iter().map(dim).collect::<Option<_>>()?;
-    Some(TensorFact::from_shape(dtype, &turned))
+    let transposed: Dims = order.iter().map(dim).collect::<Option<_>>()?;
+    Some(TensorFact::from_shape(dtype, &transposed))
 }
 
-/// A graph that passes have done with, and what they were told on the way.
+/// An optimized graph together with the log of the decisions that led to it.
 pub(crate) struct ReplayPlan {
-    /// The nodes that passes left, with what was known of the values at first.
+    /// The optimized nodes; the values are as they were before the passes, and entries of the log update them.
     graph: Graph,
-    /// What was known of the inputs.
+    /// Facts about the inputs in the original run.
     inputs: Vec<Arc<GraphValue>>,
     notes: Vec<PassTraceEntry>,
-    /// The ops of the nodes, as far as they are known.
+    /// Ops of the nodes, where the log has them; saves schema lookups.
     ops: Vec<Option<Arc<Op>>>,
     effects: Vec<PassEffect>,
 }
 
-/// A graph for other sizes.
+/// The result of a replay for other sizes.
 pub(crate) struct ReplayedGraph {
     pub(crate) graph: Graph,
-    /// Whether something else is known of a value than in the graph that the recipe is of, by the index of the value.
+    /// For each value, true if it differs from the original run. Steps that touch no such value can be reused.
     pub(crate) differs: Vec<bool>,
 }
 
 impl ReplayPlan {
-    /// Of a graph before and after passes, of which the former is a part, and what was noted in between.
+    /// Packs the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
     pub(crate) fn new(before: &Graph, after: &Graph, notes: PassTrace, effects: Vec<PassEffect>) -> Self {
         let mut graph = after.clone();
         before.values().for_each(|(id, _)| graph.set_shared_value(id, before.shared_value(id)));
@@ -235,21 +234,21 @@ impl ReplayPlan {
         Self { graph, inputs, ops, notes: notes.list.into_inner(), effects }
     }
 
-    /// The op of a node that passes left.
+    /// The op of an optimized node, if the log has it.
     pub(crate) fn node_op(&self, at: usize) -> Option<&Arc<Op>> {
         self.ops.get(at)?.as_ref()
     }
 
-    /// What passes did.
+    /// Effects of the passes in the original run.
     pub(crate) fn effects(&self) -> &[PassEffect] {
         &self.effects
     }
 
-    /// The graph for inputs of which something else is known; nothing where passes would make another one.
+    /// Replays the log for other inputs. `None` if any decision would differ, so that the passes have to run.
     pub(crate) fn replay(
         &self,
         inputs: &[Option<TensorFact>],
-        scene: &PassContext<'_>,
+        context: &PassContext<'_>,
     ) -> Option<ReplayedGraph> {
         let mut again =
             ReplayedGraph { graph: self.graph.clone(), differs: vec![false; self.graph.value_count()] };
@@ -259,29 +258,29 @@ impl ReplayPlan {
             again.update_fact(*id, known, fact)?;
         }
         for note in &self.notes {
-            again.replay_entry(note, &mut asked, scene)?;
+            again.replay_entry(note, &mut asked, context)?;
         }
         Some(again)
     }
 }
 
-/// A node, what was known of its inputs, and whether the device takes it.
+/// A memoized answer to a question about support by the device.
 struct SupportAnswer<'r> {
     node: &'r Node,
     inputs: SmallVec<[Option<Arc<GraphValue>>; 4]>,
     is_taken: bool,
 }
 
-/// Further answers are not remembered: with how many a question is compared.
+/// Limit on memoized answers, since a question is compared with each.
 const MOST_REMEMBERED_ANSWERS: usize = 16;
 
 impl ReplayedGraph {
-    /// Goes through a note; nothing where it says something else.
+    /// Replays one entry; `None` if the decision would differ.
     fn replay_entry<'r>(
         &mut self,
         note: &'r PassTraceEntry,
         asked: &mut Vec<SupportAnswer<'r>>,
-        scene: &PassContext<'_>,
+        context: &PassContext<'_>,
     ) -> Option<()> {
         match note {
             PassTraceEntry::Inferred(DerivedOutputs { node, op, made }) => {
@@ -308,7 +307,7 @@ impl ReplayedGraph {
                     made.iter().for_each(|(id, value)| self.keep_value(*id, value));
                     return Some(());
                 }
-                let weights = fold::evaluate_constants(&self.graph, node, op, scene)?;
+                let weights = fold::evaluate_constants(&self.graph, node, op, context)?;
                 let mut made = made.iter();
                 for (_, weight) in node.outputs.iter().zip(weights).filter(|(output, _)| output.is_some()) {
                     let (id, before) = made.next()?;
@@ -326,7 +325,7 @@ impl ReplayedGraph {
             }
             PassTraceEntry::Kept { node, op } => {
                 let is_kept = !self.reads_changed_value(node)
-                    || fold::evaluate_constants(&self.graph, node, op, scene).is_none();
+                    || fold::evaluate_constants(&self.graph, node, op, context).is_none();
                 is_kept.then_some(())?;
             }
             PassTraceEntry::Turned { from, to, order } => {
@@ -349,7 +348,7 @@ impl ReplayedGraph {
             }
             PassTraceEntry::Taken { node, op, is_taken: before } => {
                 let is_same = !self.reads_changed_value(node)
-                    || self.is_node_supported(node, op, asked, scene) == *before;
+                    || self.is_node_supported(node, op, asked, context) == *before;
                 is_same.then_some(())?;
             }
             PassTraceEntry::Asked { question, answer } => {
@@ -360,13 +359,13 @@ impl ReplayedGraph {
         Some(())
     }
 
-    /// Whether the device takes a node. Models repeat themselves, so the answer may be known from another one.
+    /// Asks again whether the device supports a node. Models repeat their layers, so the answer is often memoized.
     fn is_node_supported<'r>(
         &self,
         node: &'r Node,
         op: &Op,
         asked: &mut Vec<SupportAnswer<'r>>,
-        scene: &PassContext<'_>,
+        context: &PassContext<'_>,
     ) -> bool {
         let inputs = || node.inputs.iter().map(|input| input.map(|input| self.graph.shared_value(input)));
         let is_same_call = |other: &&SupportAnswer<'_>| {
@@ -380,7 +379,7 @@ impl ReplayedGraph {
         if let Some(known) = asked.iter().find(is_same_call) {
             return known.is_taken;
         }
-        let is_taken = is_node_supported(&self.graph, node, op, scene);
+        let is_taken = is_node_supported(&self.graph, node, op, context);
         if asked.len() < MOST_REMEMBERED_ANSWERS {
             asked.push(SupportAnswer {
                 node,
@@ -391,18 +390,19 @@ impl ReplayedGraph {
         is_taken
     }
 
-    /// Whether a node reads anything of which something else is known.
+    /// True if any input of the node differs from the original run.
     fn reads_changed_value(&self, node: &Node) -> bool {
         node.inputs.iter().flatten().any(|input| self.differs[input.index()])
     }
 
-    /// Of a value the same is known as before.
+    /// Restores the value of the original run.
     fn keep_value(&mut self, id: ValueId, before: &Arc<GraphValue>) {
         self.graph.set_shared_value(id, before);
         self.differs[id.index()] = false;
     }
 
-    /// Something is known of a value, which may differ from what was known before, but not in kind.
+    /// Updates the fact about a value. `None` if the rank, the dtype or what is known differs from the original run, because
+    /// passes may read those without logging.
     fn update_fact(&mut self, id: ValueId, before: &Arc<GraphValue>, fact: Option<TensorFact>) -> Option<()> {
         if before.fact == fact {
             self.keep_value(id, before);
@@ -418,7 +418,7 @@ impl ReplayedGraph {
     }
 }
 
-/// Whether as much is known of one value as of another.
+/// True if two facts agree in dtype, rank, and which dimensions and elements are known.
 fn has_same_knowledge(one: &TensorFact, other: &TensorFact) -> bool {
     let is_known = |dim: &PartialDim| dim.known_size().is_some();
     let has_same_dims = match (&one.dims, &other.dims) {

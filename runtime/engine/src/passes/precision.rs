@@ -1,4 +1,4 @@
-//! Factors of products are rounded where the session allows it, and images between convolutions are kept so.
+//! Rounds factors of products where the session permits it, and keeps images between convolutions rounded.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 use crate::precision::PrecisionMode;
 
-/// Comes after all others, once: what is joined to a product is decided by then, and none has to know of it.
+/// Runs once, after all other passes: fusion is finished by then, and no other pass has to know about rounding.
 pub(super) const LOWER_PRECISION: GraphPass = define_pass(
     "precision",
     "has convolutions and products round what they multiply to bf16, and images between convolutions hold it, where that is \
@@ -21,11 +21,11 @@ pub(super) const LOWER_PRECISION: GraphPass = define_pass(
 const PRECISION_ATTRIBUTE: &str = "precision";
 const OUTPUT_PRECISION_ATTRIBUTE: &str = "output_precision";
 
-/// The places of images among the inputs of a convolution: what is convolved, and what is added.
+/// Positions of images among the inputs of a convolution: the image itself, and the residual.
 const IMAGE_INPUTS: [usize; 2] = [0, 3];
 
-fn lower_precision(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    if scene.precision == PrecisionMode::F32 {
+fn lower_precision(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    if context.precision == PrecisionMode::F32 {
         return Ok(0);
     }
     let mut count = 0;
@@ -35,15 +35,15 @@ fn lower_precision(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> 
             continue;
         }
         let rounded = with_rounding(node);
-        if scene.supports_node(graph, &rounded) {
+        if context.supports_node(graph, &rounded) {
             graph.nodes[at] = rounded;
             count += 1;
         }
     }
-    Ok(count + round_images(graph, scene)?)
+    Ok(count + round_images(graph, context)?)
 }
 
-/// Whether a node is one of those that can be asked to round.
+/// True if a node could round its factors.
 pub(crate) fn can_round(graph: &Graph, node: &Node) -> bool {
     let dtype = || node.input(0).and_then(|input| graph.value(input).dtype());
     &*node.domain == OARLOCK_DOMAIN
@@ -51,14 +51,14 @@ pub(crate) fn can_round(graph: &Graph, node: &Node) -> bool {
         && matches!(dtype(), Some(Dtype::F32 | Dtype::BF16))
 }
 
-/// Whether a node rounds what it multiplies or what it makes.
+/// True if a node rounds its factors or its output.
 pub(crate) fn is_rounded(node: &Node) -> bool {
     [PRECISION_ATTRIBUTE, OUTPUT_PRECISION_ATTRIBUTE]
         .into_iter()
         .any(|name| node.attributes.get_string(name).ok().flatten() == Some(PrecisionMode::Bf16.name()))
 }
 
-/// A node that rounds what it multiplies.
+/// The same node with rounding of its factors.
 pub(crate) fn with_rounding(node: &Node) -> Node {
     with_bf16_attribute(node, PRECISION_ATTRIBUTE)
 }
@@ -69,10 +69,10 @@ fn with_bf16_attribute(node: &Node, attribute: &str) -> Node {
     rounded
 }
 
-/// Has the images that only convolutions make and read hold bf16; says how many there are. All convolutions around an image
-/// have to take it so, and what one does not take may leave others with images that they do not take either; so this begins
-/// with all and leaves out what is refused until nothing is.
-fn round_images(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+/// Stores images in bf16 if only convolutions write and read them; returns how many. Every convolution around an image must
+/// support it, and dropping one image may make other convolutions fail. So all images start out rounded, and refused ones are
+/// dropped until a fixed point is reached.
+fn round_images(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut chosen = images_between_convolutions(graph);
     set_dtypes(graph, &chosen, Dtype::BF16);
     let mut is_settled = chosen.is_empty();
@@ -84,12 +84,12 @@ fn round_images(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
             let made = node.output(0).filter(|made| chosen.contains(made));
             if !is_convolution(node)
                 || images.is_empty() && made.is_none()
-                || supports_rounded_images(graph, node, made, scene)
+                || supports_rounded_images(graph, node, made, context)
             {
                 continue;
             }
-            // What it makes may be what it cannot round; else it cannot read what it reads.
-            let others = if made.is_some() && supports_rounded_images(graph, node, None, scene) {
+            // If it works with an unrounded output, only the output is dropped; else the inputs are dropped as well.
+            let others = if made.is_some() && supports_rounded_images(graph, node, None, context) {
                 Vec::new()
             } else {
                 images
@@ -106,7 +106,7 @@ fn round_images(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
         }
     }
     if !chosen.is_empty() {
-        infer_graph(graph, scene)?;
+        infer_graph(graph, context)?;
     }
     Ok(chosen.len())
 }
@@ -119,7 +119,7 @@ fn image_inputs(node: &Node) -> impl Iterator<Item = ValueId> {
     IMAGE_INPUTS.into_iter().filter_map(|place| node.input(place))
 }
 
-/// The images of f32 that convolutions make, and that nothing but convolutions reads.
+/// F32 images that convolutions write and only convolutions read.
 fn images_between_convolutions(graph: &Graph) -> HashSet<ValueId> {
     let mut unread = graph.use_counts();
     for node in graph.nodes.iter().filter(|node| is_convolution(node)) {
@@ -142,15 +142,15 @@ fn set_dtypes(graph: &mut Graph, values: &HashSet<ValueId>, dtype: Dtype) {
     }
 }
 
-/// Whether the device takes a convolution with images as they are now, and with what it makes rounded if that is chosen. It is
-/// not noted, since images are not yet what they will be.
+/// True if the device supports a convolution with the current dtypes of its images, and with a rounded output if there is one.
+/// Not logged, because the dtypes are tentative.
 fn supports_rounded_images(
     graph: &Graph,
     node: &Node,
     made: Option<ValueId>,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
 ) -> bool {
     let node =
         if made.is_some() { with_bf16_attribute(node, OUTPUT_PRECISION_ATTRIBUTE) } else { node.clone() };
-    node_op(&node, scene.runtime).is_ok_and(|op| is_node_supported(graph, &node, &op, scene))
+    node_op(&node, context.runtime).is_ok_and(|op| is_node_supported(graph, &node, &op, context))
 }

@@ -1,4 +1,4 @@
-//! Products of matrices become the op that can finish its results while they are in the cache.
+//! Turns products of matrices into the op that can apply an epilogue while its results are in cache.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ pub(super) const FUSE_PRODUCTS: GraphPass = define_pass(
     fuse_products,
 );
 
-fn fuse_products(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    if !scene.has_kernel_for("MatMul") {
+fn fuse_products(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    if !context.has_kernel_for("MatMul") {
         return Ok(0);
     }
-    let look = GraphView::of_graph(graph, scene);
+    let view = GraphView::of_graph(graph, context);
     let mut found = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         let product = match &*node.op {
-            "MatMul" if node.domain.is_empty() => from_matmul(&look, node),
+            "MatMul" if node.domain.is_empty() => from_matmul(&view, node),
             "Gemm" if node.domain.is_empty() => from_gemm(node),
             _ => None,
         };
-        if let Some(product) = product.filter(|product| scene.supports_node(graph, product)) {
+        if let Some(product) = product.filter(|product| context.supports_node(graph, product)) {
             found.insert(at, vec![product]);
         }
     }
@@ -42,24 +42,24 @@ fn fused_matmul(node: &Node, inputs: [Option<ValueId>; 3]) -> Node {
     product
 }
 
-/// Transposes of the last two dimensions before a product are part of it.
-fn from_matmul(look: &GraphView<'_>, node: &Node) -> Option<Node> {
+/// Fuses transposes of the last two dimensions into the product.
+fn from_matmul(view: &GraphView<'_>, node: &Node) -> Option<Node> {
     let (a, b) = node.input(0).zip(node.input(1))?;
-    if look.rank(a)? < 2 || look.rank(b)? < 2 || look.dtype(a)? != Dtype::F32 {
+    if view.rank(a)? < 2 || view.rank(b)? < 2 || view.dtype(a)? != Dtype::F32 {
         return None;
     }
-    let (a, turns_a) = match_matrix_transpose(look, a);
-    let (b, turns_b) = match_matrix_transpose(look, b);
+    let (a, turns_a) = match_matrix_transpose(view, a);
+    let (b, turns_b) = match_matrix_transpose(view, b);
     let mut product = fused_matmul(node, [Some(a), Some(b), None]);
     product.attributes.set("transA", Attribute::Int(turns_a.into()));
     product.attributes.set("transB", Attribute::Int(turns_b.into()));
     Some(product)
 }
 
-/// What a value is with its last two dimensions exchanged, if it is made so.
-fn match_matrix_transpose(look: &GraphView<'_>, value: ValueId) -> (ValueId, bool) {
+/// Looks through a transpose of the last two dimensions; returns the value before it and whether there was one.
+fn match_matrix_transpose(view: &GraphView<'_>, value: ValueId) -> (ValueId, bool) {
     let find = || {
-        let node = look.fusable_producer(value, "Transpose")?;
+        let node = view.fusable_producer(value, "Transpose")?;
         let order = node.attributes.get_ints("perm").ok()??;
         let rank = i64::try_from(order.len()).ok()?;
         let expected = (0..rank - 2).chain([rank - 1, rank - 2]);

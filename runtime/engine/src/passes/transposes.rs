@@ -1,4 +1,4 @@
-//! Transposes move towards each other and cancel out.
+//! Moves transposes towards each other until they cancel out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,12 +15,12 @@ pub(super) const MOVE_TRANSPOSES: GraphPass = define_pass(
     move_transposes,
 );
 
-fn move_transposes(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    // Last, since a view stays where it is.
-    Ok(TransposeSweep::sweep_graph(graph, scene) + replace_by_reshape(graph, scene))
+fn move_transposes(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    // Reshapes are introduced last, because the sweep moves only transposes.
+    Ok(TransposeSweep::sweep_graph(graph, context) + replace_by_reshape(graph, context))
 }
 
-/// The order in which a node puts the dimensions of its input.
+/// The permutation of a `Transpose`.
 fn transpose_order(node: &Node) -> Option<&[i64]> {
     if node.is_op("Transpose") { node.attributes.get_ints("perm").ok().flatten() } else { None }
 }
@@ -41,8 +41,8 @@ fn is_identity(order: &[i64]) -> bool {
     order.iter().enumerate().all(|(at, axis)| usize::try_from(*axis) == Ok(at))
 }
 
-/// A transpose that moves only dimensions of one element is another view of the same memory.
-fn replace_by_reshape(graph: &mut Graph, scene: &PassContext<'_>) -> usize {
+/// Replaces transposes that move only dimensions of size 1 by reshapes, which are views.
+fn replace_by_reshape(graph: &mut Graph, context: &PassContext<'_>) -> usize {
     let mut found = HashMap::new();
     for at in 0..graph.nodes.len() {
         let node = &graph.nodes[at];
@@ -57,8 +57,8 @@ fn replace_by_reshape(graph: &mut Graph, scene: &PassContext<'_>) -> usize {
             Some(moved.is_sorted() && !made.contains(&0))
         };
         let outputs = node.outputs.clone();
-        if scene.check_shapes(graph, moves_nothing)
-            && let Some(shape) = scene.add_shape_constant(graph, to)
+        if context.check_shapes(graph, moves_nothing)
+            && let Some(shape) = context.add_shape_constant(graph, to)
         {
             found.insert(at, vec![Node::new("", "Reshape", 13, [Some(from), Some(shape)], outputs)]);
         }
@@ -66,17 +66,17 @@ fn replace_by_reshape(graph: &mut Graph, scene: &PassContext<'_>) -> usize {
     replace_nodes(graph, found)
 }
 
-/// What a node does with the order of dimensions of its inputs.
+/// A node's dependence on the order of its dimensions.
 enum AxisBehavior {
-    /// Nothing: it treats each element by itself. All inputs of more than one element must be in the same order.
+    /// Elementwise: all inputs with more than one element must have the same order.
     Nothing,
-    /// It has an attribute that says a dimension.
+    /// An attribute names one axis.
     Axis(&'static str, i64),
-    /// It has an attribute that lists dimensions, and keeps them.
+    /// An attribute lists axes, and the rank stays.
     Axes(&'static str),
-    /// An input, which is constant, lists dimensions, and it keeps them.
+    /// A constant input lists axes, and the rank stays.
     AxesInput(usize),
-    /// Some inputs, which are constant, have so many elements for each dimension.
+    /// Constant inputs have a fixed number of elements for each axis.
     Lists(&'static [usize], usize),
 }
 
@@ -90,7 +90,7 @@ fn axis_behavior(node: &Node) -> Option<AxisBehavior> {
         | "Abs" | "Neg" | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast"
         | "Identity" | "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean"
         | "ThresholdedRelu" => AxisBehavior::Nothing,
-        // Its scale and its zero point are of all elements.
+        // Its scale and zero point cover all elements.
         "DynamicQuantizeLinear" => AxisBehavior::Nothing,
         "Concat" => AxisBehavior::Axis("axis", 0),
         "QuantizeLinear" | "DequantizeLinear"
@@ -119,7 +119,7 @@ fn axis_behavior(node: &Node) -> Option<AxisBehavior> {
     })
 }
 
-/// How many inputs are what a node computes with; others say how.
+/// Number of leading inputs that carry data; the rest are parameters.
 fn data_input_count(node: &Node) -> usize {
     match axis_behavior(node) {
         Some(AxisBehavior::Nothing) => node.inputs.len(),
@@ -132,52 +132,52 @@ fn element_count(dims: &[i64]) -> u64 {
     oarlock_core::shape::element_count(dims).unwrap_or(u64::MAX)
 }
 
-/// A value is small beside another one that has so many times its elements.
+/// A value is small compared with another that has at least this many times its elements.
 const SMALL_VALUE_FACTOR: u64 = 16;
 
-/// A value with dimensions of one element before its own; only constants have fewer than they should.
+/// Prepends dimensions of size 1 to a value; only constants may have a lower rank.
 fn expand_to_rank(
     graph: &mut Graph,
     value: ValueId,
     rank: usize,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
 ) -> Option<ValueId> {
     let dims = graph.value(value).dims()?;
     if dims.len() == rank {
         return Some(value);
     }
-    scene.record_read(graph, value);
+    context.record_read(graph, value);
     let numbers = graph.value(value).weight.as_ref()?.as_numbers()?;
     let wide: Vec<i64> = std::iter::repeat_n(1, rank - dims.len()).chain(dims).collect();
     let constant = numbers.with_shape(&wide).ok()?;
     Some(graph.add_value(GraphValue::with_weight("a constant of more dimensions", Weight::Numbers(constant))))
 }
 
-/// A walk over the nodes in their order, in which a transpose goes as far as it can: when it has moved behind a node, the
-/// next one meets it there.
+/// A sweep over the nodes in order that pushes each transpose as far down as it can: once moved behind a node, it is met again
+/// at that node's readers.
 struct TransposeSweep<'a> {
     /// The graph, with the nodes that are done.
     graph: &'a mut Graph,
-    scene: &'a PassContext<'a>,
+    context: &'a PassContext<'a>,
     makers: Vec<Option<usize>>,
     outputs: HashSet<ValueId>,
-    /// What to read instead of what a transpose made that is gone.
+    /// Replacements for outputs of transposes that were removed.
     replaced: HashMap<ValueId, ValueId>,
 }
 
-/// What becomes of two transposes, one after the other.
+/// Composition of two consecutive transposes.
 enum MergedTranspose {
     Nothing(ValueId),
     One(Node),
 }
 
 impl<'a> TransposeSweep<'a> {
-    /// Says how many transposes moved or were joined.
-    fn sweep_graph(graph: &'a mut Graph, scene: &'a PassContext<'a>) -> usize {
+    /// Sweeps the graph; returns how many transposes moved or merged.
+    fn sweep_graph(graph: &'a mut Graph, context: &'a PassContext<'a>) -> usize {
         let nodes = std::mem::take(&mut graph.nodes);
         let outputs = graph.outputs.iter().copied().collect();
         let makers = vec![None; graph.value_count()];
-        let mut sweep = TransposeSweep { graph, scene, makers, outputs, replaced: HashMap::new() };
+        let mut sweep = TransposeSweep { graph, context, makers, outputs, replaced: HashMap::new() };
         let mut changes = 0;
         for mut node in nodes {
             node.read_values_mut().for_each(|read| *read = *sweep.replaced.get(read).unwrap_or(read));
@@ -191,7 +191,7 @@ impl<'a> TransposeSweep<'a> {
         changes
     }
 
-    /// What takes the place of a node at which transposes move or are joined.
+    /// The replacement for a node at which transposes move or merge, if any.
     fn rewrite_node(&mut self, node: &Node) -> Option<Vec<Node>> {
         match self.merge_transposes(node) {
             Some((to, MergedTranspose::Nothing(from))) if !self.outputs.contains(&to) => {
@@ -201,7 +201,7 @@ impl<'a> TransposeSweep<'a> {
             Some((_, MergedTranspose::One(both))) => Some(vec![both]),
             _ => {
                 let order = self.order_after(node)?;
-                move_behind(self.graph, self.scene, &self.makers, node.clone(), &order)
+                move_behind(self.graph, self.context, &self.makers, node.clone(), &order)
             }
         }
     }
@@ -216,7 +216,7 @@ impl<'a> TransposeSweep<'a> {
         self.makers.get(value.index()).copied().flatten().map(|at| &self.graph.nodes[at])
     }
 
-    /// What a transpose makes, and what it is together with the one before it.
+    /// Composes a transpose with the one before it; returns its output and the composition.
     fn merge_transposes(&self, node: &Node) -> Option<(ValueId, MergedTranspose)> {
         let second = transpose_order(node)?;
         let inner = self.producer(node.input(0)?)?;
@@ -234,7 +234,7 @@ impl<'a> TransposeSweep<'a> {
         ))
     }
 
-    /// The order that all inputs of a node are put into, if it can be done behind the node as well.
+    /// The permutation that all inputs of a node share, if it can be applied behind the node instead.
     fn order_after(&self, node: &Node) -> Option<Vec<i64>> {
         let minds = axis_behavior(node)?;
         let rank_of = |value: ValueId| Some(self.graph.value(value).dims()?.len());
@@ -246,22 +246,22 @@ impl<'a> TransposeSweep<'a> {
             let input = *input;
             let own_rank = rank_of(input)?;
             if index >= data {
-                // What says how, and not what: it must be known, or be a scale or zero point of all elements.
+                // A parameter must be constant, or a scale or zero point for all elements.
                 let is_of_all = move |graph: &Graph| Some(element_count(&graph.value(input).dims()?) == 1);
-                if !node.is_op("DequantizeLinear") || !self.scene.check_shapes(self.graph, is_of_all) {
+                if !node.is_op("DequantizeLinear") || !self.context.check_shapes(self.graph, is_of_all) {
                     self.graph.value(input).weight.as_ref()?;
                 }
                 continue;
             }
             if let Some(own) = self.producer(input).and_then(transpose_order) {
-                // A transpose that others read too stays for them, and there would be two.
+                // If others read the transpose as well, it stays for them and moving it would add a second one.
                 let is_same = order.is_none_or(|order| order == own);
                 if !is_same || own_rank != rank {
                     return None;
                 }
                 order = Some(own);
             } else {
-                // Constants are turned once; what is small is turned for less than what is large.
+                // Constants are transposed once, and transposing a small operand is cheaper than a large result.
                 let is_small = move |graph: &Graph| {
                     let (dims, made) = (graph.value(input).dims()?, graph.value(made).dims()?);
                     let is_small = dims.len() == rank
@@ -270,7 +270,7 @@ impl<'a> TransposeSweep<'a> {
                 };
                 let is_constant = self.graph.value(input).weight.is_some();
                 let may_be = matches!(minds, AxisBehavior::Nothing) && own_rank <= rank;
-                if !may_be || !is_constant && !self.scene.check_shapes(self.graph, is_small) {
+                if !may_be || !is_constant && !self.context.check_shapes(self.graph, is_small) {
                     return None;
                 }
             }
@@ -279,10 +279,10 @@ impl<'a> TransposeSweep<'a> {
     }
 }
 
-/// A node with the transposes of its inputs behind it.
+/// Moves the transposes of a node's inputs behind it.
 fn move_behind(
     graph: &mut Graph,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
     makers: &[Option<usize>],
     mut node: Node,
     order: &[i64],
@@ -298,15 +298,15 @@ fn move_behind(
             *input = before;
         } else {
             let own = *input;
-            if scene
+            if context
                 .check_shapes(graph, move |graph| Some(graph.value(own).dims()?.iter().all(|dim| *dim == 1)))
             {
                 continue;
             }
-            *input = expand_to_rank(graph, *input, order.len(), scene)?;
-            let turned = scene.add_transposed_value(graph, *input, &back)?;
-            nodes.push(transpose_node(*input, turned, back.clone()));
-            *input = turned;
+            *input = expand_to_rank(graph, *input, order.len(), context)?;
+            let transposed = context.add_transposed_value(graph, *input, &back)?;
+            nodes.push(transpose_node(*input, transposed, back.clone()));
+            *input = transposed;
         }
     }
     let moved = |axis: i64| -> Option<i64> {
@@ -331,7 +331,7 @@ fn move_behind(
         }
         AxisBehavior::AxesInput(index) => {
             if let Some(axes) = node.input(index) {
-                scene.record_read(graph, axes);
+                context.record_read(graph, axes);
                 let known = graph.value(axes).known_numbers()?.to_ints().ok()?;
                 let axes: Vec<i64> = known.into_iter().map(moved).collect::<Option<_>>()?;
                 let axes = GraphValue::with_weight("axes", Weight::Numbers(Constant::from_ints(&axes)));
@@ -342,7 +342,7 @@ fn move_behind(
             let rank = i64::try_from(order.len()).ok()?;
             for index in indices {
                 let Some(input) = node.input(*index) else { continue };
-                scene.record_read(graph, input);
+                context.record_read(graph, input);
                 let numbers = graph.value(input).known_numbers()?.clone();
                 if numbers.bytes().is_empty() {
                     continue;
@@ -356,22 +356,22 @@ fn move_behind(
             }
         }
     }
-    let mut turned = Vec::new();
-    // Others than the first are no images.
+    let mut transposed = Vec::new();
+    // Only the first output is an image; the others are its scale and zero point.
     let images = if node.is_op("DynamicQuantizeLinear") { 1 } else { usize::MAX };
     for output in node.outputs.iter_mut().take(images).flatten() {
-        let inner = scene.add_transposed_value(graph, *output, &back)?;
-        turned.push(transpose_node(inner, *output, order.to_vec()));
+        let inner = context.add_transposed_value(graph, *output, &back)?;
+        transposed.push(transpose_node(inner, *output, order.to_vec()));
         *output = inner;
     }
     nodes.push(node);
-    nodes.extend(turned);
+    nodes.extend(transposed);
     Some(nodes)
 }
 
-/// A constant list in the place of an input.
+/// Adds a permuted constant vector in place of a parameter.
 fn add_list_constant(graph: &mut Graph, numbers: &Constant, elements: Vec<i64>) -> Option<ValueId> {
-    // Lists of floats are scales; their bytes move as those of integers do.
+    // Works on bytes, so it serves integer lists and float scales alike.
     let size = numbers.bytes().len() / elements.len().max(1);
     let parts = elements.iter().map(|at| usize::try_from(*at).ok()).collect::<Option<Vec<usize>>>()?;
     let bytes: Vec<u8> =

@@ -1,28 +1,27 @@
-//! Where values lie that live only within a run.
+//! Assigns arena offsets to buffers that live only within a run.
 
 use std::collections::BTreeSet;
 
-/// Memory that is needed from one step to another.
+/// A buffer and the steps during which it must keep its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BufferLifetime {
-    /// How many bytes.
     pub(crate) size: u64,
-    /// The step that writes it first.
+    /// The first step that writes it.
     pub(crate) first: usize,
     /// The last step that reads or writes it.
     pub(crate) last: usize,
 }
 
-/// Everything begins at a multiple of this, which is a line of the cache and a register of the largest vectors.
+/// Offsets are multiples of 64 bytes: one cache line, and one AVX-512 register.
 const BUFFER_ALIGNMENT: u64 = 64;
-/// Up to so many needs each is compared with every other.
+/// Up to this many buffers, placement compares each with all others, which is quadratic.
 const MOST_COMPARED_BUFFERS: usize = 20_000;
 
-/// Gives each need a place, so that no two that live at the same time overlap; says how much memory all of them take.
+/// Assigns each buffer an offset such that no two buffers that are live at the same time overlap. Returns the total size too.
 ///
-/// The largest are placed first, each at the lowest place that is free for as long as it lives: that wastes little, as
-/// small ones fit between large ones. Where no number holds how much that is, it is said to be all that one holds, which no
-/// device has.
+/// Greedy by size: the largest buffers are placed first, each at the lowest offset that is free for its whole lifetime. Small
+/// buffers then fill the gaps, so little is wasted. A total that overflows saturates to `u64::MAX`, which no device can
+/// allocate.
 pub(crate) fn assign_offsets(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
     if needs.len() > MOST_COMPARED_BUFFERS {
         return assign_offsets_in_order(needs);
@@ -38,7 +37,7 @@ pub(crate) fn assign_offsets(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
         let lives_too =
             |other: &&usize| needs[**other].first <= need.last && need.first <= needs[**other].last;
         let mut place = 0u64;
-        // `placed` is in the order of places, so the first gap that is large enough is the lowest.
+        // `placed` is sorted by offset, so the first gap that is large enough is the lowest.
         for other in placed.iter().filter(lives_too) {
             if place.saturating_add(size) <= places[*other] {
                 break;
@@ -53,13 +52,13 @@ pub(crate) fn assign_offsets(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
     (places, total)
 }
 
-/// The same without comparing: each takes the smallest piece that is large enough and free when it is written first, or
-/// memory of its own.
+/// Linear-time fallback for very many buffers: in order of first use, each takes the smallest free block that is large enough,
+/// or extends the arena.
 fn assign_offsets_in_order(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by_key(|index| needs[*index].first);
     let (mut places, mut total) = (vec![0u64; needs.len()], 0u64);
-    // Sizes and places of pieces, those in use behind the step that reads them last.
+    // Free blocks as (size, offset); used ones are keyed by the last step that needs them.
     let (mut free, mut used) = (BTreeSet::new(), BTreeSet::new());
     for index in order {
         let need = needs[index];

@@ -1,6 +1,6 @@
-//! From a graph with known shapes to a plan.
+//! Builds a plan from a graph with known shapes.
 //!
-//! First every node gets a device and a way to run, which makes a list of drafts; then it is decided which values are
+//! First every node gets a device and an action, which gives a list of draft steps. Then the layout decides which values are
 //! tensors of their own and where the others lie.
 
 use std::cell::Cell;
@@ -18,25 +18,24 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::passes::{ReplayPlan, is_same_op, is_same_value, node_op, with_expected_inputs};
 use crate::run::ControlFlowNode;
 
-/// What is known of a value while a plan is made. Copies to other devices are values too.
+/// A value while the plan is built. A copy on another device is a value too.
 #[derive(Clone)]
 pub(super) struct PlanValue {
-    /// The value of the graph it is or is a copy of.
+    /// The graph value that this is, or is a copy of.
     pub(super) value: ValueId,
-    /// Where it is made; `None` for constants, which are on every device.
+    /// The device it is written on; `None` for constants, which are available on every device.
     pub(super) device: Option<Device>,
-    /// How many bytes it has, where that is known and not what the value has.
+    /// Size in bytes if it differs from that of the graph value, as for unused outputs.
     size: Option<u64>,
 }
 
 impl PlanValue {
-    /// How many bytes it has, where that is known.
     pub(super) fn size_in_bytes(&self, graph: &Graph) -> Option<u64> {
         self.size.or_else(|| graph.value(self.value).size_in_bytes())
     }
 }
 
-/// A step before it is known where its operands lie. Operands are numbers of pieces.
+/// A step before the layout is known. Operands are indices into the builder's `pieces`.
 pub(super) struct DraftStep {
     pub(super) node: usize,
     pub(super) device: Device,
@@ -45,10 +44,9 @@ pub(super) struct DraftStep {
     pub(super) outputs: PlanValueIndices,
 }
 
-/// Numbers of pieces; one that is left out is `None`.
+/// Indices into `pieces`; `None` for an omitted operand.
 type PlanValueIndices = SmallVec<[Option<usize>; 4]>;
 
-/// How a node runs.
 pub(super) enum DraftAction {
     Call(PreparedCall),
     Eager(Arc<Op>),
@@ -57,20 +55,19 @@ pub(super) enum DraftAction {
     Control(ControlFlowNode),
 }
 
-/// A plan of the same nodes, and what else is known of their values now. A node of which nothing else is known runs as it
-/// does there.
+/// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
 pub(crate) struct ExamplePlan<'a> {
     pub(crate) plan: &'a ExecutionPlan,
     pub(crate) differs: &'a [bool],
 }
 
-/// How many kernels are looked through for one that is ready already.
+/// Limit on the search for an already prepared kernel that can be shared; beyond it, preparing one is cheaper.
 const MOST_SHARED_KERNELS: usize = 16;
 
-/// Constants of which it is worth to give the memory back.
+/// Constants below this size are not worth a call that releases their pages.
 const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
 
-/// Makes a plan of a graph that passes have done with, as a recipe says, in the manner of another plan where there is one.
+/// Builds a plan for an optimized graph, reusing prepared kernels of `example` where possible.
 pub(crate) fn build_plan(
     graph: Graph,
     recipe: &ReplayPlan,
@@ -84,18 +81,18 @@ struct PlanBuilder<'a> {
     graph: Graph,
     recipe: &'a ReplayPlan,
     example: Option<ExamplePlan<'a>>,
-    /// The steps of the example by their nodes.
+    /// The steps of the example, by node.
     steps: Vec<Option<&'a PlanStep>>,
     environment: &'a SessionEnvironment,
     pieces: Vec<PlanValue>,
     drafts: Vec<DraftStep>,
-    /// The nodes that stay on the host although a device before it could run them.
+    /// Nodes that stay on the host although a device could run them.
     stays: BTreeMap<usize, HostAffinity>,
-    /// Drafts whose kernels others may run too, as they know no constants.
+    /// Drafts whose kernels may be shared, because they were not prepared with constants.
     shared: Vec<usize>,
-    /// How many bytes constants take that no other plan has.
+    /// Bytes of constants that this plan alone holds on a device.
     copied: Cell<usize>,
-    /// Copies on other devices that were made before, by piece and name of the device.
+    /// Copies that already exist, by value and target device.
     copies: HashMap<(usize, String), usize>,
 }
 
@@ -159,7 +156,7 @@ impl<'a> PlanBuilder<'a> {
         })
     }
 
-    /// What the engine does for a node, which is the same for all shapes.
+    /// The control-flow node for an op that the engine runs itself. It is shape-independent, so the example's is reused.
     fn control_flow(&self, at: usize, node: &Node) -> Result<Option<ControlFlowNode>> {
         match self.steps[at].map(|step| &step.work) {
             Some(StepAction::Control(control)) => Ok(Some(control.clone())),
@@ -168,7 +165,7 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// How a node ran for other shapes, where nothing else is known of what it reads and makes.
+    /// Reuses the step of the example if neither its operands nor its placement changed.
     fn action_of_example(&self, at: usize, node: &Node) -> Option<(Device, DraftAction)> {
         let (example, step) = (self.example.as_ref()?, self.steps[at]?);
         let mut touched = node.read_values().chain(node.written_values());
@@ -184,7 +181,7 @@ impl<'a> PlanBuilder<'a> {
         Some((step.device.clone(), way))
     }
 
-    /// How another node runs that does the same as a node on other operands.
+    /// Shares the kernel of an earlier node with the same op and the same operand types.
     fn action_of_same_node(&self, at: usize, nodes: &[Node]) -> Option<(Device, DraftAction)> {
         let node = &nodes[at];
         let is_same = |(own, other): (&Option<ValueId>, &Option<ValueId>)| match (own, other) {
@@ -206,20 +203,19 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// Whether others may run the kernel of a node, and there are not so many already that looking through them takes longer
-    /// than readying one.
+    /// True if other nodes may use this node's kernel. Kernels with constant inputs are excluded: they were prepared for those.
     fn can_share_kernel(&self, node: &Node) -> bool {
         let is_constant = |input: &ValueId| self.graph.value(*input).weight.is_some();
         self.shared.len() < MOST_SHARED_KERNELS && !node.inputs.iter().flatten().any(is_constant)
     }
 
-    /// Decides how a node runs.
+    /// Decides how a node runs and appends its draft step.
     fn draft_node(&mut self, at: usize, nodes: &[Node]) -> Result<()> {
         let node = &nodes[at];
         let inputs: PlanValueIndices = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
         let mut is_new = false;
         let (device, way, inputs) = if let Some(control) = self.control_flow(at, node)? {
-            // What control reads beside its inputs follows them.
+            // Captured values follow the node's own inputs.
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
             (self.environment.main_device().clone(), DraftAction::Control(control), inputs)
@@ -256,7 +252,7 @@ impl<'a> PlanBuilder<'a> {
         Ok(())
     }
 
-    /// Gives outputs that nobody wants a piece too: the kernel writes them all the same.
+    /// Gives unused outputs a buffer too, because the kernel writes them all the same.
     fn add_unused_outputs(&mut self, node: &Node, ready: &PreparedCall, outputs: &mut [Option<usize>]) {
         let Some(value) = node.written_values().next() else { return };
         for (output, known) in outputs.iter_mut().zip(ready.output_types()) {
@@ -268,7 +264,7 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// The device and the shape of a node that sees its input in another shape.
+    /// The device and output shape of a node that is only a view of its input.
     fn view_of_input(&self, node: &Node) -> Option<(Device, Dims)> {
         let input = node.input(0)?;
         let is_view = node.is_view();
@@ -281,12 +277,12 @@ impl<'a> PlanBuilder<'a> {
         Some((device.clone(), to.dims()?))
     }
 
-    /// The device and the kernel of a node: of the first device that has one, unless it stays on the host.
+    /// Prepares a kernel on the first device that has one, or on the host if the node stays there.
     fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, DraftAction)> {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
         let op = self.recipe.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
         let mut refused = None;
-        // Text is nowhere but on the host.
+        // Text exists only on the host.
         let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));
         let is_of_host = reads_text || self.stays.contains_key(&at);
         let devices = if is_of_host { std::slice::from_ref(host) } else { devices };
@@ -306,7 +302,7 @@ impl<'a> PlanBuilder<'a> {
                 let device = self.eager_device(node);
                 return Ok((device.clone(), self.eager_action(node, op, &device)?));
             };
-            // What kernels packed, or what was copied to a device, need not stay in memory twice.
+            // The weights were packed or copied to a device; the mapped pages need not stay resident as well.
             self.large_weights(node).for_each(|bytes| self.environment.release_constant(bytes));
             match readied? {
                 PrepareOutcome::Kernel(ready) if !ready.requires_tensors() => {
@@ -326,8 +322,8 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// A call that is dispatched in the run. Whether the CPU makes it where the device has no kernel then is decided as for
-    /// other nodes, and not as for ops that are called by themselves.
+    /// An action that dispatches the call during the run. If the device turns out to have no kernel, the session's fallback
+    /// policy applies, not that of ops called on their own.
     fn eager_action(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<DraftAction> {
         let SessionEnvironment { runtime, host, fallback, .. } = self.environment;
         if device.is_same_device(host) {
@@ -337,14 +333,13 @@ impl<'a> PlanBuilder<'a> {
         Ok(DraftAction::Eager(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
     }
 
-    /// The bytes of the large constants that a node reads.
     fn large_weights(&self, node: &Node) -> impl Iterator<Item = &[u8]> {
         let numbers = |input: &ValueId| self.graph.value(*input).weight.as_ref()?.as_numbers();
         let bytes = node.inputs.iter().flatten().filter_map(numbers).map(oarlock_core::Constant::bytes);
         bytes.filter(|bytes| bytes.len() >= RELEASED_CONSTANT_BYTES)
     }
 
-    /// The first device with any kernel for the op of a node whose shapes are not known.
+    /// The first device with any kernel for the op, for nodes whose shapes are unknown.
     fn eager_device(&self, node: &Node) -> Device {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
         let has_kernel = |device: &&Device| {
@@ -355,7 +350,7 @@ impl<'a> PlanBuilder<'a> {
         devices.iter().find(has_kernel).unwrap_or(host).clone()
     }
 
-    /// A value on a device, with a step that copies it there where it is on another one.
+    /// Returns the value on `device`, adding a copy step if it lies on another one.
     fn copy_to_device(&mut self, node: usize, piece: usize, device: &Device) -> usize {
         if self.pieces[piece].device.as_ref().is_none_or(|own| own.is_same_device(device)) {
             return piece;

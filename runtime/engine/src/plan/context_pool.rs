@@ -1,4 +1,4 @@
-//! What runs of a plan leave for the next ones.
+//! Contexts that finished runs of a plan leave for later ones.
 
 use std::sync::OnceLock;
 
@@ -6,14 +6,15 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::run::RunContext;
 
-/// How many runs of one plan at the same time may leave something, beside the first.
+/// Limit on pooled contexts beyond the first.
 const MOST_EXTRA_CONTEXTS: usize = 63;
 
-/// What runs of a plan left. Most plans of a program of many run once at a time, so little is made ready for more.
+/// Pool of run contexts. Most graphs have many plans, each used by one thread at a time, so only one slot is allocated up
+/// front.
 pub(crate) struct RunContextPool {
-    /// What runs one after the other use,
+    /// For runs one after another.
     first: ArrayQueue<RunContext>,
-    /// and those at the same time, if there ever are any.
+    /// For concurrent runs; allocated when the first slot is full.
     more: OnceLock<ArrayQueue<RunContext>>,
 }
 
@@ -24,17 +25,15 @@ impl Default for RunContextPool {
 }
 
 impl RunContextPool {
-    /// What a run left, if there is anything.
     #[inline]
     pub(crate) fn take_context(&self) -> Option<RunContext> {
         self.first.pop().or_else(|| self.more.get()?.pop())
     }
 
-    /// Leaves it to the next run.
     #[inline]
     pub(crate) fn return_context(&self, context: RunContext) {
         if let Err(context) = self.first.push(context) {
-            // A full queue has enough.
+            // If the queue is full, the context is dropped.
             _ = self.more.get_or_init(|| ArrayQueue::new(MOST_EXTRA_CONTEXTS)).push(context);
         }
     }

@@ -1,7 +1,7 @@
-//! Which nodes of a plan the host has on purpose, although other devices come first.
+//! Finds the nodes that the host runs on purpose, although other devices come first.
 //!
-//! Some work is no device's: sizes and indices that the host has to know before it can call a kernel at all, and text, which
-//! lies in the memory of the host alone. Other work could be a device's, and stays where copying it would take longer.
+//! Some work belongs on the host: sizes and indices that it must know before it can call a kernel, and text, which exists only
+//! in host memory. Other nodes could run on a device but stay where copying would take longer.
 
 use std::collections::HashSet;
 
@@ -10,21 +10,19 @@ use oarlock_core::{Dtype, infer, shape};
 use super::ExecutionPlan;
 use crate::graph::{Graph, Node, ValueId};
 
-/// Shapes, axes and the like have no more elements. What has more is data, whatever it was made of.
+/// Shapes, axes and the like have at most this many elements. Larger values are data, whatever they are computed from.
 const MOST_SHAPE_ELEMENTS: u64 = 64;
 
-/// Why the host has a node on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostReason {
-    /// It computes shapes, or what else the host reads before it calls a kernel.
+    /// It computes shapes, or other values that the host reads before it calls a kernel.
     Shapes,
-    /// It reads or makes text.
+    /// It reads or writes text.
     Text,
-    /// A device could run it, and copying would take longer.
+    /// A device could run it, but copying would take longer.
     TooSmall,
 }
 
-/// The nodes of a plan's graph that the host has on purpose.
 pub(crate) struct HostNodes<'a> {
     plan: &'a ExecutionPlan,
     shapes: HashSet<usize>,
@@ -35,7 +33,7 @@ impl<'a> HostNodes<'a> {
         Self { plan, shapes: find_shape_nodes(&plan.graph) }
     }
 
-    /// Why the host has a node on purpose; nothing where it has it because no other device does.
+    /// Returns `None` if the host runs the node only because no other device can.
     pub(crate) fn host_reason(&self, node: usize) -> Option<HostReason> {
         let graph = &self.plan.graph;
         let is_text = |value: ValueId| graph.value(value).dtype() == Some(Dtype::String);
@@ -49,8 +47,7 @@ impl<'a> HostNodes<'a> {
     }
 }
 
-/// The nodes that compute with shapes: few elements that are made of the shapes of values alone, or that are read as shapes
-/// alone.
+/// Finds nodes that compute with shapes: their outputs are small, and either computed only from shapes or read only as shapes.
 fn find_shape_nodes(graph: &Graph) -> HashSet<usize> {
     let mut found = HashSet::new();
     let mut made_of_shapes = HashSet::new();
@@ -83,7 +80,6 @@ fn find_shape_nodes(graph: &Graph) -> HashSet<usize> {
     found
 }
 
-/// Whether all that a node makes has few elements.
 fn has_small_outputs(graph: &Graph, node: &Node) -> bool {
     let elements = |value: ValueId| shape::element_count(&graph.value(value).dims()?).ok();
     node.written_values().all(|value| elements(value).is_some_and(|count| count <= MOST_SHAPE_ELEMENTS))
@@ -96,7 +92,7 @@ mod tests {
     use super::*;
     use crate::graph::GraphValue;
 
-    /// A graph of nodes such as `("Add", &[0, 1], &[2])`, whose values are numbered, of these dtypes and shapes.
+    /// Builds a graph from nodes such as `("Add", &[0, 1], &[2])`, with numbered values of the given dtypes and shapes.
     fn build_graph(
         values: &[(Dtype, &[i64])],
         nodes: &[(&str, &[usize], &[usize])],

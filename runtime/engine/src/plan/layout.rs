@@ -1,7 +1,7 @@
-//! Where the values of a plan lie: in arenas, or as tensors of their own.
+//! Decides where the values of a plan lie: in arenas, or as tensors of their own.
 //!
-//! A value that only kernels read which are ready lies in the arena of its device. What is handed in or out, what is
-//! dispatched in the run, and what branches and loops see are tensors, each in a slot.
+//! A value that only prepared kernels read lies in the arena of its device. Inputs, outputs, operands of calls that are
+//! dispatched during the run, and values that subgraphs see are tensors, each in a slot.
 
 use oarlock_core::{Device, Error, Result, Tensor};
 
@@ -11,21 +11,21 @@ use super::step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, 
 use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
 
-/// For each arena its device and its size in bytes.
+/// Device and size in bytes of each arena.
 type ArenaSizes = Vec<(Device, u64)>;
-/// An arena and the bytes from its start.
+/// Index of an arena, and the byte offset in it.
 type ArenaOffset = (usize, u64);
-/// Steps, arenas, the count of slots, where inputs go and outputs come from.
+/// Steps, arenas, number of slots, destinations of inputs, sources of outputs.
 type LayoutResult = (Vec<PlanStep>, ArenaSizes, usize, Vec<Option<(usize, Device)>>, Vec<ValueSource>);
 
-/// Where a piece lies.
+/// Location of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueLocation {
-    /// It is constant, or nobody reads it.
+    /// A constant, or never read.
     None,
-    /// In the memory of a need.
+    /// In the arena, in the buffer with this index.
     Arena(usize),
-    /// In a slot.
+    /// A tensor in this slot.
     Slot(usize),
 }
 
@@ -33,13 +33,13 @@ pub(super) struct PlanLayout<'a> {
     graph: &'a Graph,
     environment: &'a SessionEnvironment,
     pieces: &'a [PlanValue],
-    /// Whether a piece must be a tensor of its own.
+    /// Values that must be tensors.
     is_tensor: Vec<bool>,
-    /// The last draft that reads a piece, or a view of it that shares its home.
+    /// The last draft that reads a value, or a view of it in the same location.
     last_use: Vec<usize>,
     homes: Vec<ValueLocation>,
     needs: Vec<BufferLifetime>,
-    /// The device of each need.
+    /// Device of each buffer.
     need_devices: Vec<Device>,
     slots: usize,
 }
@@ -69,7 +69,7 @@ impl<'a> PlanLayout<'a> {
         layout
     }
 
-    /// Finds the pieces that must be tensors of their own. What a view shows as a tensor must be one.
+    /// Marks the values that must be tensors. If a view is a tensor, so is the value it views.
     fn find_tensors(&mut self, drafts: &[DraftStep]) {
         let Self { graph, is_tensor, .. } = self;
         for end in graph.inputs.iter().chain(&graph.outputs) {
@@ -94,7 +94,7 @@ impl<'a> PlanLayout<'a> {
         }
     }
 
-    /// Finds until when pieces are read. A view that is no tensor keeps what it shows.
+    /// Computes last uses. A view that is not a tensor extends the lifetime of the value it views.
     fn find_last_uses(&mut self, drafts: &[DraftStep]) {
         for output in &self.graph.outputs {
             self.last_use[output.index()] = drafts.len();
@@ -127,7 +127,7 @@ impl<'a> PlanLayout<'a> {
                     (DraftAction::View(_), _) => self.new_slot(),
                     _ => self.allocate_in_arena(at, draft, index, output),
                 };
-                // A view of a constant is a tensor, as a constant has no home.
+                // Constants have no location, so a view of one is a tensor.
                 if matches!(draft.way, DraftAction::View(_))
                     && matches!(self.homes[output], ValueLocation::Slot(_))
                 {
@@ -143,7 +143,7 @@ impl<'a> PlanLayout<'a> {
         ValueLocation::Slot(self.slots - 1)
     }
 
-    /// Memory for an output of a call: that of an input which nobody reads afterwards, or memory of its own.
+    /// Places an output of a call: in the buffer of an input that dies here if the kernel can run in place, or in a new buffer.
     fn allocate_in_arena(
         &mut self,
         at: usize,
@@ -244,7 +244,7 @@ impl<'a> PlanLayout<'a> {
         Ok((steps, arenas, self.slots, inputs, outputs?))
     }
 
-    /// The arenas, and for each need its arena and its place there.
+    /// Assigns offsets within one arena for each device; returns the arenas, and arena and offset of each buffer.
     fn place_buffers(&self) -> (ArenaSizes, Vec<ArenaOffset>) {
         let mut arenas: Vec<(Device, u64)> = Vec::new();
         let mut places = vec![(0, 0); self.needs.len()];
@@ -265,7 +265,7 @@ impl<'a> PlanLayout<'a> {
         (arenas, places)
     }
 
-    /// When each slot is read last. A view that shares one keeps it for the others that do.
+    /// The last use of each slot. Views share the slot of the value they view.
     fn slot_last_uses(&self) -> Vec<usize> {
         let mut ends = vec![0; self.slots];
         for (home, last_use) in self.homes.iter().zip(&self.last_use) {
@@ -276,7 +276,7 @@ impl<'a> PlanLayout<'a> {
         ends
     }
 
-    /// The slots of what nobody reads after a draft.
+    /// Slots that are dead after a draft.
     fn slots_freed_after(&self, at: usize, draft: &DraftStep, ends: &[usize]) -> Vec<usize> {
         let touched = draft.inputs.iter().chain(&draft.outputs);
         let mut freed: Vec<usize> =

@@ -1,8 +1,8 @@
-//! Plans: how a graph is run for inputs of certain shapes.
+//! Plans: devices, kernels and memory for a graph at certain input shapes.
 //!
-//! A plan is a list of steps. Most are calls of kernels that are ready, on memory whose place was decided before: a run
-//! is a loop over that list. What depends on data is left to the run: ops whose output shapes only their kernels know are
-//! dispatched then, and branches and loops run programs of their own.
+//! A plan is a list of steps. Most are calls of prepared kernels on memory whose location is already fixed, so a run is a
+//! loop over that list. Data-dependent work is left to the run: ops whose output shapes only the kernel knows are dispatched
+//! then, and branches and loops run graphs of their own.
 
 mod buffer_offsets;
 mod build;
@@ -11,6 +11,7 @@ mod host_nodes;
 mod layout;
 mod placement;
 mod report;
+mod rounding;
 mod step;
 
 use std::collections::BTreeMap;
@@ -22,41 +23,40 @@ pub(crate) use context_pool::RunContextPool;
 pub(crate) use host_nodes::{HostNodes, HostReason};
 pub(crate) use placement::HostAffinity;
 pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
+pub use rounding::RoundingReport;
 pub(crate) use step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
 
 use crate::graph::Graph;
 use crate::passes::PassEffect;
 
-/// About how many bytes a plan takes by itself, and for each node and each value of its graph.
+/// Rough size of a plan, for the limit of the plan cache: a base, plus so much for each node and value.
 const PLAN_BYTES: usize = 4096;
 const NODE_BYTES: usize = 2048;
 const VALUE_BYTES: usize = 128;
 
-/// How a graph is run for inputs of certain shapes.
+/// An executable form of a graph for certain input shapes. It is immutable, so concurrent runs share it.
 pub struct ExecutionPlan {
-    /// The graph as passes left it.
+    /// The graph after all passes.
     pub(crate) graph: Graph,
-    /// What the passes did.
     pub(crate) effects: Vec<PassEffect>,
-    /// The nodes that stay on the host although a device before it could run them.
+    /// Nodes that stay on the host although a device could run them.
     pub(crate) stays: BTreeMap<usize, HostAffinity>,
     pub(crate) steps: Vec<PlanStep>,
-    /// The memory that a run needs for what is neither given nor handed out: for each device how many bytes.
+    /// Memory for intermediate values: bytes on each device.
     pub(crate) arenas: Vec<(Device, u64)>,
-    /// How many values are tensors of their own in a run.
+    /// Number of values that are tensors of their own.
     pub(crate) slots: usize,
-    /// Where the inputs go; `None` for one that nobody reads.
+    /// Slot and device of each input; `None` for an unused one.
     pub(crate) inputs: Vec<Option<(usize, Device)>>,
-    /// Where the outputs come from.
     pub(crate) outputs: Vec<ValueSource>,
-    /// How many bytes its constants take that no other plan has.
+    /// Bytes of constants that no other plan shares.
     pub(crate) copied: usize,
-    /// What runs that are over left for the next ones.
+    /// Contexts that finished runs left for later ones.
     pub(crate) contexts: RunContextPool,
 }
 
 impl ExecutionPlan {
-    /// About how many bytes it takes, beside the memory that runs take.
+    /// Approximate size, without the memory that runs take.
     pub(crate) fn size_in_bytes(&self) -> usize {
         self.copied
             + PLAN_BYTES
@@ -64,28 +64,28 @@ impl ExecutionPlan {
             + self.graph.value_count() * VALUE_BYTES
     }
 
-    /// The graph as it runs: after all passes, with all shapes that are known.
+    /// The graph as it runs: after all passes, with every shape that is known.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// What the passes did.
+    /// Effects of the passes, in order.
     pub fn effects(&self) -> &[PassEffect] {
         &self.effects
     }
 
-    /// The memory that each run takes on each device, beside its inputs and outputs.
+    /// Memory for intermediate values that each run takes, for each device.
     pub fn arenas(&self) -> &[(Device, u64)] {
         &self.arenas
     }
 
-    /// What is done, in order: the index of a node of the graph, its device and what runs it.
+    /// The steps in the order in which they run.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = StepView<'_>> {
         self.steps.iter().map(|step| StepView { plan: self, step })
     }
 }
 
-/// One step of a plan, to be looked at.
+/// A step together with its plan, for inspection.
 #[derive(Clone, Copy)]
 pub struct StepView<'a> {
     plan: &'a ExecutionPlan,
@@ -97,22 +97,22 @@ impl<'a> StepView<'a> {
         Self { plan, step }
     }
 
-    /// The plan it is of.
+    /// The plan that the step belongs to.
     pub fn plan(&self) -> &'a ExecutionPlan {
         self.plan
     }
 
-    /// The node of the plan's graph that the step is for; none for copies.
+    /// The node that the step belongs to. A copy belongs to the node that reads it.
     pub fn node(&self) -> &'a crate::graph::Node {
         &self.plan.graph.nodes[self.step.node]
     }
 
-    /// The device it runs on.
+    /// The device that the step runs on.
     pub fn device(&self) -> &'a Device {
         &self.step.device
     }
 
-    /// What runs it, such as a row of the registry.
+    /// The registry row of the step's kernel, or a phrase for a step without one.
     pub fn runner(&self) -> String {
         match &self.step.work {
             StepAction::Call(call) => call.ready.kernel_entry().to_string(),
@@ -123,12 +123,12 @@ impl<'a> StepView<'a> {
         }
     }
 
-    /// How the kernel does it, in its own words; empty where it says nothing.
+    /// The kernel's own description of its algorithm; empty if it gives none.
     pub fn description(&self) -> &'a str {
         if let StepAction::Call(call) = &self.step.work { call.ready.description() } else { "" }
     }
 
-    /// Whether it calls a kernel that was readied before.
+    /// True if it calls a kernel that was prepared when the plan was built.
     pub fn is_prepared(&self) -> bool {
         matches!(self.step.work, StepAction::Call(_))
     }

@@ -1,11 +1,11 @@
-//! Which nodes stay on the host although a device could run them.
+//! Keeps small groups of nodes on the host where a device would not pay off.
 //!
-//! Each node runs on the first device that has a kernel for it, which is what who chose that device wants, with one
-//! exception: where the device lacks ops, some nodes lie amid work of the host, like an island, and all they read comes
-//! from there. When copying that and what the island makes takes longer than the island gains, it stays on the host.
+//! Each node runs on the first device with a kernel for it, as the user who chose that device wants, with one exception. If the
+//! device lacks some ops, a few nodes may form an island amid host work, with all their inputs coming from the host. If
+//! copying those inputs and the outputs costs more than the device gains, the island stays on the host.
 //!
-//! The figures below are rough on purpose: they are wrong for every machine, but tell a few additions from a convolution
-//! on all of them.
+//! The figures below are rough on purpose. They are exact for no machine, but on every machine they tell a few additions from
+//! a convolution.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,34 +14,33 @@ use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
 use crate::run::ControlFlowNode;
 
-/// Seconds to start a copy between devices, and the bytes it moves in a second after that.
+/// Latency of a copy between devices in seconds, and its bandwidth in bytes per second.
 const COPY_COST: (f64, f64) = (20e-6, 6e9);
-/// Seconds to start a kernel on a device.
+/// Latency of a kernel launch on a device, in seconds.
 const LAUNCH_SECONDS: f64 = 5e-6;
-/// What the host computes and moves in a second.
+/// Host throughput: FLOP per second, and memory bandwidth in bytes per second.
 const HOST_RATES: (f64, f64) = (50e9, 10e9);
-/// How many times faster a device is, once a kernel runs.
+/// Speedup of a device over the host, once a kernel runs.
 const DEVICE_GAIN: f64 = 10.0;
 
-/// Where a node would run by itself.
+/// Placement of a node on its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NodePlacement {
-    /// On the host.
     Host,
-    /// On another of the devices.
+    /// On the device with this index.
     Device(usize),
-    /// Where its input lies.
+    /// With its input, as for a view.
     WithInput,
-    /// It is decided by other things than kernels.
+    /// Placed by something other than kernels, such as control flow.
     Fixed,
 }
 
-/// Why a node stays on the host, for who wants to know.
+/// Why an island stays on the host, for `explain`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HostAffinity {
-    /// How many nodes stay together.
+    /// Nodes in the island.
     nodes: usize,
-    /// Values that would have to be copied, and their bytes.
+    /// Values that would be copied, and their bytes.
     copies: usize,
     bytes: u64,
 }
@@ -58,7 +57,7 @@ impl std::fmt::Display for HostAffinity {
     }
 }
 
-/// The nodes that stay on the host, by their index. There are none where all is on the host anyway.
+/// Finds the nodes that stay on the host. Empty if everything runs there anyway.
 pub(super) fn find_host_affinities(
     graph: &Graph,
     environment: &SessionEnvironment,
@@ -70,7 +69,7 @@ pub(super) fn find_host_affinities(
     let sea = IslandAnalysis::new(graph, environment);
     let mut places: Vec<NodePlacement> =
         graph.nodes.iter().map(|node| place_node(graph, node, environment)).collect();
-    // What stays makes the host's part larger, so that other islands may lie within it.
+    // An island that stays joins the host's part, which may enclose further islands; repeat until nothing changes.
     loop {
         let before = stays.len();
         for island in find_islands(graph, &places) {
@@ -107,7 +106,7 @@ fn place_node(graph: &Graph, node: &Node, environment: &SessionEnvironment) -> N
     first.unwrap_or(NodePlacement::Fixed)
 }
 
-/// The nodes of one device that hang together, in their order.
+/// Connected groups of nodes on one device, each in topological order.
 fn find_islands(graph: &Graph, places: &[NodePlacement]) -> Vec<Vec<usize>> {
     let mut makers: Vec<Option<usize>> = vec![None; graph.value_count()];
     let mut groups: Vec<usize> = (0..graph.nodes.len()).collect();
@@ -134,7 +133,7 @@ fn find_islands(graph: &Graph, places: &[NodePlacement]) -> Vec<Vec<usize>> {
     islands.into_values().collect()
 }
 
-/// The first node of a group; the way to it is shorter the next time.
+/// Union-find root with path halving.
 fn group_root(groups: &mut [usize], mut at: usize) -> usize {
     while groups[at] != at {
         groups[at] = groups[groups[at]];
@@ -143,7 +142,7 @@ fn group_root(groups: &mut [usize], mut at: usize) -> usize {
     at
 }
 
-/// A graph, and who makes and who reads its values.
+/// The graph with producers and readers of its values.
 struct IslandAnalysis<'a> {
     graph: &'a Graph,
     environment: &'a SessionEnvironment,
@@ -161,8 +160,8 @@ impl<'a> IslandAnalysis<'a> {
         Self { graph, environment, makers: graph.producers(), readers }
     }
 
-    /// Whether the host should keep an island, and why. It does not where the island has to do with anything that is not
-    /// the host's, where a size is not known, or where the host has no kernel.
+    /// Returns the island's cost if the host should keep it. `None` if it exchanges values with anything but the host, if a
+    /// size is unknown, or if the host lacks a kernel.
     fn weigh_island(&self, places: &[NodePlacement], island: &[usize]) -> Option<HostAffinity> {
         let moved = self.crossing_values(places, island).filter(|moved| !moved.is_empty())?;
         let bytes =
@@ -173,7 +172,7 @@ impl<'a> IslandAnalysis<'a> {
         (copying > gain).then_some(HostAffinity { nodes: island.len(), copies: moved.len(), bytes })
     }
 
-    /// The values that go to an island and come from it, if all go between it and the host.
+    /// Values that enter or leave the island; `None` if any of them does not go to or come from the host.
     fn crossing_values(&self, places: &[NodePlacement], island: &[usize]) -> Option<BTreeSet<ValueId>> {
         let is_inside = |at: usize| island.binary_search(&at).is_ok();
         let is_of_host = |at: usize| places[at] == NodePlacement::Host;
@@ -203,7 +202,7 @@ impl<'a> IslandAnalysis<'a> {
         Some(moved)
     }
 
-    /// The seconds that a node takes less on a device than on the host.
+    /// Seconds saved by running a node on a device; `None` if the host cannot run it or a size is unknown.
     fn device_gain(&self, node: &Node) -> Option<f64> {
         match device_support(self.graph, node, &self.environment.runtime, &self.environment.host) {
             DeviceSupport::Engine => Some(0.0),

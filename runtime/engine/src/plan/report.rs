@@ -1,4 +1,4 @@
-//! What there is to say about a plan and its graph: where values lie, how much work a step is, what a device can do.
+//! Reports on a plan and its graph: arena use, cost of nodes, and what a device supports.
 
 use oarlock_core::registry::DispatchExplanation;
 use oarlock_core::{Device, Error, Op, Result, Runtime, shape};
@@ -8,46 +8,46 @@ use crate::graph::{Graph, Node};
 use crate::passes::with_expected_inputs;
 use crate::run::ControlFlowNode;
 
-/// A part of an arena that a value, or the scratch memory of a kernel, has for some steps.
+/// A range of an arena that a value or a kernel's workspace occupies during some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArenaSlot {
-    /// The name of the value; empty for scratch memory.
+    /// Name of the value; empty for a workspace.
     pub value: String,
-    /// The arena, as an index into [`ExecutionPlan::arenas`].
+    /// Index into [`ExecutionPlan::arenas`].
     pub arena: usize,
-    /// How many bytes from its start.
+    /// Byte offset in the arena.
     pub offset: u64,
-    /// How many bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The first and the last step that uses it.
+    /// First and last step that use it.
     pub steps: (usize, usize),
 }
 
-/// How much work a node is, as far as its operands tell.
+/// Estimated work of a node, as far as its operands tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCost {
-    /// Multiplications and additions of floating-point numbers, for products and convolutions.
+    /// Floating-point operations; known only for products, convolutions and attention.
     pub flops: Option<u64>,
-    /// The size of all inputs and outputs, each of which has to be read or written once.
+    /// Bytes of all inputs and outputs, the least memory traffic that is possible.
     pub bytes: Option<u64>,
 }
 
-/// What a device can do about a node.
+/// Support of a device for a node.
 #[derive(Debug)]
 pub enum DeviceSupport {
-    /// The rows that were looked at; one of them runs it, or none does.
+    /// Registry rows that were considered; one of them was chosen, or none.
     Kernels(DispatchExplanation),
-    /// The kernel is found in the run, as its inputs are not known before. There are so many rows for the op and the type
-    /// of the device.
+    /// The kernel is chosen during the run, because input types or shapes are not known yet. Holds the number of rows for the
+    /// op and the device type.
     InTheRun(usize),
-    /// The engine does it without a kernel.
+    /// The engine runs it without a kernel.
     Engine,
-    /// The node makes no sense.
+    /// The node is invalid.
     Wrong(Error),
 }
 
 impl DeviceSupport {
-    /// Whether the device can run the node, as far as is known before the run.
+    /// True if the device can run the node, as far as is known before a run.
     pub fn is_supported(&self) -> bool {
         match self {
             Self::Kernels(explanation) => explanation.chosen_entry().is_some(),
@@ -57,7 +57,7 @@ impl DeviceSupport {
         }
     }
 
-    /// Why the device cannot run the node.
+    /// The reason the device cannot run the node; `None` if it can.
     pub fn refusal(&self) -> Option<String> {
         match self {
             Self::Kernels(explanation) if explanation.chosen_entry().is_none() => {
@@ -70,8 +70,8 @@ impl DeviceSupport {
     }
 }
 
-/// Asks what a device can do about a node of a graph, in which everything that is known was written down by
-/// [`crate::passes::infer_graph`].
+/// Reports how a device supports a node. Types and shapes must have been inferred with [`crate::passes::infer_graph`], or every
+/// kernel is left to the run.
 pub fn device_support(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> DeviceSupport {
     if ControlFlowNode::is_control_flow(node) || is_engine_view(graph, node) {
         return DeviceSupport::Engine;
@@ -92,17 +92,17 @@ fn consider_kernels(graph: &Graph, node: &Node, runtime: &Runtime, device: &Devi
     Ok(considered.transpose()?.flatten().map_or_else(rows, DeviceSupport::Kernels))
 }
 
-/// Whether a node only sees its input in another shape.
+/// True if the engine runs the node as a view of its input.
 fn is_engine_view(graph: &Graph, node: &Node) -> bool {
     let size = |value| graph.value(value).size_in_bytes();
     let ends = node.input(0).zip(node.output(0));
     node.is_view() && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
 }
 
-/// Ops that read no more of their first input than they make.
+/// Ops that read only as much of their first input as they write.
 const PARTIAL_READ_OPS: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
 
-/// How much work a node of a graph is.
+/// Estimates the work of a node from the shapes of its operands.
 pub fn node_cost(graph: &Graph, node: &Node) -> NodeCost {
     let size = |id: &Option<_>| id.map_or(Some(0), |id| graph.value(id).size_in_bytes());
     let made: Option<u64> = node.outputs.iter().map(size).sum();
@@ -115,7 +115,7 @@ pub fn node_cost(graph: &Graph, node: &Node) -> NodeCost {
     NodeCost { flops: count_flops(graph, node), bytes }
 }
 
-/// Twice the multiplications, as each has an addition.
+/// Counts a multiplication and an addition for each product.
 fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
     let count = |dims: &[i64]| shape::element_count(dims).ok();
     let input = |index| graph.value(node.input(index)?).dims();
@@ -132,12 +132,12 @@ fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
         }
         "MatMul" | "Gemm" if is_ours => {
             let left = input(0)?;
-            let is_turned = matches!(node.attributes.get_int("transA"), Ok(Some(1)));
-            let from_end = if is_turned { 2 } else { 1 };
+            let is_transposed = matches!(node.attributes.get_int("transA"), Ok(Some(1)));
+            let from_end = if is_transposed { 2 } else { 1 };
             left.len().checked_sub(from_end).and_then(|at| left.get(at)).copied()?.unsigned_abs()
         }
         "Attention" if node.domain.is_empty() => {
-            // Queries with keys, and as much again with values; keys that are kept from before count too.
+            // Queries by keys, and the same again for values; cached keys count too.
             let (queries, keys) = (input(0)?, input(1)?);
             let length = |dims: &[i64]| dims.len().checked_sub(2).map(|at| dims[at].unsigned_abs());
             let kept = node.input(4).map_or(Some(0), |kept| length(&graph.value(kept).dims()?))?;
@@ -149,15 +149,15 @@ fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
 }
 
 impl ExecutionPlan {
-    /// Where in the arenas the values of a run lie, and when, in the order of the steps. Values that share their memory
-    /// with one another, as one that takes the place of another does, are there one by one.
+    /// Arena ranges of all values, in the order of the steps. Values that share memory, such as an in-place output and its
+    /// input, are listed one by one.
     pub fn arena_slots(&self) -> Vec<ArenaSlot> {
         let mut lodgings: Vec<ArenaSlot> = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
             let StepAction::Call(call) = &step.work else { continue };
             for operand in &call.inputs {
                 let PlannedOperand::Arena(arena, offset) = *operand else { continue };
-                // What was written there last is what is read.
+                // A read belongs to the last write at this offset.
                 let written =
                     lodgings.iter_mut().rev().find(|other| (other.arena, other.offset) == (arena, offset));
                 written.into_iter().for_each(|lodging| lodging.steps.1 = at);
@@ -181,27 +181,27 @@ impl ExecutionPlan {
 }
 
 impl<'a> StepView<'a> {
-    /// The index of the node in the plan's graph.
+    /// Index of the node in the plan's graph.
     pub fn node_index(&self) -> usize {
         self.step.node
     }
 
-    /// The row of the registry whose kernel is called, where one was readied.
+    /// The registry row of the kernel, if the step calls a prepared one.
     pub fn registry_row(&self) -> Option<&'a oarlock_core::registry::KernelEntry> {
         if let StepAction::Call(call) = &self.step.work { Some(call.ready.kernel_entry()) } else { None }
     }
 
-    /// Why the host has it although a device before it could run it, where that is so.
+    /// Why the step stays on the host although a device could run it, if it does.
     pub fn host_affinity(&self) -> Option<String> {
         self.plan.stays.get(&self.step.node).map(ToString::to_string)
     }
 
-    /// Whether it copies a value from one device to another.
+    /// True if it copies a value between devices.
     pub fn is_copy(&self) -> bool {
         matches!(self.step.work, StepAction::Copy { .. })
     }
 
-    /// How much work it is.
+    /// Estimated work of the step's node; zero for copies.
     pub fn cost(&self) -> NodeCost {
         if self.is_copy() { NodeCost::default() } else { node_cost(&self.plan.graph, self.node()) }
     }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::graph::GraphValue;
 
-    /// A node on operands of these shapes, the last of which is its output.
+    /// Cost of a node on operands of these shapes, the last of which is the output.
     fn op_cost(op: &str, attributes: Attributes, shapes: &[&[i64]]) -> NodeCost {
         let mut graph = Graph::new("test");
         let values =
@@ -228,10 +228,10 @@ mod tests {
     #[test]
     fn products_and_convolutions_count_a_multiplication_and_an_addition_for_each_pair() {
         let none = Attributes::new;
-        let turned = Attributes::new().with_attribute("transA", Attribute::Int(1));
+        let transposed = Attributes::new().with_attribute("transA", Attribute::Int(1));
         let flops = |cost: NodeCost| cost.flops;
         assert_eq!(flops(op_cost("MatMul", none(), &[&[2, 3, 4], &[4, 5], &[2, 3, 5]])), Some(2 * 30 * 4));
-        assert_eq!(flops(op_cost("Gemm", turned, &[&[4, 3], &[4, 5], &[3, 5]])), Some(2 * 15 * 4));
+        assert_eq!(flops(op_cost("Gemm", transposed, &[&[4, 3], &[4, 5], &[3, 5]])), Some(2 * 15 * 4));
         let conv = op_cost("Conv", none(), &[&[1, 4, 8, 8], &[6, 2, 3, 3], &[1, 6, 6, 6]]);
         assert_eq!(flops(conv), Some(2 * 6 * 36 * 2 * 9));
         let attention =

@@ -6,70 +6,67 @@ use oarlock_core::{Device, Dims, Op, PreparedCall, Tensor};
 
 use crate::run::ControlFlowNode;
 
-/// One thing that a run does.
+/// One entry of the list that a run walks through.
 pub(crate) struct PlanStep {
-    /// The node it is for.
+    /// The node it belongs to.
     pub(crate) node: usize,
     pub(crate) device: Device,
     pub(crate) work: StepAction,
-    /// The slots that nobody reads after it.
+    /// Slots that are dead after it.
     pub(crate) frees: Vec<usize>,
 }
 
 impl PlanStep {
-    /// Whether it copies what the node reads, and the node itself has a step of its own.
+    /// True for a copy of an input; the node then has a step of its own as well.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self.work, StepAction::Copy { .. })
     }
 }
 
-/// What a step does.
 pub(crate) enum StepAction {
-    /// Calls a kernel that is ready, on memory whose places are decided.
+    /// Calls a prepared kernel on memory whose location is fixed.
     Call(PlannedCall),
-    /// Has the core find a kernel for what comes.
+    /// Dispatches the op during the run.
     Eager(EagerCall),
-    /// Sees a tensor in another shape.
+    /// Reinterprets a tensor with another shape.
     View { from: ValueSource, dims: Dims, to: usize },
     /// Copies a tensor to the step's device.
     Copy { from: ValueSource, to: usize },
-    /// What the engine does itself: branches, loops, sequences.
+    /// An op that the engine runs itself: branches, loops, sequences, text.
     Control(ControlFlowNode),
 }
 
-/// A call of a kernel.
+/// A call of a prepared kernel.
 pub(crate) struct PlannedCall {
     pub(crate) ready: PreparedCall,
     pub(crate) inputs: Vec<PlannedOperand>,
     pub(crate) outputs: Vec<PlannedOperand>,
-    /// Where its scratch memory lies: the arena and the bytes from its start.
+    /// Arena and byte offset of the workspace.
     pub(crate) workspace: Option<(usize, u64)>,
 }
 
-/// Where an operand of a call lies.
+/// Location of an operand of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlannedOperand {
-    /// The kernel was readied with it, or it is left out.
+    /// Omitted, or a constant that the kernel was prepared with.
     Fixed,
-    /// In an arena, so many bytes from its start.
+    /// Arena and byte offset.
     Arena(usize, u64),
-    /// In the tensor of a slot.
+    /// A tensor in this slot.
     Slot(usize),
 }
 
-/// A call that is dispatched in the run.
+/// A call that is dispatched during the run.
 pub(crate) struct EagerCall {
     pub(crate) op: Arc<Op>,
     pub(crate) inputs: Vec<Option<ValueSource>>,
-    /// The slots of the outputs; one that nobody wants is `None`.
+    /// Output slots; `None` for an unused output.
     pub(crate) outputs: Vec<Option<usize>>,
 }
 
-/// Where a value of a run is found.
+/// Source of a value that a step reads.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueSource {
-    /// In a slot.
     Slot(usize),
-    /// It is always the same.
     Constant(Tensor),
 }

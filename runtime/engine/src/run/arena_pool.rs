@@ -1,7 +1,7 @@
-//! The memory for what lives only within a run.
+//! Pools the memory for intermediate values.
 //!
-//! All plans of a program use the same memory in turns, so that many plans take no more than the largest of them, and what
-//! one run wrote is still in the cache for the next. Runs at the same time each have their own.
+//! All plans of a graph take turns on the same memory, so many plans need no more than the largest one, and a run finds its
+//! arena still in cache from the last. Concurrent runs each have an arena of their own.
 
 use crossbeam_queue::ArrayQueue;
 use oarlock_core::memory::DeviceAllocation;
@@ -9,16 +9,15 @@ use oarlock_core::{Device, Error, ErrorKind, Result};
 
 use crate::plan::{ArenaSlot, ExecutionPlan};
 
-/// How many runs at the same time may leave their memory to later ones. That of more is given back.
+/// Limit on pooled arena sets; those of further concurrent runs are freed.
 const MOST_POOLED_RUNS: usize = 64;
-/// Memory is given back when a new plan needs less than such a part of it, and it is more than so many bytes.
+/// Pooled memory is freed if a new plan needs less than a quarter of it and it exceeds this many bytes.
 const OVERSIZE_FACTOR: u64 = 4;
 const SMALL_ARENA_BYTES: u64 = 1 << 20;
 
-/// The memory that runs of a program left for the next ones.
 pub(crate) struct ArenaPool(ArrayQueue<Vec<RunArena>>);
 
-/// Memory of a device.
+/// One allocation on a device.
 pub(super) struct RunArena {
     device: Device,
     pub(super) memory: DeviceAllocation,
@@ -31,7 +30,7 @@ impl Default for ArenaPool {
 }
 
 impl ArenaPool {
-    /// Memory for a run of a plan: its arenas come first, in their order.
+    /// Takes memory for a run: the plan's arenas come first, in order. There may be more behind them.
     #[inline]
     pub(super) fn take_arenas(&self, plan: &ExecutionPlan) -> Result<Vec<RunArena>> {
         let left = self.0.pop().unwrap_or_default();
@@ -39,13 +38,12 @@ impl ArenaPool {
         if fits { Ok(left) } else { allocate_arenas(plan, left) }
     }
 
-    /// Leaves it to the next run.
     #[inline]
     pub(super) fn return_arenas(&self, arenas: Vec<RunArena>) {
         _ = self.0.push(arenas);
     }
 
-    /// Gives back what is much more than a new plan needs, which is more likely to run next than an old one.
+    /// Frees memory far larger than a new plan needs; the new plan is more likely to run next than an old one.
     pub(crate) fn shrink_to_plan(&self, plan: &ExecutionPlan) {
         let needed = plan.arenas.iter().map(|(_, size)| *size).fold(SMALL_ARENA_BYTES, u64::saturating_add);
         for _ in 0..self.0.len() {
@@ -62,8 +60,8 @@ fn is_large_enough(((device, size), arena): (&(Device, u64), &RunArena)) -> bool
     arena.memory.requested_size() >= *size && arena.device.is_same_device(device)
 }
 
-/// The arenas of a plan, of what is left where it is enough, and else of the pools. What is too small goes back there
-/// first.
+/// Allocates the arenas that the pooled set lacks. Pooled arenas that are too small are freed first, so that their memory can
+/// be reused.
 #[cold]
 fn allocate_arenas(plan: &ExecutionPlan, mut left: Vec<RunArena>) -> Result<Vec<RunArena>> {
     let mut arenas = Vec::with_capacity(plan.arenas.len());
@@ -85,7 +83,7 @@ fn allocate_arenas(plan: &ExecutionPlan, mut left: Vec<RunArena>) -> Result<Vec<
     Ok(arenas)
 }
 
-/// The error of an arena that there is no memory for: it says which value takes the most of it.
+/// An out-of-memory error that names the largest value in the arena.
 #[cold]
 fn out_of_memory(plan: &ExecutionPlan, arena: usize, error: &Error) -> Error {
     let lodgings = plan.arena_slots().into_iter().filter(|lodging| lodging.arena == arena);

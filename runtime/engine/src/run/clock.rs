@@ -1,4 +1,4 @@
-//! When the steps of a run took place.
+//! Records when the steps of a run took place.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -9,55 +9,54 @@ use oarlock_core::{Device, Result};
 
 use crate::plan::{ExecutionPlan, StepView};
 
-/// So many steps are noted of a run. A loop may take more than anybody looks at.
+/// Limit on recorded steps; a loop may run more than anyone looks at.
 const MOST_TIMINGS: usize = 200_000;
-/// Steps of so many plans are noted of a run. A loop whose values grow has a plan for each time that it goes round, and what
-/// is noted keeps its plan.
+/// Limit on recorded plans. A loop over a growing tensor has a plan for each iteration, and every timing keeps its plan alive.
 const MOST_TIMED_PLANS: usize = 64;
 
-/// When a step of a plan ran.
+/// Timing of one step.
 #[derive(Clone)]
 pub struct StepTiming {
     plan: Arc<ExecutionPlan>,
     step: usize,
-    /// The step in whose branch or body it ran, as an index of all timings, which is before its own.
+    /// Index of the control-flow step in whose subgraph it ran; always an earlier one.
     pub within: Option<usize>,
-    /// When it began, since the run did.
+    /// Start, relative to the start of the run.
     pub begin: Duration,
-    /// When the host had launched it. A device may still be at work then.
+    /// When the host had launched it; the device may still be busy then.
     pub launched: Duration,
-    /// When it was done.
+    /// When it was finished, on the device too.
     pub end: Duration,
 }
 
 impl StepTiming {
-    /// The step that ran.
+    /// The step that ran, with its plan.
     pub fn step(&self) -> StepView<'_> {
         StepView::new(&self.plan, &self.plan.steps[self.step])
     }
 
-    /// What tells it from other steps: steps of a body that ran several times with a plan are one.
+    /// Identifies the step: repeated executions of a loop body with the same plan share one key.
     pub fn step_key(&self) -> (usize, usize) {
         (Arc::as_ptr(&self.plan).addr(), self.step)
     }
 }
 
-/// When all steps of a run took place.
+/// Timings of all steps of a run.
 #[derive(Default)]
 pub struct RunTimings {
-    /// In the order in which they began.
+    /// Timings in order of their start.
     pub steps: Vec<StepTiming>,
-    /// How many steps of bodies were too many to be noted.
+    /// Steps in subgraphs that exceeded the limits and were not recorded.
     pub omitted: usize,
 }
 
-/// Notes when steps run. Every step is waited for, so that its work on a device counts as its own.
+/// Records when steps run. The run waits for every step, so that device work is attributed to the step that launched it.
 pub(crate) struct StepClock {
     start: Instant,
     timings: RefCell<RunTimings>,
-    /// Where the plans are that steps were noted of.
+    /// Addresses of the plans that have recorded steps.
     plans: RefCell<HashSet<usize>>,
-    /// The step that runs now, whose branch or body further steps are of.
+    /// The control-flow step that is running now, if any.
     within: Cell<Option<usize>>,
 }
 
@@ -96,7 +95,7 @@ impl StepClock {
         Ok(())
     }
 
-    /// The place of a step that begins; nothing for one too many.
+    /// Starts recording a step; `None` if a limit was reached. Top-level steps are always recorded.
     fn begin_step(&self, plan: &Arc<ExecutionPlan>, step: usize, within: Option<usize>) -> Option<usize> {
         let timings = &mut *self.timings.borrow_mut();
         let at = timings.steps.len();
@@ -116,7 +115,7 @@ impl StepClock {
         Some(at)
     }
 
-    /// Whether steps of this plan are noted, which has the plan outlive the clock.
+    /// True if steps of this plan are recorded. The timings keep the plan alive, so its address stays unique.
     fn is_plan_recorded(&self, plan: &Arc<ExecutionPlan>) -> bool {
         let plans = &mut *self.plans.borrow_mut();
         let plan = Arc::as_ptr(plan).addr();

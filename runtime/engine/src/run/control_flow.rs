@@ -1,4 +1,4 @@
-//! Branches and loops: nodes that run graphs of their own.
+//! Control flow: nodes that run graphs of their own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::plan::ValueSource;
 use crate::planned_graph::PlannedGraph;
 use crate::runtime_value::RuntimeValue;
 
-/// A node that the engine runs itself. Clones share the graphs that it runs, with their plans.
+/// A node that the engine runs itself. Clones share its subgraphs and their plans.
 #[derive(Clone)]
 pub(crate) struct ControlFlowNode {
     kind: Arc<ControlFlowOp>,
-    /// How many of the inputs are the node's own; what its subgraphs capture follows.
+    /// Number of the node's own inputs; captured values follow.
     own_inputs: usize,
     inputs: Vec<Option<ValueSource>>,
     outputs: Vec<Option<usize>>,
 }
 
 enum ControlFlowOp {
-    /// The branch where the condition does not hold, and the one where it does.
+    /// The else branch and the then branch, indexed by the condition.
     If(Box<[PlannedSubgraph; 2]>),
     Loop(PlannedSubgraph),
     Scan(ScanLoop),
@@ -37,10 +37,10 @@ enum ControlFlowOp {
     Text(TextOp),
 }
 
-/// A subgraph of a node, ready to run.
+/// A subgraph that is ready to run.
 pub(super) struct PlannedSubgraph {
     program: PlannedGraph,
-    /// The place of what it captures among everything that the node's subgraphs do.
+    /// Range of its captures among those of all subgraphs of the node.
     captures: Range<usize>,
 }
 
@@ -51,7 +51,7 @@ impl PlannedSubgraph {
             let captures = first..first + subgraph.captures.len();
             if &*subgraph.attribute == attribute {
                 let mut graph = subgraph.graph.clone();
-                // What a model says about the inputs of a body is checked by nobody, and differs from run to run.
+                // Declared input types of a body are not checked, and the actual types may change between iterations.
                 for input in graph.inputs.clone() {
                     graph.value_mut(input).declared = ValueType::Unknown;
                 }
@@ -63,7 +63,6 @@ impl PlannedSubgraph {
             .with_op(&node.op))
     }
 
-    /// Runs it on its formal inputs and what it captures.
     pub(super) fn run(
         &self,
         run: RunScope<'_>,
@@ -81,12 +80,11 @@ impl PlannedSubgraph {
         self.program.run_within(run, &inputs)
     }
 
-    /// How many outputs it has.
     pub(super) fn output_count(&self) -> usize {
         self.program.graph().outputs.len()
     }
 
-    /// The dtype and shape that an output would have for inputs of these shapes, for a body that never ran.
+    /// Infers dtype and shape of an output for inputs of these shapes, for a body that runs zero times.
     fn infer_empty_output(
         &self,
         run: RunScope<'_>,
@@ -105,7 +103,7 @@ impl PlannedSubgraph {
         }
     }
 
-    /// The dtype and shape of an output when it never ran: what follows from the body, or else what the model says.
+    /// Dtype and shape of an output that was never computed: inferred from the body, or else as declared.
     pub(super) fn declared_output(&self, index: usize) -> (Dtype, Vec<i64>) {
         let graph = self.program.graph();
         let Some(value) = graph.outputs.get(index).map(|output| graph.value(*output)) else {
@@ -128,7 +126,7 @@ impl PlannedSubgraph {
 }
 
 impl ControlFlowNode {
-    /// What the engine does for a node; nothing for a node that kernels run.
+    /// Returns `None` for a node that kernels run.
     pub(crate) fn from_node(node: &Node, environment: &SessionEnvironment) -> Result<Option<Self>> {
         if !node.domain.is_empty() {
             let text = TextOp::from_node(node)?.map(ControlFlowOp::Text);
@@ -153,7 +151,7 @@ impl ControlFlowNode {
         Self { kind: Arc::new(kind), own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
     }
 
-    /// Whether the engine runs a node itself.
+    /// True if the engine runs the node itself.
     pub(crate) fn is_control_flow(node: &Node) -> bool {
         let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
         let makes_text = || matches!(TextOp::from_node(node), Ok(Some(_)));
@@ -161,7 +159,7 @@ impl ControlFlowNode {
         node.domain.is_empty() && runs_itself() || makes_text()
     }
 
-    /// The programs that it runs: those of branches and bodies.
+    /// The graphs of its branches and bodies.
     pub(crate) fn programs(&self) -> impl Iterator<Item = &PlannedGraph> {
         let bodies: &[PlannedSubgraph] = match &*self.kind {
             ControlFlowOp::If(branches) => &branches[..],
@@ -172,7 +170,7 @@ impl ControlFlowNode {
         bodies.iter().map(|body| &body.program)
     }
 
-    /// Says where the inputs come from and the outputs go.
+    /// Sets the sources of inputs and the slots of outputs, once the layout is known.
     pub(crate) fn connect_operands(&mut self, inputs: Vec<Option<ValueSource>>, outputs: Vec<Option<usize>>) {
         (self.inputs, self.outputs) = (inputs, outputs);
     }
@@ -208,14 +206,13 @@ impl ControlFlowNode {
     }
 }
 
-/// An input that must be there.
+/// Returns an input, or an error if it is omitted.
 pub(super) fn required_input(inputs: &[Option<RuntimeValue>], index: usize) -> Result<&RuntimeValue> {
     let missing =
         || Error::invalid_argument("expected a value, found none").with_operand(format!("input {index}"));
     inputs.get(index).and_then(Option::as_ref).ok_or_else(missing)
 }
 
-/// Whether a condition holds.
 fn condition_holds(condition: &RuntimeValue) -> Result<bool> {
     let tensor = condition.as_tensor()?;
     match &*tensor.to_bytes()? {
@@ -228,12 +225,12 @@ fn condition_holds(condition: &RuntimeValue) -> Result<bool> {
     }
 }
 
-/// A number without dimensions on the host.
+/// A scalar on the host.
 pub(super) fn host_scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<RuntimeValue> {
     Tensor::from_constant(device, &Constant::new(dtype, &[], bytes)?).map(RuntimeValue::Tensor)
 }
 
-/// What a body of a loop is given first: the number of the iteration, and whether it was to go on.
+/// The first two inputs of a loop body: iteration number and condition.
 fn loop_arguments(
     environment: &SessionEnvironment,
     iteration: i64,
@@ -245,8 +242,8 @@ fn loop_arguments(
     ])
 }
 
-/// Runs a body as often as the count and the condition say. What it makes in each iteration beside the condition and the
-/// carried values is stacked.
+/// Runs a body while count and condition permit. Outputs of the body beyond the condition and the loop-carried values are
+/// stacked over the iterations.
 fn run_loop(
     body: &PlannedSubgraph,
     run: RunScope<'_>,
@@ -294,7 +291,7 @@ pub(super) fn too_few_inputs(what: &str) -> Error {
     Error::invalid_argument(format!("expected {what} among the outputs of the body, found none"))
 }
 
-/// Puts tensors of one shape beside each other along a new dimension.
+/// Stacks tensors of one shape along a new axis. Without tensors, `empty` gives the dtype and shape of an element.
 pub(super) fn stack_tensors(
     environment: &SessionEnvironment,
     tensors: &[Tensor],
@@ -310,7 +307,7 @@ pub(super) fn stack_tensors(
     super::sequence::concatenate_tensors(environment, tensors, axis, true)
 }
 
-/// Runs a body on the elements of sequences, one after the other.
+/// Runs a body on corresponding elements of sequences.
 fn run_sequence_map(
     body: &PlannedSubgraph,
     run: RunScope<'_>,

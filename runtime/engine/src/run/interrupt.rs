@@ -1,26 +1,25 @@
-//! Runs that somebody may want to stop.
+//! Runs that can be interrupted.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use oarlock_core::Result;
 
-/// How long a run goes on before it is asked about again. Nobody notices less, and asking may be expensive.
+/// Minimum time between two checks: too short to notice, and a check may be expensive.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Asks now and then whether a run is to go on.
+/// Asks the caller now and then whether the run should continue.
 pub(crate) struct InterruptCheck<'a> {
     ask: &'a dyn Fn() -> Result<()>,
     asked: Cell<Instant>,
 }
 
 impl<'a> InterruptCheck<'a> {
-    /// That of a run that begins.
     pub(crate) fn new(ask: &'a dyn Fn() -> Result<()>) -> Self {
         Self { ask, asked: Cell::new(Instant::now()) }
     }
 
-    /// Asks, if it is long since it did: an error stops the run.
+    /// Asks if the last check was long enough ago; an error stops the run.
     #[inline]
     pub(super) fn check_interrupt(&self) -> Result<()> {
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! `LabelEncoder` whose values are texts.
+//! `LabelEncoder` with text values.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor};
 use super::text::check_text_size;
 use crate::graph::Node;
 
-/// Texts by what they stand for.
+/// Lookup table from keys to text.
 pub(super) struct TextLabelEncoder {
     texts: HashMap<LabelKey, String>,
-    /// What stands for any other key.
+    /// Result for keys that are not in the table.
     default: String,
 }
 
-/// What a text stands for. Numbers with a fraction are keys by their bits.
+/// A key. Floats are compared by their bits after normalization.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum LabelKey {
     Text(String),
@@ -23,7 +23,7 @@ enum LabelKey {
 }
 
 impl TextLabelEncoder {
-    /// The labels of a node; nothing for one that makes numbers, which a kernel does.
+    /// Returns `None` for a `LabelEncoder` whose values are numbers; a kernel runs that.
     pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
         let is_labels = &*node.domain == "ai.onnx.ml" && &*node.op == "LabelEncoder";
         let Some(Attribute::Strings(values)) = node.attributes.get("values_strings").filter(|_| is_labels)
@@ -39,7 +39,7 @@ impl TextLabelEncoder {
             )));
         }
         let default = node.attributes.get_string("default_string")?.unwrap_or("_Unused").to_owned();
-        // Of equal keys the first one counts.
+        // The first of equal keys wins: collecting in reverse lets it overwrite the others.
         let pairs = keys.into_iter().zip(values.iter().cloned()).rev();
         Ok(Some(Self { texts: pairs.collect(), default }))
     }
@@ -60,12 +60,12 @@ impl TextLabelEncoder {
     }
 }
 
-/// Zeros are one key, and so are all that are no numbers.
+/// Maps both zeros to one key, and all NaNs to another.
 fn float_key(key: f64) -> LabelKey {
     LabelKey::Float(if key.is_nan() { f64::NAN } else { key + 0.0 }.to_bits())
 }
 
-/// The keys of the one attribute that has any.
+/// The keys, from whichever attribute has them.
 fn label_keys(attributes: &Attributes) -> Result<Vec<LabelKey>> {
     let found = ["keys_strings", "keys_int64s", "keys_floats", "keys_tensor"];
     match found.into_iter().find_map(|name| attributes.get(name)) {

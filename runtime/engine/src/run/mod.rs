@@ -9,7 +9,6 @@ mod interrupt;
 mod label_encoder;
 mod scan;
 mod sequence;
-mod step_budget;
 mod text;
 
 use std::sync::Arc;
@@ -23,19 +22,19 @@ pub(crate) use clock::StepClock;
 pub use clock::{RunTimings, StepTiming};
 pub(crate) use control_flow::ControlFlowNode;
 pub(crate) use interrupt::InterruptCheck;
-pub(crate) use step_budget::StepBudget;
 pub use text::{make_text, makes_text};
 
 use crate::environment::SessionEnvironment;
 use crate::plan::{EagerCall, ExecutionPlan, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
 use crate::runtime_value::RuntimeValue;
+use crate::step_budget::StepBudget;
 
-/// What a run needs beside the plan and its memory: calls with the places of their operands. A run has one for itself.
+/// Bound calls and their arena addresses. One run uses it at a time; a later run can take it over.
 pub(crate) struct RunContext {
-    /// For each step that calls a ready kernel the call.
+    /// For each step that calls a prepared kernel, the bound call.
     calls: Vec<Option<BoundCall>>,
     slots: Vec<Option<RuntimeValue>>,
-    /// Where the arenas begin that operands of the calls lie in.
+    /// Start addresses of the arenas that the calls are bound to.
     begins: SmallVec<[MemoryLocation; 1]>,
 }
 
@@ -51,7 +50,7 @@ impl RunContext {
         Ok(Self { calls, slots: (0..plan.slots).map(|_| None).collect(), begins: SmallVec::new() })
     }
 
-    /// Has the calls find their operands in these arenas.
+    /// Binds the calls to these arenas, unless they still are from the last run.
     #[inline]
     fn bind_arenas(&mut self, plan: &ExecutionPlan, arenas: &[RunArena]) {
         let arenas = &arenas[..plan.arenas.len()];
@@ -68,7 +67,7 @@ impl RunContext {
     }
 }
 
-/// Gives all operands of a call that lie in arenas their places.
+/// Binds all operands of a call that lie in arenas.
 fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[RunArena]) {
     let place = |operand: &PlannedOperand| match operand {
         PlannedOperand::Arena(arena, offset) => {
@@ -87,18 +86,18 @@ fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[Run
     }
 }
 
-/// What holds for a run and for all that its branches and loops run.
+/// State shared by a run and everything that its subgraphs run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunScope<'a> {
     pub(crate) environment: &'a SessionEnvironment,
     pub(crate) allowance: &'a StepBudget,
-    /// Who wants to know when the steps take place, if anybody does.
+    /// Records step timings, if the caller wants them.
     pub(crate) clock: Option<&'a StepClock>,
-    /// Who may stop it, if anybody may.
+    /// Lets the caller interrupt the run.
     pub(crate) watch: Option<&'a InterruptCheck<'a>>,
 }
 
-/// Runs a plan on inputs that have the shapes it was made for.
+/// Runs a plan on inputs of the shapes that it was built for.
 pub(crate) fn run_plan(
     plan: &Arc<ExecutionPlan>,
     arenas: &ArenaPool,
@@ -180,10 +179,11 @@ impl RunContext {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
         }
-        // SAFETY: the plan gave every operand a place that is free for it from this step to its last use: in an arena that
-        // this run holds, which no other has before this one is over and its work is in the streams, in a constant that the kernel keeps, or in a tensor of a slot. Tensors
-        // that were handed in have the shapes the kernel was readied for, as `ready_input` and the choice of the plan
-        // see to; memory that goes back to a pool while a stream still uses it is handed out in the order of the stream.
+        // SAFETY: the plan gave every operand memory that is reserved for it from this step to its last use: in an arena that
+        // this run holds, and that no other run gets before this one is over and its work is in the streams, in a constant that
+        // the kernel keeps, or in a tensor of a slot. Tensors that were passed in have the shapes that the kernel was prepared
+        // for, as `prepare_input` and the choice of the plan ensure. Memory that returns to a pool while a stream still uses it
+        // is handed out again in the order of the stream.
         unsafe { packed.run()? };
         if environment.runtime.has_post_kernel_checks() {
             let made = call.outputs.iter().map(|operand| match operand {
@@ -236,7 +236,7 @@ impl RunContext {
     }
 }
 
-/// An input as the steps want it: on their device, its elements one after the other.
+/// Returns an input as the steps expect it: on their device, and contiguous.
 #[inline]
 fn prepare_input(
     input: &RuntimeValue,
@@ -251,7 +251,6 @@ fn prepare_input(
     Ok(RuntimeValue::Tensor(tensor))
 }
 
-/// What a source has.
 fn read_source(slots: &[Option<RuntimeValue>], source: &ValueSource) -> Result<RuntimeValue> {
     match source {
         ValueSource::Constant(tensor) => Ok(RuntimeValue::Tensor(tensor.clone())),

@@ -1,4 +1,4 @@
-//! `Scan`: a body that runs over slices of its inputs.
+//! `Scan`: runs a body over slices of its inputs.
 
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
@@ -8,21 +8,19 @@ use super::sequence::select_index;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 
-/// A `Scan` node.
 pub(super) struct ScanLoop {
     body: PlannedSubgraph,
-    /// How many of the inputs are slices.
+    /// Number of inputs that are sliced; they come last.
     scanned: usize,
     input_axes: Vec<i64>,
     output_axes: Vec<i64>,
     input_directions: Vec<i64>,
     output_directions: Vec<i64>,
-    /// Version 8 has the lengths of sequences first, and a batch around everything.
+    /// True for opset 8, which passes sequence lengths first and has a batch dimension.
     has_batch: bool,
 }
 
 impl ScanLoop {
-    /// What it runs.
     pub(super) fn body(&self) -> &PlannedSubgraph {
         &self.body
     }
@@ -90,7 +88,7 @@ impl ScanLoop {
             .collect()
     }
 
-    /// Runs over one sequence.
+    /// Runs over one sequence, without a batch dimension.
     fn run_sequence(
         &self,
         run: RunScope<'_>,

@@ -1,4 +1,4 @@
-//! Ops on sequences and optionals, which no kernel can see.
+//! Ops on sequences and optionals, which kernels cannot handle.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Error, Op, OpInvocation, Result, Tensor};
 
@@ -7,7 +7,6 @@ use crate::environment::SessionEnvironment;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 
-/// An op on sequences or optionals.
 pub(super) enum SequenceOp {
     Construct,
     Empty,
@@ -23,7 +22,7 @@ pub(super) enum SequenceOp {
 }
 
 impl SequenceOp {
-    /// The op of a node; nothing for one that kernels run.
+    /// Returns `None` for a node that kernels run.
     pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
         let int = |name: &str, default: i64| -> Result<i64> {
             Ok(node.attributes.get_int(name)?.unwrap_or(default))
@@ -112,12 +111,13 @@ impl SequenceOp {
     }
 }
 
-/// What may be an element of a sequence. Sequences in sequences would double with each op, and no op of ONNX makes any.
+/// Checks that a value may be an element of a sequence. Nested sequences are refused: they could double in size with each op,
+/// and no ONNX op creates any.
 pub(super) fn sequence_element(datum: &RuntimeValue) -> Result<RuntimeValue> {
     datum.as_tensor().cloned().map(RuntimeValue::Tensor)
 }
 
-/// The element that a position means; one below 0 counts from the end.
+/// Resolves a position; negative ones count from the end.
 fn element_position(at: &RuntimeValue, length: usize, may_be_end: bool) -> Result<usize> {
     let at = at.as_tensor()?.to_constant()?.to_ints()?.first().copied().unwrap_or(0);
     let size = i64::try_from(length).unwrap_or(i64::MAX);
@@ -134,7 +134,7 @@ fn out_of_range(at: i64, length: usize) -> Error {
     Error::out_of_range(format!("expected a position in a sequence of {length} elements, found {at}"))
 }
 
-/// Cuts a tensor along an axis: into slices of one, of equal parts, or of parts of the sizes in a list.
+/// Splits a tensor along an axis: into single slices, equal parts, or parts of the listed sizes.
 fn split_tensor(
     environment: &SessionEnvironment,
     tensor: &Tensor,
@@ -179,7 +179,7 @@ fn split_tensor(
     Ok(RuntimeValue::Sequence(elements))
 }
 
-/// One index of a dimension, without the dimension.
+/// Selects one index along an axis and removes the axis.
 pub(super) fn select_index(
     environment: &SessionEnvironment,
     tensor: &Tensor,
@@ -192,10 +192,10 @@ pub(super) fn select_index(
     environment.runtime.make_contiguous(&part, part.device().default_stream()?)?.reshape(&dims)
 }
 
-/// The most parts that a tensor is cut into. Each takes far more memory than an element does.
+/// Limit on the parts of a split; each is a tensor, which takes far more memory than an element.
 const MOST_SPLIT_PARTS: i64 = 1 << 20;
 
-/// The sizes of parts that are equal, but for the last one.
+/// Sizes of equal parts; the last one may be smaller.
 fn split_sizes(length: i64, size: i64) -> Result<Vec<i64>> {
     let size = size.max(1);
     let whole = length / size;
@@ -211,7 +211,7 @@ fn split_sizes(length: i64, size: i64) -> Result<Vec<i64>> {
     Ok(parts)
 }
 
-/// Puts tensors one after the other along an axis, or beside each other along a new one.
+/// Concatenates tensors along an axis, or stacks them along a new one.
 pub(super) fn concatenate_tensors(
     environment: &SessionEnvironment,
     tensors: &[Tensor],

@@ -1,4 +1,4 @@
-//! Ops that make new text. A kernel can hand on text but has nowhere to put new one, so the engine makes it on the host.
+//! Ops that create text. A kernel can pass text on but cannot allocate any, so the engine runs these ops on the host.
 
 use half::{bf16, f16};
 use oarlock_core::{Attribute, Device, Dtype, Error, Op, Result, Runtime, Tensor, schema, shape};
@@ -8,12 +8,12 @@ use super::label_encoder::TextLabelEncoder;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 
-/// Whether an op makes new text. Where no kernel runs it, [`make_text`] does.
+/// True for an op that creates text. If no kernel runs it, use [`make_text`].
 pub fn makes_text(op: &Op) -> bool {
     matches!(TextOp::from_node(&standalone_node(op)), Ok(Some(_)))
 }
 
-/// Calls an op that makes new text, on the host and as a model does.
+/// Calls an op that creates text on the host, as a node of a model would.
 pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Result<Tensor> {
     let kind = TextOp::from_node(&standalone_node(op))?;
     let kind =
@@ -23,7 +23,7 @@ pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Resu
     kind.run(&runtime.device("cpu")?, &inputs)?.as_tensor().cloned()
 }
 
-/// The node of an op that is in no graph.
+/// A node for an op outside of any graph.
 fn standalone_node(op: &Op) -> Node {
     let domain = if op.domain() == schema::ONNX_DOMAIN { "" } else { op.domain() };
     let mut node = Node::new(domain, op.name(), op.version(), [], []);
@@ -31,16 +31,14 @@ fn standalone_node(op: &Op) -> Node {
     node
 }
 
-/// An op that makes text.
 pub(super) enum TextOp {
-    /// `Cast` of numbers.
+    /// `Cast` from numbers to text.
     Cast,
     Concat,
     Labels(TextLabelEncoder),
     Normalize(StringNormalizer),
 }
 
-/// What `StringNormalizer` does.
 pub(super) struct StringNormalizer {
     change: CaseChange,
     is_case_sensitive: bool,
@@ -54,7 +52,7 @@ enum CaseChange {
 }
 
 impl TextOp {
-    /// The op of a node; nothing for one that kernels run.
+    /// Returns `None` for a node that kernels run.
     pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
         if !node.domain.is_empty() {
             return Ok(TextLabelEncoder::from_node(node)?.map(Self::Labels));
@@ -97,11 +95,11 @@ impl TextOp {
     }
 }
 
-/// The most memory that the new text of one op takes. No pool counts it, and text that is put behind itself a few times over
-/// would take all there is.
+/// Limit on new text from one op. No pool accounts for it, and text that is repeatedly appended to itself would soon take all
+/// memory.
 const MOST_TEXT_BYTES: u64 = 1 << 30;
 
-/// Writes numbers as NumPy does.
+/// Formats numbers as NumPy does.
 fn cast_to_text(host: &Device, tensor: &Tensor) -> Result<Tensor> {
     fn format_elements<T: oarlock_core::Element>(
         tensor: &Tensor,
@@ -109,7 +107,7 @@ fn cast_to_text(host: &Device, tensor: &Tensor) -> Result<Tensor> {
     ) -> Result<Vec<String>> {
         Ok(tensor.to_vec::<T>()?.into_iter().map(write).collect())
     }
-    // Numbers have a letter at least, and it takes their text to know how many.
+    // A lower bound: every number has at least one character. The exact size is known only after formatting.
     check_text_size(tensor.element_count().saturating_mul(size_of::<String>() as u64 + 1))?;
     let texts = match tensor.dtype() {
         Dtype::String => tensor.to_strings(),
@@ -143,7 +141,7 @@ fn cast_to_text(host: &Device, tensor: &Tensor) -> Result<Tensor> {
     Tensor::from_strings(host, tensor.dims(), texts)
 }
 
-/// A number of a narrow dtype as text, with as many digits as tell it from the others of the dtype.
+/// Formats a number of a narrow dtype with just enough digits to identify it within that dtype.
 fn format_narrow_float(number: f32, rounded: impl Fn(f32) -> f32) -> String {
     let written = (0..9).map(|digits| format!("{number:.digits$e}"));
     let is_enough = |text: &String| text.parse().is_ok_and(|other| rounded(other) == number);
@@ -152,7 +150,7 @@ fn format_narrow_float(number: f32, rounded: impl Fn(f32) -> f32) -> String {
     format_float(shortest, [format!("{shortest}"), format!("{shortest:e}")])
 }
 
-/// A number as text, of the ways in which it can be written: all its digits, or with an exponent.
+/// Chooses between plain and scientific notation, as NumPy does.
 fn format_float(number: f64, [digits, scientific]: [String; 2]) -> String {
     let size = number.abs();
     if number.is_nan() || number.is_infinite() {
@@ -166,7 +164,7 @@ fn format_float(number: f64, [digits, scientific]: [String; 2]) -> String {
     format!("{mantissa}e{sign}{exponent:0>2}")
 }
 
-/// Refuses more new text than one op may make.
+/// Returns an error if one op would create more text than the limit.
 pub(super) fn check_text_size(size: u64) -> Result<()> {
     if size <= MOST_TEXT_BYTES {
         return Ok(());
@@ -176,7 +174,7 @@ pub(super) fn check_text_size(size: u64) -> Result<()> {
     )))
 }
 
-/// Puts the texts of two tensors, which repeat to one shape, one behind the other.
+/// Concatenates the texts of two tensors element by element, with broadcasting.
 fn concatenate_texts(host: &Device, left: &Tensor, right: &Tensor) -> Result<Tensor> {
     let dims = broadcast_dims(left.dims(), right.dims())?;
     let count = shape::element_count(&dims)?;
@@ -192,7 +190,7 @@ fn concatenate_texts(host: &Device, left: &Tensor, right: &Tensor) -> Result<Ten
     Tensor::from_strings(host, &dims, pairs.map(|(left, right)| left + &right).collect())
 }
 
-/// The shape that two shapes repeat to.
+/// The broadcast shape of two shapes.
 fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], at: usize| (at + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
@@ -207,7 +205,7 @@ fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
 }
 
 impl StringNormalizer {
-    /// Leaves the stop words out and changes the case of what is left: of a list, or of one row.
+    /// Removes stop words and changes the case of the rest, in a vector or a matrix of one row.
     fn normalize(&self, host: &Device, tensor: &Tensor) -> Result<Tensor> {
         let lower = |text: &str| if self.is_case_sensitive { text.to_owned() } else { text.to_lowercase() };
         let stopwords: Vec<String> = self.stopwords.iter().map(|word| lower(word)).collect();
@@ -219,7 +217,7 @@ impl StringNormalizer {
                 CaseChange::Upper => text.to_uppercase(),
             })
             .collect();
-        // The standard has one empty text stand for none.
+        // The standard represents an empty result by one empty string.
         if texts.is_empty() {
             texts.push(String::new());
         }

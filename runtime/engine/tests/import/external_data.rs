@@ -13,7 +13,7 @@ use tensor_proto::{DataLocation, DataType};
 
 use crate::model_builder::*;
 
-/// A tensor of `f32` in a file.
+/// An external f32 tensor.
 fn external_tensor(entries: &[(&str, &str)], dims: &[i64]) -> TensorProto {
     let entry = |(key, value): &(&str, &str)| StringStringEntryProto {
         key: Some((*key).into()),
@@ -33,7 +33,7 @@ fn single_weight_model(weight: TensorProto) -> ModelProto {
     build_model(proto)
 }
 
-/// Writes a model into a directory and reads it from there.
+/// Writes a model into a directory and loads it from there.
 fn load_from(directory: &Path, model: &ModelProto) -> Result<Model> {
     let path = directory.join("model.onnx");
     fs::write(&path, model.encode_to_vec()).unwrap();
@@ -45,7 +45,7 @@ fn weight_elements(model: &Model) -> Vec<f64> {
     graph.value(graph.outputs[0]).weight.as_ref().unwrap().as_numbers().unwrap().to_floats().unwrap()
 }
 
-/// A directory with a file of 100 `f32`, the numbers from 0.
+/// A directory with files of 100 f32 values, counting from 0.
 fn weights_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..100).flat_map(|at| (at as f32).to_le_bytes()).collect();
@@ -104,7 +104,7 @@ fn links_within_the_directory_and_beside_a_linked_model_are_followed() {
     symlink(directory.path().join("below/weights"), directory.path().join("link")).unwrap();
     let model = single_weight_model(external_tensor(&[("location", "link")], &[100]));
     assert_eq!(weight_elements(&load_from(directory.path(), &model).unwrap()).len(), 100);
-    // As caches have it: the names lead to the contents of both, which lie side by side.
+    // The layout of model caches: links lead to both contents, which lie side by side.
     fs::write(cache.path().join("1f"), model.encode_to_vec()).unwrap();
     fs::rename(cache.path().join("weights"), cache.path().join("2e")).unwrap();
     let named = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Functions of a model, whose nodes take the place of their calls.
+//! Functions of a model are inlined.
 
 use attribute_proto::AttributeType;
 use oarlock_engine::import::onnx::messages::*;

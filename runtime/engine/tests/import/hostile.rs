@@ -1,4 +1,4 @@
-//! Broken models end with an error or a graph, never otherwise: cut off anywhere, with any bit turned, or too deep.
+//! Corrupt models give an error or a valid graph, nothing else: truncated anywhere, with any bit flipped, or nested too deep.
 
 use bytes::Bytes;
 use oarlock_engine::graph;
@@ -8,7 +8,7 @@ use tensor_proto::{DataLocation, DataType};
 
 use crate::model_builder::*;
 
-/// A small model with a bit of everything.
+/// A small model that uses a bit of everything.
 fn full_featured_model(directory: &std::path::Path) -> Bytes {
     std::fs::write(directory.join("weights"), [0; 64]).unwrap();
     let entries = [("location", "weights"), ("offset", "16"), ("length", "32")];
@@ -60,7 +60,7 @@ fn full_featured_model(directory: &std::path::Path) -> Bytes {
     Bytes::from(model.encode_to_vec())
 }
 
-/// Reads a model; what becomes of it is a graph.
+/// Imports a model and checks the graph; false if it is refused.
 fn survives_import(bytes: Bytes, directory: &std::path::Path) -> bool {
     match onnx::decode_onnx(bytes, Some(directory)) {
         Ok(model) => {

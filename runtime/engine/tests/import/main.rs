@@ -1,4 +1,4 @@
-//! ONNX models, whole and broken, are read or refused with a reason. Each model here is made in a few lines.
+//! Tests the import of valid and corrupt models, each built in a few lines.
 
 #![expect(clippy::unwrap_used, reason = "a model that cannot be made fails its test")]
 

@@ -1,4 +1,4 @@
-//! Models in a few lines.
+//! Builds models in a few lines.
 
 use bytes::Bytes;
 use oarlock_core::Result;
@@ -10,7 +10,6 @@ use prost::Message as _;
 use attribute_proto::AttributeType;
 use tensor_proto::DataType;
 
-/// A node of ONNX's own domain.
 pub(crate) fn build_node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     NodeProto {
         op_type: Some(op.into()),
@@ -20,15 +19,15 @@ pub(crate) fn build_node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodePro
     }
 }
 
-/// More about a node.
+/// Builder methods for nodes.
 pub(crate) trait NodeProtoBuilder: Sized {
-    /// With a name.
+    /// Sets the name.
     fn with_name(self, name: &str) -> Self;
-    /// Of another domain.
+    /// Sets the domain.
     fn with_domain(self, domain: &str) -> Self;
-    /// With an attribute.
+    /// Adds an attribute.
     fn with_attribute(self, attribute: AttributeProto) -> Self;
-    /// With an attribute that is a graph.
+    /// Adds an attribute that is a graph.
     fn with_body(self, name: &str, graph: GraphProto) -> Self;
 }
 
@@ -54,27 +53,24 @@ impl NodeProtoBuilder for NodeProto {
     }
 }
 
-/// An attribute of a type, without a value.
+/// An attribute with a type but no value.
 pub(crate) fn build_attribute(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(kind.into()), ..AttributeProto::default() }
 }
 
-/// An attribute that is an integer.
 pub(crate) fn int_attribute(name: &str, value: i64) -> AttributeProto {
     AttributeProto { i: Some(value), ..build_attribute(name, AttributeType::Int) }
 }
 
-/// An attribute that is a number.
 pub(crate) fn float_attribute(name: &str, value: f32) -> AttributeProto {
     AttributeProto { f: Some(value), ..build_attribute(name, AttributeType::Float) }
 }
 
-/// An attribute that is a tensor.
 pub(crate) fn tensor_attribute(name: &str, tensor: TensorProto) -> AttributeProto {
     AttributeProto { t: Some(Box::new(tensor)), ..build_attribute(name, AttributeType::Tensor) }
 }
 
-/// An attribute that means one of the function around it.
+/// A reference to an attribute of the enclosing function.
 pub(crate) fn attribute_reference(name: &str, kind: AttributeType, meant: &str) -> AttributeProto {
     AttributeProto { ref_attr_name: Some(meant.into()), ..build_attribute(name, kind) }
 }
@@ -89,24 +85,23 @@ pub(crate) fn build_tensor(name: &str, dtype: DataType, dims: &[i64]) -> TensorP
     }
 }
 
-/// A tensor of `f32`, as bytes.
+/// An f32 tensor as raw bytes.
 pub(crate) fn float_tensor(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     TensorProto { raw_data: Some(bytes.into()), ..build_tensor(name, DataType::Float, dims) }
 }
 
-/// A tensor of `i64`, as bytes.
+/// An i64 tensor as raw bytes.
 pub(crate) fn int_tensor(name: &str, dims: &[i64], values: &[i64]) -> TensorProto {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     TensorProto { raw_data: Some(bytes.into()), ..build_tensor(name, DataType::Int64, dims) }
 }
 
-/// A value of which nothing is said but its name.
+/// A value without a type.
 pub(crate) fn build_value_info(name: &str) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.into()), r#type: None }
 }
 
-/// A value that is a tensor of `f32`.
 pub(crate) fn float_value_info(name: &str, dims: &[i64]) -> ValueInfoProto {
     let dim = |size: &i64| tensor_shape_proto::Dimension {
         value: Some(tensor_shape_proto::dimension::Value::DimValue(*size)),
@@ -116,12 +111,11 @@ pub(crate) fn float_value_info(name: &str, dims: &[i64]) -> ValueInfoProto {
     typed_value_info(name, type_proto::Value::TensorType(tensor))
 }
 
-/// A value of a type.
 pub(crate) fn typed_value_info(name: &str, value: type_proto::Value) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.into()), r#type: Some(TypeProto { value: Some(value) }) }
 }
 
-/// A graph called `g`.
+/// A graph named `g`.
 pub(crate) fn build_graph(inputs: &[&str], nodes: Vec<NodeProto>, outputs: &[&str]) -> GraphProto {
     GraphProto {
         name: Some("g".into()),
@@ -132,12 +126,11 @@ pub(crate) fn build_graph(inputs: &[&str], nodes: Vec<NodeProto>, outputs: &[&st
     }
 }
 
-/// The opset of a domain.
 pub(crate) fn build_opset(domain: &str, version: i64) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) }
 }
 
-/// A model of a graph, of opset 20.
+/// A model with a graph of opset 20.
 pub(crate) fn build_model(graph: GraphProto) -> ModelProto {
     ModelProto {
         ir_version: Some(10),
@@ -147,19 +140,18 @@ pub(crate) fn build_model(graph: GraphProto) -> ModelProto {
     }
 }
 
-/// Reads a model; checks that what becomes of it is a graph.
+/// Imports a model and checks the graph.
 pub(crate) fn read_model(model: &ModelProto) -> Result<Model> {
     let model = onnx::decode_onnx(Bytes::from(model.encode_to_vec()), None)?;
     graph::check_graph(&model.graph).expect("a graph that is read is one");
     Ok(model)
 }
 
-/// The graph of a model.
 pub(crate) fn import_graph(model: &ModelProto) -> Graph {
     read_model(model).unwrap_or_else(|error| panic!("{error}")).graph
 }
 
-/// Why a model is refused.
+/// The error of a model that must be refused.
 pub(crate) fn import_refusal(model: &ModelProto) -> String {
     match read_model(model) {
         Ok(model) => panic!("read as\n{}", model.graph),
@@ -167,7 +159,6 @@ pub(crate) fn import_refusal(model: &ModelProto) -> String {
     }
 }
 
-/// Checks that a text has all the parts.
 #[track_caller]
 pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
     for part in parts {

@@ -1,4 +1,4 @@
-//! What a file says about itself, its inputs and outputs, types and attributes.
+//! Metadata, inputs and outputs, types and attributes.
 
 use oarlock_core::{Attribute, Attributes, ErrorKind};
 use oarlock_engine::import::onnx;

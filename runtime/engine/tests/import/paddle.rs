@@ -1,4 +1,4 @@
-//! Programs of Paddle with their parameters, whole and broken.
+//! Paddle programs with their parameters, valid and corrupt.
 
 use bytes::Bytes;
 use oarlock_core::Result;
@@ -65,7 +65,7 @@ pub(crate) fn text_attribute(name: &str, value: &str) -> op_desc::Attr {
     op_desc::Attr { s: Some(value.into()), ..empty_attribute(name) }
 }
 
-/// A program with one input `x` and one output, which the last of its ops makes as `y`.
+/// A program with one input `x` and one output `y`, which the last op writes.
 pub(crate) fn build_program(variables: Vec<VarDesc>, ops: Vec<OpDesc>) -> ProgramDesc {
     let feed = build_op("feed", &[("X", &["feed"])], &[("Out", &["x"])], vec![int_attribute("col", 0)]);
     let fetch = build_op("fetch", &[("X", &["y"])], &[("Out", &["fetch"])], vec![int_attribute("col", 0)]);
@@ -74,7 +74,7 @@ pub(crate) fn build_program(variables: Vec<VarDesc>, ops: Vec<OpDesc>) -> Progra
     ProgramDesc { blocks: vec![block], version: Some(ProgramVersion { version: Some(2_006_002) }) }
 }
 
-/// A file with the parameters whose elements are given.
+/// A parameter file with the given tensors.
 pub(crate) fn parameter_file(parameters: &[(&[i64], &[f32])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (dims, values) in parameters {
@@ -103,7 +103,7 @@ pub(crate) fn import_refusal(program: &ProgramDesc) -> String {
     read_program(program, Vec::new()).unwrap_err().to_string()
 }
 
-/// A layer with a parameter that is a matrix and one that is added; their names are not in the order of their use.
+/// A linear layer whose parameters' names are not in the order of their use.
 fn linear_layer() -> (ProgramDesc, Vec<u8>) {
     let variables = vec![
         build_variable("x", F32_TYPE, &[-1, 2]),

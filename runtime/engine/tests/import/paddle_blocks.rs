@@ -1,4 +1,4 @@
-//! Programs of Paddle with blocks: loops, branches and lists of tensors, whole and broken.
+//! Paddle programs with blocks: loops, branches and tensor arrays, valid and corrupt.
 
 use oarlock_engine::graph::Graph;
 use oarlock_engine::import::paddle::messages::*;
@@ -21,7 +21,7 @@ fn unary_op(name: &str, from: &str, to: &str) -> OpDesc {
     build_op(name, &[("X", &[from])], &[("Out", &[to])], Vec::new())
 }
 
-/// A program of several blocks, of which the first makes `y` of `x`.
+/// A program of several blocks; the first computes `y` from `x`.
 fn program_with_blocks(variables: Vec<VarDesc>, blocks: Vec<Vec<OpDesc>>) -> ProgramDesc {
     let mut blocks = blocks.into_iter();
     let mut program = build_program(variables, blocks.next().unwrap_or_default());
@@ -36,7 +36,7 @@ fn array_variable(name: &str) -> VarDesc {
     VarDesc { name: Some(name.into()), r#type: Some(kind), persistable: None }
 }
 
-/// A loop that doubles `x` as long as `less` holds, which its body makes anew.
+/// A loop that doubles `x` as long as `less` holds, which its body recomputes.
 fn doubling_loop(body: Vec<OpDesc>) -> ProgramDesc {
     let more = build_op("less_than", &[("X", &["x"]), ("Y", &["x"])], &[("Out", &["less"])], Vec::new());
     let repeat = build_op(

@@ -1,4 +1,4 @@
-//! Programs of Paddle in JSON, whole and broken.
+//! Paddle programs in JSON, valid and corrupt.
 
 use bytes::Bytes;
 use oarlock_core::Result;
@@ -9,17 +9,15 @@ use prost::Message as _;
 use crate::model_builder::assert_contains;
 use crate::paddle::parameter_file;
 
-/// The type of a tensor.
 fn tensor_type(dtype: &str, dims: &str) -> String {
     format!(r##"{{"#":"0.t_dtensor","D":[{{"#":"0.t_{dtype}"}},{dims},"NCHW",[],0]}}"##)
 }
 
-/// An attribute.
 fn attribute_json(name: &str, kind: &str, value: &str) -> String {
     format!(r##"{{"N":"{name}","AT":{{"#":"{kind}","D":{value}}}}}"##)
 }
 
-/// An op that makes one value.
+/// An op with one output.
 fn op_json(name: &str, attributes: &[String], inputs: &[i64], output: i64, kind: &str) -> String {
     let inputs: Vec<String> = inputs.iter().map(|number| format!(r#"{{"%":{number}}}"#)).collect();
     let (attributes, inputs) = (attributes.join(","), inputs.join(","));
@@ -43,7 +41,7 @@ fn output_json(number: i64) -> String {
     op_json("1.fetch", &attributes, &[number], 99, &tensor_type("f32", "[-1,2]"))
 }
 
-/// A product with a parameter, and a softmax over an axis that an op of its own makes.
+/// A product with a parameter, and a softmax over an axis that a separate op makes.
 fn softmax_layer() -> (String, Vec<u8>) {
     let kind = tensor_type("f32", "[2,2]");
     let parameter = format!(

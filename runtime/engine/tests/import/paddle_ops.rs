@@ -1,11 +1,11 @@
-//! What ops of Paddle become: each with the operand `x` of shape [2, 4, 8, 8], another `z` where it has two, and parameters.
+//! Translations of Paddle ops: each has the operand `x` of shape [2, 4, 8, 8], a second one `z` if needed, and parameters.
 
 use oarlock_engine::import::paddle::messages::*;
 
 use crate::model_builder::assert_contains;
 use crate::paddle::*;
 
-/// The program of one op. Its operands are `x`, of which `z` is a copy, and vectors of 4 elements.
+/// A program of one op. Its operands are `x`, its copy `z`, and vectors of 4 elements.
 fn single_op_program(
     name: &str,
     inputs: &[(&str, &[&str])],
@@ -29,7 +29,7 @@ fn single_op_program(
     build_program(variables, ops)
 }
 
-/// The ops of ONNX that an op with `x` becomes, with their attributes; constants are shown.
+/// Asserts the ONNX ops that an op of `x` becomes, with attributes and constants.
 #[track_caller]
 fn assert_becomes(name: &str, attributes: Vec<op_desc::Attr>, expected: &[&str]) {
     let graph = import_graph(&single_op_program(name, &[("X", &["x"])], "Out", attributes));

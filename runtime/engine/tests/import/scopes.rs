@@ -1,9 +1,9 @@
-//! What names mean: in graphs, in the bodies within their nodes, and in whichever order the nodes stand.
+//! Name resolution: in graphs, in subgraphs, and for nodes in any order.
 
 use crate::model_builder::*;
 use oarlock_engine::import::onnx::messages::*;
 
-/// A condition with a branch that has these nodes, and another that gives what is around it.
+/// An `If` with a branch of these nodes, and another that returns an outer value.
 fn if_node(then: GraphProto, otherwise: GraphProto, output: &str) -> NodeProto {
     build_node("If", &["cond"], &[output]).with_body("then_branch", then).with_body("else_branch", otherwise)
 }
@@ -190,11 +190,11 @@ fn a_body_that_makes_a_name_again_that_is_around_it_is_refused() {
         let places = ["the `If` that makes `y`: graph `g`: the `Neg`", name, "which is one around it"];
         assert_contains(&import_refusal(&with("h", name)), &places);
     }
-    // What is made further behind is not there yet, and what a branch makes not in the other.
+    // Names that are defined later, or only in the other branch, do not clash.
     for name in ["late", "own"] {
         import_graph(&with("h", name));
     }
-    // An input hides what is around it.
+    // An input of a body shadows an outer name.
     let body = build_graph(&["i", "x"], vec![build_node("Neg", &["x"], &["o"])], &["o"]);
     let nodes = vec![build_node("Loop", &["n", "", "x"], &["y"]).with_body("body", body)];
     import_graph(&build_model(build_graph(&["n", "x"], nodes, &["y"])));

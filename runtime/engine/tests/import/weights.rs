@@ -1,4 +1,4 @@
-//! Weights: of every dtype, as bytes and as lists of numbers, sparse ones, and those of `Constant` nodes.
+//! Weights: all dtypes, as raw bytes and as typed lists, sparse ones, and those of `Constant` nodes.
 
 use attribute_proto::AttributeType;
 use oarlock_core::Dtype;
@@ -8,7 +8,7 @@ use tensor_proto::DataType;
 
 use crate::model_builder::*;
 
-/// The weight that a tensor becomes.
+/// Imports a tensor as an initializer.
 fn import_weight(tensor: TensorProto) -> Weight {
     let name = tensor.name().to_owned();
     let mut proto = build_graph(&[], Vec::new(), &[&name]);
@@ -17,7 +17,7 @@ fn import_weight(tensor: TensorProto) -> Weight {
     graph.value(graph.outputs[0]).weight.clone().unwrap()
 }
 
-/// Why a tensor is refused.
+/// The error of a tensor that must be refused.
 fn weight_refusal(tensor: TensorProto) -> String {
     let mut proto = build_graph(&[], Vec::new(), &[tensor.name()]);
     proto.initializer = vec![tensor];

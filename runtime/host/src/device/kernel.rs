@@ -1,8 +1,7 @@
-//! Kernels as the floors above hold them: each keeps its plugin loaded, and a prepared one keeps its state.
+//! Handles to kernels for the runtime: each keeps its plugin loaded, and a prepared one owns its state.
 //!
-//! What crosses the boundary here is a raw call: the core describes operands in memory of its own pool, where nothing but
-//! the core can say that they are right. So these functions are unsafe, and everything that can be checked before is
-//! checked there.
+//! Calls cross this boundary raw: the core describes operands in memory of its own pool, and only the core can know that they
+//! are right. So these functions are unsafe; everything that can be checked earlier is checked there.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
@@ -17,32 +16,32 @@ use crate::generated::KernelCalls;
 use crate::services::errors::{Code, PluginFailure};
 use crate::{KernelInfo, LoadedPlugin};
 
-/// What a kernel may ask the maker of a call for while it is at it, on whatever thread.
+/// Callbacks for a kernel during a call, possibly from another thread.
 pub trait CallServices: Sync {
-    /// Gives the output its dtype, shape and memory, and makes the call's own tensor show them.
+    /// Allocates an output and updates the tensor of the call to show its dtype, shape and memory.
     fn allocate_output(&self, _index: u32, _dtype: abi::Dtype, _dims: &[i64]) -> Result<(), PluginFailure> {
         Err(no_memory_failure())
     }
 
-    /// Hears how the kernel that is being readied will do such calls.
+    /// Receives the kernel's description of how it will do the call that it is being prepared for.
     fn describe_kernel(&self, _way: String) {}
 }
 
-/// What `host_call` of a call points to.
+/// The object behind the `host_call` field of a call.
 pub struct HostCall<'a>(&'a dyn CallServices);
 
 impl<'a> HostCall<'a> {
-    /// A call whose kernel is served from here.
+    /// Wraps the callbacks for one call.
     pub fn new(services: &'a dyn CallServices) -> Self {
         Self(services)
     }
 
-    /// For the field `host_call`. Good as long as this is where it is.
+    /// The value for the `host_call` field, valid as long as `self` is not moved.
     pub fn as_ptr(&self) -> *mut c_void {
         (&raw const *self).cast_mut().cast()
     }
 
-    /// Gives an output of a running call its memory.
+    /// Passes a request for the memory of an output to the maker of the call.
     ///
     /// # Safety
     ///
@@ -57,11 +56,11 @@ impl<'a> HostCall<'a> {
         unsafe { Self::from_call(call) }.ok_or_else(no_memory_failure)?.0.allocate_output(index, dtype, dims)
     }
 
-    /// Hears how a kernel does a call; nobody wants to know of one that has no record.
+    /// Passes a description to the maker of the call. It is dropped if the call has no `host_call`.
     ///
     /// # Safety
     ///
-    /// As for [`HostCall::allocate`].
+    /// As for [`HostCall::allocate_output`].
     pub(crate) unsafe fn describe_kernel(call: *const abi::Call, way: String) {
         // SAFETY: as the caller vouches.
         if let Some(record) = unsafe { Self::from_call(call) } {
@@ -71,11 +70,11 @@ impl<'a> HostCall<'a> {
 
     /// # Safety
     ///
-    /// As for [`HostCall::allocate`].
+    /// As for [`HostCall::allocate_output`].
     unsafe fn from_call<'call>(call: *const abi::Call) -> Option<&'call HostCall<'call>> {
         // SAFETY: the caller vouches for the call.
         let record = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
-        // SAFETY: what is behind `host_call` of a running call was put there by its maker, as `HostCall::address`.
+        // SAFETY: the `host_call` of a running call is null or was put there by the maker of the call, from `HostCall::as_ptr`.
         unsafe { record.as_ref() }
     }
 }
@@ -86,7 +85,7 @@ fn no_memory_failure() -> PluginFailure {
     PluginFailure::new("host", Code::PRECONDITION_NOT_MET, message)
 }
 
-/// A kernel of a loaded plugin.
+/// A handle to a kernel. It keeps the plugin loaded.
 #[derive(Clone)]
 pub struct KernelHandle {
     plugin: Arc<LoadedPlugin>,
@@ -94,19 +93,19 @@ pub struct KernelHandle {
 }
 
 impl LoadedPlugin {
-    /// Its kernels, each of which keeps the plugin loaded.
+    /// Handles to all kernels of the plugin.
     pub fn kernel_handles(self: &Arc<Self>) -> impl Iterator<Item = KernelHandle> {
         (0..self.kernels().len()).map(|index| KernelHandle { plugin: self.clone(), index })
     }
 }
 
 impl KernelHandle {
-    /// The plugin it came from.
+    /// The plugin that brings the kernel.
     pub fn plugin(&self) -> &Arc<LoadedPlugin> {
         &self.plugin
     }
 
-    /// What it does and demands.
+    /// Its op, versions, properties and demands on operands.
     pub fn info(&self) -> &KernelInfo {
         &self.plugin.kernels()[self.index].info
     }
@@ -115,7 +114,7 @@ impl KernelHandle {
         &self.plugin.kernels()[self.index].calls
     }
 
-    /// Whether it takes this very call. Without the slot it takes whatever meets its demands.
+    /// Asks the kernel whether it accepts this call. A kernel without the slot accepts all calls that meet its demands.
     ///
     /// # Safety
     ///
@@ -125,12 +124,12 @@ impl KernelHandle {
         unsafe { self.kernel_calls().supports(call) }.unwrap_or(Ok(()))
     }
 
-    /// Whether it says the dtypes and shapes of its outputs itself, with [`KernelHandle::infer_shapes`].
+    /// True if the kernel has its own shape inference, see [`KernelHandle::infer_shapes`].
     pub fn infers_shapes(&self) -> bool {
         self.kernel_calls().table.infer.is_some()
     }
 
-    /// Has it say the dtypes and shapes of its outputs, through the call's [`HostCall`].
+    /// Has the kernel compute dtypes and shapes of its outputs; they arrive through the [`HostCall`] of the call.
     ///
     /// # Safety
     ///
@@ -140,7 +139,7 @@ impl KernelHandle {
         unsafe { self.kernel_calls().infer(call) }.unwrap_or(Ok(()))
     }
 
-    /// How much scratch memory it needs for the call, in bytes.
+    /// The scratch memory that the kernel needs for the call, in bytes.
     ///
     /// # Safety
     ///
@@ -150,7 +149,7 @@ impl KernelHandle {
         unsafe { self.kernel_calls().workspace(call) }.unwrap_or(Ok(0))
     }
 
-    /// Readies it for one call site. The call's [`HostCall`] hears how it will do it.
+    /// Prepares the kernel for one call site. It may describe its algorithm to the [`HostCall`] of the call.
     ///
     /// # Safety
     ///
@@ -167,7 +166,7 @@ impl fmt::Debug for KernelHandle {
     }
 }
 
-/// A kernel that is ready to run for one call site, with its state, which is freed when this is dropped.
+/// A kernel that is prepared for one call site. Dropping it frees the kernel's state.
 pub struct PreparedKernel {
     plugin: Arc<LoadedPlugin>,
     calls: KernelCalls,
@@ -175,7 +174,7 @@ pub struct PreparedKernel {
     has_state: bool,
 }
 
-// SAFETY: several threads may run one state at once, and free it on any thread (rules K-4 and T-1).
+// SAFETY: several threads may run one state at once, and any thread may free it (rules K-4 and T-1).
 unsafe impl Send for PreparedKernel {}
 // SAFETY: as above.
 unsafe impl Sync for PreparedKernel {}
@@ -183,7 +182,7 @@ unsafe impl Sync for PreparedKernel {}
 impl PreparedKernel {
     /// # Safety
     ///
-    /// The callers are of the plugin, and the call is as for [`KernelHandle::prepare`].
+    /// `calls` are those of a kernel of the plugin, and the call is as for [`KernelHandle::prepare`].
     pub(crate) unsafe fn new(
         plugin: Arc<LoadedPlugin>,
         calls: KernelCalls,
@@ -196,12 +195,12 @@ impl PreparedKernel {
         Ok(Self { plugin, calls, state: prepared.unwrap_or(std::ptr::null_mut()), has_state })
     }
 
-    /// Does the work.
+    /// Runs the kernel.
     ///
     /// # Safety
     ///
-    /// As for [`KernelHandle::supports`]; the operands are as they were in the call it was readied with, except for the
-    /// memory they lie in.
+    /// As for [`KernelHandle::supports`]. The operands match those of the call that the kernel was prepared with, except for
+    /// the memory they lie in.
     #[inline]
     pub unsafe fn run(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call, and the state is alive.

@@ -1,11 +1,10 @@
-//! Counts the handles of a plugin that are in use: as long as there are any, it must not be unloaded.
+//! Counts the live handles of a plugin: while there are any, it must not be unloaded.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-/// The kinds of handles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HandleKind {
     Block,
@@ -15,7 +14,7 @@ pub(crate) enum HandleKind {
     KernelState,
 }
 
-/// The handles in use now, of each kind.
+/// One counter for each kind of handle.
 #[derive(Debug, Default)]
 pub(crate) struct LiveHandles {
     counts: [AtomicUsize; 5],
@@ -42,18 +41,18 @@ impl LiveHandles {
     }
 }
 
-/// How many handles of each kind are in use.
+/// The number of live handles of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LiveHandleCounts {
-    /// Blocks of device memory.
+    /// Blocks of device memory that were not freed yet.
     pub blocks: usize,
-    /// Blocks of page-locked memory.
+    /// Blocks of pinned memory that were not freed yet.
     pub pinned: usize,
-    /// Streams.
+    /// Streams that were not destroyed yet.
     pub streams: usize,
-    /// Events.
+    /// Events that were not destroyed yet.
     pub events: usize,
-    /// States of kernels.
+    /// Prepared kernels that were not released yet.
     pub kernel_states: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Memory of a device, and copies from, to and within it.
+//! Device memory, and copies to, from and within it.
 //!
-//! A [`DeviceBlock`] is memory with one owner, so most of what it does is safe. A [`DeviceSpan`] is a range of a block that several
-//! may know, as a pool needs it that cuts blocks into pieces: whoever uses it says that nobody is in the way.
+//! A [`DeviceBlock`] has one owner, so most of its methods are safe. A [`DeviceSpan`] is a range of a block that may be shared,
+//! as a pool that cuts blocks into pieces needs it: its callers must rule out conflicting accesses.
 
 #![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
 
@@ -13,10 +13,10 @@ use crate::device::live_handles::HandleKind;
 use crate::services::errors::PluginFailure;
 use crate::{PluginDevice, PluginStream};
 
-/// The size of a piece of a copy that goes by way of the host.
+/// The piece size of copies that go through the host.
 const STAGING_BYTES: u64 = 4 << 20;
 
-/// A block of device memory, given back when dropped.
+/// A block of device memory, freed when dropped.
 #[derive(Debug)]
 pub struct DeviceBlock {
     device: PluginDevice,
@@ -25,7 +25,7 @@ pub struct DeviceBlock {
 }
 
 impl DeviceBlock {
-    /// A request of 0 bytes is not made of a plugin (rule M-4): it gives a block that is no memory.
+    /// Rule M-4 forbids plugins to see a request of 0 bytes, so size 0 gives a block without memory.
     pub(crate) fn allocate(device: &PluginDevice, size: u64) -> Result<Self, PluginFailure> {
         let memory = if size == 0 {
             abi::Memory(0)
@@ -36,46 +36,46 @@ impl DeviceBlock {
         Ok(Self { device: device.clone(), memory, size })
     }
 
-    /// The device it lies on.
+    /// The device that the memory belongs to.
     pub fn device(&self) -> &PluginDevice {
         &self.device
     }
 
-    /// The plugin's handle.
+    /// The plugin's handle, for calls of kernels.
     pub fn memory(&self) -> abi::Memory {
         self.memory
     }
 
-    /// How many bytes it has.
+    /// The usable size in bytes, as requested.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// All of it, for those who share it.
+    /// The whole block as a span, for callers that share it.
     pub fn span(&self) -> DeviceSpan<'_> {
         // SAFETY: the block is alive as long as it is borrowed.
         unsafe { DeviceSpan::new(&self.device, self.memory, 0, self.size) }
     }
 
-    /// Copies from the host.
+    /// Copies from host memory. Returns when the copy is done.
     pub fn write_bytes(&mut self, offset: u64, source: &[u8]) -> Result<(), PluginFailure> {
         // SAFETY: the block is borrowed by nobody else.
         unsafe { self.span().write_bytes(offset, source) }
     }
 
-    /// Copies to the host.
+    /// Copies to host memory. Returns when the copy is done.
     pub fn read_bytes(&self, offset: u64, target: &mut [u8]) -> Result<(), PluginFailure> {
-        // SAFETY: whoever changes the block borrows it alone.
+        // SAFETY: whoever changes the block borrows it mutably.
         unsafe { self.span().read_bytes(offset, target) }
     }
 
-    /// Fills a range with one byte. Without the slot it is filled by copies from the host.
+    /// Fills a range with one byte. If the plugin leaves the slot empty, the host copies the bytes instead.
     pub fn fill_bytes(&mut self, offset: u64, byte: u8, size: u64) -> Result<(), PluginFailure> {
         // SAFETY: the block is borrowed by nobody else.
         unsafe { self.span().fill_bytes(offset, byte, size) }
     }
 
-    /// Copies from another block: within the device, between two devices of one plugin, or by way of the host.
+    /// Copies from another block: within the device, between two devices of one plugin, or through the host.
     pub fn copy_from(
         &mut self,
         offset: u64,
@@ -83,11 +83,12 @@ impl DeviceBlock {
         source_offset: u64,
         size: u64,
     ) -> Result<(), PluginFailure> {
-        // SAFETY: this block is borrowed by nobody else, so it is another one than the source, which nobody changes.
+        // SAFETY: this block is borrowed mutably, so it is another one than the source, which nobody changes.
         unsafe { self.span().copy_from(offset, source.span(), source_offset, size) }
     }
 
-    /// Copies from another block in a stream of the source's device; on one that cannot, when the stream is done.
+    /// Copies from another block on a stream of the source's device. If that device cannot, the host synchronizes the stream
+    /// and then copies.
     ///
     /// # Safety
     ///
@@ -104,7 +105,7 @@ impl DeviceBlock {
         unsafe { self.span().copy_from_on_stream(stream, offset, source.span(), source_offset, size) }
     }
 
-    /// Copies from the host in a stream; on a device that cannot, when the stream is done.
+    /// Copies from the host on a stream. If the device cannot, the host synchronizes the stream and then copies.
     ///
     /// # Safety
     ///
@@ -119,7 +120,7 @@ impl DeviceBlock {
         unsafe { self.span().write_on_stream(stream, offset, source) }
     }
 
-    /// Copies to the host in a stream; on a device that cannot, when the stream is done.
+    /// Copies to the host on a stream. If the device cannot, the host synchronizes the stream and then copies.
     ///
     /// # Safety
     ///
@@ -134,7 +135,7 @@ impl DeviceBlock {
         unsafe { self.span().read_on_stream(stream, offset, target) }
     }
 
-    /// Fills a range in a stream; on a device that cannot, when the stream is done.
+    /// Fills a range on a stream. If the device cannot, the host synchronizes the stream and then fills.
     ///
     /// # Safety
     ///
@@ -155,7 +156,7 @@ impl Drop for DeviceBlock {
     fn drop(&mut self) {
         let plugin = self.device.plugin();
         if self.size > 0 {
-            // SAFETY: the block is alive, was taken of this device with this size, and is not used again.
+            // SAFETY: the block is alive, was allocated on this device with this size, and is not used again.
             let given = unsafe {
                 self.device.core_calls().memory_deallocate(self.device.id(), self.memory, self.size)
             };
@@ -167,7 +168,7 @@ impl Drop for DeviceBlock {
     }
 }
 
-/// A range of device memory that is alive, and that others may know of.
+/// A range of a live block of device memory, which may be shared.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSpan<'a> {
     device: &'a PluginDevice,
@@ -177,7 +178,7 @@ pub struct DeviceSpan<'a> {
 }
 
 impl<'a> DeviceSpan<'a> {
-    /// The range of `size` bytes from `start` of the block with this handle. A size of 0 is no memory.
+    /// A span of `size` bytes from offset `start` of the block with this handle. A span of size 0 has no memory.
     ///
     /// # Safety
     ///
@@ -186,12 +187,12 @@ impl<'a> DeviceSpan<'a> {
         Self { device, memory, start, size }
     }
 
-    /// How many bytes it has.
+    /// The length of the span in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Copies from the host.
+    /// Copies from host memory. Returns when the copy is done.
     ///
     /// # Safety
     ///
@@ -205,7 +206,7 @@ impl<'a> DeviceSpan<'a> {
         unsafe { self.device.core_calls().memory_copy_h2d(self.device.id(), self.memory, at, source) }
     }
 
-    /// Copies to the host.
+    /// Copies to host memory. Returns when the copy is done.
     ///
     /// # Safety
     ///
@@ -219,7 +220,7 @@ impl<'a> DeviceSpan<'a> {
         unsafe { self.device.core_calls().memory_copy_d2h(self.device.id(), target, self.memory, at) }
     }
 
-    /// Fills a range with one byte. Without the slot it is filled by copies from the host.
+    /// Fills a range with one byte. If the plugin leaves the slot empty, the host copies the bytes instead.
     ///
     /// # Safety
     ///
@@ -242,7 +243,7 @@ impl<'a> DeviceSpan<'a> {
         })
     }
 
-    /// Copies from another range: within the device, between two devices of one plugin, or by way of the host.
+    /// Copies from another span: within the device, between two devices of one plugin, or through the host.
     ///
     /// # Safety
     ///
@@ -282,7 +283,8 @@ impl<'a> DeviceSpan<'a> {
         })
     }
 
-    /// Copies from another range in a stream of the source's device; on one that cannot, when the stream is done.
+    /// Copies from another span on a stream of the source's device. If that device cannot, the host synchronizes the stream and
+    /// then copies.
     ///
     /// # Safety
     ///
@@ -307,7 +309,7 @@ impl<'a> DeviceSpan<'a> {
                 // SAFETY: all three are alive and of one device, the ranges lie inside; the caller keeps the blocks.
                 unsafe { calls.memory_copy_d2d_async(id, queue, target, to, origin, from, size) }
             } else if Arc::ptr_eq(device.plugin(), other.plugin()) {
-                // SAFETY: as above, but for the devices, which are two of one plugin.
+                // SAFETY: as above, except that there are two devices, both of one plugin.
                 unsafe { calls.memory_copy_p2p_async(id, target, to, other_id, queue, origin, from, size) }
             } else {
                 None
@@ -317,11 +319,11 @@ impl<'a> DeviceSpan<'a> {
             }
         }
         stream.synchronize()?;
-        // SAFETY: the caller's word holds for longer than this.
+        // SAFETY: what the caller promises holds for longer than this copy.
         unsafe { self.copy_from(offset, source, source_offset, size) }
     }
 
-    /// Copies from the host in a stream; on a device that cannot, when the stream is done.
+    /// Copies from the host on a stream. If the device cannot, the host synchronizes the stream and then copies.
     ///
     /// # Safety
     ///
@@ -346,11 +348,11 @@ impl<'a> DeviceSpan<'a> {
             }
         }
         stream.synchronize()?;
-        // SAFETY: the caller's word holds for longer than this.
+        // SAFETY: what the caller promises holds for longer than this copy.
         unsafe { self.write_bytes(offset, source) }
     }
 
-    /// Copies to the host in a stream; on a device that cannot, when the stream is done.
+    /// Copies to the host on a stream. If the device cannot, the host synchronizes the stream and then copies.
     ///
     /// # Safety
     ///
@@ -375,11 +377,11 @@ impl<'a> DeviceSpan<'a> {
             }
         }
         stream.synchronize()?;
-        // SAFETY: the caller's word holds for longer than this.
+        // SAFETY: what the caller promises holds for longer than this copy.
         unsafe { self.read_bytes(offset, target) }
     }
 
-    /// Fills a range in a stream; on a device that cannot, when the stream is done.
+    /// Fills a range on a stream. If the device cannot, the host synchronizes the stream and then fills.
     ///
     /// # Safety
     ///
@@ -403,11 +405,12 @@ impl<'a> DeviceSpan<'a> {
             }
         }
         stream.synchronize()?;
-        // SAFETY: the caller's word holds for longer than this.
+        // SAFETY: what the caller promises holds for longer than this.
         unsafe { self.fill_bytes(offset, byte, size) }
     }
 
-    /// Where in the block a range of the span begins; refuses one that does not lie inside (rule M-2).
+    /// The offset in the block at which a range of the span begins; refuses a range that does not lie inside the span (rule
+    /// M-2).
     fn checked_offset(&self, offset: u64, size: u64) -> Result<u64, PluginFailure> {
         if offset.checked_add(size).is_some_and(|end| end <= self.size) {
             return Ok(self.start + offset);
@@ -421,7 +424,7 @@ impl<'a> DeviceSpan<'a> {
     }
 }
 
-/// The pieces of a copy by way of the host: where each begins, and how long it is.
+/// Offset and length of each piece of a copy through the host.
 fn staging_chunks(size: u64) -> impl Iterator<Item = (u64, usize)> {
     (0..size.div_ceil(STAGING_BYTES)).map(move |number| {
         let at = number * STAGING_BYTES;

@@ -1,8 +1,8 @@
-//! A device of a loaded plugin, and what is taken of it.
+//! A device of a loaded plugin, and its memory, streams and events.
 //!
-//! Everything here is safe: a handle keeps its plugin loaded, is given back once, on the device it was taken of, and
-//! ranges are checked before they cross the boundary. Where a plugin leaves an optional slot empty, the documented
-//! default happens here, so that nobody above has to ask.
+//! Everything here is safe: a handle keeps its plugin loaded and is freed once, on its own device, and ranges are checked
+//! before they cross the boundary. If a plugin leaves an optional slot empty, the documented default happens here, so callers
+//! need not care.
 
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
@@ -23,10 +23,10 @@ use crate::load::validate::checked_text;
 use crate::services::errors::{Code, PluginFailure};
 use crate::{DeviceBlock, LoadedPlugin, PinnedHostMemory, PluginEvent, PluginStream};
 
-/// The longest text a plugin says about a device.
+/// Limit on each text in a device description.
 const MAX_TEXT_BYTES: u64 = 1024;
 
-/// One device.
+/// A handle to one device. Cheap to clone; it keeps the plugin loaded.
 #[derive(Clone, Debug)]
 pub struct PluginDevice {
     plugin: Arc<LoadedPlugin>,
@@ -34,67 +34,67 @@ pub struct PluginDevice {
     id: u32,
 }
 
-/// A device as people know it.
+/// The description of a device for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceDescription {
     /// The product name.
     pub name: String,
-    /// Who made it.
+    /// The name of the vendor.
     pub vendor: String,
-    /// The place on the bus, or empty.
+    /// The bus address such as `0000:3b:00.0`, or empty.
     pub bus_id: String,
-    /// What it can do.
+    /// Capabilities, such as memory that the host can address.
     pub flags: DeviceFlags,
-    /// Cores or multiprocessors, when known.
+    /// The number of cores or multiprocessors, if known.
     pub compute_units: Option<u32>,
-    /// Required alignment of memory that kernels touch, in bytes.
+    /// The alignment that kernels require of operands, in bytes.
     pub memory_alignment: u32,
 }
 
-/// How much memory a device has.
+/// The size of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct MemoryStats {
-    /// All of it, in bytes.
+    /// All memory, in bytes.
     pub total: u64,
-    /// What is free now.
+    /// The memory that is free now, in bytes.
     pub free: u64,
 }
 
-/// How the host's pool should take memory of a device, in bytes.
+/// Parameters for a pool that allocates memory of the device. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySizes {
-    /// The smallest block and the alignment.
+    /// The smallest block; sizes are multiples of it.
     pub min_chunk: u64,
-    /// Requests above this go straight to the device.
+    /// Larger requests bypass the pool.
     pub max_chunk: u64,
-    /// The largest allocation.
+    /// The largest size that one allocation may have.
     pub max_alloc: u64,
-    /// What every request needs on top.
+    /// Bytes to add to every request.
     pub extra_padding: u64,
-    /// The first block to take.
+    /// The size of the first block that a pool allocates.
     pub init_alloc: u64,
-    /// The further blocks to take.
+    /// The size of all further blocks.
     pub realloc: u64,
 }
 
 impl PluginDevice {
-    /// The device of a plugin with this id, if it has one that is shown.
+    /// The device with this id, if the plugin has one and it is visible.
     pub fn from_plugin(plugin: &Arc<LoadedPlugin>, id: u32) -> Option<Self> {
         let core = plugin.table_calls().core.filter(|_| plugin.device_ids().contains(&id))?;
         Some(Self { plugin: plugin.clone(), core, id })
     }
 
-    /// The plugin that drives it.
+    /// The plugin that drives the device.
     pub fn plugin(&self) -> &Arc<LoadedPlugin> {
         &self.plugin
     }
 
-    /// The number of the device within its plugin.
+    /// The number of the device within its plugin. The numbers need not be consecutive.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The name that users type for devices of this kind.
+    /// The name that users type for devices of this kind, such as `cuda`.
     pub fn device_type(&self) -> &str {
         self.plugin.info().device_type.as_deref().unwrap_or_default()
     }
@@ -108,14 +108,14 @@ impl PluginDevice {
         self.core.device_synchronize(self.id)
     }
 
-    /// What it is. Without the slot, it has the device type as its name and nothing else is known.
+    /// Asks for the description. A plugin without the slot gets the device type as name and nothing else.
     pub fn describe_device(&self) -> Result<DeviceDescription, PluginFailure> {
         let info = self.core.device_info(self.id).transpose()?.unwrap_or(abi::DeviceInfo {
             name: abi::Str::borrowed(self.device_type()),
             ..abi::DeviceInfo::EMPTY
         });
         let own = |value: abi::Str, what| {
-            // SAFETY: the text is the device type or one the plugin keeps until it is unloaded (rule S-6).
+            // SAFETY: the text is the device type, or one that the plugin keeps until it is unloaded (rule S-6).
             unsafe { checked_text(value, what, MAX_TEXT_BYTES) }.map_err(|breach| {
                 let message = format!("expected {}, found {}", breach.expected, breach.found);
                 PluginFailure::new(&self.plugin.info().name, Code::FATAL, message).with_rule(breach.rule)
@@ -132,18 +132,18 @@ impl PluginDevice {
         })
     }
 
-    /// The compute capability of the chip.
+    /// The compute capability of the chip, such as 9.0.
     pub fn compute_capability(&self) -> Result<abi::Version, PluginFailure> {
         self.core.compute_capability(self.id)
     }
 
-    /// How much memory it has.
+    /// Total and free memory. Other processes change the latter at any time.
     pub fn memory_stats(&self) -> Result<MemoryStats, PluginFailure> {
         let (total, free) = self.core.memory_stats(self.id)?;
         Ok(MemoryStats { total, free })
     }
 
-    /// How its memory should be taken. What the plugin does not say follows from what it says.
+    /// The parameters for a pool. Those that the plugin leaves out follow from the others.
     pub fn memory_sizes(&self) -> Result<MemorySizes, PluginFailure> {
         let (core, id) = (&self.core, self.id);
         let max_alloc = match core.max_alloc_size(id).transpose()? {
@@ -160,28 +160,28 @@ impl PluginDevice {
         })
     }
 
-    /// Takes memory.
+    /// Allocates device memory.
     pub fn allocate(&self, size: u64) -> Result<DeviceBlock, PluginFailure> {
         DeviceBlock::allocate(self, size)
     }
 
-    /// Takes page-locked memory of the host; ordinary memory where the device offers none.
+    /// Allocates pinned host memory, or ordinary memory if the device offers none.
     pub fn allocate_pinned(&self, size: usize) -> Result<PinnedHostMemory, PluginFailure> {
         PinnedHostMemory::allocate(self, size)
     }
 
-    /// Makes a stream. On a device without streams it stands for the device's own queue, in which everything is done
-    /// at once.
+    /// Creates a stream. On a device without streams it stands for the device's own queue, in which calls finish before they
+    /// return.
     pub fn create_stream(&self, priority: i32) -> Result<PluginStream, PluginFailure> {
         PluginStream::create_on(self, priority)
     }
 
-    /// Makes an event. On a device without streams it has always happened.
+    /// Creates an event. On a device without events it has always happened.
     pub fn create_event(&self) -> Result<PluginEvent, PluginFailure> {
         PluginEvent::create_on(self)
     }
 
-    /// A failure of the caller of this device.
+    /// A failure caused by the user of the device, not by the plugin.
     pub(crate) fn caller_failure(
         &self,
         expected: impl fmt::Display,
@@ -192,7 +192,7 @@ impl PluginDevice {
         PluginFailure::new(&self.to_string(), Code::INVALID_ARGUMENT, message).with_rule(rule)
     }
 
-    /// Whether two handles mean one device.
+    /// True if both handles refer to the same device.
     pub(crate) fn is_same_device(&self, other: &Self) -> bool {
         self.id == other.id && Arc::ptr_eq(&self.plugin, &other.plugin)
     }

@@ -1,4 +1,4 @@
-//! Memory of the host that a device copies from and to directly.
+//! Pinned host memory, which a device can copy from and to directly.
 
 #![expect(unsafe_code, reason = "the memory belongs to a plugin and is reached by its address")]
 
@@ -8,7 +8,7 @@ use crate::PluginDevice;
 use crate::device::live_handles::HandleKind;
 use crate::services::errors::PluginFailure;
 
-/// Memory of the host that a device copies from and to directly, or ordinary memory where it offers none.
+/// Pinned host memory, freed when dropped; ordinary memory on a device that offers none.
 #[derive(Debug)]
 pub struct PinnedHostMemory {
     device: PluginDevice,
@@ -21,9 +21,9 @@ enum PinnedBytes {
     Locked(NonNull<u8>, usize),
 }
 
-// SAFETY: the memory belongs to this value alone, and what it is given back with may be called on any thread.
+// SAFETY: the memory belongs to this value alone, and the slot that frees it may be called on any thread.
 unsafe impl Send for PinnedHostMemory {}
-// SAFETY: through a shared reference it is only read.
+// SAFETY: a shared reference only permits reads.
 unsafe impl Sync for PinnedHostMemory {}
 
 impl PinnedHostMemory {
@@ -36,7 +36,7 @@ impl PinnedHostMemory {
                 let address = NonNull::new(address.cast::<u8>()).ok_or_else(|| {
                     device.caller_failure("an address of pinned memory", "a null pointer", "R-1")
                 })?;
-                // SAFETY: the plugin gave so many bytes, which nobody else uses; this makes all of them initialised.
+                // SAFETY: the plugin allocated that many bytes, which nobody else uses; this initializes all of them.
                 unsafe { address.write_bytes(0, size) };
                 PinnedBytes::Locked(address, size)
             }
@@ -45,23 +45,23 @@ impl PinnedHostMemory {
         Ok(Self { device: device.clone(), bytes })
     }
 
-    /// Whether the device copies from and to it directly.
+    /// True if the memory is pinned, false if it is ordinary memory.
     pub fn is_locked(&self) -> bool {
         matches!(self.bytes, PinnedBytes::Locked(..))
     }
 
-    /// The bytes.
+    /// The memory as a slice; it starts out zeroed.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.bytes {
             PinnedBytes::Ordinary(bytes) => bytes,
-            // SAFETY: the plugin gave so many bytes, which were initialised and are borrowed with this value.
+            // SAFETY: the plugin allocated that many bytes, which were initialized and are borrowed with this value.
             PinnedBytes::Locked(address, size) => unsafe {
                 std::slice::from_raw_parts(address.as_ptr(), *size)
             },
         }
     }
 
-    /// The bytes, to be changed.
+    /// The memory as a mutable slice.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             PinnedBytes::Ordinary(bytes) => bytes,
@@ -78,7 +78,7 @@ impl Drop for PinnedHostMemory {
         let plugin = self.device.plugin();
         if let PinnedBytes::Locked(address, size) = self.bytes {
             let address = address.as_ptr().cast();
-            // SAFETY: the memory is alive, was taken of this device with this size, and is not used again.
+            // SAFETY: the memory is alive, was allocated for this device with this size, and is not used again.
             let given = unsafe {
                 self.device.core_calls().host_memory_deallocate(self.device.id(), address, size as u64)
             };

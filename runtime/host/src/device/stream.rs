@@ -1,4 +1,4 @@
-//! Streams and events of a device; on one without them, stand-ins for which everything has happened at once.
+//! Streams and events of a device. A device without them gets stand-ins, on which everything has already happened.
 
 #![expect(unsafe_code, reason = "streams and events are passed to slots that trust them")]
 
@@ -11,7 +11,7 @@ use crate::device::live_handles::HandleKind;
 use crate::generated::AsyncCalls;
 use crate::services::errors::{PluginFailure, result_from_error};
 
-/// A queue of work on one device, freed when dropped.
+/// A queue of work on one device, destroyed when dropped.
 #[derive(Debug)]
 pub struct PluginStream {
     device: PluginDevice,
@@ -28,12 +28,12 @@ impl PluginStream {
         Ok(Self { device: device.clone(), queue })
     }
 
-    /// The device it is on.
+    /// The device that runs the work.
     pub fn device(&self) -> &PluginDevice {
         &self.device
     }
 
-    /// The plugin's handle; 0, the device's own queue, on a device without streams.
+    /// The plugin's handle, for calls of kernels. On a device without streams it is 0, the device's own queue.
     pub fn handle(&self) -> abi::Stream {
         self.queue.map_or(abi::Stream(0), |(_, stream)| stream)
     }
@@ -42,7 +42,7 @@ impl PluginStream {
         self.queue
     }
 
-    /// Waits until all work in it is done. Reports what went wrong in it.
+    /// Waits until all work in the stream is done. Returns the failure of that work, if any.
     pub fn synchronize(&self) -> Result<(), PluginFailure> {
         match self.queue {
             // SAFETY: the stream is alive and of this device.
@@ -51,7 +51,7 @@ impl PluginStream {
         }
     }
 
-    /// Whether all work in it is done. A device that cannot tell waits until it is.
+    /// True if all work in the stream is done. If the device cannot tell, this waits until it is.
     pub fn is_done(&self) -> Result<bool, PluginFailure> {
         // SAFETY: the stream is alive and of this device.
         let done =
@@ -62,19 +62,19 @@ impl PluginStream {
         }
     }
 
-    /// Holds further work back until the event has happened.
+    /// Holds back further work in the stream until the event has happened.
     pub fn wait_for(&self, event: &PluginEvent) -> Result<(), PluginFailure> {
         match (self.queue, event.point) {
             (Some((calls, queue)), Some((_, point))) if self.device.is_same_device(&event.device) => {
                 // SAFETY: both are alive and of this device.
                 unsafe { calls.stream_wait_event(self.device.id(), queue, point) }
             }
-            // Events of other devices mean nothing to this one (rule A-3): the host waits for it.
+            // Events of other devices mean nothing to this one (rule A-3), so the host waits.
             _ => event.synchronize(),
         }
     }
 
-    /// Puts an event at the end.
+    /// Records the event: it happens when all work now in the stream is done.
     pub fn record_event(&self, event: &PluginEvent) -> Result<(), PluginFailure> {
         match (self.queue, event.point) {
             (Some((calls, queue)), Some((_, point))) if self.device.is_same_device(&event.device) => {
@@ -90,8 +90,8 @@ impl PluginStream {
         }
     }
 
-    /// Has a function called with the stream's failure, if any, when the stream gets there. A device that cannot call
-    /// back is waited for, and the function called at once.
+    /// Calls `reached` with the stream's failure, if any, when the stream reaches this point. On a device without callbacks,
+    /// this synchronizes the stream and then calls `reached`.
     pub fn add_callback(
         &self,
         reached: impl FnOnce(Result<(), PluginFailure>) + Send + 'static,
@@ -106,7 +106,7 @@ impl PluginStream {
             // SAFETY: the pointer is the one made below, and the plugin calls this once (rule T-2).
             let reached = unsafe { Box::from_raw(user.cast::<Reached>()) };
             let result = result_from_error(failure);
-            // What a caller's function panics with must not run through the plugin.
+            // A panic of the caller's function must not unwind through the plugin.
             _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reached(result)));
         }
         let user = Box::into_raw(Box::new(Box::new(reached) as Reached));
@@ -117,7 +117,7 @@ impl PluginStream {
         if let Some(Ok(())) = added {
             return Ok(());
         }
-        // SAFETY: the plugin did not take the function over, so it is still the one made above.
+        // SAFETY: the plugin did not take the function over, so the pointer is still the one made above.
         let reached = unsafe { Box::from_raw(user) };
         if let Some(Err(failure)) = added {
             return Err(failure);
@@ -140,7 +140,7 @@ impl Drop for PluginStream {
     }
 }
 
-/// A point in a stream that others can wait for, freed when dropped.
+/// A point in a stream that others can wait for, destroyed when dropped.
 #[derive(Debug)]
 pub struct PluginEvent {
     device: PluginDevice,
@@ -157,7 +157,7 @@ impl PluginEvent {
         Ok(Self { device: device.clone(), point })
     }
 
-    /// Waits for it. Reports what went wrong before it.
+    /// Waits for the event. Returns the failure of the work before it, if any.
     pub fn synchronize(&self) -> Result<(), PluginFailure> {
         match self.point {
             // SAFETY: the event is alive and of this device.
@@ -166,7 +166,7 @@ impl PluginEvent {
         }
     }
 
-    /// Whether it has happened. A device that cannot tell waits until it has.
+    /// True if the event has happened. If the device cannot tell, this waits until it has.
     pub fn has_happened(&self) -> Result<bool, PluginFailure> {
         // SAFETY: the event is alive and of this device.
         let done =
@@ -177,7 +177,7 @@ impl PluginEvent {
         }
     }
 
-    /// The nanoseconds from this event to a later one; `None` where times are not known.
+    /// The nanoseconds from this event to a later one; `None` if the device does not measure times.
     pub fn nanoseconds_to(&self, end: &Self) -> Result<Option<u64>, PluginFailure> {
         match (self.point, end.point) {
             (Some((calls, start)), Some((_, end_point))) if self.device.is_same_device(&end.device) => {

@@ -1,4 +1,4 @@
-//! The SHA-256 of a file, and the list of those an operator allows.
+//! SHA-256 of plugin files, and the allow-list of the administrator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,20 +12,20 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Refusal, RefusalReason};
 
-/// How much of a file is held in memory at once while it is hashed.
+/// The piece size for reading a file while it is hashed.
 const HASH_CHUNK: usize = 1 << 16;
 
-/// The SHA-256 of the bytes of a file. Written as 64 hexadecimal digits.
+/// The SHA-256 of a file. Its text form is 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Hashes bytes in memory.
     pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of everything that is left to read.
+    /// Hashes everything that is left to read, without keeping it in memory.
     pub(crate) fn hash_reader(mut source: impl Read) -> io::Result<Self> {
         let (mut hash, mut piece) = (Sha256::new(), vec![0; HASH_CHUNK]);
         loop {
@@ -51,7 +51,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The text is not 64 hexadecimal digits.
+/// The text of a digest is not 64 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidDigest;
 
@@ -90,12 +90,12 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The files an operator allows. With no entry at all, every file is allowed.
+/// The digests of the only files that may be loaded. An empty list allows every file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList(BTreeSet<Digest>);
 
 impl AllowList {
-    /// Refuses a file that is not on the list, when there is one.
+    /// Refuses a file that is missing from a list that is not empty.
     pub fn check_digest(&self, path: &Path, digest: Digest) -> Result<(), Refusal> {
         if self.0.is_empty() || self.0.contains(&digest) {
             return Ok(());

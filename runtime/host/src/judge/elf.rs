@@ -1,8 +1,8 @@
 //! Reads what the dynamic linker will read, before the dynamic linker does.
 //!
-//! Everything here comes from the program headers and the dynamic table, because those are what a load goes by;
-//! section headers can be missing or wrong without any effect on it, so they are only checked for truncation.
-//! Every offset in the file is a claim by a stranger: each one is checked before it is followed.
+//! Everything here comes from the program headers and the dynamic table, because a load relies on those. Section headers can be
+//! missing or wrong without any effect on it, so they are only checked for truncation. Every offset comes from an untrusted
+//! file: it is checked before it is followed.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,50 +18,50 @@ use crate::{Refusal, RefusalReason};
 
 const ENDIAN: NativeEndian = NativeEndian;
 
-/// The file says one thing and is another: why, and what kind of wrong that is.
+/// A defect of the file: the reason, what was expected, and what was found.
 type ElfFlaw = (RefusalReason, &'static str, String);
 
-/// What a shared object gives to and wants from the process it is loaded into.
+/// The symbols and libraries that a shared object provides to its process and needs from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedObject {
-    /// The symbols other objects can bind to.
+    /// The symbols that other objects can bind to.
     pub exports: Vec<ExportedSymbol>,
-    /// The symbols another object has to provide. Weak ones are absent: they may stay unresolved.
+    /// The symbols that another object must provide. Weak ones are absent, since they may stay unresolved.
     pub imports: Vec<String>,
-    /// The libraries it is linked to and where it asks for them to be looked for.
+    /// The libraries that it is linked to, and its own search path for them.
     pub links: LinkedLibraries,
 }
 
-/// A symbol other objects can bind to.
+/// A symbol that other objects can bind to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedSymbol {
-    /// The name, mangled as the compiler left it.
+    /// The mangled name, as in the file.
     pub name: String,
     /// How the dynamic linker treats a second definition of the name.
     pub binding: SymbolBinding,
 }
 
-/// How the dynamic linker treats a second definition of a symbol.
+/// The treatment of a second definition of a symbol by the dynamic linker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolBinding {
     /// The first definition wins.
     Strong,
-    /// A default that need not be there.
+    /// A default definition, which need not be there.
     Weak,
     /// One definition for the whole process, whatever the scope; the object that holds it is never unloaded.
     Unique,
 }
 
-/// The libraries an object is linked to and where it asks for them to be looked for.
+/// The libraries that an object is linked to, and its own search path for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkedLibraries {
-    /// The name other objects know it by.
+    /// The name by which other objects refer to it.
     pub soname: Option<String>,
-    /// The names of the libraries it needs.
+    /// The names of the libraries that it needs.
     pub needed: Vec<String>,
-    /// Directories searched before the user's, separated by colons.
+    /// Directories to search before those of the user, separated by colons.
     pub rpath: Option<String>,
-    /// Directories searched after the user's, separated by colons; its presence disables `rpath`.
+    /// Directories to search after those of the user, separated by colons. If present, `rpath` is ignored.
     pub runpath: Option<String>,
 }
 
@@ -71,20 +71,20 @@ impl SharedObject {
         parse_object(bytes).map_err(|flaw| flaw_refusal(path, flaw))
     }
 
-    /// Judges an open file, of which only the parts that matter are read; `path` is only named in the refusal.
+    /// Judges an open file and reads only the parts that matter; `path` only appears in the refusal.
     pub(crate) fn read_file(path: &Path, file: &File) -> Result<Self, Refusal> {
         let cache = object::ReadCache::new(file);
         parse_object(&cache).map_err(|flaw| flaw_refusal(path, flaw))
     }
 
-    /// Whether the object exports `name`.
+    /// True if the object exports `name`.
     pub fn exports_symbol(&self, name: &str) -> bool {
         self.exports.iter().any(|export| export.name == name)
     }
 }
 
 impl LinkedLibraries {
-    /// Reads only the links of the library at `path`, which may be hundreds of megabytes long.
+    /// Reads the links alone: the library at `path` may be hundreds of megabytes long.
     pub(crate) fn read_file(path: &Path) -> Result<Self, Refusal> {
         let unreadable = |error: std::io::Error| {
             let remedy = "make it readable or reinstall the package it came with";
@@ -117,7 +117,7 @@ fn truncated_flaw(found: impl Into<String>) -> ElfFlaw {
     (RefusalReason::Truncated, "a complete file", found.into())
 }
 
-/// A file whose headers have been checked against its length.
+/// A file with headers that were checked against its length.
 struct ElfImage<'data, R> {
     data: R,
     segments: &'data [ProgramHeader64<NativeEndian>],
@@ -175,7 +175,7 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
         self.dynamic_entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
     }
 
-    /// The bytes of the file that will be loaded at `address`: `size` of them, or all to the end of the segment.
+    /// The bytes of the file that get loaded at `address`: `size` of them, or all to the end of the segment.
     fn bytes_at_address(&self, address: u64, size: Option<u64>) -> Option<&'data [u8]> {
         self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD).find_map(|segment| {
             let (offset, length) = segment.file_range(ENDIAN);
@@ -233,7 +233,7 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
         let cut = |what| truncated_flaw(format!("a {what} that is cut off"));
         let Some(address) = self.dynamic_value(elf::DT_SYMTAB) else { return Ok(&[]) };
         let table = self.bytes_at_address(address, None).ok_or_else(|| cut("symbol table"))?;
-        // The table does not say how long it is; the hash table, through which the linker finds symbols, does.
+        // The symbol table has no length; the hash table, through which the linker finds symbols, implies it.
         let count = if let Some(address) = self.dynamic_value(elf::DT_GNU_HASH) {
             let bytes = self.bytes_at_address(address, None).ok_or_else(|| cut("hash table"))?;
             let hash = GnuHashTable::<FileHeader64<NativeEndian>>::parse(ENDIAN, bytes);
@@ -252,9 +252,9 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
     }
 }
 
-/// A string table, and how many more bytes may be copied out of it.
+/// A string table with a limit on the bytes that may still be copied out of it.
 ///
-/// Names may share bytes, so a small hostile file could otherwise ask for terabytes of them.
+/// Names may share bytes, so without the limit a small hostile file could ask for terabytes of them.
 struct StringTable<'data> {
     bytes: &'data [u8],
     budget: usize,
@@ -275,7 +275,7 @@ impl<'data> StringTable<'data> {
     }
 }
 
-/// Checks the first bytes, which say what kind of file it is and for which machine.
+/// Checks the first bytes, which identify the file type and the machine.
 fn check_identification<'data, R: ReadRef<'data>>(data: R, length: u64) -> Result<(), ElfFlaw> {
     if length == 0 {
         return Err((RefusalReason::Empty, "a shared object", "an empty file".to_owned()));

@@ -1,14 +1,14 @@
-//! The instruction sets plugins can ask for, and which of them this machine has.
+//! The instruction sets that plugins can require, and those that this machine has.
 //!
-//! Each architecture has a closed list of names, so that a slip of the pen is an error and not a variant that is never
-//! chosen. A feature counts as present only if the operating system saves its registers as well.
+//! Each architecture has a closed list of names, so that a typo is an error and not a variant that is never chosen. A feature
+//! counts as present only if the operating system also saves its registers.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::text::suggestion::did_you_mean;
 
-/// A feature and those that come with it.
+/// A feature and the features that it implies.
 pub(crate) type Feature = (&'static str, &'static [&'static str]);
 
 const X86_64: &[Feature] = &[
@@ -51,7 +51,7 @@ const AARCH64: &[Feature] = &[
     ("sve2", &["sve"]),
 ];
 
-/// The features known for an architecture, or nothing where there is no list.
+/// The features of an architecture; `None` for an architecture without a list.
 pub(crate) fn features_of_architecture(architecture: &str) -> Option<&'static [Feature]> {
     match architecture {
         "x86_64" => Some(X86_64),
@@ -64,20 +64,20 @@ pub(crate) fn feature_names(features: &[Feature]) -> impl Iterator<Item = &'stat
     features.iter().map(|(name, _)| *name)
 }
 
-/// The features this machine offers to plugins.
+/// The features that this machine offers to plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IsaFeatures(BTreeSet<&'static str>);
 
 impl IsaFeatures {
-    /// Those of the processor and the operating system.
+    /// Detects features that both the processor and the operating system support.
     pub fn detect_features() -> Self {
         let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let kernel = kernel_flags();
         Self(feature_names(table).filter(|name| is_detected(name, &kernel)).collect())
     }
 
-    /// Keeps only the features named in `mask`, a list separated by commas. It can hide features, never invent them:
-    /// code that uses an absent one would be killed by the processor.
+    /// Keeps only the features in `mask`, a list separated by commas. A mask can hide features but never add them: code that
+    /// uses an absent one would die of an illegal instruction.
     pub fn with_mask(self, mask: &str) -> Result<Self, String> {
         let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let listed: BTreeSet<&str> = mask.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -89,7 +89,7 @@ impl IsaFeatures {
         }
     }
 
-    /// Whether the feature is there.
+    /// True if the machine has the feature and no mask hides it.
     pub fn has_feature(&self, name: &str) -> bool {
         self.0.contains(name)
     }
@@ -108,14 +108,14 @@ impl fmt::Display for IsaFeatures {
     }
 }
 
-/// The features the kernel lists for the first processor. It leaves out those whose registers it does not save.
+/// The feature flags that the kernel lists for the first processor. The kernel omits features whose registers it does not save.
 ///
-/// Only the beginning is read: the kernel writes one such record for each processor, and there may be hundreds.
+/// Only the beginning is read: the file has one such record for each processor, and there may be hundreds.
 fn kernel_flags() -> String {
     use std::io::Read as _;
     let mut text = Vec::new();
     if let Ok(file) = std::fs::File::open("/proc/cpuinfo") {
-        // A file that cannot be read lists nothing, so that its features count as absent.
+        // A file that cannot be read lists nothing, so its features count as absent.
         let _ = file.take(8192).read_to_end(&mut text);
     }
     let text = String::from_utf8_lossy(&text);
@@ -123,8 +123,8 @@ fn kernel_flags() -> String {
     flags.map_or_else(String::new, |(_, flags)| flags.to_owned())
 }
 
-/// The standard library asks the processor with `CPUID` and the operating system with `XGETBV`: it reports `avx` only
-/// if the state of the 256-bit registers is enabled and `avx512f` only if that of the 512-bit ones is.
+/// The standard library asks the processor with `CPUID` and the operating system with `XGETBV`: it reports `avx` only if the
+/// state of the 256-bit registers is enabled, and `avx512f` only if that of the 512-bit registers is.
 #[cfg(target_arch = "x86_64")]
 fn is_detected(name: &str, kernel: &str) -> bool {
     use std::arch::is_x86_feature_detected as has;
@@ -157,7 +157,7 @@ fn is_detected(name: &str, kernel: &str) -> bool {
     }
 }
 
-/// The standard library takes these from the kernel, which leaves out those whose registers it does not save.
+/// The standard library gets these from the kernel, which omits features whose registers it does not save.
 #[cfg(target_arch = "aarch64")]
 fn is_detected(name: &str, _kernel: &str) -> bool {
     use std::arch::is_aarch64_feature_detected as has;

@@ -1,7 +1,7 @@
-//! Which instruction sets a plugin needs, decided by the host without running any of the plugin's code.
+//! The instruction sets that a plugin needs, evaluated by the host without running any code of the plugin.
 //!
-//! A predicate is features joined by `&`, `|` and `!` with parentheses: `avx512f & avx512vl & os_zmm | avx2`.
-//! The names are those of [`crate::judge::features`], operating system state included.
+//! A predicate combines features with `&`, `|`, `!` and parentheses: `avx512f & avx512vl & os_zmm | avx2`. The names are those
+//! of [`crate::judge::features`], operating system state included.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::judge::features::{Feature, IsaFeatures, feature_names, features_of_architecture};
 use crate::text::suggestion::did_you_mean;
 
-/// What a variant needs of the machine.
+/// A predicate on the machine that a variant needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct IsaPredicate {
@@ -29,10 +29,10 @@ enum FeatureExpression {
 }
 
 impl IsaPredicate {
-    /// How well the machine suits the variant, or `None` where the predicate does not hold.
+    /// The fit of the variant to the machine, or `None` if the predicate does not hold.
     ///
-    /// The number is how many different features the predicate needs, those that come with a feature included, in the
-    /// alternative that needs most: `avx512f` outranks `avx2 & fma`, which outranks no predicate at all (0).
+    /// The rank is the number of different features that the predicate needs, implied features included, in the alternative
+    /// that needs the most: `avx512f` outranks `avx2 & fma`, which outranks no predicate at all (0).
     pub fn rank(&self, features: &IsaFeatures) -> Option<u32> {
         let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let needed = self.any_of.needed_features(features, table)?;

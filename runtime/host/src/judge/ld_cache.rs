@@ -1,8 +1,8 @@
 //! Reads `/etc/ld.so.cache`, the dynamic linker's list of installed libraries.
 //!
-//! The format is glibc's `glibc-ld.so.cache1.1`: a header of 48 bytes, records of 24 that point at two strings each, and
-//! the strings. Older systems put a list in an older format before it. A cache that breaks off or points outside
-//! itself simply lists less.
+//! The format is glibc's `glibc-ld.so.cache1.1`: a header of 48 bytes, records of 24 bytes that point at two strings each, and
+//! the strings. Older systems put a list in an older format in front of it. A cache that is cut off or points outside itself
+//! simply lists less.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,12 +15,12 @@ const RECORD: usize = 24;
 const OLD_HEADER: usize = 16;
 const OLD_RECORD: usize = 12;
 
-/// The bytes of the cache, from the header of the current format on.
+/// The bytes of the cache, starting at the header of the current format.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LdCache(Vec<u8>);
 
 impl LdCache {
-    /// Takes the bytes of the file; those of another format list nothing.
+    /// Takes the bytes of the file; a file in another format lists nothing.
     pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         if bytes.starts_with(OLD_MAGIC) {
             let old_end = read_u32(&bytes, OLD_MAGIC.len()).and_then(|count| count.checked_mul(OLD_RECORD));
@@ -30,7 +30,7 @@ impl LdCache {
         Self(if bytes.starts_with(MAGIC) { bytes } else { Vec::new() })
     }
 
-    /// The files listed under `soname`, the ones for other processors included.
+    /// The files listed under `soname`, including those for other processors.
     pub(crate) fn files_for_soname<'a>(&'a self, soname: &'a str) -> impl Iterator<Item = &'a Path> {
         let count = read_u32(&self.0, MAGIC.len()).unwrap_or(0);
         let records = self.0.get(HEADER..).unwrap_or_default().chunks_exact(RECORD).take(count);
@@ -59,7 +59,7 @@ fn read_u32(bytes: &[u8], at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A cache in the current format, with strings after the records.
+    /// Builds a cache in the current format, with the strings after the records.
     fn build_cache(entries: &[(&str, &str)]) -> Vec<u8> {
         let count = u32::try_from(entries.len()).unwrap();
         let mut bytes = MAGIC.to_vec();

@@ -1,8 +1,8 @@
-//! The manifest beside a plugin, from which the host decides without loading anything.
+//! The manifest beside a plugin, which lets the host decide without loading anything.
 //!
-//! `libfoo.so` has `libfoo.oarlock.toml`. Unknown keys are errors: a misspelt key would otherwise be a rule nobody
-//! applies. Every text that can end up in a message is limited to plain characters, so that a manifest cannot draw on
-//! the user's terminal.
+//! `libfoo.so` has `libfoo.oarlock.toml`. Unknown keys are errors: a misspelled key would otherwise be a rule that is never
+//! applied. Every text that may end up in a message is limited to plain characters, so that a manifest cannot draw on the
+//! user's terminal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::judge::regular_file::read_start;
 use crate::text::toml;
 use crate::{ContractRange, Digest, IsaPredicate, Refusal, RefusalReason, VersionRange};
 
-/// The longest manifest that is read.
+/// Limit on the size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
-/// The longest name that is accepted.
+/// Limit on the length of names.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// What a plugin is for.
+/// The role of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PluginKind {
@@ -28,93 +28,93 @@ pub enum PluginKind {
     Device,
     /// It brings kernels for devices of other plugins.
     Kernels,
-    /// It stands between the host and another plugin.
+    /// It wraps other plugins.
     Layer,
 }
 
-/// What a plugin says about itself, and what the tools that released it found out.
+/// The plugin's own claims, and the findings of the tools that released it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginManifest {
-    /// The name of the plugin. Files that share it are variants of one plugin, of which one is used.
+    /// The name of the plugin. Files with the same name are variants of one plugin, and one of them is used.
     #[serde(deserialize_with = "deserialize_name")]
     pub name: String,
-    /// The version of the plugin.
+    /// The version of the plugin itself, not of the contract.
     #[serde(deserialize_with = "deserialize_version")]
     pub version: String,
-    /// What the plugin is for.
+    /// The role of the plugin: device, kernels or layer.
     pub kind: PluginKind,
-    /// The device type it provides, which `device` plugins must have and others must not.
+    /// The device type that it provides. `device` plugins must have one, others must not.
     #[serde(
         default,
         deserialize_with = "deserialize_optional_name",
         skip_serializing_if = "Option::is_none"
     )]
     pub device_type: Option<String>,
-    /// What tells this variant from its siblings, such as `avx2`.
+    /// The label of this variant among its siblings, such as `avx2`.
     #[serde(
         default,
         deserialize_with = "deserialize_optional_name",
         skip_serializing_if = "Option::is_none"
     )]
     pub variant: Option<String>,
-    /// The versions of the contract it speaks.
+    /// The versions of the contract that it understands.
     pub contract: ContractRange,
-    /// The profiles it implements.
+    /// The profiles that it implements, such as `async`.
     #[serde(default, deserialize_with = "deserialize_names")]
     pub profiles: Vec<String>,
-    /// The processor and system it is built for, such as `x86_64-linux`.
+    /// The processor and system that it is built for, such as `x86_64-linux`.
     #[serde(deserialize_with = "deserialize_name")]
     pub architecture: String,
-    /// What it needs of the processor beyond the architecture's base.
+    /// The processor features that it needs beyond the base of the architecture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isa: Option<IsaPredicate>,
-    /// The hash of the shared object.
+    /// The hash of the shared object, which the host verifies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
-    /// The environment variable that limits which devices the vendor's runtime shows.
+    /// The environment variable that lists the visible devices.
     #[serde(
         default,
         deserialize_with = "deserialize_optional_name",
         skip_serializing_if = "Option::is_none"
     )]
     pub visible_devices_env: Option<String>,
-    /// The package to update when this plugin is too old.
+    /// The package to update if this plugin is too old.
     #[serde(
         default,
         deserialize_with = "deserialize_optional_package",
         skip_serializing_if = "Option::is_none"
     )]
     pub package: Option<String>,
-    /// Whether the plugin may be unloaded while the program runs.
+    /// True if the plugin may be unloaded while the program runs.
     #[serde(default)]
     pub unloadable: bool,
     /// The last run of the conformance suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceRecord>,
-    /// Libraries it opens at run time, which its ELF header does not name.
+    /// Libraries that it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredLibrary>,
 }
 
-/// A library a plugin opens at run time.
+/// A library that a plugin opens at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequiredLibrary {
-    /// The name it is opened by.
+    /// The name that the plugin opens it by.
     #[serde(deserialize_with = "deserialize_package")]
     pub soname: String,
-    /// The versions that work, compared with the one in the name of the real file.
+    /// The supported versions, compared with the version in the name of the real file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<VersionRange>,
-    /// The package that provides it.
+    /// The package that provides the library, for messages.
     #[serde(
         default,
         deserialize_with = "deserialize_optional_package",
         skip_serializing_if = "Option::is_none"
     )]
     pub package: Option<String>,
-    /// Whether the plugin works without it.
+    /// True if the plugin also works without the library.
     #[serde(default)]
     pub optional: bool,
 }
@@ -137,12 +137,12 @@ pub struct ConformanceRecord {
 }
 
 impl PluginManifest {
-    /// Where the manifest of the plugin at `library` lies.
+    /// The path of the manifest for the plugin at `library`.
     pub fn path_beside(library: &Path) -> PathBuf {
         library.with_extension("oarlock.toml")
     }
 
-    /// Reads the manifest at `path`; `None` if there is no such file.
+    /// Reads the manifest at `path`; `None` if the file does not exist.
     pub fn read_manifest(path: &Path) -> Result<Option<Self>, Refusal> {
         match read_start(path, MAX_MANIFEST_BYTES) {
             Ok(bytes) => Self::parse_manifest(path, &bytes).map(Some),
@@ -151,7 +151,7 @@ impl PluginManifest {
         }
     }
 
-    /// Reads the text of a manifest; `path` is only named in the refusal.
+    /// Parses a manifest; `path` only appears in the refusal.
     pub fn parse_manifest(path: &Path, bytes: &[u8]) -> Result<Self, Refusal> {
         let manifest = if bytes.len() as u64 > MAX_MANIFEST_BYTES {
             Err(format!("a file of more than {MAX_MANIFEST_BYTES} bytes"))
@@ -165,13 +165,13 @@ impl PluginManifest {
         })
     }
 
-    /// The text of the manifest, which [`PluginManifest::parse_manifest`] reads back.
+    /// Writes the manifest as text that [`PluginManifest::parse_manifest`] reads back.
     pub fn to_toml(&self) -> Result<String, String> {
         self.check_consistency()?;
         ::toml::to_string(self).map_err(|error| error.to_string())
     }
 
-    /// The rules that concern more than one key.
+    /// Checks rules that involve more than one key.
     fn check_consistency(&self) -> Result<(), String> {
         match (self.kind, &self.device_type) {
             (PluginKind::Device, None) => {
@@ -212,7 +212,7 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     deserialize_checked(deserializer, "+~")
 }
 
-/// Names of packages and libraries: `libstdc++6:amd64`.
+/// Names of packages and libraries may also contain `+` and `:`, as in `libstdc++6:amd64`.
 fn deserialize_package<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserialize_checked(deserializer, "+:")
 }
@@ -267,7 +267,7 @@ package = "cuda-runtime"
         )
     }
 
-    /// The full manifest with one line replaced.
+    /// Parses the full manifest with one line replaced.
     fn parse_with_line(old: &str, new: &str) -> Result<PluginManifest, String> {
         assert!(FULL_MANIFEST.contains(old));
         parse_text(&FULL_MANIFEST.replace(old, new))

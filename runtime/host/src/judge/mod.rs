@@ -1,8 +1,8 @@
-//! Judges one file after another without running any of their code, and puts several variants of one plugin in order.
+//! Judges files without running any of their code, and sorts the variants of each plugin.
 //!
-//! The checks run from the cheapest to the dearest, so that a directory full of plugins for other machines costs little
-//! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets),
-//! and only then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
+//! The checks run from the cheapest to the most expensive, so that a directory full of plugins for other machines costs little
+//! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets), and only
+//! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
 
 pub(crate) mod digest;
 pub(crate) mod elf;
@@ -33,55 +33,55 @@ use crate::{
     check_symbols, pinning_symbols,
 };
 
-/// The largest shared object that is looked at, in bytes: code of more than 2 GiB cannot reach all of itself.
+/// Limit on the size of a shared object in bytes: code of more than 2 GiB cannot reach all of itself.
 const MAX_PLUGIN_BYTES: u64 = 2 << 30;
 
-/// What a file is judged by.
+/// The policy and the facts about this machine that files are judged by.
 #[derive(Debug)]
 pub struct JudgeContext {
-    /// Who the program runs as.
+    /// The user and group that the program runs as.
     pub identity: ProcessIdentity,
-    /// Plugins not to use: names or file names, in which `*` stands for any characters.
+    /// Plugins to leave out, by plugin or file name; `*` matches any characters.
     pub disable: Vec<String>,
-    /// The only files to load, if there are any on the list.
+    /// The hashes of the only files that may be loaded, unless the list is empty.
     pub allow: AllowList,
-    /// The keys whose signatures count.
+    /// The public keys that signatures are verified with.
     pub trusted_keys: TrustedKeys,
-    /// Whether a plugin needs a signature.
+    /// True if a plugin without a signature is refused.
     pub require_signature: bool,
     /// The instruction sets of this machine.
     pub features: IsaFeatures,
-    /// Where the dynamic linker looks for libraries.
+    /// The search path of the dynamic linker.
     pub libraries: LibrarySearch,
-    /// The versions of the contract the host speaks.
+    /// The versions of the contract that the host understands.
     pub contract: ContractRange,
-    /// The sanitizers the host is built with, such as `address`.
+    /// The sanitizers that the host is built with, such as `address`.
     pub sanitizers: Vec<String>,
 }
 
-/// A file that nothing speaks against.
+/// A file that passed all checks.
 #[derive(Clone, Debug)]
 pub struct JudgedPlugin {
-    /// Where it was found.
+    /// The path at which it was found, and who asked for it.
     pub candidate: PluginCandidate,
-    /// Where it really lies, once all symbolic links are followed.
+    /// The path with all symbolic links resolved. Load this one: a link may change meanwhile.
     pub real_path: PathBuf,
     /// The hash of its bytes.
     pub digest: Digest,
-    /// What lies beside it, if anything does.
+    /// The manifest beside it, if there is one.
     pub manifest: Option<PluginManifest>,
     /// Its symbols and libraries.
     pub elf: SharedObject,
-    /// How well this machine suits it: higher is better, 0 needs nothing in particular.
+    /// The fit to this machine: higher is better, 0 means it needs nothing in particular.
     pub isa_rank: u32,
-    /// The file of the key that signed it.
+    /// The file of the key that verified its signature.
     pub signed_by: Option<PathBuf>,
-    /// What the user may want to know although it does not keep the plugin from working.
+    /// Remarks for the user that do not keep the plugin from working.
     pub notes: Vec<String>,
 }
 
 impl JudgeContext {
-    /// Gathers what the configuration, the environment and this machine say.
+    /// Collects the policy from the configuration and the environment, and the facts from this machine.
     pub fn new(
         config: &HostConfig,
         environment: &HostEnvironment,
@@ -108,8 +108,8 @@ impl JudgeContext {
         })
     }
 
-    /// Refuses a plugin whose name the configuration disables. [`judge_candidate`] asks for the file and the manifest; a plugin
-    /// without one has its name asked for once it is known.
+    /// Refuses a plugin that the configuration disables by name. [`judge_candidate`] checks the names of the file and in the
+    /// manifest; without a manifest, the plugin's own name is checked once it is known.
     pub fn check_enabled(&self, path: &Path, name: &str) -> Result<(), Refusal> {
         match self.disable.iter().find(|pattern| matches_pattern(pattern, name)) {
             None => Ok(()),
@@ -123,7 +123,7 @@ impl JudgeContext {
         }
     }
 
-    /// What the manifest alone decides; gives the rank of the instruction sets.
+    /// Checks what the manifest alone decides; returns the rank of its instruction sets.
     fn check_manifest(&self, path: &Path, manifest: &PluginManifest) -> Result<u32, Refusal> {
         self.check_enabled(path, &manifest.name)?;
         let here = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
@@ -161,7 +161,7 @@ impl JudgeContext {
     }
 }
 
-/// Judges the file of `candidate` by what can be known of it without running any of its code.
+/// Judges the file of `candidate` as far as possible without running any of its code.
 pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Result<JudgedPlugin, Refusal> {
     let path = candidate.path.as_path();
     let real_path = context.identity.check_file(path)?;
@@ -211,7 +211,7 @@ fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {
 
 fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<PluginManifest>, Refusal> {
     let path = PluginManifest::path_beside(library);
-    // A link that leads nowhere is a mistake to be told, not a plugin without a manifest.
+    // A dangling link is an error to report, not a plugin without a manifest.
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
@@ -219,7 +219,7 @@ fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<Plugin
     PluginManifest::read_manifest(&path)
 }
 
-/// Compares what the manifest says about the bytes of the file with the bytes.
+/// Compares the manifest's claims about the file with the file.
 fn check_manifest_claims(
     path: &Path,
     manifest: &PluginManifest,

@@ -1,9 +1,9 @@
-//! Refuses what somebody else could change: whoever can write a plugin runs code as its user.
+//! Refuses files that somebody else could change: whoever can write a plugin runs code as its user.
 //!
-//! The path is walked from the root the way the kernel walks it, so that every directory on either side of every
-//! symbolic link is seen. Root and the user the program runs as are trusted; so is the user's own primary group, which
-//! on most systems has one member. A sticky directory such as `/tmp` may lie on the way, since nobody can replace
-//! another's entry there, but anybody can add one: plugins are never taken from such a directory itself.
+//! The path is walked from the root the way the kernel walks it, so that every directory on either side of every symbolic link
+//! is seen. Root and the user that the program runs as are trusted; so is the user's own primary group, which on most systems
+//! has one member. A sticky directory such as `/tmp` may lie on the way, since nobody can replace another's entry there. But
+//! anybody can add one, so plugins are never taken from such a directory itself.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{Refusal, RefusalReason};
 
-/// Where the kernel gives up following symbolic links.
+/// The number of symbolic links after which the kernel gives up.
 const MAX_LINKS: usize = 40;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// The user and group a program runs as; what they can change, they could have done anyway.
+/// The user and group that a program runs as. Files that they could change need no suspicion: they could run code anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
     /// The effective user.
@@ -29,29 +29,29 @@ pub struct ProcessIdentity {
     pub group: u32,
 }
 
-/// What part a path plays, which decides how strict the rule is.
+/// The role of a path, which decides how strict the rule is.
 #[derive(Clone, Copy, PartialEq)]
 enum PathRole {
     /// A directory on the way.
     Ancestor,
-    /// The directory plugins lie in.
+    /// The directory that contains plugins.
     Home,
     /// The file itself.
     File,
 }
 
 impl ProcessIdentity {
-    /// Those of this process.
+    /// The effective user and group of this process.
     pub fn of_process() -> Self {
         Self { user: rustix::process::geteuid().as_raw(), group: rustix::process::getegid().as_raw() }
     }
 
-    /// Checks a file, the directory it lies in and every directory above; returns where it really is.
+    /// Checks a file, its directory and every directory above; returns the real path.
     pub fn check_file(&self, path: &Path) -> Result<PathBuf, Refusal> {
         self.check_path(path, PathRole::File)
     }
 
-    /// Checks a directory that plugins may lie in, and every directory above; returns where it really is.
+    /// Checks a directory for plugins, and every directory above; returns the real path.
     pub fn check_directory(&self, path: &Path) -> Result<PathBuf, Refusal> {
         self.check_path(path, PathRole::Home)
     }
@@ -130,7 +130,7 @@ impl ProcessIdentity {
     }
 }
 
-/// The names along a path; `..` stays, because what it means depends on the links before it.
+/// The components of a path; `..` is kept, because its meaning depends on the links before it.
 fn path_components(path: &Path) -> impl Iterator<Item = OsString> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -154,7 +154,7 @@ fn symlink_loop_refusal(path: &Path) -> Refusal {
     Refusal::new(RefusalReason::SymlinkLoop, path, expected, found, "remove the link or point it at the file")
 }
 
-/// A refusal for a path that the operating system would not open.
+/// A refusal for a path that cannot be opened.
 pub(crate) fn unreadable_refusal(path: &Path, error: &io::Error) -> Refusal {
     if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
         return symlink_loop_refusal(path);
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory in which everything is as it should be, under a `/tmp` that is sticky.
+    /// A directory with correct permissions, under a sticky `/tmp`.
     fn private_directory() -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("plugins");

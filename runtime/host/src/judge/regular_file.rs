@@ -1,14 +1,14 @@
-//! Reads files of strangers: only regular ones, since opening or reading a pipe or a device can wait for ever, and never
-//! more than was asked for.
+//! Reads untrusted files: only regular ones, since opening or reading a pipe or a device can block forever, and never more than
+//! requested.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Opens a regular file without waiting for anybody; gives its length too.
+/// Opens a regular file without blocking; returns its length too.
 pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    // What the path leads to is looked at once it is open, so that it cannot be exchanged in between.
+    // The type is checked on the open file, so that the path cannot be exchanged in between.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -18,7 +18,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     }
 }
 
-/// The first `most` bytes of a regular file, and one more if there are more, which tells that it is too long.
+/// The first `most` bytes of a regular file, plus one if there are more, which shows that it is too long.
 pub(crate) fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.0.take(most + 1).read_to_end(&mut bytes)?;

@@ -1,12 +1,12 @@
-//! Refuses a plugin whose sanitizer the process does not have.
+//! Refuses a plugin whose sanitizer is not part of the process.
 //!
-//! The run-time part of a sanitizer has to be there from the start of the program: loaded later, it ends the process.
+//! The runtime of a sanitizer has to be there from the start of the program: if loaded later, it ends the process.
 
 use std::path::Path;
 
 use crate::{LibrarySearch, Refusal, RefusalReason, SharedObject};
 
-/// A sanitizer: its name in `-fsanitize=`, a symbol that every object built with it imports, and its libraries.
+/// A sanitizer: its name in `-fsanitize=`, a symbol that every object built with it imports, and its runtime libraries.
 const SANITIZERS: [(&str, &str, [&str; 2]); 4] = [
     ("address", "__asan_init", ["libasan.so", "libclang_rt.asan"]),
     ("hwaddress", "__hwasan_init", ["libhwasan.so", "libclang_rt.hwasan"]),
@@ -14,7 +14,7 @@ const SANITIZERS: [(&str, &str, [&str; 2]); 4] = [
     ("thread", "__tsan_init", ["libtsan.so", "libclang_rt.tsan"]),
 ];
 
-/// Refuses a plugin that needs a sanitizer which is neither among those the host was `built_with` nor loaded.
+/// Refuses a plugin that needs a sanitizer which the host was not `built_with` and which is not loaded either.
 pub(crate) fn check_sanitizers(
     path: &Path,
     elf: &SharedObject,

@@ -1,6 +1,6 @@
 //! Detached signatures: `libfoo.so.sig` holds the 64 bytes of an ed25519 signature over the bytes of `libfoo.so`.
 //!
-//! Keys and signatures are what OpenSSL writes, so that a vendor needs no tool of ours:
+//! Keys and signatures have the formats of OpenSSL, so that a vendor needs no tool of ours:
 //!
 //! ```text
 //! openssl genpkey -algorithm ed25519 -out key.pem
@@ -19,15 +19,15 @@ use crate::judge::permissions::unreadable_refusal;
 use crate::judge::regular_file::read_start;
 use crate::{ProcessIdentity, Refusal, RefusalReason};
 
-/// The longest key file that is read.
+/// Limit on the size of a key file.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
-/// The public keys whose signatures count.
+/// The public keys that signatures are verified with.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedKeys(Vec<(PathBuf, VerifyingKey)>);
 
 impl TrustedKeys {
-    /// Reads PEM files; like plugins, they must not be writable by others.
+    /// Reads PEM files. Like plugins, they must not be writable by others.
     pub fn load_keys(files: &[PathBuf], identity: ProcessIdentity) -> Result<Self, ConfigError> {
         files
             .iter()
@@ -43,16 +43,16 @@ impl TrustedKeys {
         })?;
         let bytes = read_start(file, MAX_KEY_BYTES)
             .map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))?;
-        // A file that is cut off or not text holds no key.
+        // A file that is cut off or not text contains no key.
         let key = VerifyingKey::from_public_key_pem(String::from_utf8_lossy(&bytes).trim());
         key.map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))
     }
 
-    /// Verifies the signature of the plugin at `path` over its bytes, which `contents` reads only if there is a
-    /// signature; gives the file of the key that made it.
+    /// Verifies the signature of the plugin at `path`; returns the file of the key that made it. `contents` reads the bytes of
+    /// the plugin, and is only called if there is a signature.
     ///
-    /// Without keys to trust and with none `required`, signatures are not looked at. With keys, a signature that is
-    /// there must be good even if none is required.
+    /// Without trusted keys and with none `required`, signatures are ignored. With trusted keys, a signature that exists must
+    /// be valid even if none is required.
     pub fn verify_signature(
         &self,
         path: &Path,
@@ -99,7 +99,7 @@ impl TrustedKeys {
     }
 }
 
-/// Nobody's signature could count, so what lies beside the plugin does not matter.
+/// Without trusted keys no signature can be valid, so the one beside the plugin does not matter.
 fn no_trusted_key(path: &Path) -> Refusal {
     let expected = "a key under `trusted_keys`, since the configuration says `require_signature = true`";
     let remedy = "add the signer's key to `trusted_keys`, or set `require_signature = false`";
@@ -126,7 +126,7 @@ mod tests {
         Ok(PLUGIN_BYTES.to_vec())
     }
 
-    /// A directory with a plugin, its signature and two public keys, the second of which made the signature.
+    /// A directory with a plugin, its signature and two public keys; the second one made the signature.
     fn signed_plugin() -> Option<(tempfile::TempDir, PathBuf)> {
         let root = tempfile::tempdir().unwrap();
         let openssl = |arguments: &str| {

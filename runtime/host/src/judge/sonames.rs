@@ -1,9 +1,9 @@
-//! Finds the libraries a plugin needs, before a load that would fail with less to say.
+//! Finds the libraries that a plugin needs, because a failing load says less about them.
 //!
 //! The search is glibc's: the object's `DT_RPATH` and those of the objects that need it (unless it has a `DT_RUNPATH`),
-//! `LD_LIBRARY_PATH`, its `DT_RUNPATH`, the linker's cache, the default directories. Files for other processors are
-//! passed over, as the linker does. A library the process has loaded already counts as found wherever it lies, because
-//! the linker takes it by name. The libraries a library needs are looked for in turn.
+//! `LD_LIBRARY_PATH`, its `DT_RUNPATH`, the linker's cache, the default directories. Files for other processors are skipped, as
+//! the linker does. A library that the process has already loaded counts as found wherever it lies, because the linker matches
+//! it by name. The libraries that a library needs are searched for in turn.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,31 +14,31 @@ use crate::{HostEnvironment, LinkedLibraries, Refusal, RefusalReason, RequiredLi
 
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
-/// Where the dynamic linker of this process looks for libraries.
+/// The library search path of this process.
 #[derive(Debug)]
 pub struct LibrarySearch {
     library_path: Vec<PathBuf>,
     cache: LdCache,
     defaults: Vec<PathBuf>,
-    /// The file names of the libraries in this process, listed when first asked for.
+    /// The file names of the libraries in this process, listed on first use.
     loaded: OnceLock<BTreeSet<String>>,
 }
 
-/// An object whose needs are looked for, and the directories it inherits from those that need it.
+/// An object to search for the dependencies of, with the directories it inherits from objects that need it.
 struct LinkedObject {
     path: PathBuf,
     links: LinkedLibraries,
     inherited: Vec<PathBuf>,
 }
 
-/// A library that was found: a file, or one this process has loaded.
+/// A library that was found: a file, or one that this process has loaded.
 enum FoundLibrary {
     File(PathBuf, LinkedLibraries),
     Loaded,
 }
 
 impl LibrarySearch {
-    /// Those of this machine.
+    /// The search path of this machine.
     pub fn of_system(environment: &HostEnvironment) -> Self {
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
         let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
@@ -47,9 +47,9 @@ impl LibrarySearch {
         Self { library_path: environment.library_path.clone(), cache, defaults, loaded: OnceLock::new() }
     }
 
-    /// Checks that every library the object at `path` is linked to, and every one its manifest names, can be found.
+    /// Checks that all libraries that the object at `path` is linked to, and all that its manifest names, can be found.
     ///
-    /// Gives the optional ones that were not, as sentences.
+    /// Returns a sentence for each optional library that is missing.
     pub fn check_libraries(
         &self,
         path: &Path,
@@ -121,7 +121,7 @@ impl LibrarySearch {
         }
     }
 
-    /// The file the linker would load for `name` on behalf of `object`.
+    /// The file that the linker would load for `name` on behalf of `object`.
     fn find_library(&self, object: &LinkedObject, name: &str) -> Option<FoundLibrary> {
         let open = |path: &Path| {
             Some(FoundLibrary::File(path.to_path_buf(), LinkedLibraries::read_file(path).ok()?))
@@ -137,7 +137,7 @@ impl LibrarySearch {
         first.or_else(listed).or_else(usual).or_else(loaded)
     }
 
-    /// The directories that are searched before the cache.
+    /// The directories to search before the cache.
     fn search_directories<'a>(&'a self, object: &'a LinkedObject) -> impl Iterator<Item = PathBuf> {
         let runpath = object.expand_list(&object.links.runpath);
         let rpath = if runpath.is_empty() { object.directories_for_needed() } else { Vec::new() };
@@ -168,7 +168,7 @@ impl LibrarySearch {
         )
     }
 
-    /// The file names of the libraries this process has loaded.
+    /// The file names of the libraries that this process has loaded.
     pub(crate) fn loaded_libraries(&self) -> &BTreeSet<String> {
         self.loaded.get_or_init(|| {
             let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -179,7 +179,7 @@ impl LibrarySearch {
 }
 
 impl LinkedObject {
-    /// The directories of `DT_RPATH`, which also hold for the libraries it needs.
+    /// The directories of `DT_RPATH`, which also apply to the libraries that the object needs.
     fn directories_for_needed(&self) -> Vec<PathBuf> {
         let own = if self.links.runpath.is_none() { self.expand_list(&self.links.rpath) } else { Vec::new() };
         own.into_iter().chain(self.inherited.iter().cloned()).collect()
@@ -190,7 +190,7 @@ impl LinkedObject {
         list.split(':').filter(|entry| !entry.is_empty()).map(|entry| self.expand_origin(entry)).collect()
     }
 
-    /// Replaces `$ORIGIN` by the directory the object lies in.
+    /// Replaces `$ORIGIN` with the directory of the object.
     fn expand_origin(&self, entry: &str) -> PathBuf {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Compiles an empty library; `arguments` are further ones for the linker.
+    /// Compiles an empty library; `arguments` are passed to the linker.
     fn compile_library(path: &Path, arguments: &[&str]) {
         let source = path.with_extension("c");
         fs::write(&source, "int nothing;").unwrap();

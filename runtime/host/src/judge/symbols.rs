@@ -1,14 +1,14 @@
-//! Symbol hygiene: a plugin gives the process one symbol and takes none from the host.
+//! Symbol hygiene: a plugin adds one symbol to the process and takes none from the host.
 //!
-//! A plugin is loaded with `RTLD_LOCAL`, yet an exported symbol can still be bound by a library the plugin pulls in,
-//! collide with a copy of itself that the program already has, or become an interface nobody meant to keep. So every
-//! exported symbol beside the entry is a leak, C++ inline functions, type information and vtables of the vendor's own
-//! classes included. Two kinds are let pass, because a vendor cannot help them:
+//! A plugin is loaded with `RTLD_LOCAL`, yet an exported symbol can still be bound by a library that the plugin pulls in,
+//! collide with another copy in the program, or become an interface that nobody meant to keep. So every exported symbol besides
+//! the entry is a leak, including C++ inline functions, type information and vtables of the vendor's own classes. Two kinds are
+//! permitted, because a vendor cannot avoid them:
 //!
-//! - what the linker itself defines ([`MADE_BY_LINKER`]);
-//! - weak and unique symbols in the namespaces of the C++ standard library. Its headers declare them with default
-//!   visibility, so that even `-fvisibility=hidden` exports each `std::vector` a plugin uses. Strong ones are a leak:
-//!   they mean that the whole standard library was linked in statically and left visible.
+//! - symbols that the linker itself defines ([`MADE_BY_LINKER`]);
+//! - weak and unique symbols in the namespaces of the C++ standard library. Its headers declare them with default visibility,
+//!   so that even `-fvisibility=hidden` exports each `std::vector` that a plugin uses. Strong ones are a leak: they mean that
+//!   the whole standard library was linked in statically and left visible.
 //!
 //! A Rust `cdylib` exports only its `no_mangle` items and needs no exception.
 
@@ -20,7 +20,7 @@ use crate::{Refusal, RefusalReason, sanitize_text};
 /// The one symbol a plugin exports.
 pub const ENTRY_SYMBOL: &str = "oarlock_plugin_query";
 
-/// Defined by the linker or by the start-up files of the C library in objects linked by older tools.
+/// Symbols that the linker, or the startup files of the C library, define in objects linked by older tools.
 const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_end", "_etext"];
 
 /// The entries of plugins that are made for other programs, each with what such a plugin is called.
@@ -32,7 +32,7 @@ const FOREIGN_ENTRIES: [(&str, &str); 5] = [
     ("ggml_backend_init", "a backend of ggml"),
 ];
 
-/// How many symbols a message names before it counts the rest.
+/// The number of symbols that a message names before it counts the rest.
 const NAMED_IN_MESSAGE: usize = 4;
 
 /// Refuses a plugin that lacks the entry, exports more than the entry, or imports from the host.
@@ -83,7 +83,7 @@ fn missing_entry(path: &Path, elf: &SharedObject) -> Refusal {
     Refusal::new(RefusalReason::EntryMissing, path, expected, found, remedy)
 }
 
-/// The symbols because of which the dynamic linker would never unload the object.
+/// The symbols that keep the dynamic linker from ever unloading the object.
 pub fn pinning_symbols(elf: &SharedObject) -> Vec<&str> {
     let unique = elf.exports.iter().filter(|export| export.binding == SymbolBinding::Unique);
     unique.map(|export| export.name.as_str()).collect()
@@ -97,7 +97,7 @@ pub(crate) fn list_symbols(symbols: &[&str]) -> String {
     if rest == 0 { named.join(", ") } else { format!("{} and {rest} more", named.join(", ")) }
 }
 
-/// A mangled name can be thousands of characters long; its beginning tells enough.
+/// A mangled name can have thousands of characters; the beginning suffices.
 fn shorten_symbol(name: &str) -> String {
     const LONGEST: usize = 80;
     let start: String = name.chars().take(LONGEST).collect();
@@ -111,12 +111,12 @@ fn is_leak(export: &ExportedSymbol) -> bool {
     name != ENTRY_SYMBOL && !MADE_BY_LINKER.contains(&name.as_str()) && !forced_by_headers
 }
 
-/// Whether a mangled C++ name lies in `std`, `__gnu_cxx` or `__cxxabiv1`, or is the placement form of `new` or
-/// `delete`. The grammar is that of the Itanium C++ ABI, which every Linux compiler follows.
+/// True if a mangled C++ name lies in `std`, `__gnu_cxx` or `__cxxabiv1`, or is the placement form of `new` or `delete`. The
+/// grammar is that of the Itanium C++ ABI, which every Linux compiler follows.
 fn is_standard_library(name: &str) -> bool {
     /// Type information, guards of static variables, names local to a function, nested names.
     const PREFIXES: [&str; 8] = ["TV", "TI", "TS", "TT", "GV", "GR", "Z", "N"];
-    /// `St` is `std`; the others are its abbreviated templates, such as `Ss` for `std::string`.
+    /// `St` is `std`; the others abbreviate its templates, such as `Ss` for `std::string`.
     const NAMESPACES: [&str; 9] = ["St", "Sa", "Sb", "Ss", "Si", "So", "Sd", "9__gnu_cxx", "10__cxxabiv1"];
     const PLACEMENT: [&str; 4] = ["nwmPv", "namPv", "dlPvS_", "daPvS_"];
     let Some(mut rest) = name.strip_prefix("_Z") else { return false };
@@ -168,7 +168,10 @@ mod tests {
             let object = SharedObject { exports, ..SharedObject::default() };
             let refusal = check_symbols(Path::new("/p/libx.so"), &object).expect_err(symbol);
             assert_eq!(refusal.reason, RefusalReason::EntryMissing);
-            assert!(refusal.to_string().contains(&format!("found `{symbol}`, the entry of {kind}")), "{refusal}");
+            assert!(
+                refusal.to_string().contains(&format!("found `{symbol}`, the entry of {kind}")),
+                "{refusal}"
+            );
         }
     }
 

@@ -1,17 +1,17 @@
-//! Puts the files of each plugin in order: which one is used, and which ones stand in for it.
+//! Sorts the variants of each plugin: the one to use, and the ones to fall back to.
 //!
-//! Judging a file does not prove that it works, so the others are kept until one of them does.
+//! Judging a file does not prove that it works, so the others are kept until one does.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::{JudgedPlugin, Refusal, RefusalReason};
 
-/// Groups files by the name of their plugin, each group with the one to use first: that of the earliest origin, and of
-/// several there the one this machine suits best.
+/// Groups files by plugin name. The first file of a group is the one to try first: it has the earliest origin, and among
+/// several of that origin the best fit to this machine.
 ///
-/// The order of `judged` is the order of the search, and groups are in the order of their first files. Files without a
-/// manifest have no name yet, so each is a group of its own.
+/// `judged` is in the order of the search, and groups are in the order of their first files. A file without a manifest has no
+/// name yet, so it is a group of its own.
 pub fn group_variants(judged: Vec<JudgedPlugin>) -> Vec<VecDeque<JudgedPlugin>> {
     let mut groups = Vec::<VecDeque<JudgedPlugin>>::new();
     for file in judged {
@@ -30,7 +30,7 @@ pub fn group_variants(judged: Vec<JudgedPlugin>) -> Vec<VecDeque<JudgedPlugin>> 
     groups
 }
 
-/// Why `loser` is not used although nothing speaks against it: `winner` is the one of its group that works.
+/// The refusal of `loser`, a file without faults, since `winner` is the one of its group that works.
 pub fn superseded_refusal(loser: &JudgedPlugin, winner: &JudgedPlugin) -> Refusal {
     let path = &loser.candidate.path;
     let other = winner.candidate.path.display();

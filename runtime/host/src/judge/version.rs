@@ -52,10 +52,11 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 pub struct VersionRange(Vec<(Comparison, Version)>);
 
 impl VersionRange {
-    /// Whether `version` lies in the range.
+    /// True if `version` lies in the range.
     ///
-    /// It is compared as far as it is known: a file called `libfoo.so.12` says nothing about what follows the 12, so it
-    /// meets `>=12.2` but not `>=13`. Refusing it would refuse every library whose file name carries only its major.
+    /// The comparison ends with the last known number: a file called `libfoo.so.12` says nothing about what follows the 12, so
+    /// it satisfies `>=12.2` but not `>=13`. To refuse it would be to refuse every library whose file name only has a major
+    /// version.
     pub fn contains(&self, version: &Version) -> bool {
         self.0.iter().all(|(comparison, bound)| {
             let known = version.0.len().min(bound.0.len());
@@ -66,7 +67,7 @@ impl VersionRange {
                     Comparison::AtLeast => version >= bound,
                     Comparison::Above => version > bound,
                     Comparison::Below => version < bound,
-                    // `<=12` and `=12` are about all of 12, so 12.3 is in both.
+                    // `<=12` and `=12` mean all of 12, so 12.3 is in both.
                     Comparison::AtMost => shared.is_le(),
                     Comparison::Equal => shared.is_eq(),
                 }
@@ -112,20 +113,20 @@ impl From<VersionRange> for String {
     }
 }
 
-/// The versions of the contract one side speaks, written `1.0..1.3` with both ends included.
+/// The versions of the contract that one side understands, written `1.0..1.3` with both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContractRange {
-    /// Different majors never work together.
+    /// The major version. Different ones are never compatible.
     pub major: u32,
-    /// The oldest minor spoken.
+    /// The oldest minor version.
     pub min_minor: u32,
-    /// The newest minor spoken.
+    /// The newest minor version.
     pub max_minor: u32,
 }
 
 impl ContractRange {
-    /// Whether there is a version both sides speak.
+    /// True if there is a version that both sides understand.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.major == other.major && self.min_minor <= other.max_minor && other.min_minor <= self.max_minor
     }

@@ -1,23 +1,23 @@
-//! Which devices a plugin has, and which of them the user wants to see.
+//! The devices of a plugin, and the user's selection of them.
 
 use crate::HostEnvironment;
 use crate::generated::CoreCalls;
 use crate::load::foreign_struct::RuleBreach;
 use crate::services::errors::PluginFailure;
 
-/// The most devices of one plugin.
+/// Limit on the devices of one plugin.
 const MAX_DEVICES: u32 = 4096;
-/// How far behind the end of the list a plugin that writes too many ids is noticed.
+/// Guard space after the list, to catch a plugin that writes too many ids.
 const GUARD_IDS: usize = 64;
 
-/// The ids of all devices, checked against their count (rule D-1).
+/// Reads the ids of all devices and checks them against the count (rule D-1).
 pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, RuleBreach>, PluginFailure> {
     let breach = |expected: String, found: String| Ok(Err(RuleBreach::new("D-1", expected, found)));
     let count = core.device_count()?;
     if count > MAX_DEVICES {
         return breach(format!("at most {MAX_DEVICES} devices"), format!("{count} from `device_count`"));
     }
-    // Two different fillings tell an id that was written from one that was there before.
+    // Two different fill values distinguish an id that was written from one that was there before.
     let mut lists = [u32::MAX, u32::MAX - 1].map(|filling| vec![filling; count as usize + GUARD_IDS]);
     for list in &mut lists {
         let listed = core.device_list(&mut list[..count as usize])?;
@@ -42,7 +42,7 @@ pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, RuleBreach
     Ok(Ok(ids))
 }
 
-/// The devices to show, and notes about what the variable says that cannot be done.
+/// The visible devices, and notes about entries of the variable that have no effect.
 pub(crate) fn visible_devices(
     all: &[u32],
     variable: Option<&str>,
@@ -55,7 +55,7 @@ pub(crate) fn visible_devices(
     }
 }
 
-/// The devices that `value` lists, in its order. An empty value hides all; an entry that is no device is left out.
+/// The devices that `value` lists, in its order. An empty value hides all; an entry that is no device is skipped.
 fn devices_in_list(all: &[u32], variable: &str, value: &str) -> (Vec<u32>, Vec<String>) {
     let (mut shown, mut notes) = (Vec::new(), Vec::new());
     for entry in value.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {

@@ -1,7 +1,7 @@
-//! Drafts of profiles that a plugin brings: which of them this host has by the same number (rule V-4).
+//! Drafts of profiles that a plugin brings, matched by number against those of this host (rule V-4).
 //!
-//! A draft that the host does not have is no reason to refuse the plugin, and none to be silent: the plugin is used without it,
-//! and a note says what was expected, what was found and what to do.
+//! An unknown draft is no reason to refuse the plugin, nor to be silent: the plugin is used without it, and a note says what
+//! was expected, what was found and what to do.
 
 #![expect(unsafe_code, reason = "drafts lie behind pointers that a plugin gave")]
 
@@ -11,26 +11,26 @@ use crate::DraftInfo;
 use crate::load::foreign_struct::{RuleBreach, checked_list, copy_struct};
 use crate::load::validate::checked_name;
 
-/// The most drafts of one plugin.
+/// Limit on the drafts of one plugin.
 const MAX_DRAFTS: u64 = 64;
 
-/// A draft as a plugin names it: the profile and the number.
+/// A draft that a plugin brings: profile and number.
 pub(crate) type BroughtDraft = (String, u32);
 
 /// The profiles that a host knows.
 pub(crate) struct KnownProfiles {
-    /// The locked ones, with their versions.
+    /// The locked profiles, with their versions.
     locked: &'static [(&'static str, u32)],
-    /// The drafts, with their numbers, and whether the host has code for them.
+    /// The drafts, with their numbers, and true for those that the host has code for.
     drafts: &'static [(&'static str, u32, bool)],
 }
 
 impl KnownProfiles {
-    /// Those of this host.
+    /// The profiles of this host.
     pub(crate) const OF_HOST: Self = Self { locked: abi::PROFILES, drafts: abi::draft::PROFILES };
 }
 
-/// The drafts that a plugin brings. Of the tables nothing is read.
+/// Lists the drafts that a plugin brings. Their tables are not read.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraf
     Ok(brought)
 }
 
-/// What becomes of each draft, and notes about those that are not used; `package` is what a user updates the plugin with.
+/// Decides on each draft, with notes about those that are not used; users update the plugin through `package`.
 pub(crate) fn judge_drafts(
     brought: &[BroughtDraft],
     known: &KnownProfiles,
@@ -76,7 +76,7 @@ pub(crate) fn judge_drafts(
     for (profile, number) in brought {
         let same = on_trial(profile, *number);
         drafts.push(DraftInfo { profile: profile.clone(), number: *number, used: same == Some(true) });
-        // A plugin may bring a draft for hosts of other versions beside the one for this host.
+        // A plugin may bring drafts for other hosts besides the one for this host.
         let has_ours =
             brought.iter().any(|(other, number)| other == profile && on_trial(other, *number).is_some());
         match same {
@@ -91,7 +91,7 @@ pub(crate) fn judge_drafts(
     (drafts, notes)
 }
 
-/// The note about a draft that the host does not have by this number.
+/// The note about a draft whose number the host does not know.
 fn unknown_draft(profile: &str, number: u32, known: &KnownProfiles, package: &str) -> String {
     let found = match number {
         0 => "a table from before it was a draft".to_owned(),

@@ -1,7 +1,7 @@
-//! Takes structs over from plugins that may have been built with an older or a newer minor version of the contract.
+//! Copies structs of plugins that may be built with an older or a newer minor version of the contract.
 //!
-//! A struct is copied, as far as its author knew it, over one that is empty: what the author did not know yet reads as
-//! zero, an empty slot or no text, and the host needs no further look at sizes (rules S-1 to S-3).
+//! A struct is copied, as far as its author knew it, over an empty one. What the author did not know yet reads as zero, an
+//! empty slot or no text, and the host never looks at sizes again (rules S-1 to S-3).
 
 #![expect(unsafe_code, reason = "a copy is made through a pointer that a plugin gave")]
 
@@ -9,34 +9,34 @@ use std::mem::size_of;
 
 use oarlock_abi as abi;
 
-/// The longest chain of extensions that is followed, so that one that leads back to itself ends.
+/// Limit on the length of a chain of extensions, so that a cycle ends.
 const MAX_CHAIN_LENGTH: usize = 64;
-/// The largest struct that is looked at. A size beyond it is not one that was meant.
+/// Limit on the size of a struct. A larger value is no size but garbage.
 const MAX_STRUCT_BYTES: u32 = 1 << 16;
 
 /// A struct of the contract that starts with a header.
 ///
 /// # Safety
 ///
-/// The type starts as [`abi::Extension`] does, and every value of the bytes that follow is a value of the type.
+/// The type starts as [`abi::Extension`] does, and any bytes that follow are a valid value of the type.
 pub(crate) unsafe trait ForeignStruct: Copy {
-    /// What the contract calls it.
+    /// The name in the contract, for messages.
     const NAME: &'static str;
-    /// The size it had in the first version.
+    /// The size in the first version of the contract.
     const SIZE_AT_FIRST: u32;
-    /// One with nothing but its size filled in.
+    /// A value with only the size filled in.
     const EMPTY: Self;
 }
 
 /// A struct with slots that the host calls.
 pub(crate) trait SlotTable: ForeignStruct {
-    /// The first slot that must be filled and is not.
+    /// The first required slot that is empty.
     fn missing_required_slot(&self) -> Option<&'static str>;
-    /// The first two slots of which one is filled and the other is not, although they belong together.
+    /// The first pair of slots that belong together of which only one is filled.
     fn unpaired_slots(&self) -> Option<(&'static str, &'static str)>;
 }
 
-/// A rule that something a plugin handed out breaks.
+/// A violation of a rule by something that a plugin handed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleBreach {
     pub(crate) rule: &'static str,
@@ -50,12 +50,12 @@ impl RuleBreach {
     }
 }
 
-/// Copies a struct of a plugin.
+/// Copies a struct of a plugin into one of the host's size.
 ///
 /// # Safety
 ///
-/// `source` points to a struct of this kind, as large as its `size` says, that nobody changes meanwhile; or it is null
-/// or not aligned, which is noticed.
+/// `source` points to a struct of this kind, as large as its `size` says, that nobody changes meanwhile; null and unaligned
+/// pointers are detected.
 pub(crate) unsafe fn copy_struct<T: ForeignStruct>(source: *const T) -> Result<T, RuleBreach> {
     let header = source.cast::<abi::Extension>();
     if source.is_null() || !header.is_aligned() {
@@ -77,7 +77,7 @@ pub(crate) unsafe fn copy_struct<T: ForeignStruct>(source: *const T) -> Result<T
     }
     let known = size_of::<T>() as u32;
     let mut copy = T::EMPTY;
-    // SAFETY: both sides have that many bytes, and any bytes make a value of the type.
+    // SAFETY: both sides have that many bytes, and any bytes are a valid value of the type.
     unsafe {
         std::ptr::copy_nonoverlapping(
             source.cast::<u8>(),
@@ -85,11 +85,11 @@ pub(crate) unsafe fn copy_struct<T: ForeignStruct>(source: *const T) -> Result<T
             size.min(known) as usize,
         );
     }
-    // The copy is a whole struct of the host's, whatever its author's was.
+    // The copy has the host's size, whatever its author's was.
     // SAFETY: every struct starts with its size.
     unsafe { (&raw mut copy).cast::<u32>().write(known) };
     if size > known {
-        // SAFETY: the author says that the struct has this many bytes.
+        // SAFETY: the author states that the struct has this many bytes.
         let rest = unsafe {
             std::slice::from_raw_parts(source.cast::<u8>().add(known as usize), (size - known) as usize)
         };
@@ -109,11 +109,11 @@ pub(crate) unsafe fn copy_struct<T: ForeignStruct>(source: *const T) -> Result<T
     Ok(copy)
 }
 
-/// A list that a plugin keeps.
+/// Borrows a list in memory of a plugin.
 ///
 /// # Safety
 ///
-/// `first` is null, not aligned, or leads to `count` elements that stay as they are.
+/// `first` is null, unaligned, or points to `count` elements that stay unchanged.
 pub(crate) unsafe fn checked_list<'a, T>(
     first: *const T,
     count: u64,
@@ -131,7 +131,7 @@ pub(crate) unsafe fn checked_list<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(first, count as usize) })
 }
 
-/// Refuses an extension that must be understood: this version of the contract has none.
+/// Refuses an extension that must be understood, since this version of the contract has none.
 ///
 /// # Safety
 ///
@@ -175,7 +175,7 @@ unsafe fn check_chain(first: *const abi::Extension, name: &str) -> Result<(), Ru
 mod tests {
     use super::*;
 
-    /// A table of a later version, which has grown by two slots.
+    /// A table of a later version that has two more slots.
     #[repr(C)]
     struct LongerTable {
         table: abi::LayerTable,

@@ -1,7 +1,7 @@
-//! Checks the kernels of a plugin (rules K-1 and K-2) and copies what they demand.
+//! Checks the kernels of a plugin (rules K-1 and K-2) and copies their demands.
 //!
-//! A kernel that can never be chosen, because a dtype does not exist or a rank cannot be, is a mistake its vendor wants
-//! to hear of at once and not a kernel that is silently passed over.
+//! A kernel that can never be chosen, because a dtype does not exist or a rank is impossible, is a bug that its vendor wants to
+//! hear about at once. It is not skipped silently.
 
 #![expect(unsafe_code, reason = "kernels lie behind pointers that a plugin gave")]
 
@@ -11,13 +11,13 @@ use crate::load::foreign_struct::{RuleBreach, SlotTable, checked_list, copy_stru
 use crate::load::validate::{checked_name, checked_text};
 use crate::{KernelInfo, OperandInfo};
 
-/// The most kernels of one plugin.
+/// Limit on the kernels of one plugin.
 const MAX_KERNELS: u64 = 1 << 16;
-/// The most operands of one kernel.
+/// Limit on the operands of one kernel.
 const MAX_OPERANDS: u64 = 1 << 10;
-/// The longest name of an op, a domain or an operand.
+/// Limit on the name of an op, a domain or an operand.
 const MAX_OP_LENGTH: u64 = 256;
-/// A bit for each dtype the contract has.
+/// One bit for each dtype of the contract.
 const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// A kernel, checked and copied.
@@ -27,7 +27,7 @@ pub(crate) struct KernelRecord {
     pub(crate) kernel: abi::Kernel,
 }
 
-/// Checks every kernel of a table; `device_type` is the plugin's own.
+/// Checks all kernels of a table; `device_type` is the plugin's own.
 ///
 /// # Safety
 ///
@@ -44,12 +44,12 @@ pub(crate) unsafe fn check_kernels(
 
 /// # Safety
 ///
-/// As for [`kernels`].
+/// As for [`check_kernels`].
 unsafe fn check_kernel(
     source: *const abi::Kernel,
     device_type: Option<&str>,
 ) -> Result<KernelRecord, RuleBreach> {
-    // SAFETY: the caller vouches for the kernel; null and a wrong alignment are noticed.
+    // SAFETY: the caller vouches for the kernel; null and a wrong alignment are detected.
     let kernel = unsafe { copy_struct(source)? };
     // SAFETY: the texts are those of the kernel, for which the caller vouches.
     let (op, domain) = unsafe {
@@ -127,7 +127,7 @@ fn has_operand(operands: &[OperandInfo], index: u32) -> bool {
 
 /// # Safety
 ///
-/// As for [`kernels`].
+/// As for [`check_kernels`].
 unsafe fn check_operands(
     op: &str,
     side: &str,

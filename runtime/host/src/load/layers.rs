@@ -1,6 +1,6 @@
 //! Puts layers between the host and a plugin: each wraps the tables of the next in its own.
 //!
-//! With no layer there is nothing here at run time: the callers of the host hold the plugin's own functions.
+//! Without layers this costs nothing at run time: the host calls the plugin's own functions.
 
 #![expect(unsafe_code, reason = "tables are handed to a layer as pointers")]
 
@@ -14,19 +14,19 @@ use crate::LoadedPlugin;
 use crate::load::foreign_struct::{ForeignStruct, RuleBreach};
 use crate::services::errors::PluginFailure;
 
-/// What one layer made of one table, for as long as it is used.
+/// One table as wrapped by one layer. Dropping this frees the wrapper.
 pub(crate) struct LayerWrapper {
     layer: Arc<LoadedPlugin>,
     kind: abi::TableKind,
     context: *mut c_void,
     table: *mut c_void,
-    /// The table below, to which the layer holds a pointer.
+    /// The wrapped table, to which the layer holds a pointer.
     _next: Box<dyn Any>,
 }
 
 // SAFETY: the pointers are the layer's own, whose functions may be called on any thread (rule T-1).
 unsafe impl Send for LayerWrapper {}
-// SAFETY: as above; nothing is done through a shared reference.
+// SAFETY: as above; shared references give access to nothing mutable.
 unsafe impl Sync for LayerWrapper {}
 
 impl LayerWrapper {
@@ -38,7 +38,7 @@ impl LayerWrapper {
 impl Drop for LayerWrapper {
     fn drop(&mut self) {
         if let Some(calls) = &self.layer.calls.layer {
-            // SAFETY: both are what the layer handed out, and whoever holds the wrapper has stopped using them.
+            // SAFETY: the layer handed out both, and the owner of the wrapper has stopped using them.
             if let Err(failure) = unsafe { calls.unwrap(self.kind, self.context, self.table) } {
                 self.layer.log_warning(&format!("a wrapper was not freed: {failure}"));
             }
@@ -46,21 +46,21 @@ impl Drop for LayerWrapper {
     }
 }
 
-/// The layers around one plugin, and what became of it.
+/// The layers to wrap around one plugin, and the outcome.
 pub(crate) struct LayerChain<'a> {
-    /// The outermost first.
+    /// The outermost layer first.
     pub(crate) layers: &'a [Arc<LoadedPlugin>],
-    /// The plugin that is wrapped.
+    /// The name of the wrapped plugin.
     pub(crate) plugin: &'a str,
     pub(crate) wrappers: Vec<LayerWrapper>,
-    /// What the user should know of layers that did not work.
+    /// Notes for the user about layers that did not work.
     pub(crate) notes: Vec<String>,
 }
 
 impl LayerChain<'_> {
-    /// Wraps a table, the innermost layer first; `check` copies what a layer hands back.
+    /// Wraps a table in all layers, the innermost first; `check` validates and copies what a layer returns.
     ///
-    /// A layer that fails is left out, and said: what a user watches must not be lost with the watcher.
+    /// A layer that fails is skipped with a note: the program must not fail because an observer did.
     pub(crate) fn wrap_table<T: ForeignStruct + 'static>(
         &mut self,
         kind: abi::TableKind,
@@ -76,7 +76,7 @@ impl LayerChain<'_> {
             // SAFETY: the context and the table below it are alive, and the wrapper keeps the table.
             let wrapped = unsafe { calls.wrap(kind, self.plugin, context, address) };
             if wrapped.as_ref().is_ok_and(|wrapped| *wrapped == (context, address)) {
-                // The layer does not care for this kind, and made nothing that would have to be freed.
+                // The layer does not wrap this kind of table, and made nothing that would have to be freed.
                 continue;
             }
             let checked = wrapped.map_err(|failure: PluginFailure| failure.to_string()).and_then(|wrapped| {

@@ -1,6 +1,6 @@
-//! Asks a plugin who it is: opens its file, calls the one function it exports and checks the answer.
+//! Loads a plugin: opens its file, calls its one exported function and checks the answer.
 //!
-//! A plugin that is linked into the program goes the same way without the file.
+//! A plugin that is linked into the program takes the same path without the file.
 
 #![expect(unsafe_code, reason = "this is where code of a plugin is called for the first time")]
 
@@ -26,18 +26,18 @@ use crate::services::PluginServices;
 use crate::services::errors::{self, PluginFailure};
 use crate::{Refusal, RefusalReason, sanitize_text};
 
-/// What a plugin answers into, and room behind it in which a plugin that writes too far is noticed.
+/// The answer of a plugin, with a guard zone behind it that catches a plugin which writes too far.
 #[repr(C)]
 struct QueryAnswer {
     plugin: abi::Plugin,
     guard: [u64; 512],
 }
 
-/// The entries of the plugins that are in use in this process.
+/// The entry points of the plugins that this process uses, and true for those that hosts may share.
 static PLUGINS_IN_USE: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
 
-/// Marks a plugin as in use by one host. Another host of the process must leave it alone, unless the plugin offers
-/// `several_hosts`: it would work for both with the services of whoever asked last, and end for both at once.
+/// Marks a plugin as used by one host. Other hosts of the process must not use it, unless it offers `several_hosts`: it would
+/// work for both with the services of the last one, and end for both at once.
 #[derive(Debug)]
 pub(crate) struct InUse {
     entry: usize,
@@ -84,7 +84,7 @@ impl Drop for InUse {
     }
 }
 
-/// A plugin that answered well. Its code stays in the process even when this is dropped, unless it is closed.
+/// A plugin that answered correctly. Its code stays mapped even after this is dropped, unless the library is closed.
 #[derive(Debug)]
 pub(crate) struct QueriedPlugin {
     pub(crate) library: Option<Library>,
@@ -93,10 +93,10 @@ pub(crate) struct QueriedPlugin {
     pub(crate) in_use: InUse,
 }
 
-/// Opens the file at `path` and asks the plugin in it. A refused plugin is never closed again: it may have started
-/// threads or registered functions that outlive its answer.
+/// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
+/// or registered functions that outlive its answer.
 pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
-    // SAFETY: initialisers of the library run, which is what loading a plugin means; it was judged before.
+    // SAFETY: the library runs its initializers, which is what loading a plugin means; it was judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
         Refusal::new(
@@ -124,23 +124,23 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
     }
 }
 
-/// What the dynamic linker said, without the name of the library around it.
+/// The dynamic linker's message, without the text that `libloading` adds.
 fn linker_message(error: &libloading::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     format!("`{}`", sanitize_text(&cause.trim().replace(['\n', '`'], " ")))
 }
 
-/// Asks a plugin.
+/// Queries a plugin.
 ///
 /// # Safety
 ///
-/// `query` is the entry of a plugin that stays loaded.
+/// `query` is the entry point of a plugin that stays loaded.
 pub(crate) unsafe fn query_plugin(
     path: &Path,
     query: abi::PluginQuery,
     services: Arc<PluginServices>,
 ) -> Result<QueriedPlugin, Refusal> {
-    /// Whether a plugin can be shared is known only once it has answered, so hosts ask one after the other.
+    /// Only its answer shows whether a plugin can be shared, so hosts query one after another.
     static QUERY_LOCK: Mutex<()> = Mutex::new(());
     let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let mut in_use = InUse::mark_in_use(path, query)?;
@@ -179,7 +179,7 @@ unsafe fn call_query(
         let expected = format!("at most {} bytes written to `plugin`", size_of::<abi::Plugin>());
         return Err(breach_refusal(path, &RuleBreach::new("S-3", expected, "more")));
     }
-    // A plugin that failed before it said its version has something else to say.
+    // A plugin that failed before it stated its version reports another problem.
     if failure.is_none() || plugin.contract_major != 0 {
         check_version(path, plugin)?;
     }
@@ -231,7 +231,7 @@ fn check_version(path: &Path, plugin: &abi::Plugin) -> Result<(), Refusal> {
     ))
 }
 
-/// The package to update. A plugin of another major keeps it elsewhere, so there the file has to do.
+/// The package to update. The struct of another major version has it elsewhere, so then the file name has to do.
 fn package_to_update(path: &Path, plugin: &abi::Plugin) -> String {
     let file = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     if plugin.contract_major != HOST_CONTRACT.major || plugin.size < abi::Plugin::SIZE_AT_FIRST {
@@ -243,7 +243,6 @@ fn package_to_update(path: &Path, plugin: &abi::Plugin) -> String {
     package.or(name).unwrap_or_else(|_| file())
 }
 
-/// The refusal of a plugin that breaks a rule.
 pub(crate) fn breach_refusal(path: &Path, breach: &RuleBreach) -> Refusal {
     let reason = match breach.rule {
         "P-1" => RefusalReason::SlotMissing,
@@ -255,7 +254,7 @@ pub(crate) fn breach_refusal(path: &Path, breach: &RuleBreach) -> Refusal {
     Refusal::new(reason, path, format!("{expected} (rule {rule})"), found, remedy)
 }
 
-/// The refusal of a plugin that said itself that it does not work.
+/// The refusal of a plugin that itself reported an error.
 pub(crate) fn failure_refusal(path: &Path, failure: &PluginFailure) -> Refusal {
     let remedy = "do what the plugin asks for, or ask its vendor";
     let its_error = format!("its error: {}", sanitize_text(&failure.to_string()));

@@ -1,24 +1,24 @@
-//! Decides whether a plugin and the host understand each other, in both directions (rule V-1).
+//! Decides whether a plugin and the host are compatible, in both directions (rule V-1).
 
 use oarlock_abi as abi;
 
 use crate::ContractRange;
 
-/// The oldest minor version of a plugin that this host still serves.
+/// The oldest minor version of a plugin that this host still supports.
 pub const OLDEST_MINOR: u32 = 0;
 
-/// The versions of the contract this host speaks.
+/// The versions of the contract that this host understands.
 pub const HOST_CONTRACT: ContractRange =
     ContractRange { major: abi::CONTRACT_MAJOR, min_minor: OLDEST_MINOR, max_minor: abi::CONTRACT_MINOR };
 
-/// Which of the two sides is behind, and so which has to be updated.
+/// The side that is behind, and so has to be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutdatedSide {
     Host,
     Plugin,
 }
 
-/// Agrees on a minor version: the smaller of the two newest. Fails with the side that is behind.
+/// Agrees on the smaller of the two newest minor versions. The error is the side that is behind.
 pub(crate) fn negotiate_minor(host: ContractRange, plugin: ContractRange) -> Result<u32, OutdatedSide> {
     match host.major.cmp(&plugin.major) {
         std::cmp::Ordering::Less => return Err(OutdatedSide::Host),

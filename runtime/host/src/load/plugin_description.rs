@@ -1,4 +1,4 @@
-//! What a plugin says of itself, copied out of its memory into values that need no trust.
+//! The description of a plugin, copied out of its memory into safe values.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ContractRange, PluginKind};
 
-/// What stands behind a device plugin's claim to work.
+/// The evidence that a device plugin works, as claimed by its vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SupportLevel {
-    /// Nothing is claimed, or something this host does not know.
+    /// No claim, or one that this host does not know.
     #[default]
     Unspecified,
     /// It passed against an emulation of the vendor's documented interface.
@@ -44,51 +44,51 @@ impl fmt::Display for SupportLevel {
     }
 }
 
-/// What a plugin says of itself. Every text is UTF-8, of limited length and fit to be shown.
+/// The identity and contents of a plugin. All texts are UTF-8 of limited length and safe to print.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginInfo {
-    /// The name.
+    /// The name that identifies the plugin.
     pub name: String,
-    /// The plugin's own version.
+    /// The version of the plugin itself.
     pub version: String,
-    /// Who made it.
+    /// The name of the vendor.
     pub vendor: String,
-    /// The package that a user installs to update it.
+    /// The package that users install to update the plugin.
     pub package: String,
-    /// What it is for.
+    /// The role of the plugin: device, kernels or layer.
     pub kind: PluginKind,
-    /// The device type it provides.
+    /// The device type that it provides, as users type it.
     pub device_type: Option<String>,
     /// A variant of the device type, such as `V1`.
     pub device_subtype: Option<String>,
-    /// The environment variable that lists the devices to show.
+    /// The environment variable that lists the visible devices.
     pub visible_devices_variable: Option<String>,
-    /// What proves that it works.
+    /// The evidence that the plugin works.
     pub support_level: SupportLevel,
-    /// What stands behind the support level: chip, driver, date.
+    /// Details of the evidence: chip, driver, date.
     pub support_note: String,
-    /// The versions of the contract it speaks.
+    /// The versions of the contract that it understands.
     pub contract: ContractRange,
-    /// The profiles it implements, of those that are locked.
+    /// The locked profiles that it implements.
     pub profiles: Vec<String>,
     /// The drafts of profiles that it brings.
     pub drafts: Vec<DraftInfo>,
-    /// How many kernels it brings.
+    /// The number of its kernels.
     pub kernel_count: usize,
-    /// Whether it may be unloaded while the program runs.
+    /// True if it may be unloaded while the program runs.
     pub unloadable: bool,
-    /// Whether several hosts in one process may load it.
+    /// True if several hosts in one process may use it.
     pub several_hosts: bool,
 }
 
 /// A draft of a profile that a plugin brings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftInfo {
-    /// The name of the profile.
+    /// The name of the profile, such as `graph`.
     pub profile: String,
     /// The number of the draft; 0 for a table from before the profile was a draft.
     pub number: u32,
-    /// Whether this host has code for the draft of this number.
+    /// True if this host has code for the draft with this number.
     pub used: bool,
 }
 
@@ -103,32 +103,32 @@ impl fmt::Display for DraftInfo {
     }
 }
 
-/// What a kernel does and demands.
+/// The op that a kernel implements, and its demands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// The op as its schema names it.
     pub op: String,
-    /// The op's domain; empty is the domain of ONNX.
+    /// The domain of the op; empty means ONNX.
     pub domain: String,
-    /// The device type it runs on.
+    /// The device type that it runs on.
     pub device_type: String,
     /// The first version of the op that it implements.
     pub version_min: u32,
-    /// The last one; `None` means all later ones.
+    /// The last version of the op that it implements; `None` means all later ones.
     pub version_max: Option<u32>,
-    /// Of several kernels that fit, the one with the highest score runs.
+    /// The priority: of several matching kernels, the one with the highest score runs.
     pub score: i32,
-    /// Whether the same inputs give the same bits each time.
+    /// True if the same inputs give the same bits each time.
     pub deterministic: bool,
-    /// Whether it returns before its work in the stream is done.
+    /// True if it returns before its work in the stream is done.
     pub asynchronous: bool,
-    /// Whether it sets the shape of some output itself.
+    /// True if it sets the shape of some output itself, during the run.
     pub allocates_outputs: bool,
-    /// What it demands of its inputs.
+    /// The demands on its inputs.
     pub inputs: Vec<OperandInfo>,
-    /// What its outputs are like.
+    /// The demands on its outputs.
     pub outputs: Vec<OperandInfo>,
-    /// The outputs that may use the memory of an input, as pairs of output and input.
+    /// Pairs of output and input that may share memory.
     pub in_place: Vec<(u32, u32)>,
 }
 
@@ -143,36 +143,36 @@ impl KernelInfo {
     }
 }
 
-/// What a kernel demands of one operand.
+/// The demands of a kernel on one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperandInfo {
-    /// The operand's name in the schema of the op, or empty.
+    /// The name of the operand in the schema of the op, or empty.
     pub name: String,
-    /// The dtypes it may have: bit n stands for the dtype with the number n.
+    /// The permitted dtypes: bit n stands for the dtype with the number n.
     pub dtypes: u64,
     /// Operands with the same number, other than 0, must have the same dtype.
     pub dtype_group: u32,
-    /// The least number of dimensions.
+    /// The smallest number of dimensions.
     pub rank_min: u32,
-    /// The greatest number of dimensions.
+    /// The largest number of dimensions.
     pub rank_max: u32,
-    /// The number of the kind of memory it lies in, as the contract counts them.
+    /// The kind of memory, by its number in the contract.
     pub place: u32,
-    /// The number of the order its dimensions are in, as the contract counts them.
+    /// The order of the dimensions, by its number in the contract.
     pub layout: u32,
-    /// Whether it may be left out.
+    /// True if the operand may be left out.
     pub optional: bool,
-    /// Whether it stands for all further ones.
+    /// True if it stands for all further operands.
     pub variadic: bool,
-    /// Whether strides other than contiguous are welcome.
+    /// True if it may be non-contiguous.
     pub strided: bool,
-    /// Whether a constant may lie at any address.
+    /// True if a constant may be unaligned.
     #[serde(default)]
     pub unaligned: bool,
 }
 
 impl OperandInfo {
-    /// Whether an operand may have this dtype.
+    /// True if the operand may have this dtype.
     pub fn accepts_dtype(&self, dtype: abi::Dtype) -> bool {
         dtype.0 < u64::BITS && self.dtypes & (1 << dtype.0) != 0
     }

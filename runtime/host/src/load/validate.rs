@@ -1,4 +1,4 @@
-//! Checks what a plugin answered to the query against the rules that the host is to notice, and copies it out.
+//! Checks a plugin's answer against the rules that the host enforces, and copies it.
 
 #![expect(unsafe_code, reason = "what is checked lies behind pointers that a plugin gave")]
 
@@ -11,12 +11,12 @@ use crate::load::foreign_struct::{ForeignStruct, RuleBreach, SlotTable, copy_str
 use crate::load::kernel_checks::{KernelRecord, check_kernels};
 use crate::{ContractRange, PluginInfo, PluginKind, SupportLevel, sanitize_text};
 
-/// The longest name (rule E-4).
+/// Limit on names (rule E-4).
 const MAX_NAME_LENGTH: u64 = 64;
-/// The longest of the other texts of a plugin.
+/// Limit on the other texts of a plugin.
 const MAX_TEXT_LENGTH: u64 = 1024;
 
-/// Everything a plugin handed out, checked and copied.
+/// Everything that a plugin handed out, checked and copied.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedPlugin {
     pub(crate) info: PluginInfo,
@@ -24,12 +24,12 @@ pub(crate) struct CheckedPlugin {
     pub(crate) tables: PluginTables,
     pub(crate) kernels: Option<abi::KernelTable>,
     pub(crate) rows: Vec<KernelRecord>,
-    /// What the user should know of drafts that are not used.
+    /// Notes for the user about drafts that are not used.
     pub(crate) notes: Vec<String>,
     pub(crate) unload: Option<unsafe extern "C" fn(*mut c_void) -> abi::Error>,
 }
 
-/// Copies of the tables, as large as this host knows them.
+/// Copies of the tables, at the size that this host knows.
 #[derive(Clone, Debug)]
 pub(crate) struct PluginTables {
     pub(crate) core: Option<abi::CoreTable>,
@@ -38,7 +38,6 @@ pub(crate) struct PluginTables {
 }
 
 impl PluginTables {
-    /// The profiles that are there.
     fn profile_names(&self) -> Vec<&'static str> {
         let all =
             [(self.core.is_some(), abi::CoreTable::NAME), (self.r#async.is_some(), abi::AsyncTable::NAME)];
@@ -46,7 +45,7 @@ impl PluginTables {
     }
 }
 
-/// Checks the answer of a plugin whose version the host speaks.
+/// Checks the answer of a plugin with a compatible version.
 ///
 /// # Safety
 ///
@@ -108,7 +107,7 @@ pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin,
     Ok(CheckedPlugin { info, context, tables, kernels: kernel_table, rows, notes, unload })
 }
 
-/// The versions of the contract a plugin speaks.
+/// The versions of the contract that a plugin understands.
 pub(crate) fn contract_range(plugin: &abi::Plugin) -> ContractRange {
     ContractRange {
         major: plugin.contract_major,
@@ -117,7 +116,7 @@ pub(crate) fn contract_range(plugin: &abi::Plugin) -> ContractRange {
     }
 }
 
-/// What the plugin is for (rules E-5 and E-6).
+/// Derives the role of the plugin from its tables (rules E-5 and E-6).
 fn plugin_kind(
     name: &str,
     tables: &PluginTables,
@@ -169,7 +168,7 @@ unsafe fn copy_optional<T: ForeignStruct>(source: *const T) -> Result<Option<T>,
     unsafe { copy_struct(source) }.map(Some)
 }
 
-/// A table with its slots checked (rules P-1 and P-2).
+/// Copies a table and checks its slots (rules P-1 and P-2).
 ///
 /// # Safety
 ///
@@ -191,7 +190,7 @@ pub(crate) unsafe fn checked_table<T: SlotTable>(source: *const T) -> Result<Opt
     Ok(Some(table))
 }
 
-/// A name (rule E-4).
+/// Checks and copies a name (rule E-4).
 ///
 /// # Safety
 ///
@@ -218,7 +217,7 @@ pub(crate) unsafe fn checked_name(text: abi::Str, what: &str) -> Result<String, 
     }
 }
 
-/// Any other text (rule S-5), fit to be shown.
+/// Checks any other text (rule S-5) and makes it safe to print.
 ///
 /// # Safety
 ///

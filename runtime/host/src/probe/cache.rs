@@ -1,10 +1,10 @@
-//! Remembers what probes found out, by the hash of the plugin and the contract of the host.
+//! Caches probe results, keyed by the hash of the plugin and the contract of the host.
 //!
-//! The cache lies in `$XDG_CACHE_HOME/oarlock/probe`, is the user's alone, and is only ever a way to save time: an entry
-//! that is missing, damaged or not the user's is as good as none. Only what the bytes of a plugin decide is kept for
-//! good: who it is, and how it breaks the contract. That it crashed or ran out of time is kept for a while, so that it
-//! does not hold up every start. What the system decides, such as a missing driver, is not kept. An entry holds only
-//! for the options the plugin was given, of which it has the hash, since they may be secret.
+//! The cache lies in `$XDG_CACHE_HOME/oarlock/probe`, belongs to the user alone, and only saves time: an entry that is missing,
+//! damaged or owned by another user counts as absent. Facts that depend only on the bytes of a plugin are kept for good: its
+//! identity, and violations of the contract. A crash or a timeout is kept for a while, so that it does not delay every start.
+//! Results that depend on the system, such as a missing driver, are not kept. An entry only holds for the options that the
+//! plugin was given; it stores their hash, since options may be secret.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -17,33 +17,34 @@ use serde::{Deserialize, Serialize};
 use crate::probe::{NamedProbeResult, PluginOptions, ProbeCommand, ProbeResult, name_by_file, run_probe};
 use crate::{Digest, HOST_CONTRACT, ProcessIdentity, RefusalReason};
 
-/// The most bytes of an entry.
+/// Limit on the size of an entry.
 const MAX_ENTRY_BYTES: u64 = 1 << 20;
-/// How long a plugin that crashed or did not answer in time is not asked again.
+/// The time for which a plugin that crashed or timed out is not probed again.
 const FAILURE_LIFETIME: Duration = Duration::from_secs(3600);
-/// What another layout of entries would be called.
+/// The version of the format of entries; it is part of their names.
 const CACHE_VERSION: &str = "v3";
 
-/// Where answers are kept.
+/// A directory of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeCache {
     directory: Option<PathBuf>,
     identity: ProcessIdentity,
 }
 
-/// What is kept of one probe.
+/// An entry: the result of one probe and the conditions under which it holds.
 #[derive(Debug, Serialize, Deserialize)]
 struct ProbeCacheEntry {
     probed: ProbeResult,
-    /// The name of the plugin, which is the key of its options; without it the plugin saw those of its file at most.
+    /// The name of the plugin, which is the key of its options. Without it, the plugin saw at most the options that its file
+    /// name implies.
     name: Option<String>,
-    /// The hash of the options it saw.
+    /// The hash of the options that the plugin saw.
     options: Digest,
-    /// How long the plugin was given.
+    /// The time limit of the probe.
     timeout: Duration,
 }
 
-/// How long a verdict holds.
+/// The time for which a result holds.
 #[derive(PartialEq, Eq)]
 enum VerdictLifetime {
     ForGood,
@@ -75,7 +76,7 @@ impl ProbeCacheEntry {
         Self { options: options_digest(options, path, name.as_deref()), probed, name, timeout }
     }
 
-    /// Whether a probe today would be the same.
+    /// True if a probe now would have the same result.
     fn is_valid_for(&self, path: &Path, options: &PluginOptions, timeout: Duration) -> bool {
         let timed_out =
             self.probed.verdict.as_ref().is_err_and(|refusal| refusal.reason == RefusalReason::ProbeTimedOut);
@@ -84,22 +85,22 @@ impl ProbeCacheEntry {
     }
 }
 
-/// The hash of what the plugin in a file sees, which says that it is called `name`.
+/// The hash of the options that a plugin sees which lies in this file and calls itself `name`.
 fn options_digest(options: &PluginOptions, path: &Path, name: Option<&str>) -> Digest {
     let own = [name_by_file(path, options), name].into_iter().flatten().filter_map(|name| options.get(name));
-    // A length before each text keeps different options from looking alike.
+    // A length before each text keeps different options from hashing alike.
     let text: String =
         own.flatten().map(|(key, value)| format!("{} {key}{} {value}", key.len(), value.len())).collect();
     Digest::hash_bytes(text.as_bytes())
 }
 
 impl ProbeCache {
-    /// A cache below a user's cache directory; without one nothing is kept.
+    /// A cache below a user's cache directory. Without one, nothing is kept.
     pub(crate) fn new(cache_home: Option<&Path>, identity: ProcessIdentity) -> Self {
         Self { directory: cache_home.map(|home| home.join("oarlock/probe")), identity }
     }
 
-    /// What is known of a plugin, or else what a probe finds out. An entry names no file, so `path` is put into it.
+    /// Returns the cached result, or probes. An entry contains no path, so `path` is put into its result.
     pub(crate) fn probe_cached(
         &self,
         command: &ProbeCommand,
@@ -121,7 +122,7 @@ impl ProbeCache {
         let entry = ProbeCacheEntry::new(run_probe(command, path, options, timeout), path, options, timeout);
         if let Some(file) = file.filter(|_| VerdictLifetime::of_result(&entry.probed) != VerdictLifetime::Not)
         {
-            // A cache that cannot be written costs time and nothing else.
+            // A cache that cannot be written only costs time.
             _ = self.write_entry(&file, &entry);
         }
         entry.probed
@@ -147,7 +148,7 @@ impl ProbeCache {
         Some(entry)
     }
 
-    /// Writes an entry whole or not at all, since several programs may do so at once.
+    /// Writes an entry atomically, since several programs may do so at once.
     fn write_entry(&self, file: &Path, entry: &ProbeCacheEntry) -> io::Result<()> {
         let Some(directory) = file.parent() else { return Ok(()) };
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -167,7 +168,7 @@ impl ProbeCache {
         written
     }
 
-    /// Whether nobody else could have put entries into the directory.
+    /// True if nobody else could have put entries into the directory.
     fn is_private(&self, directory: &Path) -> bool {
         directory.symlink_metadata().is_ok_and(|metadata| {
             metadata.is_dir() && metadata.uid() == self.identity.user && metadata.mode() & 0o022 == 0
@@ -180,7 +181,7 @@ fn create_private(path: &Path) -> io::Result<File> {
 }
 
 fn entry_file_name(digest: Digest) -> String {
-    // A host with a sanitizer refuses what another one takes.
+    // A host with a sanitizer refuses plugins that another host accepts.
     let sanitizer = oarlock_abi::SANITIZER.0;
     format!("{digest}-{CACHE_VERSION}-{}-{HOST_CONTRACT}-{sanitizer}.json", env!("CARGO_PKG_VERSION"))
 }
@@ -207,7 +208,7 @@ mod tests {
         )
     }
 
-    /// A command that makes every real probe fail, which is never kept.
+    /// A command that makes every real probe fail, a result that is never kept.
     fn failing_command() -> ProbeCommand {
         ProbeCommand { program: "/nonexistent".into(), arguments: Vec::new() }
     }
@@ -278,7 +279,7 @@ mod tests {
             RefusalReason::ContractBroken
         );
         assert_eq!(probe_reason_with(&cache, &options("x"), SHORT_TIMEOUT), RefusalReason::ProbeFailed);
-        // The plugin is called `x`, and its file `y.so`.
+        // The plugin calls itself `x`; its file is `y.so`.
         assert_eq!(probe_reason_with(&cache, &options("y"), SHORT_TIMEOUT), RefusalReason::ProbeFailed);
     }
 

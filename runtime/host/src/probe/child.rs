@@ -1,9 +1,9 @@
-//! The child's side of probing: loads one plugin, asks it who it is, readies its devices and ends it as a host does, and
-//! answers in a line after each of the two steps.
+//! The child's side of a probe: loads one plugin, queries it, initializes its devices and ends it as a host does. It answers
+//! with one line after each of the two steps.
 //!
-//! Nothing the plugin does here can reach the program that asked. It gets no core dump, limited memory, files and
-//! processor time, nothing that the program had open, and dies with its parent. What it prints goes to standard error;
-//! the answers go out through a copy of standard output that the plugin does not know.
+//! The plugin cannot harm the program that asked. It gets no core dump, limited memory, files and CPU time, and none of the
+//! program's open files, and it dies with its parent. Its output goes to standard error; the answers go through a copy of
+//! standard output that the plugin does not know.
 
 #![expect(
     unsafe_code,
@@ -27,35 +27,35 @@ use crate::probe::{ProbeRequest, name_by_file};
 use crate::services::{PluginServices, SharedServices, SilentLogSink};
 use crate::{HostEnvironment, LoadedPlugin, PluginInfo, Refusal};
 
-/// The memory a plugin gets on a machine that has little.
+/// The memory that a plugin gets even on a small machine.
 const MIN_MEMORY: u64 = 1 << 30;
-/// The most seconds of processor time, should the parent not be there to stop it.
+/// Limit on CPU time in seconds, in case the parent is not there to stop the child.
 const MAX_CPU_SECONDS: u64 = 60;
-/// The most files that are open at once.
+/// Limit on open files.
 const MAX_OPEN_FILES: u64 = 256;
 
-/// How far a probe has come.
+/// The progress of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ProbeStep {
-    /// The plugin was asked who it is.
+    /// The plugin answered the query.
     Asked,
-    /// Its devices were readied, as far as they could be, and it was ended.
+    /// Its devices were initialized, as far as possible, and it was ended.
     Readied,
 }
 
-/// What the child tells its parent, as one line of JSON.
+/// A message from the child to its parent, as one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProbeAnswer {
-    /// The one of the request.
+    /// The token of the request.
     pub(crate) token: String,
-    /// Who answers: a plugin that forks would have it said twice.
+    /// The process that answers: if the plugin forks, a copy of it may answer too.
     pub(crate) pid: u32,
     pub(crate) step: ProbeStep,
     pub(crate) verdict: Result<PluginInfo, Refusal>,
 }
 
-/// Runs the hidden command that a program offers for its [`ProbeCommand`](crate::ProbeCommand): probes the plugin at
-/// `path`, answers on standard output, and ends.
+/// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
+/// answers on standard output, and ends.
 pub fn probe_child_main(path: &Path) -> ExitCode {
     match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, request, answers)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -66,22 +66,22 @@ pub fn probe_child_main(path: &Path) -> ExitCode {
     }
 }
 
-/// Shuts the child in; gives what it is asked and the file to answer to.
+/// Confines the child; returns the request and the file for the answers.
 fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Whatever the plugin forks off becomes a child of this process, even if it forks twice, so that it is found.
+    // Makes this process the parent of everything that the plugin forks, even twice, so that nothing escapes.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     close_inherited()?;
     let request = serde_json::from_reader(io::stdin().lock())?;
-    // The token is in there.
+    // Standard input contained the token.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     let mut limits = vec![
         (Resource::Core, 0),
         (Resource::Cpu, MAX_CPU_SECONDS),
-        // The size of files is not limited: drivers keep device memory in anonymous ones.
+        // File sizes are not limited: drivers keep device memory in anonymous files.
         (Resource::Nofile, MAX_OPEN_FILES),
     ];
-    // Sanitizers map far more than they use.
+    // Sanitizers map far more memory than they use.
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::NONE {
         limits.push((Resource::Data, memory_limit()));
         limit_address_space(Some(memory_limit()))?;
@@ -92,8 +92,8 @@ fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
         rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // The run-time library of Rust handles these, and so lets a plugin that raises one itself go on.
-        // SAFETY: the process has one thread, and the default action is what it would have without the library.
+        // Rust's runtime handles these signals, and so would let a plugin that raises one itself go on.
+        // SAFETY: the process has one thread, and the default action is what it would have without the runtime.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     let answers: OwnedFd = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
@@ -101,27 +101,27 @@ fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
     Ok((request, answers.into()))
 }
 
-/// Closes what the parent left open beside the standard streams.
+/// Closes the files that the parent left open besides the standard streams.
 fn close_inherited() -> io::Result<()> {
     let listed = std::fs::read_dir("/proc/self/fd")?;
     let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let inherited: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     for number in inherited {
-        // SAFETY: the process has just started and opened nothing yet, so that nothing in it owns the file. The listing
-        // itself is among the numbers and closed already, which makes this an error without consequence.
+        // SAFETY: the process has just started and opened nothing yet, so nothing in it owns the file. The listing itself is
+        // among the numbers and closed already, which makes this an error without consequence.
         unsafe { libc::close(number) };
     }
     Ok(())
 }
 
-/// Half of the machine's memory.
+/// Half of the machine's memory, but not too little.
 fn memory_limit() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
     (bytes / 2).max(MIN_MEMORY)
 }
 
-/// Limits the addresses the process may map, in a way that can be taken back; as many as it ever may for `None`.
+/// Limits the address space in a way that can be undone; `None` restores the maximum.
 fn limit_address_space(most: Option<u64>) -> io::Result<()> {
     let maximum = rustix::process::getrlimit(Resource::As).maximum;
     let current = match (most, maximum) {
@@ -146,19 +146,19 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more addresses than they use; memory itself stays limited.
             limit_address_space(None)?;
-            // What a plugin says that cannot start is for the host to report, which starts it for real.
+            // A failure to start is for the host to report, which starts the plugin for real.
             _ = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
             channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
-            // Neither its code nor what it refers to may go before the process does.
+            // Neither its code nor the data that it refers to may go away before the process does.
             std::mem::forget(opened);
             Ok(())
         }
     }
 }
 
-/// The way to the parent.
+/// The channel to the parent.
 struct ParentChannel {
     answers: File,
     token: String,
@@ -166,7 +166,7 @@ struct ParentChannel {
 }
 
 impl ParentChannel {
-    /// Answers with what the plugin said, unless it forked; gives what was answered.
+    /// Sends the plugin's answer, or a breach of rule R-3 if the plugin forked; returns what was sent.
     fn send_answer(
         &mut self,
         path: &Path,
@@ -190,7 +190,7 @@ impl ParentChannel {
     }
 }
 
-/// Whether the process has a child, running or not.
+/// True if the process has a child, running or not.
 fn has_children() -> bool {
     !matches!(rustix::process::wait(WaitOptions::NOHANG), Err(Errno::CHILD))
 }

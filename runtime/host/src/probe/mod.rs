@@ -1,10 +1,10 @@
-//! Asks a plugin without a manifest who it is and has it ready its devices, in a child process: a plugin that crashes,
-//! hangs or ends the process there is refused here.
+//! Queries a plugin without a manifest and initializes its devices in a child process: a plugin that crashes, hangs or ends the
+//! process there is refused.
 //!
-//! The child runs in a process group of its own, and is killed, with everything it may have started, as soon as it has
-//! answered or its time is up. What it answers is not trusted beyond deciding whether to load the plugin: everything is
-//! checked again in this process. The child tells who the plugin is before it readies the devices, so that what happens
-//! afterwards can be told apart; that the devices cannot be readied is left to the real start to say.
+//! The child runs in its own process group. It is killed, with everything it may have started, as soon as it has answered or
+//! its time is up. Its answer only decides whether to load the plugin: everything is checked again in this process. The child
+//! reports the plugin's identity before it initializes the devices, so that a later failure can be told apart. A failure to
+//! initialize them is left to the real start to report.
 
 pub(crate) mod cache;
 pub(crate) mod child;
@@ -31,14 +31,14 @@ use serde::{Deserialize, Serialize};
 use crate::probe::parent::watch_child;
 use crate::{PluginInfo, Refusal, RefusalReason};
 
-/// How long a plugin may take to answer, if the configuration does not say.
+/// Time limit for a plugin's answer, if the configuration does not set one.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The options of each plugin, by its name.
+/// The options of each plugin, by plugin name.
 pub(crate) type PluginOptions = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The name of a plugin by what its file is called, if it has options: `acme-npu` for `libacme_npu.so` as well as for
-/// `libacme_plugin_npu.so`. So a plugin has its options already when it is asked who it is.
+/// Derives the plugin's name from its file name, if options exist for that name: `acme-npu` for both `libacme_npu.so` and
+/// `libacme_plugin_npu.so`. So a plugin already has its options when it is queried.
 fn name_by_file<'a>(path: &Path, options: &'a PluginOptions) -> Option<&'a str> {
     let file = path.file_name()?.to_str()?;
     let stem = file.strip_prefix("lib").unwrap_or(file).split('.').next()?.replace('_', "-");
@@ -46,26 +46,26 @@ fn name_by_file<'a>(path: &Path, options: &'a PluginOptions) -> Option<&'a str> 
     [stem, shorter].iter().find_map(|name| Some(options.get_key_value(name)?.0.as_str()))
 }
 
-/// How the program starts itself to probe a plugin: the path is added as the last argument, and the started program
-/// calls [`probe_child_main`](crate::probe_child_main) with it.
+/// The command with which the program starts itself to probe a plugin. The path of the plugin is added as the last argument,
+/// and the started program calls [`probe_child_main`](crate::probe_child_main) with it.
 #[derive(Clone, Debug)]
 pub struct ProbeCommand {
-    /// The file to run.
+    /// The file to run, usually the program itself.
     pub program: PathBuf,
-    /// What comes before the path.
+    /// The arguments before the path.
     pub arguments: Vec<OsString>,
 }
 
-/// What a probe found out.
+/// The result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeResult {
-    /// Who the plugin says it is, or why it is not used.
+    /// The plugin's description, or the reason to refuse it.
     pub verdict: Result<PluginInfo, Refusal>,
-    /// What the user may want to know.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// Probes several plugins, as many at once as there are processors.
+/// Probes several plugins in parallel, as many at once as there are processors.
 pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> ProbeResult + Sync) -> Vec<ProbeResult> {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
     if workers <= 1 {
@@ -93,24 +93,24 @@ fn take_next<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)
     Some((index, items.get(index)?))
 }
 
-/// What the parent tells its child, as JSON on standard input.
+/// The request from the parent to its child, as JSON on standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProbeRequest {
-    /// What each answer has to repeat, so that nothing the plugin writes is taken for one.
+    /// A secret that each answer has to repeat, so that no output of the plugin is taken for an answer.
     pub(crate) token: String,
     /// The options of all plugins, since the name of this one is not known yet.
     pub(crate) options: PluginOptions,
 }
 
-/// What a probe found out, and about which plugin.
+/// The result of a probe with the name of the plugin.
 pub(crate) struct NamedProbeResult {
     pub(crate) probed: ProbeResult,
-    /// The name the plugin gave, even if it was refused later; only then can it have seen its options.
+    /// The name that the plugin gave, even if it was refused later. Without it, the plugin cannot have seen its options.
     pub(crate) name: Option<String>,
 }
 
-/// Probes the plugin at `path`, which gets those of the `options` that are its own. It may take `timeout` to say who it
-/// is, and as much again to ready its devices.
+/// Probes the plugin at `path`, which gets its own part of `options`. It may take `timeout` to answer the query, and as long
+/// again to initialize its devices.
 pub fn probe_file(
     command: &ProbeCommand,
     path: &Path,
@@ -146,7 +146,7 @@ fn run_probe(
 }
 
 fn spawn_child(command: &ProbeCommand, path: &Path, request: &ProbeRequest) -> io::Result<Child> {
-    // A file in memory, unlike a pipe, takes any number of bytes from a parent that does not wait for the child.
+    // Unlike a pipe, a file in memory takes any number of bytes without the child reading them.
     let mut input = File::from(rustix::fs::memfd_create("oarlock-probe", MemfdFlags::CLOEXEC)?);
     input.write_all(&serde_json::to_vec(request)?)?;
     input.rewind()?;
@@ -163,7 +163,7 @@ fn spawn_child(command: &ProbeCommand, path: &Path, request: &ProbeRequest) -> i
 /// A word that nobody can guess.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
-    // So few bytes come whole.
+    // The kernel returns this few bytes in one piece.
     rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().fold(String::new(), |mut token, byte| {
         _ = write!(token, "{byte:02x}");

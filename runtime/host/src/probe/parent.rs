@@ -1,5 +1,5 @@
-//! The parent's side of a probe: listens to the child until it has answered, has ended or its time is up, and ends it
-//! with everything it started.
+//! The parent's side of a probe: reads from the child until it has answered, exited or run out of time, then kills it with
+//! everything it started.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,22 +13,22 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::probe::child::{ProbeAnswer, ProbeStep};
 
-/// The most that is kept of what a child says.
+/// Limit on the output of a child that is kept.
 const MOST_OUTPUT: usize = 1 << 20;
-/// How long to wait between two looks at whether the child has ended.
+/// The interval between two checks for the exit of the child.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What became of a child.
+/// The observed behavior of a child.
 pub(crate) struct ChildObservation {
     pub(crate) pid: u32,
-    /// The answers with the right token, in their order.
+    /// The answers with the right token, in order.
     pub(crate) answers: Vec<ProbeAnswer>,
     pub(crate) printed: Vec<u8>,
-    /// How it ended of itself; `None` when it was ended, for its time was up or it had answered.
+    /// The exit of the child; `None` if it was killed because its time was up or it had answered.
     pub(crate) ended: Option<ChildExit>,
 }
 
-/// How a child ended of itself.
+/// The exit of a child that was not killed.
 #[derive(Clone, Copy)]
 pub(crate) enum ChildExit {
     Signal(i32),
@@ -36,7 +36,7 @@ pub(crate) enum ChildExit {
 }
 
 impl ChildObservation {
-    /// Whether nothing that the child may still say matters.
+    /// True if further output of the child cannot change the result.
     fn is_settled(&self) -> bool {
         let settles = |answer: &ProbeAnswer| {
             answer.pid != self.pid || answer.verdict.is_err() || answer.step == ProbeStep::Readied
@@ -44,7 +44,7 @@ impl ChildObservation {
         self.answers.iter().any(settles)
     }
 
-    /// Takes the whole lines out of `heard`. What is no answer comes from the plugin, and is passed over.
+    /// Moves whole lines out of `heard`. Lines that are no answers come from the plugin and are dropped.
     fn take_answers(&mut self, heard: &mut Vec<u8>, token: &str) {
         let Some(end) = heard.iter().rposition(|byte| *byte == b'\n') else { return };
         let lines: Vec<u8> = heard.drain(..=end).collect();
@@ -53,7 +53,7 @@ impl ChildObservation {
     }
 }
 
-/// Reads what the child says until it has answered, has ended or its time is up; then ends it and all it started.
+/// Reads the child's output until it has answered, exited or run out of time; then kills it and all it started.
 pub(crate) fn watch_child(
     mut child: Child,
     token: String,
@@ -80,14 +80,14 @@ fn listen_to_child(
     let mut heard = Vec::new();
     let mut deadline = Instant::now() + timeout;
     loop {
-        // The child is looked at before the pipes: what it said before it ended is then in them.
+        // The exit is checked before the pipes: everything that the child wrote before it is then in them.
         let ended = child_exit(child)?;
         printed.drain_into(&mut seen.printed)?;
         answers.drain_into(&mut heard)?;
         let answered = seen.answers.len();
         seen.take_answers(&mut heard, token);
         if seen.is_settled() {
-            // What it printed before it answered was in the pipe before the answer was.
+            // What the child printed before its answer is in the pipe by now.
             return printed.drain_into(&mut seen.printed);
         }
         if ended.is_some() {
@@ -113,7 +113,7 @@ fn listen_to_child(
     }
 }
 
-/// Whether and how the child has ended. It is not waited for yet, so that its number stays its own.
+/// The exit of the child, if it has ended. It is not reaped yet, so its pid cannot be reused.
 fn child_exit(child: &Child) -> io::Result<Option<ChildExit>> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = rustix::process::waitid(WaitId::Pid(Pid::from_child(child)), options)?;
@@ -123,7 +123,7 @@ fn child_exit(child: &Child) -> io::Result<Option<ChildExit>> {
     }))
 }
 
-/// Ends the child and everything it started, then waits for it. That something is gone already is no failure.
+/// Kills the child and everything it started, then reaps it. Processes that are gone already are no failure.
 fn kill_child(child: &mut Child) {
     let pid = Pid::from_child(child);
     let mut started = Vec::new();
@@ -135,7 +135,7 @@ fn kill_child(child: &mut Child) {
     _ = child.wait();
 }
 
-/// Lists the children of a process, and theirs: one that left the process group is found here.
+/// Collects all descendants of a process, including those that left the process group.
 fn collect_descendants(pid: i32, found: &mut Vec<i32>) {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return };
     for thread in threads.flatten() {
@@ -149,7 +149,7 @@ fn collect_descendants(pid: i32, found: &mut Vec<i32>) {
     }
 }
 
-/// A pipe from the child that is read without waiting.
+/// A pipe from the child with non-blocking reads.
 struct ChildPipe {
     file: File,
     is_open: bool,
@@ -165,7 +165,7 @@ impl ChildPipe {
         self.is_open.then(|| PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN))
     }
 
-    /// Reads what is there. What is more than is kept is read and dropped, so that the child does not wait for ever.
+    /// Reads what is available. Excess output is read and dropped, so that the child does not block.
     fn drain_into(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut buffer = [0; 8192];
         // A child that never stops printing must not keep the host here.

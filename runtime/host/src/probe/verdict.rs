@@ -1,4 +1,4 @@
-//! What the host makes of what a child did and said.
+//! Draws conclusions from a child's exit and answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::probe::{NamedProbeResult, ProbeResult};
 use crate::{Refusal, RefusalReason};
 
 impl ChildObservation {
-    /// Says who the plugin at `path` is, or why it is not used.
+    /// The description of the plugin at `path`, or the reason to refuse it.
     pub(crate) fn into_result(self, path: &Path, timeout: Duration) -> NamedProbeResult {
         let excerpt = self.output_excerpt().map(|excerpt| {
             format!("it printed `{excerpt}` while it was probed, although plugins have a log (rule R-4)")
@@ -27,12 +27,12 @@ impl ChildObservation {
             Some(answer) if answer.verdict.is_err() => answer.verdict.clone(),
             known => Err(self.incomplete_refusal(path, timeout, known.is_some())),
         };
-        // A path that is not UTF-8 does not survive the way from the child.
+        // A path that is not UTF-8 does not survive the JSON from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
         NamedProbeResult { probed: ProbeResult { verdict, notes: excerpt.into_iter().collect() }, name }
     }
 
-    /// The refusal of a plugin that did not come to the end of the probe.
+    /// The refusal of a plugin whose probe did not finish.
     fn incomplete_refusal(&self, path: &Path, timeout: Duration, is_known: bool) -> Refusal {
         let (expected, stage) = if is_known {
             ("a plugin that readies its devices and ends", " while its devices were readied")
@@ -61,7 +61,7 @@ impl ChildObservation {
         }
     }
 
-    /// The beginning of what the plugin printed.
+    /// The beginning of the plugin's output, to be quoted in a message.
     fn output_excerpt(&self) -> Option<String> {
         const LONGEST: usize = 80;
         let text = String::from_utf8_lossy(&self.printed);

@@ -1,9 +1,9 @@
-//! The errors that stand behind the numbers plugins return.
+//! The registry of errors behind the numbers that plugins return.
 //!
-//! A plugin never hands memory to the host to describe an error: it asks the host to make one and returns its number.
-//! So an error outlives the plugin it came from, and a number the host never made, or has released, is noticed instead
-//! of followed. All hosts of a process share one registry, since a number says nothing about who made it; the mutex is
-//! taken only when something went wrong.
+//! A plugin never hands memory to the host to describe an error: it asks the host to create one and returns its number. So an
+//! error outlives its plugin, and a number that the host never issued, or that was released, is detected instead of
+//! dereferenced. All hosts of a process share one registry, since a number does not say which host issued it; the mutex is only
+//! taken on errors.
 
 #![expect(unsafe_code, reason = "plugins describe their errors with pointers to text")]
 
@@ -14,37 +14,37 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::{Code, ErrorFlags};
 
-/// The longest message that is kept, in bytes.
+/// Limit on a message in bytes; longer ones are cut.
 const MAX_MESSAGE_LENGTH: usize = 16 * 1024;
-/// The longest of the other texts.
+/// Limit on the other texts.
 const MAX_DETAIL_LENGTH: usize = 1024;
-/// How many errors may be alive. A plugin that releases none must not take the host's memory.
+/// Limit on live errors. A plugin that releases none must not exhaust the host's memory.
 const MAX_LIVE_ERRORS: usize = 1 << 16;
-/// What every number begins with, so that small numbers and addresses are not taken for errors.
+/// The upper bits of every number, so that small numbers and addresses are not taken for errors.
 const ERROR_MARK: u64 = 0x0A12 << 48;
-/// The number of the error that is returned when there are too many others; no slot has this generation.
+/// The number returned once there are too many live errors; no slot has this generation.
 const TOO_MANY_ERRORS: abi::Error = abi::Error(ERROR_MARK | (u32::MAX as u64) << 16);
 
-/// Something that went wrong in a plugin or in a service of the host.
+/// A failure of a plugin or of a service of the host. One pointer wide, so that results stay small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginFailure(Box<FailureDetails>);
 
-/// What a [`PluginFailure`] says.
+/// The contents of a [`PluginFailure`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureDetails {
-    /// What kind of thing went wrong.
+    /// The category of the failure.
     pub code: Code,
     /// What was expected, what was found, what to do.
     pub message: String,
-    /// The name of the plugin or of the part of the host that failed.
+    /// The name of the plugin, or of the part of the host, that failed.
     pub origin: String,
     /// The rule of the contract that was broken, or empty.
     pub rule: String,
-    /// The number that the library or driver below the plugin returned, or 0.
+    /// The error number of the library or driver below the plugin, or 0.
     pub native_code: i64,
-    /// What a caller may conclude.
+    /// Hints for callers, such as whether a retry may help.
     pub flags: ErrorFlags,
-    /// The source file that made the error, or empty.
+    /// The source file that created the error, or empty.
     pub file: String,
     /// The line in that file, or 0.
     pub line: u32,
@@ -65,24 +65,24 @@ impl PluginFailure {
         }))
     }
 
-    /// The same failure, with the rule that was broken.
+    /// Adds the rule that was broken.
     #[must_use]
     pub fn with_rule(mut self, rule: &str) -> Self {
         rule.clone_into(&mut self.0.rule);
         self
     }
 
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.flags.contains(ErrorFlags::RETRYABLE)
     }
 
-    /// Whether the device is gone and every handle on it dead.
+    /// True if the device is gone and every handle on it is dead.
     pub fn is_device_lost(&self) -> bool {
         self.flags.contains(ErrorFlags::DEVICE_LOST)
     }
 
-    /// A required slot was called that a checked table cannot have empty, yet a layer left it so.
+    /// A required slot turned out to be empty, although the table was checked: a layer emptied it.
     #[cold]
     pub(crate) fn empty_slot(table: &str, slot: &str) -> Self {
         let message =
@@ -90,7 +90,7 @@ impl PluginFailure {
         Self::new("host", Code::FATAL, message).with_rule("P-1")
     }
 
-    /// Copies what a plugin says of its error.
+    /// Copies a plugin's description of its error.
     ///
     /// # Safety
     ///
@@ -116,14 +116,14 @@ impl PluginFailure {
         }))
     }
 
-    /// Gives the failure a number, to be returned across the boundary.
+    /// Registers the failure; the number can cross the boundary.
     pub(crate) fn into_error(self) -> abi::Error {
         lock_registry().insert_error(self.0)
     }
 }
 
 impl FailureDetails {
-    /// Describes the failure in a struct whose texts live as long as this does.
+    /// The C struct for a plugin. Its texts borrow from this failure.
     pub(crate) fn as_error_info(&self) -> abi::ErrorInfo {
         abi::ErrorInfo {
             code: self.code,
@@ -173,13 +173,13 @@ impl fmt::Display for PluginFailure {
 
 impl std::error::Error for PluginFailure {}
 
-/// What a call returned: nothing, or a failure, which is read and released.
+/// Converts the return value of a call; a failure is read and released.
 #[inline]
 pub(crate) fn result_from_error(error: abi::Error) -> Result<(), PluginFailure> {
     if error.is_some() { Err(take_failure(error)) } else { Ok(()) }
 }
 
-/// Takes an error out of the registry.
+/// Takes an error out of the registry, which releases it.
 #[cold]
 pub(crate) fn take_failure(error: abi::Error) -> PluginFailure {
     if error == TOO_MANY_ERRORS {
@@ -191,7 +191,7 @@ pub(crate) fn take_failure(error: abi::Error) -> PluginFailure {
     }
 }
 
-/// Frees an error that a plugin made and nobody else will read.
+/// Frees an error that a plugin created and nobody else will read.
 pub(crate) fn release_error(error: abi::Error) -> Result<(), PluginFailure> {
     if error == TOO_MANY_ERRORS || lock_registry().remove_error(error).is_some() {
         Ok(())
@@ -200,20 +200,20 @@ pub(crate) fn release_error(error: abi::Error) -> Result<(), PluginFailure> {
     }
 }
 
-/// Looks at an error without taking it. The texts live until somebody releases it.
+/// Reads an error without taking it. Its texts live until it is released.
 pub(crate) fn read_error(error: abi::Error) -> Result<abi::ErrorInfo, PluginFailure> {
     let registry = lock_registry();
     let (index, generation) = split_error(error).ok_or_else(|| unknown_error(error))?;
     match registry.slots.get(index) {
         Some(ErrorSlot { generation: found, details: Some(details) }) if *found == generation => {
-            // The box stays where it is until it is removed, so the texts may be handed out.
+            // The box does not move until it is removed, so its texts may be handed out.
             Ok(details.as_error_info())
         }
         _ => Err(unknown_error(error)),
     }
 }
 
-/// How many errors of this process nobody has read or released.
+/// The number of errors in this process that nobody has taken or released.
 pub fn live_errors() -> usize {
     let registry = lock_registry();
     registry.slots.len() - registry.free.len()
@@ -263,7 +263,7 @@ impl ErrorRegistry {
     }
 }
 
-/// The place in the registry and the generation that a number speaks of.
+/// Splits a number into slot index and generation; `None` if it is no number of an error.
 fn split_error(error: abi::Error) -> Option<(usize, u32)> {
     let generation = (error.0 >> 16) as u32;
     (error.0 & (0xFFFF << 48) == ERROR_MARK).then_some(((error.0 & 0xFFFF) as usize, generation))
@@ -285,7 +285,7 @@ fn too_many_errors() -> PluginFailure {
     PluginFailure::new("host", Code::RESOURCE_EXHAUSTED, message)
 }
 
-/// A copy of a plugin's text, cut to `longest` bytes; what cannot be text is replaced, and said.
+/// Copies a text of a plugin, cut to `longest` bytes; bytes that are not UTF-8 are replaced, and the text says so.
 ///
 /// # Safety
 ///
@@ -301,7 +301,7 @@ unsafe fn bounded_text(text: abi::Str, longest: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if is_cut => format!("{text}…"),
         Ok(text) => text.to_owned(),
-        // A character that the cut went through is no fault of the plugin.
+        // A character that the cut split is no fault of the plugin.
         Err(error) if is_cut && error.error_len().is_none() => {
             String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned() + "…"
         }

@@ -1,14 +1,14 @@
-//! Who hears what plugins have to say.
+//! The receiver of log messages from plugins.
 
 use super::LogLevel;
 
-/// Receives what plugins have to say.
+/// Receives log messages from plugins.
 pub trait LogSink: Send + Sync {
     /// Takes one message. It may come from any thread.
     fn log(&self, plugin: &str, level: LogLevel, message: &str);
 
-    /// Takes what a layer that the user asked for says at the level `info`, such as where it wrote. Who shows only warnings
-    /// otherwise should show this too.
+    /// Takes a message at level `info` from a layer that the user requested, such as where it wrote its output. Sinks that
+    /// otherwise show only warnings should show this too.
     fn log_layer_note(&self, layer: &str, message: &str) {
         self.log(layer, LogLevel::INFO, message);
     }

@@ -1,4 +1,4 @@
-//! What the host does for a plugin: the functions behind the table it hands over, and the record they work on.
+//! The services that the host offers to plugins: the functions in the table, and the state behind them.
 
 #![expect(unsafe_code, reason = "the services are functions that C code calls")]
 
@@ -24,19 +24,19 @@ use crate::services::pool::ThreadPool;
 use crate::text::suggestion::did_you_mean;
 pub use log_sink::{LogSink, SilentLogSink};
 
-/// Dimensions of an output. More than any format for models allows.
+/// Limit on the dimensions of an output, more than any model format permits.
 const MAX_DIMENSIONS: u64 = 64;
-/// The longest key of an option.
+/// Limit on the key of an option.
 const MAX_KEY_LENGTH: u64 = 1024;
-/// The longest description of what a kernel does that is kept whole.
+/// Limit on the description of a kernel; longer ones are cut.
 const MAX_KERNEL_DESCRIPTION: u64 = 200;
-/// The longest log message that is kept whole.
+/// Limit on a log message; longer ones are cut.
 const MAX_LOG_LENGTH: u64 = 16 * 1024;
 
-/// What all plugins of a host share.
+/// State that all plugins of a host share.
 pub(crate) struct SharedServices {
     pub(crate) log: Arc<dyn LogSink>,
-    /// The options of each plugin, by its name.
+    /// The options of each plugin, by plugin name.
     pub(crate) options: BTreeMap<String, BTreeMap<String, String>>,
     pub(crate) pool: ThreadPool,
     /// Name and version of the program.
@@ -54,23 +54,23 @@ impl SharedServices {
     }
 }
 
-/// One plugin's side of the host. Its address is the context of every service, so it is never moved.
+/// The state of one plugin. Its address is the context of every service, so it never moves.
 pub(crate) struct PluginServices {
     shared: Arc<SharedServices>,
-    /// What messages call the plugin until it has said its name.
+    /// The name in messages until the plugin has given its own.
     file_name: String,
     name: OnceLock<String>,
     host: OnceLock<abi::Host>,
-    /// The keys of the options that the plugin asked for, which are those that it knows.
+    /// The option keys that the plugin asked for, which are the ones that it knows.
     asked: Mutex<BTreeSet<String>>,
-    /// Whether it is a layer in use, which somebody asked for.
+    /// True if the plugin is a layer that the user requested and that is in use.
     is_layer_in_use: AtomicBool,
-    /// What a plugin has of its own. Nobody reads it: that it is in reach tells leak checkers that what a refused plugin
-    /// holds on to, for as long as the process runs, is not lost.
+    /// The plugin's own context. It is never read: it keeps memory of refused plugins, which stays allocated until the process
+    /// ends, reachable for leak checkers.
     plugin_context: AtomicPtr<c_void>,
 }
 
-/// The services of plugins whose code stays in the process, and which may therefore call them for as long.
+/// Services of plugins whose code stays mapped, and which may therefore call them until the process ends.
 static LEAKED_SERVICES: Mutex<Vec<Arc<PluginServices>>> = Mutex::new(Vec::new());
 
 impl PluginServices {
@@ -86,17 +86,17 @@ impl PluginServices {
         })
     }
 
-    /// What messages call the plugin.
+    /// The name for messages: the plugin's own, or that of its file.
     pub(crate) fn plugin_name(&self) -> &str {
         self.name.get().unwrap_or(&self.file_name)
     }
 
-    /// Tells the name, which is the key of the plugin's options. Only the first time counts.
+    /// Sets the plugin's name, which is the key of its options. Only the first call counts.
     pub(crate) fn set_name(&self, name: &str) {
         self.name.get_or_init(|| name.to_owned());
     }
 
-    /// Says something about the plugin to whoever watches the host.
+    /// Logs a message on behalf of the plugin.
     pub(crate) fn log_message(&self, level: LogLevel, message: &str) {
         if level == LogLevel::INFO && self.is_layer_in_use.load(Ordering::Relaxed) {
             self.shared.log.log_layer_note(self.plugin_name(), message);
@@ -105,12 +105,12 @@ impl PluginServices {
         }
     }
 
-    /// Notes that the plugin is a layer that is put before others.
+    /// Marks the plugin as a layer in use.
     pub(crate) fn mark_used_as_layer(&self) {
         self.is_layer_in_use.store(true, Ordering::Relaxed);
     }
 
-    /// What is wrong with the options that the user chose for the plugin, once it has asked for all it knows.
+    /// One message for each configured option that the plugin has not asked for.
     pub(crate) fn unknown_options(&self) -> Vec<String> {
         let Some(chosen) = self.shared.options.get(self.plugin_name()) else { return Vec::new() };
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ impl PluginServices {
         told.collect()
     }
 
-    /// Notes the context that the plugin gave in its answer.
+    /// Stores the context from the plugin's answer.
     pub(crate) fn set_plugin_context(&self, context: *mut c_void) {
         self.plugin_context.store(context, Ordering::Relaxed);
     }
@@ -135,7 +135,7 @@ impl PluginServices {
         LEAKED_SERVICES.lock().unwrap_or_else(PoisonError::into_inner).push(self.clone());
     }
 
-    /// What the plugin is told of the host. It is good as long as the services are.
+    /// The host's struct for the query. It is valid as long as the services.
     pub(crate) fn abi_host(self: &Arc<Self>) -> &abi::Host {
         self.host.get_or_init(|| abi::Host {
             contract_major: abi::CONTRACT_MAJOR,
@@ -170,7 +170,7 @@ static HOST_TABLE: abi::HostTable = abi::HostTable {
     ..abi::HostTable::EMPTY
 };
 
-/// Runs a service for the plugin whose context this is; a panic in it ends here.
+/// Runs a service for the plugin with this context, and catches panics.
 ///
 /// # Safety
 ///
@@ -195,7 +195,7 @@ fn argument_failure(expected: &str, found: &str) -> PluginFailure {
     PluginFailure::new("host", Code::INVALID_ARGUMENT, format!("expected {expected}, found {found}"))
 }
 
-/// Writes a result to where the plugin wants it.
+/// Writes a result through a pointer of the plugin; null is an error.
 ///
 /// # Safety
 ///
@@ -209,7 +209,7 @@ unsafe fn write_result<T>(target: *mut T, value: T) -> Result<(), PluginFailure>
     Ok(())
 }
 
-/// A text of a plugin, as far as it is text and as long as `longest` bytes.
+/// Copies a text of a plugin, cut to `longest` bytes; bytes that are not UTF-8 are replaced.
 ///
 /// # Safety
 ///
@@ -256,7 +256,7 @@ unsafe extern "C" fn error_read(
         }
         let known = size.min(found.size);
         let found = abi::ErrorInfo { size, ..found };
-        // SAFETY: the plugin's struct has at least so many bytes, and so has ours.
+        // SAFETY: the plugin's struct has at least that many bytes, and so has ours.
         unsafe {
             std::ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), info.cast::<u8>(), known as usize);
         }
@@ -314,7 +314,7 @@ unsafe extern "C" fn parallel_for(
     task: Option<abi::Task>,
     user: *mut c_void,
 ) -> abi::Error {
-    /// The plugin's own pointer, which its tasks share.
+    /// The plugin's `user` pointer, which its tasks share.
     struct TaskPointer(*mut c_void);
     // SAFETY: a plugin that asks for several threads expects its tasks to run on them.
     unsafe impl Sync for TaskPointer {}

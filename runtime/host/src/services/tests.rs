@@ -1,8 +1,8 @@
-//! The services, called as a plugin calls them.
+//! Calls of the services, made the way a plugin makes them.
 
 use super::*;
 
-/// Keeps what it hears.
+/// Records all messages.
 #[derive(Default)]
 struct RecordingLogSink(Mutex<Vec<String>>);
 
@@ -46,7 +46,7 @@ fn an_error_has_the_plugin_as_its_origin_and_is_gone_once_released() {
 fn an_error_without_a_proper_description_is_still_an_error() {
     let services = test_services(Arc::new(SilentLogSink));
     let short = abi::ErrorInfo { size: 8, ..abi::ErrorInfo::EMPTY };
-    // SAFETY: a description that is too short is not looked at.
+    // SAFETY: a description that is too short is not read.
     let made = unsafe {
         [std::ptr::null(), &raw const short].map(|info| error_create(service_context(&services), info))
     };
@@ -80,7 +80,7 @@ fn an_option_that_the_plugin_did_not_ask_for_is_named_with_those_that_it_did() {
     assert_eq!(told, ["expected no option under `[plugin.acme]` in the configuration, found `speed`"]);
     let mut value = abi::Str::EMPTY;
     let mut ask = |key| {
-        // SAFETY: the context is that of the services, and the place is there.
+        // SAFETY: the context is that of the services, and the place is valid.
         let error = unsafe { host_option(service_context(&services), abi::Str::new(key), &raw mut value) };
         assert_eq!(error, abi::Error::NONE);
     };

@@ -1,4 +1,4 @@
-//! Text that people write: patterns, misspelt words, TOML; and text of strangers, made fit to be shown.
+//! Text that people write: patterns, misspelled words, TOML; and untrusted text, made safe to print.
 
 pub(crate) mod paths;
 pub(crate) mod sanitize;

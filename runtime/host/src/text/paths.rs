@@ -1,4 +1,4 @@
-//! Writes paths as text. The name of a file may be any bytes; what is not UTF-8 is replaced, so that a report can always
+//! Serializes paths as text. A file name may be any bytes; those that are not UTF-8 are replaced, so that a report can always
 //! be written.
 
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Makes text of strangers fit to be shown: nothing in it can draw on a terminal or reorder what stands beside it.
+//! Makes untrusted text safe to print: nothing in it can draw on a terminal or reorder the text beside it.
 
 use std::fmt::Write as _;
 
-/// `text` with every character escaped that does something instead of showing something: control characters, line and
-/// paragraph separators, and format characters, such as those that change the direction of writing.
+/// Escapes every character that acts instead of showing something: control characters, line and paragraph separators, and
+/// format characters, such as those that change the direction of writing.
 pub fn sanitize_text(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
@@ -17,7 +17,7 @@ pub fn sanitize_text(text: &str) -> String {
     clean
 }
 
-/// Whether a character is a separator of lines or paragraphs, or one of the format characters of Unicode.
+/// True for separators of lines or paragraphs, and for the format characters of Unicode.
 fn is_invisible(character: char) -> bool {
     matches!(
         character,

@@ -1,6 +1,6 @@
-//! Finds the name a user probably meant.
+//! Suggests the name that a user probably meant.
 
-/// The candidate closest to `name`, if one is close enough to be a slip of the hand.
+/// The candidate closest to `name`, if it is close enough to be a typo.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Nobody means to type more than this, and the work grows with the square of it.
     const LONGEST: usize = 64;
@@ -9,7 +9,7 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
     let close_enough = name.chars().count() / 3 + 1;
     let measured = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
-    // Of names that share no letter none was meant, however short they are; `X` and `x` are the same letter.
+    // A candidate that shares no letter was not meant, however short it is; `X` and `x` are the same letter.
     let is_meant = |(distance, candidate): &(usize, &str)| {
         let shorter = name.chars().count().min(candidate.chars().count());
         *distance <= close_enough && (*distance < shorter || candidate.eq_ignore_ascii_case(name))
@@ -23,7 +23,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
         .map_or_else(String::new, |candidate| format!("; did you mean `{candidate}`"))
 }
 
-/// How many letters have to be added, removed or replaced to make `a` into `b`.
+/// The Levenshtein distance: letters to add, remove or replace.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,10 +1,10 @@
-//! Reads TOML files that people write, and says in one line what is wrong with them.
+//! Parses TOML files that people write, and reports errors in one line.
 
 use serde::de::DeserializeOwned;
 
 use crate::text::suggestion::did_you_mean;
 
-/// Reads `bytes` as TOML; the error is one line that names the line of the file.
+/// Parses `bytes` as TOML; the error is one line that names the line of the file.
 pub(crate) fn parse_toml<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         format!("line {}: bytes that are not UTF-8", line_number(&bytes[..error.valid_up_to()]))
@@ -26,7 +26,7 @@ fn line_number(before: &[u8]) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Serde names the unknown key and the known ones between backticks, and has no other way to tell them.
+/// Serde puts the unknown key and the known ones between backticks, and offers no other way to get at them.
 fn split_unknown_key(message: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     let quoted =
         message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))?;

@@ -1,11 +1,11 @@
 //! Matches names against patterns in which `*` stands for any characters.
 
-/// Whether all of `name` matches `pattern`.
+/// True if all of `name` matches `pattern`.
 pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // Taking each middle part where it first occurs leaves the most for those after it.
+    // Matching each middle part at its first occurrence leaves the most for the parts after it.
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],

@@ -1,4 +1,4 @@
-//! Builds plugins out of `plugin.c` and starts hosts that see nothing else.
+//! Builds plugins from `plugin.c` and starts hosts that see nothing else.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use oarlock_host::{
     Host, HostConfig, HostEnvironment, HostOptions, ProbeCommand, ProcessIdentity, RefusalReason,
 };
 
-/// A compiler that builds plugins as this program is built, since a host refuses others.
+/// A compiler set up to build plugins as this program is built, since a host refuses others.
 fn compiler_command() -> Command {
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
-        // Unlike gcc, it leaves the sanitizer's own code to the program.
+        // Unlike gcc, clang leaves the sanitizer's runtime to the program.
         let mut clang = Command::new("clang");
         clang.arg("-fsanitize=address");
         return clang;
@@ -33,7 +33,7 @@ impl PluginDirectory {
         self.0.path()
     }
 
-    /// Compiles the plugin `name` with some of the macros of `plugin.c`.
+    /// Compiles the plugin `name` with some of the macros of `plugin.c` defined.
     pub(crate) fn compile_plugin(&self, name: &str, macros: &[&str]) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = self.path().join(format!("{name}.so"));
@@ -52,7 +52,7 @@ impl PluginDirectory {
         file
     }
 
-    /// Options for a host that looks here and nowhere else.
+    /// Options for a host that searches only this directory.
     pub(crate) fn host_options(&self) -> HostOptions {
         let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
         let mut options = HostOptions::new("test 1.0", HostConfig::default(), environment);
@@ -70,7 +70,7 @@ impl PluginDirectory {
     }
 }
 
-/// Why the plugin of this name was refused, and in which words.
+/// Reason and message of the refusal of the plugin with this name.
 pub(crate) fn refusal_of(host: &Host, name: &str) -> (RefusalReason, String) {
     let file = format!("{name}.so");
     let refusal = host.report().refusals().find(|refusal| refusal.file.ends_with(&file));

@@ -1,4 +1,4 @@
-//! Arrays as buffers of Python, and buffers of Python as arrays: NumPy and others then share the memory.
+//! Arrays as Python buffers, and Python buffers as arrays, which share memory with NumPy and others.
 
 #![expect(unsafe_code, reason = "a view of the interpreter is a struct of pointers that is filled and read")]
 
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use super::from_python::{check_copy_allowed, tensor_from_memory};
 use crate::error::OrRaise as _;
 
-/// How the struct module writes elements.
+/// Format characters of Python's `struct` module.
 const BUFFER_FORMATS: [(Dtype, &str); 14] = [
     (Dtype::Bool, "?"),
     (Dtype::I8, "b"),
@@ -33,12 +33,12 @@ const BUFFER_FORMATS: [(Dtype, &str); 14] = [
     (Dtype::C128, "Zd"),
 ];
 
-/// Whether buffers have such elements.
+/// True if Python's buffer protocol has a format for the dtype.
 pub(super) fn has_buffer_format(dtype: Dtype) -> bool {
     BUFFER_FORMATS.iter().any(|(known, _)| *known == dtype)
 }
 
-/// What a view that was given out points to.
+/// The owner behind an exported view.
 struct BufferExport {
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
@@ -46,7 +46,7 @@ struct BufferExport {
     _tensor: Tensor,
 }
 
-/// Fills a view of a tensor, which keeps both alive. What may be written is nobody else's.
+/// Fills a view that keeps the tensor alive. It is writable only if the tensor has no other owner.
 pub(super) fn fill_view(
     owner: Bound<'_, PyAny>,
     tensor: Tensor,
@@ -58,7 +58,7 @@ pub(super) fn fill_view(
     if view.is_null() {
         return refused("expected a view to fill, found none".to_owned());
     }
-    // SAFETY: the interpreter hands over a view that may be written.
+    // SAFETY: the interpreter passes a view that may be written.
     unsafe { (*view).obj = ptr::null_mut() };
     if !may_write && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
         return refused(
@@ -91,8 +91,8 @@ pub(super) fn fill_view(
         _tensor: tensor.clone(),
     });
     let lent = Box::into_raw(lent);
-    // SAFETY: `view` may be written, as above. What it points to is in `lent`, which lives until the view is released, when
-    // the interpreter hands back `internal`; the elements live as long as the tensor in it.
+    // SAFETY: `view` may be written, as above. Its pointers lead into `lent`, which lives until the interpreter hands back
+    // `internal` on release; the elements live as long as the tensor in it.
     unsafe {
         let (view, lent) = (&mut *view, &mut *lent);
         view.buf = address.cast_mut().cast::<c_void>();
@@ -110,17 +110,17 @@ pub(super) fn fill_view(
     Ok(())
 }
 
-/// Takes back what a view pointed to.
+/// Releases the owner behind a view.
 pub(super) fn release_view(view: *mut ffi::Py_buffer) {
-    // SAFETY: the interpreter hands back a view that `fill` has filled, once.
+    // SAFETY: the interpreter hands back, once, a view that `fill_view` filled.
     let lent = unsafe { std::mem::replace(&mut (*view).internal, ptr::null_mut()) };
     if !lent.is_null() {
-        // SAFETY: as above; `internal` is the box that `fill` made.
+        // SAFETY: as above; `internal` is the box that `fill_view` made.
         drop(unsafe { Box::from_raw(lent.cast::<BufferExport>()) });
     }
 }
 
-/// The memory of another object, for as long as an array needs it.
+/// A buffer of another object, held while an array uses it.
 struct BorrowedBuffer(PyUntypedBuffer);
 
 impl AsRef<[u8]> for BorrowedBuffer {
@@ -128,13 +128,13 @@ impl AsRef<[u8]> for BorrowedBuffer {
         if self.0.len_bytes() == 0 {
             return &[];
         }
-        // SAFETY: the buffer is contiguous, which was looked at, has so many bytes, and is held. That its owner writes to it
-        // meanwhile is what sharing means to NumPy, too; the elements are read as numbers of which every pattern is one.
+        // SAFETY: the buffer was checked to be contiguous, has that many bytes, and is held. Its owner may write to it
+        // meanwhile, which is what sharing means to NumPy too; every bit pattern is a valid number.
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) }
     }
 }
 
-/// The array that a buffer is; nothing where the object is none.
+/// `None` if the object has no buffer.
 pub(super) fn read_buffer(
     object: &Bound<'_, PyAny>,
     device: &Device,
@@ -142,14 +142,14 @@ pub(super) fn read_buffer(
 ) -> PyResult<Option<Tensor>> {
     let py = object.py();
     let Ok(buffer) = PyUntypedBuffer::get(object) else {
-        // The interpreter set an error for it, which is for whoever tries another way.
+        // Drop the error, since the caller tries another way.
         return Ok(None);
     };
     let dtype = buffer_dtype(&buffer)?;
     let dims: Vec<i64> = buffer.shape().iter().map(|dim| i64::try_from(*dim).unwrap_or(i64::MAX)).collect();
     if !buffer.is_c_contiguous() {
         check_copy_allowed(copy, "elements with gaps between them")?;
-        // Whoever has strides knows how to lay elements out one after the other.
+        // The owner of a strided buffer can copy it contiguously.
         let bytes =
             py.import("builtins")?.getattr("memoryview")?.call1((object,))?.call_method0("tobytes")?;
         let bytes: Vec<u8> = bytes.extract()?;
@@ -160,7 +160,7 @@ pub(super) fn read_buffer(
 
 fn buffer_dtype(buffer: &PyUntypedBuffer) -> PyResult<Dtype> {
     let text = buffer.format().to_str().unwrap_or("");
-    // `@` and `=` are the order of the machine, and so is `<` on those that there are.
+    // `@` and `=` mean native byte order, and so does `<` on all supported machines.
     let plain = text.strip_prefix(['@', '=', '<']).unwrap_or(text);
     let size = buffer.item_size() as u64;
     let same = match plain {

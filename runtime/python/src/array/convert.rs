@@ -1,4 +1,4 @@
-//! The elements of tensors as other dtypes, and in memory of their own.
+//! Converts tensors to other dtypes, and copies them.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
@@ -10,7 +10,6 @@ use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind};
 
-/// The elements of a tensor as another dtype.
 pub(crate) fn cast_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
     if tensor.dtype() == to {
         return Ok(tensor.clone());
@@ -29,7 +28,7 @@ pub(crate) fn cast_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResul
     single_output(crate::op_call::call_named_op(py, "Cast", &[Some(tensor)], attributes, 1)?)
 }
 
-/// The same where one of the dtypes is complex, which the op of ONNX does not know.
+/// Casts from or to a complex dtype, which ONNX's op does not support.
 fn cast_complex_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
     static REAL: StaticOp = StaticOp::oarlock_op("Real");
     static IMAG: StaticOp = StaticOp::oarlock_op("Imag");
@@ -58,8 +57,8 @@ fn cast_complex_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<T
     }
 }
 
-/// A tensor whose memory nobody else writes to. Tensors never do, so one that lies elsewhere than in the memory of the host,
-/// where other libraries have theirs, is as good as a copy of itself.
+/// A tensor in memory that nothing else writes to. Tensors are immutable, so only one in host memory, which it may share with
+/// other libraries, has to be copied.
 pub(super) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
         return Ok(tensor.clone());

@@ -1,4 +1,4 @@
-//! Arrays from nothing but a shape, and the same elements in other shapes.
+//! Creates arrays from a shape, and reshapes arrays.
 
 use oarlock_core::{Attribute, Attributes, Device, Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
@@ -13,24 +13,23 @@ use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_func
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
 
-/// A size, or several.
+/// A shape argument: one size or several.
 pub(crate) struct ShapeArgument(Vec<i64>);
 
 impl ShapeArgument {
-    /// What a function is given as a shape, or as dimensions.
+    /// Parses a shape or a list of dimensions; errors name `function`.
     fn from_argument(object: &Bound<'_, PyAny>, function: &str) -> PyResult<Self> {
         if object.is_instance_of::<PyInt>() {
             return Ok(Self(vec![parse_size(object, function)?]));
         }
         match object.try_iter() {
             Ok(sizes) => sizes.map(|each| parse_size(&each?, function)).collect::<PyResult<_>>().map(Self),
-            // Whatever else counts as a whole number.
+            // Anything else with `__index__`.
             Err(_) => Ok(Self(vec![parse_size(object, function)?])),
         }
     }
 }
 
-/// One size of a shape.
 fn parse_size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
     object.extract().map_err(|error: PyErr| {
         let py = object.py();
@@ -115,7 +114,7 @@ fn dtype_or_float(dtype: Option<DtypeLike>) -> Dtype {
     dtype.map_or(Dtype::F32, |dtype| dtype.0)
 }
 
-/// A number everywhere in a shape, for a function with a name.
+/// Fills a shape with a number; errors name `function`.
 fn full_of_number(
     py: Python<'_>,
     function: &str,
@@ -143,7 +142,7 @@ fn fill_tensor(
     made.map_err(|error| call_exception(error.with_op(function).with_device(device)))
 }
 
-/// An array everywhere in a shape: one element is written there, and more are repeated.
+/// Fills a shape with one element.
 fn full_of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
     let is_number = one.dims().is_empty() && one.dtype() != Dtype::String && !one.dtype().is_packed();
     if !is_number || !one.device().shares_host_memory() {
@@ -152,7 +151,7 @@ fn full_of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tens
     fill_tensor("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
 }
 
-/// What a device, or the host for one that only computes, repeats an element to.
+/// Broadcasts an element on its device, or on the host for a device that only computes.
 fn repeat_element(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tensor> {
     static EXPAND: StaticOp = StaticOp::new("Expand");
     if shape.is_empty() {
@@ -234,7 +233,7 @@ pub(crate) fn reshape(
     made.map(PyTensor::new).map_err(|error| rename_op(py, "reshape", error))
 }
 
-/// The sizes of a shape for so many elements, with what is left in the place of a -1; nothing where they do not fit.
+/// Replaces a -1 by the remaining size; `None` if the sizes do not fit the element count.
 fn resolve_sizes(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
     let mut known = shape.iter().filter(|size| **size != -1);
     let known = known.try_fold(1i64, |product, size| product.checked_mul(*size))?;

@@ -1,4 +1,4 @@
-//! Elements as objects of Python and as text.
+//! Converts elements to Python objects and to text.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -10,26 +10,23 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
 use super::cast_tensor;
 use crate::error::OrRaise as _;
 
-/// Arrays of more elements are shown by their ends.
+/// Larger arrays are abbreviated.
 const MAX_SHOWN_ELEMENTS: u64 = 1000;
-/// How many of each end.
+/// Indices shown at either end.
 const EDGE_ELEMENTS: usize = 3;
-/// Lines of text are no longer than this.
 const MAX_LINE_WIDTH: usize = 88;
 
-/// An element.
 #[derive(Clone, Debug)]
 enum PrintedElement {
     Bool(bool),
     Integer(i64),
     Unsigned(u64),
-    /// A number, and whether it has the precision of `f64`.
+    /// A number, and true if it has the precision of `f64`.
     Float(f64, bool),
     Complex(f64, f64),
     Text(String),
 }
 
-/// The elements of a tensor.
 fn read_values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<PrintedElement>> {
     fn convert_elements<T: Element>(
         tensor: &Tensor,
@@ -91,7 +88,7 @@ impl PrintedElement {
     }
 }
 
-/// The shortest text that tells a number from others of its precision.
+/// The shortest text that parses back to the same value of this precision.
 fn format_float(value: f64, is_wide: bool) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -109,7 +106,7 @@ fn format_float(value: f64, is_wide: bool) -> String {
     if is_far || text.contains('.') { text } else { format!("{text}.") }
 }
 
-/// The one element of a tensor as an object.
+/// The single element as a Python object.
 pub(super) fn single_item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let count = tensor.element_count();
     if count != 1 {
@@ -121,7 +118,7 @@ pub(super) fn single_item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bou
     read_values(py, tensor)?[0].to_object(py)
 }
 
-/// The one element of a tensor without dimensions as a number of Python would be formatted; others are only shown.
+/// Formats a scalar as Python formats its number; other arrays support no format specification.
 pub(super) fn format_item<'py>(
     format: &Bound<'py, PyString>,
     tensor: &Tensor,
@@ -140,7 +137,6 @@ pub(super) fn format_item<'py>(
     )))
 }
 
-/// The elements of a tensor in nested lists.
 pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     fn build_list<'py>(
         py: Python<'py>,
@@ -156,7 +152,6 @@ pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bo
     build_list(py, tensor.dims(), &read_values(py, tensor)?)
 }
 
-/// What `repr` shows.
 pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     let dims = tensor.dims();
     let body = if tensor.element_count() == 0 { "[]".to_owned() } else { format_elements(py, tensor)? };
@@ -168,11 +163,11 @@ pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     ))
 }
 
-/// The elements of a tensor that has some.
+/// Formats a tensor that has elements.
 fn format_elements(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     let dims = tensor.dims();
     let is_long = tensor.element_count() > MAX_SHOWN_ELEMENTS;
-    // What is not shown is not read: of a long array only its ends are.
+    // Do not read elements that are not shown: a large array is cut to its ends first.
     let mut shown = tensor.clone();
     if is_long {
         for axis in 0..dims.len() {
@@ -186,7 +181,7 @@ fn format_elements(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     Ok(body)
 }
 
-/// The first and the last indices of an axis.
+/// Indices at both ends of an axis.
 fn edge_indices(py: Python<'_>, tensor: &Tensor, axis: usize) -> PyResult<Tensor> {
     let size = tensor.dims()[axis].unsigned_abs();
     let ends = EDGE_ELEMENTS as u64;
@@ -206,7 +201,7 @@ fn edge_indices(py: Python<'_>, tensor: &Tensor, axis: usize) -> PyResult<Tensor
     )?)
 }
 
-/// Writes brackets around brackets. `dims` are those of the whole, `shown` those of what is shown of it.
+/// Writes nested brackets. `dims` is the full shape, `shown` that of the abbreviated tensor.
 fn write_nested(
     into: &mut String,
     dims: &[i64],

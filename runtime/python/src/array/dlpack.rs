@@ -1,4 +1,4 @@
-//! Arrays of other libraries, and arrays for other libraries, without copies: the DLPack protocol, with and without versions.
+//! Zero-copy exchange with other libraries: the DLPack protocol, with and without versions.
 
 #![expect(unsafe_code, reason = "the protocol is structs behind pointers")]
 
@@ -15,17 +15,17 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::from_python::{check_copy_allowed, tensor_from_memory};
 use crate::error::{OrRaise as _, type_name};
 
-/// The kind of device that is the host.
+/// DLPack's code for host memory.
 const HOST_DEVICE: i32 = 1;
-/// The kinds of types of devices.
+/// DLPack's codes for device types.
 const DEVICE_KINDS: [(&str, i32); 4] = [("cuda", 2), ("opencl", 4), ("rocm", 10), ("xpu", 14)];
-/// The kind of all devices that the protocol does not know.
+/// `kDLExtDev`, used for all other devices.
 const OTHER_DEVICE: i32 = 12;
-/// The newest version of the protocol that is spoken.
+/// Newest supported version of the protocol.
 const DLPACK_VERSION: (u32, u32) = (1, 1);
-/// The elements may be read and not written.
+/// The consumer must not write.
 const READ_ONLY_FLAG: u64 = 1;
-/// The elements are a copy.
+/// The producer made a copy for this consumer.
 const COPIED_FLAG: u64 = 2;
 
 const CAPSULE_NAME: &CStr = c"dltensor";
@@ -69,7 +69,7 @@ struct DlManagedTensorVersioned {
     tensor: DlTensor,
 }
 
-/// Codes and bits of dtypes.
+/// DLPack's type code and bits for each dtype.
 const DTYPE_CODES: [(Dtype, u8, u8); 21] = [
     (Dtype::I8, 0, 8),
     (Dtype::I16, 0, 16),
@@ -94,14 +94,14 @@ const DTYPE_CODES: [(Dtype, u8, u8); 21] = [
     (Dtype::F4E2M1, 17, 4),
 ];
 
-/// What a consumer asks for.
+/// The keyword arguments of `__dlpack__`.
 pub(super) struct ExportRequest {
     pub(super) max_version: Option<(u32, u32)>,
     pub(super) device: Option<(i32, i32)>,
     pub(super) copy: Option<bool>,
 }
 
-/// A wish that a consumer has or has not.
+/// Extracts a keyword argument, which may be missing or `None`.
 pub(super) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     given: Option<&Bound<'_, PyAny>>,
     name: &str,
@@ -114,7 +114,7 @@ pub(super) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     })
 }
 
-/// Where the elements of a tensor are, as the protocol says it.
+/// DLPack's code and index of the tensor's device.
 pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     if tensor.host_address().or_raise()?.is_some() {
         return Ok((HOST_DEVICE, 0));
@@ -127,8 +127,8 @@ pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     Ok((kind, i32::try_from(device.id())?))
 }
 
-/// The tensor in memory of the host, and whether that is another one than its own: where others cannot reach that, who asks for
-/// the host gets a copy.
+/// The tensor in memory that the consumer can reach, and true if it is a copy: a consumer that asks for the host gets a copy
+/// of a tensor that lies elsewhere.
 fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> PyResult<(Tensor, bool)> {
     let own = dlpack_device(tensor)?;
     let wanted = wish.device.unwrap_or(own);
@@ -152,7 +152,7 @@ fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> Py
     }
 }
 
-/// What an exported tensor points to.
+/// The owner behind an exported managed tensor.
 struct DlpackExport<M> {
     managed: M,
     shape: Vec<i64>,
@@ -160,7 +160,7 @@ struct DlpackExport<M> {
     _tensor: Tensor,
 }
 
-/// A tensor for another library, in a capsule.
+/// Exports a tensor in a capsule.
 pub(super) fn export_tensor<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -191,7 +191,7 @@ pub(super) fn export_tensor<'py>(
             minor: DLPACK_VERSION.1,
             context: ptr::null_mut(),
             deleter: Some(drop_export::<DlManagedTensorVersioned>),
-            // Nobody else sees a copy, so it may be written.
+            // A fresh copy has no other owner, so it may be written.
             flags: if is_copy { COPIED_FLAG } else { READ_ONLY_FLAG },
             tensor: described,
         };
@@ -216,7 +216,7 @@ pub(super) fn export_tensor<'py>(
     }
 }
 
-/// Puts what is lent into a capsule. The managed struct is the first field, so a pointer to one is a pointer to the other.
+/// Puts an export into a capsule. The managed struct is the first field, so a pointer to it is a pointer to the whole.
 fn create_capsule<'py, M>(
     py: Python<'py>,
     lent: DlpackExport<M>,
@@ -229,12 +229,12 @@ fn create_capsule<'py, M>(
     let made = unsafe {
         ffi::PyCapsule_New((&raw mut (*lent).managed).cast::<c_void>(), name.as_ptr(), Some(destructor))
     };
-    // SAFETY: what the interpreter gave is a new capsule or null with an error set.
+    // SAFETY: the interpreter returned a new capsule, or null with an error set.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, made) };
     match made {
         Ok(capsule) => Ok(capsule.cast_into::<PyCapsule>()?),
         Err(error) => {
-            // SAFETY: the box was made above, and nobody else knows it.
+            // SAFETY: the box was made above, and nothing else points to it.
             drop(unsafe { Box::from_raw(lent) });
             Err(error)
         }
@@ -243,21 +243,21 @@ fn create_capsule<'py, M>(
 
 /// # Safety
 ///
-/// `managed` is the first field of a `DlpackExport` in a box, which nobody uses any more.
+/// `managed` is the first field of a boxed `DlpackExport` that is not used any more.
 unsafe extern "C" fn drop_export<M>(managed: *mut M) {
     let lent = managed
         .cast::<u8>()
         .wrapping_sub(std::mem::offset_of!(DlpackExport<M>, managed))
         .cast::<DlpackExport<M>>();
-    // SAFETY: as the caller says.
+    // SAFETY: the caller promises that this is the boxed export and that this is its last use.
     drop(unsafe { Box::from_raw(lent) });
 }
 
 /// # Safety
 ///
-/// The interpreter calls it with a capsule that `export` has made.
+/// The interpreter calls this with a capsule made by `create_capsule`.
 unsafe extern "C" fn free_unversioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: as the caller says; one that was consumed has another name, and its consumer calls the deleter.
+    // SAFETY: as the caller promises. A consumed capsule has another name, and its consumer calls the deleter.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, CAPSULE_NAME.as_ptr()) != 0 {
             drop_export::<DlManagedTensor>(ffi::PyCapsule_GetPointer(capsule, CAPSULE_NAME.as_ptr()).cast());
@@ -267,7 +267,7 @@ unsafe extern "C" fn free_unversioned(capsule: *mut ffi::PyObject) {
 
 /// # Safety
 ///
-/// As [`free_unversioned`].
+/// Same as [`free_unversioned`].
 unsafe extern "C" fn free_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
@@ -279,7 +279,7 @@ unsafe extern "C" fn free_versioned(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A tensor of another library, given back when dropped.
+/// A tensor of another library, released on drop.
 enum ImportedTensor {
     Plain(NonNull<DlManagedTensor>),
     Versioned(NonNull<DlManagedTensorVersioned>),
@@ -292,7 +292,7 @@ unsafe impl Sync for ImportedTensor {}
 
 impl Drop for ImportedTensor {
     fn drop(&mut self) {
-        // SAFETY: the struct is this side's to give back, once; a producer that has nothing to free gives no deleter.
+        // SAFETY: this side owns the struct and releases it once; a producer with nothing to free has no deleter.
         unsafe {
             match self {
                 Self::Plain(managed) => {
@@ -312,7 +312,7 @@ impl Drop for ImportedTensor {
 
 impl ImportedTensor {
     fn dl_tensor(&self) -> &DlTensor {
-        // SAFETY: the struct is there until it is given back.
+        // SAFETY: the struct lives until it is released on drop.
         unsafe {
             match self {
                 Self::Plain(managed) => &managed.as_ref().tensor,
@@ -321,19 +321,19 @@ impl ImportedTensor {
         }
     }
 
-    /// Whether the elements are a copy of those that the library has, as far as it says.
+    /// True if the producer says that it made a copy.
     fn is_copied(&self) -> bool {
         match self {
             Self::Plain(_) => false,
-            // SAFETY: the struct is there until it is given back.
+            // SAFETY: the struct lives until it is released on drop.
             Self::Versioned(managed) => unsafe { managed.as_ref().flags & COPIED_FLAG != 0 },
         }
     }
 
-    /// Takes what is in a capsule, which then is empty.
+    /// Takes ownership of the tensor in a capsule by renaming it, as the protocol demands.
     fn from_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
         let take = |name: &CStr, used: &'static CStr| -> PyResult<Option<NonNull<c_void>>> {
-            // SAFETY: the capsule is one; a pointer is asked for only under the name it has.
+            // SAFETY: the object is a capsule, and the pointer is requested only after its name was checked.
             unsafe {
                 if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
                     return Ok(None);
@@ -347,7 +347,7 @@ impl ImportedTensor {
         };
         if let Some(versioned) = take(VERSIONED_CAPSULE_NAME, USED_VERSIONED_CAPSULE_NAME)? {
             let taken = Self::Versioned(versioned.cast());
-            // SAFETY: every version begins with its numbers.
+            // SAFETY: every version of the struct begins with its version numbers.
             let major = unsafe { versioned.cast::<DlManagedTensorVersioned>().as_ref().major };
             if major != DLPACK_VERSION.0 {
                 return Err(PyBufferError::new_err(format!(
@@ -363,7 +363,7 @@ impl ImportedTensor {
     }
 }
 
-/// What is read where the elements lie.
+/// Elements read in place.
 struct ImportedElements {
     taken: ImportedTensor,
     size: usize,
@@ -375,8 +375,8 @@ impl AsRef<[u8]> for ImportedElements {
         if self.size == 0 {
             return &[];
         }
-        // SAFETY: the producer says that its elements lie there, one after the other, which was looked at; it keeps them
-        // until they are given back.
+        // SAFETY: the producer says that its elements lie there contiguously, which was checked from the strides; it keeps
+        // them alive until they are released.
         unsafe {
             std::slice::from_raw_parts(
                 tensor.data.cast::<u8>().wrapping_add(tensor.offset as usize),
@@ -386,7 +386,7 @@ impl AsRef<[u8]> for ImportedElements {
     }
 }
 
-/// The array that another library's object is, through `__dlpack__`.
+/// Imports an object through `__dlpack__`.
 pub(super) fn import_tensor(
     object: &Bound<'_, PyAny>,
     device: &Device,
@@ -404,7 +404,7 @@ pub(super) fn import_tensor(
         )));
     }
     let capsule = match object.call_method("__dlpack__", (), Some(&wish)) {
-        // Those that are older take no such wish.
+        // Older producers do not take these keyword arguments.
         Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {
             object.call_method0("__dlpack__")?
         }
@@ -434,7 +434,7 @@ pub(super) fn import_tensor(
         })?;
         let rank = usize::try_from(tensor.rank).unwrap_or(0);
         let list = |start: *mut i64| -> Option<Vec<i64>> {
-            // SAFETY: the producer gives lists of as many numbers as there are dimensions, or no list.
+            // SAFETY: the producer passes arrays of `rank` numbers, or null.
             (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, rank) }.to_vec())
         };
         let dims = if rank == 0 { Some(Vec::new()) } else { list(tensor.shape) };
@@ -456,7 +456,7 @@ pub(super) fn import_tensor(
     tensor.transpose(&back).or_raise()
 }
 
-/// Elements with gaps are laid out one after the other by the library that has them.
+/// Asks the producer for a contiguous copy of elements with gaps.
 fn import_strided(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Tensor> {
     check_copy_allowed(copy, "elements with gaps between them")?;
     let found = super::buffer::read_buffer(object, device, Some(true))?;
@@ -467,7 +467,7 @@ fn import_strided(object: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>
     })
 }
 
-/// The order of dimensions in which elements lie one after the other; nothing where there are gaps.
+/// The permutation that makes the elements contiguous; `None` if they have gaps.
 fn dense_order(dims: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..dims.len()).collect();
     if dims.contains(&0) {

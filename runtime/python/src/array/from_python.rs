@@ -1,4 +1,4 @@
-//! Arrays from what Python has: numbers, nested lists, buffers and arrays of other libraries.
+//! Creates arrays from Python objects: numbers, nested lists, buffers and arrays of other libraries.
 
 use bytes::Bytes;
 use oarlock_core::{Constant, Device, Dtype, Tensor};
@@ -13,7 +13,7 @@ use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
 use crate::promote::{DtypeKind, default_dtype, promote_dtypes, promote_with_number};
 
-/// Lists are nested at most this deep.
+/// Maximum nesting of lists.
 const MAX_LIST_DEPTH: usize = 32;
 
 /// An array of what it is given: an array, a number, text, nested lists of them, or what has `__dlpack__` or a buffer.
@@ -30,7 +30,7 @@ pub(crate) fn asarray<'py>(
 ) -> PyResult<Bound<'py, PyTensor>> {
     let py = obj.py();
     create_array(obj, dtype.map(|dtype| dtype.0), device, copy).map_err(|error| {
-        // The standard has another exception here than for `from_dlpack`.
+        // The array API standard demands another exception here than for `from_dlpack`.
         let is_refused = copy == Some(false) && error.is_instance_of::<PyBufferError>(py);
         if is_refused { PyValueError::new_err(error.value(py).to_string()) } else { error }
     })
@@ -97,7 +97,7 @@ pub(crate) fn from_dlpack(
     dlpack::import_tensor(x, &device, copy).map(PyTensor::new)
 }
 
-/// Refuses a copy where none is wanted.
+/// Fails if `copy=False` forbids the copy.
 pub(super) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()> {
     if copy != Some(false) {
         return Ok(());
@@ -107,7 +107,7 @@ pub(super) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()
     )))
 }
 
-/// The array of elements that lie in memory of somebody else: in that memory, where it can be and may be, or a copy.
+/// Makes a tensor over borrowed memory: in place if possible and allowed, else as a copy.
 pub(super) fn tensor_from_memory(
     device: &Device,
     dtype: Dtype,
@@ -127,9 +127,9 @@ pub(super) fn tensor_from_memory(
     Ok(tensor)
 }
 
-/// The array of another library or a buffer; nothing where the object is neither.
+/// Imports an array of another library or a buffer; `None` if the object is neither.
 fn import_foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -> PyResult<Option<Tensor>> {
-    // What is nearly always given is known by its type, without asking it for anything.
+    // Check common cases by type first, which needs no attribute lookup.
     if python_number(obj)?.is_some()
         || obj.is_instance_of::<PyList>()
         || obj.is_instance_of::<PyTuple>()
@@ -140,7 +140,7 @@ fn import_foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -
     if obj.hasattr("__dlpack__")? {
         match dlpack::import_tensor(obj, device, copy) {
             Ok(tensor) => return Ok(Some(tensor)),
-            // Whoever lends no writable memory this way may do it as a buffer.
+            // A producer without writable memory may still offer a buffer.
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyBufferError>(obj.py()) => {}
             Err(error) => return Err(error),
         }
@@ -155,17 +155,17 @@ fn import_foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -
     }
 }
 
-/// What nested lists hold.
+/// The flattened contents of nested lists.
 #[derive(Default)]
 struct ListLeaves {
     numbers: Vec<PythonNumber>,
     texts: Vec<String>,
-    /// Arrays, each with how many numbers stand before it.
+    /// Arrays, each with the count of numbers before it.
     arrays: Vec<(usize, Tensor)>,
     dims: Vec<i64>,
 }
 
-/// An array of numbers, texts or arrays, and of nested lists of them.
+/// Makes a tensor from numbers, texts, arrays, and nested lists of them.
 fn tensor_from_objects(obj: &Bound<'_, PyAny>, device: &Device, dtype: Option<Dtype>) -> PyResult<Tensor> {
     let mut leaves = ListLeaves::default();
     leaves.collect_leaves(obj, 0)?;
@@ -219,15 +219,15 @@ impl ListLeaves {
             let all = sequence.to_list()?;
             return self.collect_items(all.len(), all.iter(), depth);
         }
-        // Arrays of other libraries, and scalars of NumPy, which have a dtype.
+        // Arrays of other libraries, and NumPy scalars, which have a dtype.
         if (object.hasattr("__dlpack__")? || object.hasattr("dtype")?)
             && let Some(tensor) = import_foreign(object, &super::host_memory_device(object.py())?, None)?
         {
             return self.add_array(tensor, depth);
         }
-        // One of NumPy that is more exact than any dtype is refused.
+        // Refuse NumPy scalars that are more precise than any dtype.
         numpy_scalar(object)?;
-        // Numbers of other libraries say what they are as numbers.
+        // Numbers of other libraries convert through their special methods.
         for way in ["__index__", "__float__", "__complex__"] {
             if object.hasattr(way)? {
                 return self.collect_leaves(&object.call_method0(way)?, depth);
@@ -266,7 +266,7 @@ impl ListLeaves {
         items.into_iter().try_for_each(|item| self.collect_leaves(&item, depth + 1))
     }
 
-    /// A leaf is as deep as all others.
+    /// All leaves must have the same depth.
     fn check_depth(&self, depth: usize) -> PyResult<()> {
         if depth == self.dims.len() {
             return Ok(());
@@ -286,7 +286,7 @@ fn ragged_error(expected: i64, found: i64) -> PyErr {
     ))
 }
 
-/// Arrays in lists as one array, and numbers between arrays that are numbers themselves.
+/// Stacks arrays; numbers between them are arrays too.
 fn stack_arrays(
     py: Python<'_>,
     arrays: &[(usize, Tensor)],

@@ -1,8 +1,8 @@
-//! Parts of arrays, to read and to write.
+//! Indexing: reads and writes parts of arrays.
 //!
-//! Whole numbers, slices, `None` and `...` are another view of the same memory. Masks and arrays of places gather elements.
-//! Numbers and slices are written where the elements lie, or in a copy where others hold them; by masks and places a new tensor
-//! is made.
+//! Integers, slices, `None` and `...` make a view of the same memory. Masks and index arrays gather elements. Writes through
+//! integers and slices go to the elements in place, or to a copy if the memory is shared; writes through masks and index
+//! arrays make a new tensor.
 
 use oarlock_core::{Attribute, Attributes, Device, DimSelection, Dtype, SelectionSource, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -15,7 +15,6 @@ use crate::error::{OrRaise as _, type_name};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
 
-/// One part of a key.
 enum KeyPart<'py> {
     At(i64),
     Slice(Bound<'py, PySlice>),
@@ -26,7 +25,7 @@ enum KeyPart<'py> {
 }
 
 impl KeyPart<'_> {
-    /// How many dimensions it is about.
+    /// Dimensions of the array that this part consumes.
     fn dimension_count(&self) -> usize {
         match self {
             Self::At(_) | Self::Slice(_) | Self::Places(_) => 1,
@@ -40,9 +39,9 @@ impl KeyPart<'_> {
     }
 }
 
-/// A part, whose places lie on the device of what is picked from.
+/// Parses one part of a key. Index arrays are put on `device`.
 fn parse_part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<KeyPart<'py>> {
-    // What is nearly always given is known by its type, without asking it for anything.
+    // Check common cases by exact type first, which needs no attribute lookup.
     if key.is_exact_instance_of::<PyInt>() {
         return parse_index(key);
     }
@@ -104,8 +103,8 @@ fn parse_index_array<'py>(tensor: Tensor) -> PyResult<KeyPart<'py>> {
     }
 }
 
-/// The parts of a key, with as many whole slices as there are dimensions that it does not name: behind `...`, which tells parts
-/// apart even where it stands for none, or at the end.
+/// Splits a key and completes it to the rank of the tensor: with whole slices at `...`, which separates parts even if it
+/// stands for none, or at the end.
 fn parse_key_parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Vec<KeyPart<'py>>> {
     let (rank, device) = (tensor.dims().len(), tensor.device());
     let mut parts = match key.cast::<PyTuple>() {
@@ -130,16 +129,16 @@ fn parse_key_parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Ve
     Ok(parts)
 }
 
-/// What a key picks of a tensor.
+/// A parsed key.
 #[derive(Default)]
 struct IndexKey {
-    /// What another view of the memory can say.
+    /// The selections that a view can express.
     picks: Vec<DimSelection>,
-    /// Dimensions of that view whose elements come in the opposite order, each so many before the last.
+    /// Axes of that view to reverse, each with the step of its slice.
     turned: Vec<(usize, u64)>,
-    /// What is gathered from that view, each from a dimension on.
+    /// The index arrays to gather with, each with the first axis it applies to.
     gathered: Vec<(usize, GatherIndices)>,
-    /// Whether other parts stand between those that are places, masks or numbers, which are places as well.
+    /// True if other parts stand between the index arrays, masks and integers; an integer counts as an index array then.
     is_apart: bool,
 }
 
@@ -152,7 +151,7 @@ impl IndexKey {
     fn new(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let dims = tensor.dims();
         let mut found = Self::default();
-        // The next dimension of the tensor, and of the view.
+        // The next dimension of the tensor and the next axis of the view.
         let (mut own, mut axis) = (0, 0);
         let (mut has_places, mut has_ended) = (false, false);
         for part in parse_key_parts(tensor, key)? {
@@ -181,7 +180,7 @@ impl IndexKey {
                     axis += 1;
                 }
                 KeyPart::Mask(mask) => {
-                    // Of what has no elements none are chosen, so it may be a mask of more than there is.
+                    // An array without elements selects none, so a larger mask fits as well.
                     let fits = |(own, mask): (&i64, &i64)| own == mask || *mask == 0;
                     if !sizes.iter().zip(mask.dims()).all(fits) {
                         return Err(PyIndexError::new_err(format!(
@@ -189,7 +188,7 @@ impl IndexKey {
                             mask.dims()
                         )));
                     }
-                    // A single truth is a dimension of one element or none.
+                    // A scalar mask adds a dimension of one element or none.
                     let mask = if taken == 0 { mask.unsqueeze(0).or_raise()? } else { mask };
                     let pick = if taken == 0 { DimSelection::New } else { DimSelection::Whole };
                     let rank = mask.dims().len();
@@ -207,13 +206,13 @@ impl IndexKey {
         Ok(found)
     }
 
-    /// Whether it is no more than another view.
+    /// True if nothing has to be gathered or reversed.
     fn is_view(&self) -> bool {
         self.turned.is_empty() && self.gathered.is_empty()
     }
 }
 
-/// An index that may be counted from the end, counted from the beginning.
+/// Counts a negative index from the end.
 fn normalize_index(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     let at = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&at) {
@@ -229,8 +228,8 @@ fn normalize_index(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     )))
 }
 
-/// The indices of a dimension that a slice means. Where they come in the opposite order it is all from the last to the first, which
-/// lie as they lay, and how far they are apart.
+/// Resolves a slice. For a negative step, selects the whole span from the last index to the first, and returns the step by
+/// which it is then reversed.
 fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelection, Option<u64>)> {
     let range = slice.indices(isize::try_from(size)?)?;
     let (count, step) = (range.slicelength as u64, range.step.unsigned_abs() as u64);
@@ -253,7 +252,6 @@ fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelectio
     Ok((pick, turned))
 }
 
-/// The part of a tensor that a key means.
 pub(super) fn index_tensor(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     select_elements(py, tensor, &IndexKey::new(tensor, key)?)
 }
@@ -285,12 +283,12 @@ fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<
     gather_elements(py, &seen, &gathered, key.is_apart)
 }
 
-/// Whether a mask has the shape of the dimensions from one on.
+/// True if the mask has the shape of the dimensions from `axis` on.
 fn has_mask_shape(mask: &Tensor, tensor: &Tensor, axis: usize) -> bool {
     tensor.dims().get(axis..axis + mask.dims().len()) == Some(mask.dims())
 }
 
-/// The elements of dimensions from one on for which a mask of their shape is true, as one dimension.
+/// Selects elements by a mask over the dimensions from `axis` on, which become one dimension.
 fn compress_masked(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) -> PyResult<Tensor> {
     let dims = tensor.dims();
     let count = i64::try_from(mask.element_count())?;
@@ -301,7 +299,7 @@ fn compress_masked(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) 
     single_output(call_named_op(py, "Compress", &[Some(&data), Some(&mask)], along, 1)?)
 }
 
-/// The same elements without gaps between them.
+/// Copies a tensor unless it is contiguous.
 fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.is_contiguous() {
         return Ok(tensor.clone());
@@ -310,7 +308,7 @@ fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     crate::startup::shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()
 }
 
-/// A tensor with the elements of some dimensions in the opposite order, each so many before the last.
+/// Reverses axes, each with a step.
 fn reverse_axes(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Tensor> {
     static SLICE: StaticOp = StaticOp::new("Slice");
     let device = super::host_memory_device(py)?;
@@ -321,13 +319,13 @@ fn reverse_axes(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyRes
         let values: Vec<i64> = axes.iter().map(value).collect();
         Tensor::from_slice(&device, &[axes.len() as i64], &values).or_raise()
     };
-    // The op counts an end before the first index as the last one, so it is said as one that is out of reach.
+    // The op reads an end of -1 as the last index, so the end has to be out of range.
     let (start, stop) = (list(&|_| -1)?, list(&|_| i64::MIN)?);
     let (axes, steps) = (list(&|(axis, _)| *axis as i64)?, list(&|(_, step)| -(*step as i64))?);
     SLICE.call(py, &[tensor, &start, &stop, &axes, &steps])
 }
 
-/// For each dimension of a mask, where it is true.
+/// The indices of true elements, one tensor for each dimension.
 fn nonzero_indices(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
     static NON_ZERO: StaticOp = StaticOp::new("NonZero");
     let all = NON_ZERO.call(py, &[mask])?;
@@ -339,8 +337,8 @@ fn nonzero_indices(py: Python<'_>, mask: &Tensor) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// The elements at places of some dimensions, which become one group of dimensions: before all others where the key has them
-/// apart, and in place of the first of them otherwise.
+/// Gathers by index arrays. Their dimensions come first if the key separates them, and replace the first of the indexed ones
+/// otherwise.
 fn gather_elements(
     py: Python<'_>,
     tensor: &Tensor,
@@ -377,7 +375,7 @@ fn gather_elements(
     made.transpose(&back).or_raise()
 }
 
-/// Gives an array other elements in the part that a key means.
+/// Assigns to the part that a key selects.
 pub(super) fn assign_index(
     py: Python<'_>,
     array: &PyTensor,
@@ -435,7 +433,7 @@ pub(super) fn assign_index(
     Ok(())
 }
 
-/// A value repeated to the shape of what it is written to.
+/// Broadcasts a value to the shape of its target.
 fn broadcast_value(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
     let fits = oarlock_core::shape::broadcast_dims(value.dims(), dims).is_ok_and(|found| *found == *dims);
     if fits {
@@ -447,7 +445,7 @@ fn broadcast_value(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
     )))
 }
 
-/// A tensor with other elements at places that are found as the elements would be.
+/// Writes elements by index arrays: the same key is resolved on a tensor of positions.
 fn scatter_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey, value: &Tensor) -> PyResult<Tensor> {
     static SCATTER: StaticOp = StaticOp::new("ScatterElements");
     let places: Vec<i64> = (0..i64::try_from(tensor.element_count())?).collect();
@@ -462,7 +460,7 @@ fn scatter_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey, value: &Ten
     written.reshape(tensor.dims()).or_raise()
 }
 
-/// A number that may be written into an array: one of a kind that the dtype has.
+/// Checks that the dtype can hold this kind of number.
 fn check_number(number: PythonNumber, dtype: Dtype) -> PyResult<PythonNumber> {
     if Some(number.dtype_kind()) <= dtype_kind(dtype) {
         return Ok(number);

@@ -1,4 +1,4 @@
-//! Arrays one after the other, as one.
+//! Concatenates and stacks arrays.
 
 use oarlock_core::{Attribute, Attributes};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Arrays.
+//! The class `Tensor`.
 
 #![expect(
     unsafe_code,
@@ -45,8 +45,8 @@ use crate::model::recorder;
 /// `==` compares each element with those of another array or with a number or text; with `None` it is False.
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
 pub(crate) struct PyTensor {
-    /// What others hold of a tensor never changes: to write into an array is to give it another one, or its own where nobody
-    /// else has that.
+    /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no
+    /// other owner.
     tensor: Mutex<Tensor>,
 }
 
@@ -55,13 +55,13 @@ impl PyTensor {
         Self { tensor: Mutex::new(tensor) }
     }
 
-    /// What it holds now.
+    /// Clones the handle, not the elements.
     #[inline]
     pub(crate) fn tensor(&self) -> Tensor {
         self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes what it holds, while nobody looks at it. Nothing of Python is called meanwhile.
+    /// Modifies the tensor under its lock. The closure must not call Python, which could come back here.
     fn update_tensor<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
         by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -214,7 +214,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor();
         if buffer::has_buffer_format(tensor.dtype()) {
-            // It has a buffer, but not here.
+            // The elements form a buffer, but in memory that Python cannot reach.
             return Err(PyTypeError::new_err(format!(
                 "expected an array in the memory of the host, found one on {}\nhint: copy it with `numpy()`",
                 tensor.device()
@@ -328,7 +328,7 @@ impl PyTensor {
                 "expected an array with dimensions for `iter`, found one without",
             ));
         }
-        // SAFETY: an array has `__getitem__`, so it is a sequence, and what is given back is a new reference or an error.
+        // SAFETY: an array has `__getitem__`, so it is a sequence; the result is a new reference or null with an error set.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
@@ -586,12 +586,12 @@ impl PyTensor {
     }
 }
 
-/// The one output of a call.
+/// The output of an op that has one.
 pub(crate) fn single_output(made: Vec<Tensor>) -> PyResult<Tensor> {
     made.into_iter().next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))
 }
 
-/// The device whose memory is that of the interpreter.
+/// The device in the interpreter's own memory.
 pub(crate) fn host_memory_device(py: Python<'_>) -> PyResult<oarlock_core::Device> {
     crate::startup::shared_runtime(py)?.device("cpu").or_raise()
 }

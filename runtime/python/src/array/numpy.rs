@@ -1,5 +1,5 @@
-//! Functions of NumPy that are called with an array of Oarlock. NumPy's operators are such functions too, where their first
-//! operand is an array or a scalar of its own.
+//! NumPy functions called with an Oarlock array. NumPy's operators are such functions too if their first operand is an array
+//! or scalar of NumPy.
 
 use oarlock_core::Dtype;
 use pyo3::exceptions::PyTypeError;
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::PyTensor;
 
-/// The functions that are operators, each with the method of the second operand that answers for it.
+/// NumPy's ufuncs behind operators, each with the reflected method of the second operand.
 const UFUNC_OPERATORS: [(&str, &str); 19] = [
     ("add", "__radd__"),
     ("subtract", "__rsub__"),
@@ -31,8 +31,8 @@ const UFUNC_OPERATORS: [(&str, &str); 19] = [
     ("greater_equal", "__le__"),
 ];
 
-/// Answers for an operator whose first operand is NumPy's as for any other, and refuses all else: NumPy's functions would
-/// take what has a buffer, and give arrays of their own back.
+/// Answers a NumPy operator through the reflected method, and refuses all other functions: NumPy would read the buffer and
+/// return arrays of its own.
 pub(super) fn call_ufunc<'py>(
     function: &Bound<'py, PyAny>,
     method: &str,
@@ -46,7 +46,7 @@ pub(super) fn call_ufunc<'py>(
         && let Ok((first, second)) = inputs.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
         && !first.is_instance_of::<PyTensor>()
     {
-        // NumPy makes an array of a scalar before it compares.
+        // NumPy converts a scalar to an array before it compares.
         let is_turned = first.hasattr("shape")? && first.getattr("shape")?.extract::<[usize; 0]>().is_ok();
         let first = if is_turned { first.get_item(PyTuple::empty(py))? } else { first };
         let is_text = |array: &Bound<'_, PyTensor>| array.get().tensor().dtype() == Dtype::String;

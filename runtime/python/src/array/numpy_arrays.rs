@@ -1,5 +1,5 @@
-//! Arrays of NumPy whose elements no buffer has: text, the small numbers of the package `ml_dtypes`, such as `bfloat16`, and
-//! numbers whose bytes are in the order of another machine.
+//! NumPy arrays that have no buffer: text, the narrow types of the package `ml_dtypes` such as `bfloat16`, and numbers in
+//! foreign byte order.
 
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +10,7 @@ use super::from_python::check_copy_allowed;
 use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
 
-/// The array of such an array; nothing where the object is none.
+/// `None` if the object is no such array.
 pub(super) fn read_numpy(
     object: &Bound<'_, PyAny>,
     device: &Device,
@@ -41,7 +41,7 @@ pub(super) fn read_numpy(
     Tensor::from_bytes(device, known, &dims, &bytes).or_raise().map(Some)
 }
 
-/// An array of NumPy with the elements of a tensor that has no buffer.
+/// Creates a NumPy array from a tensor that has no buffer.
 pub(super) fn write_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let dims = tensor.dims().to_vec();
@@ -77,7 +77,7 @@ fn item_text(item: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// Elements of less than a byte, one in each byte, as tensors have them: the first one in the lowest bits.
+/// Packs elements from one per byte to the tensor's layout: the first in the lowest bits.
 fn pack_elements(dtype: Dtype, bytes: Vec<u8>) -> Vec<u8> {
     let bits = dtype.bits();
     if bits >= 8 {
@@ -89,7 +89,7 @@ fn pack_elements(dtype: Dtype, bytes: Vec<u8>) -> Vec<u8> {
     bytes.chunks(8 / bits as usize).map(of_byte).collect()
 }
 
-/// The other way round. Those with a sign have it in all bits above.
+/// The reverse of [`pack_elements`]. Signed elements are sign-extended.
 fn unpack_elements(dtype: Dtype, bytes: Vec<u8>, count: usize) -> Vec<u8> {
     let bits = dtype.bits();
     if bits >= 8 {

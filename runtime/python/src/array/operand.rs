@@ -1,4 +1,4 @@
-//! What stands beside an array in an expression: another array, or a number of Python.
+//! The other operand of an expression: an array or a Python number.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -13,20 +13,18 @@ use super::{PyTensor, cast_tensor, scalar_cache};
 use crate::error::{OrRaise as _, type_name};
 use crate::promote::{self, DtypeKind};
 
-/// An array, or a number or text of Python.
 pub(crate) enum ArrayOperand {
     Array(Tensor),
     Number(PythonNumber),
     Text(String),
-    /// An array of another library, by the name of its type: it is refused here, since what it would make of the expression
-    /// by itself is an error that helps nobody, or `False` for `==`.
+    /// An array of another library, by its type's name. It is refused here, because that library would raise an unhelpful
+    /// error, or return `False` for `==`.
     Foreign(String),
-    /// What of Python itself is no operand, by what is to be told of it: it knows nothing of arrays, and Python would only say
-    /// that the two do not go together.
+    /// A Python object that is no operand, with the message to raise. It knows nothing of arrays, and Python itself would
+    /// only say that the two types do not go together.
     Refused(String),
 }
 
-/// A number of Python.
 #[derive(Clone, Copy)]
 pub(crate) enum PythonNumber {
     Bool(bool),
@@ -36,12 +34,12 @@ pub(crate) enum PythonNumber {
 }
 
 impl PythonNumber {
-    /// The number that an object of Python is; nothing where it is none.
+    /// `None` if the object is no number.
     pub(crate) fn from_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         Ok(match promote::number_kind(object) {
             None => None,
             Some(DtypeKind::Bool) => Some(Self::Bool(object.extract()?)),
-            // An integer of more bits than any dtype has is out of range of each. Few have more than 64, and reading those takes
+            // Integers of more than 128 bits are out of range for every dtype. Most fit 64 bits, and reading wider ones takes
             // as long as a small op.
             Some(DtypeKind::Integer) => Some(Self::Integer(
                 object.extract::<i64>().map_or_else(|_| object.extract().unwrap_or(i128::MAX), i128::from),
@@ -64,7 +62,7 @@ impl PythonNumber {
         }
     }
 
-    /// The bytes of the number as an element of a dtype.
+    /// Appends the number as one element; an error if the dtype cannot hold it.
     pub(crate) fn write_element(self, dtype: Dtype, bytes: &mut Vec<u8>) -> PyResult<()> {
         let float = || self.to_float(dtype);
         macro_rules! integer {
@@ -143,7 +141,7 @@ impl PythonNumber {
         }
     }
 
-    /// As an array without dimensions.
+    /// As a scalar tensor.
     pub(crate) fn to_tensor(self, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
         let mut bytes = Vec::with_capacity(16);
         self.write_element(dtype, &mut bytes)?;
@@ -187,7 +185,7 @@ impl FromPyObject<'_, '_> for ArrayOperand {
     }
 }
 
-/// Whether an object is of a type of Python itself, which has no operators with arrays.
+/// True for Python's built-in types, which have no operators with arrays.
 #[cold]
 fn is_builtin_object(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
@@ -199,7 +197,7 @@ fn is_builtin_object(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyFrozenSet>()
 }
 
-/// What is told of an object that is no operand.
+/// The message for an object that is no operand.
 #[cold]
 fn describe_non_operand(object: &Bound<'_, PyAny>) -> String {
     let hint = if object.is_none() {
@@ -214,7 +212,7 @@ fn describe_non_operand(object: &Bound<'_, PyAny>) -> String {
     format!("expected an array or a number, found {}\nhint: {hint}", type_name(object))
 }
 
-/// The array that a function is given under a name.
+/// The array argument of a function; errors name it.
 #[inline]
 pub(crate) fn array_argument<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
@@ -229,18 +227,18 @@ pub(crate) fn array_argument<'a, 'py>(
     })
 }
 
-/// The number that an object of Python is, unless it is also a scalar of NumPy, which has a dtype; nothing where it is none.
+/// The number, unless the object is a NumPy scalar, which has a dtype of its own.
 pub(super) fn python_number(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonNumber>> {
     let Some(number) = PythonNumber::from_object(object)? else { return Ok(None) };
     let is_exact = object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
         || object.is_exact_instance_of::<PyBool>()
         || object.is_exact_instance_of::<PyComplex>();
-    // Scalars of NumPy may derive from what Python has.
+    // NumPy scalars may be subclasses of Python's numbers.
     Ok(if is_exact || !object.hasattr("dtype")? { Some(number) } else { None })
 }
 
-/// The number that a scalar of NumPy is, such as `numpy.float32(2)`; nothing for arrays, which stay what they are.
+/// The value of a NumPy scalar such as `numpy.float32(2)`; `None` for arrays, which stay arrays.
 #[cold]
 pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonNumber>> {
     let is_scalar = object.hasattr("dtype")? && object.hasattr("item")? && !object.hasattr("__dlpack__")?;
@@ -249,7 +247,7 @@ pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonN
     }
     let item = object.call_method0("item")?;
     if item.hasattr("dtype")? {
-        // Python has no number that is as exact, and no dtype here is.
+        // Neither Python nor any dtype here has the precision of `longdouble`.
         let found = object.get_type().fully_qualified_name()?;
         return Err(PyTypeError::new_err(format!(
             "expected a scalar of a dtype that is known, found `{found}`\nhint: convert it with `float(…)` or `complex(…)`"
@@ -258,7 +256,7 @@ pub(super) fn numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<PythonN
     PythonNumber::from_object(&item)
 }
 
-/// What may be an operand of a function of two.
+/// Arguments that binary functions accept.
 pub(crate) trait AsOperand {
     fn as_operand(&self) -> ArrayOperand;
 }
@@ -283,7 +281,7 @@ impl AsOperand for ArrayOperand {
     }
 }
 
-/// Two operands as tensors of the dtype that they have in common.
+/// Converts two operands to their common dtype.
 #[inline]
 pub(crate) fn promote_operands(
     py: Python<'_>,
@@ -342,7 +340,7 @@ pub(super) fn foreign_operand_error(found: &str) -> PyErr {
     ))
 }
 
-/// What an operator in place says that would have made another dtype or shape.
+/// The error for an in-place operator that would change dtype or shape.
 #[cold]
 pub(super) fn in_place_error(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
     let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
@@ -365,7 +363,7 @@ fn device_mismatch_error(left: &Tensor, right: &Tensor) -> PyErr {
     ))
 }
 
-/// Text of Python as an array without dimensions, for use with an array.
+/// A Python string as a scalar, to use with an array.
 pub(super) fn text_operand(array: &Tensor, text: String) -> PyResult<Tensor> {
     if array.dtype() != Dtype::String {
         return Err(PyTypeError::new_err(format!(
@@ -376,7 +374,7 @@ pub(super) fn text_operand(array: &Tensor, text: String) -> PyResult<Tensor> {
     Tensor::from_strings(array.device(), &[], vec![text]).or_raise()
 }
 
-/// An array and a number as tensors of one dtype.
+/// Converts an array and a number to their common dtype.
 fn promote_number(py: Python<'_>, array: &Tensor, number: PythonNumber) -> PyResult<(Tensor, Tensor)> {
     let dtype = promote::promote_with_number(array.dtype(), number.dtype_kind())?;
     Ok((cast_tensor(py, array, dtype)?, scalar_cache::scalar_tensor(number, array.device(), dtype)?))

@@ -1,4 +1,4 @@
-//! What operators of arrays have in common.
+//! Shared parts of the operators of arrays.
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
@@ -10,7 +10,7 @@ use super::operand::{self, ArrayOperand};
 use crate::elementwise as ops;
 
 impl PyTensor {
-    /// Holds what an operator in place has made of it, which has the dtype and the shape that it has.
+    /// Stores the result of an in-place operator; dtype and shape must not change.
     pub(super) fn store_result(&self, operator: &str, made: Self) -> PyResult<()> {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
@@ -20,7 +20,7 @@ impl PyTensor {
         Err(operand::in_place_error(operator, &own, &made))
     }
 
-    /// What a comparison with something says of each element.
+    /// Compares elementwise.
     pub(super) fn compare_elements(
         &self,
         py: Python<'_>,
@@ -38,9 +38,8 @@ impl PyTensor {
     }
 }
 
-/// What an array is compared with; nothing for what has a say of its own, such as what equals anything, and for `None` where
-/// it is asked whether they are equal. Lists are told what operators tell, since that they are not equal to an array would be
-/// taken for an answer.
+/// The operand of a comparison; `None` for objects with a comparison of their own, such as one that equals anything, and for
+/// `None` under `==` and `!=`. Lists are an error as for other operators: `False` would look like an answer.
 pub(super) fn comparison_operand(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Option<ArrayOperand>> {
     let may_differ = matches!(by, CompareOp::Eq | CompareOp::Ne);
     let is_said = other.is_instance_of::<PyList>()
@@ -54,7 +53,7 @@ pub(super) fn comparison_operand(other: &Bound<'_, PyAny>, by: CompareOp) -> PyR
     }
 }
 
-/// That nobody gives `pow` a third operand, which it has for numbers of Python.
+/// Python's `pow` takes a third operand for its own numbers only.
 pub(super) fn refuse_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     match modulo {
         Some(modulo) if !modulo.is_none() => {

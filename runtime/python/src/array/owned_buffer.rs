@@ -1,4 +1,4 @@
-//! Memory that is given up to NumPy, which then may write it.
+//! Hands memory over to NumPy, which may then write to it.
 
 #![expect(unsafe_code, reason = "a view of the interpreter is filled")]
 
@@ -33,7 +33,7 @@ impl OwnedBuffer {
     }
 }
 
-/// An array of NumPy in the memory of a tensor, or in a copy where others see that.
+/// Creates a NumPy array in the memory of a tensor, or in a copy if the memory is shared.
 pub(super) fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     if tensor.exclusive_address().or_raise()?.is_none() {
         tensor = copy_tensor(py, &tensor)?;

@@ -1,4 +1,4 @@
-//! Arrays as bytes of `pickle`: dtype, shape, elements, and the device by its name.
+//! Pickles arrays as dtype, shape, elements, and the device's name.
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyValueError;
@@ -10,10 +10,10 @@ use crate::dtype::{self, DType};
 use crate::error::OrRaise as _;
 use crate::startup::shared_runtime;
 
-/// What makes an array again, and what it is called with.
+/// The result of `__reduce__`: a constructor and its arguments.
 pub(super) type PickleReduction<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
-/// An array as `_restored` and its arguments.
+/// Reduces an array to `_restored` and its arguments.
 pub(super) fn pickle_tensor<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<PickleReduction<'py>> {
     let elements = if tensor.dtype() == Dtype::String {
         PyList::new(py, tensor.to_strings().or_raise()?)?.into_any()

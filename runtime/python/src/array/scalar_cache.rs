@@ -1,6 +1,7 @@
-//! Numbers that stood beside arrays lately, as arrays: to make one takes as long as a small op, and programs have few of them.
+//! Caches scalars of recent expressions as tensors. Creating one takes as long as a small op, and programs use few different
+//! numbers.
 //!
-//! Nobody else may come by these: another library could write into them.
+//! Cached tensors must never leave this module's callers: another library could write to them.
 
 use std::sync::Mutex;
 
@@ -10,24 +11,23 @@ use pyo3::prelude::*;
 use super::operand::PythonNumber;
 use crate::error::OrRaise as _;
 
-/// How many are kept.
 const MAX_CACHED_NUMBERS: usize = 8;
 
 struct ScalarCache {
-    /// Each with its bytes, of which those behind an element are 0.
+    /// Each number's bytes, padded with zeros, and its tensor.
     numbers: Vec<([u8; 16], Tensor)>,
-    /// Which one the next takes the place of.
+    /// Index that is replaced next.
     oldest: usize,
 }
 
 static SCALAR_CACHE: Mutex<ScalarCache> = Mutex::new(ScalarCache { numbers: Vec::new(), oldest: 0 });
 
-/// A number as an array without dimensions, to be read by an op and then dropped.
+/// A number as a scalar tensor, only to be read by an op and then dropped.
 pub(super) fn scalar_tensor(number: PythonNumber, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
     cached_tensor(number, device, dtype, &[])
 }
 
-/// A number as a list of one, which is how ops are told of places, likewise.
+/// An integer as a list of one, the form of an op's index argument; likewise only for ops.
 pub(crate) fn single_element_list(number: i64, device: &Device) -> PyResult<Tensor> {
     cached_tensor(PythonNumber::Integer(number.into()), device, Dtype::I64, &[1])
 }
@@ -37,7 +37,7 @@ fn cached_tensor(number: PythonNumber, device: &Device, dtype: Dtype, dims: &[i6
     number.write_element(dtype, &mut element)?;
     let mut bytes = [0; 16];
     bytes[..element.len()].copy_from_slice(&element);
-    // Another thread that is here makes its own.
+    // If another thread holds the cache, make a new tensor instead of waiting.
     if let Ok(recent) = SCALAR_CACHE.try_lock() {
         let is_it = |(known, tensor): &&([u8; 16], Tensor)| {
             *known == bytes

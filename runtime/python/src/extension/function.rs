@@ -1,8 +1,8 @@
-//! Functions of Python as ops: each is a kernel for the CPU of a plugin of its own, which is linked in and added when the
-//! function is made an op.
+//! Python functions as ops. Each becomes a CPU kernel of its own built-in plugin, which is added when the function is
+//! registered.
 //!
-//! A call copies the inputs into arrays, so that the function may keep them, and the arrays that it gives into the outputs,
-//! whose shapes nobody knows before.
+//! A call copies the inputs into arrays, so that the function may keep them, and copies the returned arrays into the outputs,
+//! whose shapes are unknown before the call.
 
 #![expect(unsafe_code, reason = "the operands of a call are bytes behind addresses")]
 
@@ -25,10 +25,9 @@ use crate::array::{PyTensor, host_memory_device};
 use crate::error::OrRaise as _;
 use crate::startup::shared_runtime;
 
-/// What an operand is called, and whether it may be left out or stands for all further ones.
+/// Name of an operand, true if it is optional, and true if it is variadic.
 type OperandDeclaration = (String, bool, bool);
 
-/// A function that is an op.
 struct PythonOp {
     domain: String,
     op: String,
@@ -38,14 +37,14 @@ struct PythonOp {
     call: Py<PyAny>,
 }
 
-/// The function that is being made an op, for `describe`: who asks for a plugin cannot say which.
+/// The op being registered. The plugin's `describe` takes no argument, so it finds the op here.
 static PENDING_OP: Mutex<Option<Arc<PythonOp>>> = Mutex::new(None);
 
-/// The characters of what a function raised that its error tells.
+/// Longest part of a Python exception that the kernel's error quotes.
 const MAX_ERROR_LENGTH: usize = 100;
 
 thread_local! {
-    /// What a function raised last, and what the error says that the kernel made of it.
+    /// The last exception raised on this thread, and the message of the error made from it.
     static LAST_EXCEPTION: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
 }
 
@@ -93,7 +92,7 @@ fn describe_plugin(_: &HostServices) -> Result<Plugin> {
     let all = OperandSpec::new(all.fold(DtypeSet(0), |set, dtype| set.union(dtype.to_set())));
     let flag = |is_so: bool, flag: OperandFlags| if is_so { flag } else { OperandFlags(0) };
     let input = |(name, is_optional, is_variadic): &OperandDeclaration| {
-        // An op is never taken away again, so its names may stay as long as the program.
+        // Ops are never removed, so leaking the names wastes nothing.
         let named = all.with_name(String::leak(name.clone()));
         let bits =
             flag(*is_optional, OperandFlags::OPTIONAL).union(flag(*is_variadic, OperandFlags::VARIADIC));
@@ -113,7 +112,7 @@ fn describe_plugin(_: &HostServices) -> Result<Plugin> {
 
 impl PythonOp {
     fn run_kernel(&self, call: &KernelCall<'_>) -> Result<()> {
-        // What waits for its turn in a stream may hold the interpreter, and what the function does may be in this stream.
+        // Work queued in a stream may hold the interpreter, while the function itself may use this stream.
         if call.stream().0 != 0 {
             return Err(PluginError::unimplemented(
                 "expected an op that is a function of Python outside of streams, found it in one",
@@ -134,7 +133,7 @@ impl PythonOp {
         })
     }
 
-    /// What the function gives for the operands of a call, in order.
+    /// Calls the function; returns its outputs in order.
     fn call_python(&self, py: Python<'_>, call: &KernelCall<'_>) -> PyResult<Vec<(Tensor, Vec<u8>)>> {
         let of_sdk = |error: PluginError| crate::error::Error::new_err(error.message().to_owned());
         let inputs =
@@ -161,22 +160,22 @@ impl PythonOp {
     }
 }
 
-/// The error of a kernel for what a function raised.
+/// Remembers the exception and makes the kernel's error from it.
 fn record_exception(py: Python<'_>, error: PyErr) -> PluginError {
     let text = oarlock_host::sanitize_text(&error.to_string());
-    // A longer one would come back cut off.
+    // The host would truncate a longer message.
     let message: String = format!("the function raised {text}").chars().take(MAX_ERROR_LENGTH).collect();
     LAST_EXCEPTION.with_borrow_mut(|raised| *raised = Some((message.clone(), error.clone_ref(py))));
     PluginError::fatal(message)
 }
 
-/// What a function raised, if it is what an error tells of.
+/// The Python exception behind an error message, if it was raised on this thread.
 pub(crate) fn take_exception(message: &str) -> Option<PyErr> {
     let is_it = |(noted, _): &mut (String, PyErr)| message.contains(noted.as_str());
     LAST_EXCEPTION.with_borrow_mut(|raised| raised.take_if(is_it)).map(|(_, error)| error)
 }
 
-/// An operand as an array of its own.
+/// Copies an operand into an array of its own.
 fn copy_operand(py: Python<'_>, operand: &oarlock_sdk::TensorView<'_>) -> PyResult<Tensor> {
     let (block, offset) = operand.memory_location();
     let address = block.0.wrapping_add(offset) as *const u8;
@@ -184,8 +183,8 @@ fn copy_operand(py: Python<'_>, operand: &oarlock_sdk::TensorView<'_>) -> PyResu
     let bytes = if size == 0 || address.is_null() {
         &[]
     } else {
-        // SAFETY: the kernel is for the CPU, where a block is an address, and demands contiguous operands, whose elements
-        // are so many bytes and are not written while the call runs.
+        // SAFETY: this is a CPU kernel, where a block is an address. It requires contiguous operands, which have that many
+        // bytes and are not written during the call.
         unsafe { std::slice::from_raw_parts(address, size) }
     };
     let dtype = Dtype::from_abi(operand.dtype());
@@ -193,7 +192,7 @@ fn copy_operand(py: Python<'_>, operand: &oarlock_sdk::TensorView<'_>) -> PyResu
     Tensor::from_bytes(&host_memory_device(py)?, dtype, operand.dims(), bytes).or_raise()
 }
 
-/// Puts what a function gave into an output.
+/// Copies a returned array into an output.
 fn write_output(call: &KernelCall<'_>, index: u32, tensor: &Tensor, bytes: &[u8]) -> Result<()> {
     call.allocate_output(index, tensor.dtype().to_abi(), tensor.dims())?;
     let output = call.output(index as usize)?;
@@ -208,18 +207,19 @@ fn write_output(call: &KernelCall<'_>, index: u32, tensor: &Tensor, bytes: &[u8]
             bytes.len()
         )));
     }
-    // SAFETY: the kernel is for the CPU, where a block is an address; the output has room for these bytes, was made for this
-    // call a moment ago and is nobody else's.
+    // SAFETY: this is a CPU kernel, where a block is an address. The output has room for these bytes; it was just allocated
+    // for this call and has no other user.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address, bytes.len()) };
     Ok(())
 }
 
-/// The attributes of a call by their names.
+/// The attributes of a call as a dictionary.
 fn read_attributes<'py>(py: Python<'py>, call: &KernelCall<'_>) -> Result<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     let raw = call.as_raw();
     for index in 0..raw.attributes_count as usize {
-        // SAFETY: the host has the list match its count, and each attribute and its name live as long as the call.
+        // SAFETY: the host guarantees that the list has `count` entries and that each attribute and its name live as long as
+        // the call.
         let (name, kind) = unsafe {
             let attribute = &**raw.attributes.add(index);
             (attribute.name.text().unwrap_or_default(), attribute.kind)

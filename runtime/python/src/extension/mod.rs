@@ -1,5 +1,5 @@
-//! What `oarlock.extension` needs of the runtime: the headers that kernels are compiled with, plugins that are added, and
-//! what their kernels do.
+//! The runtime's part of `oarlock.extension`: contract headers to compile kernels with, adding plugins, and listing their
+//! kernels.
 
 pub(crate) mod function;
 pub(crate) mod sdk;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, OrRaise as _};
 use crate::startup::shared_runtime;
 
-/// The headers of the contract, each with its name.
+/// The contract's headers by name.
 const CONTRACT_HEADERS: [(&str, &str); 5] = [
     ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
     ("contract_draft.h", include_str!("../../../../device-sdk/include/oarlock/contract_draft.h")),

@@ -1,9 +1,9 @@
-//! The sources of `oarlock-sdk`, with which ops are written in Rust, for machines that have cargo and no crates but the user's.
-//! They are as in the source tree; their manifests there ask for settings of its workspace, and for crates of others.
+//! The sources of `oarlock-sdk`, for writing ops in Rust on machines that have cargo but cannot download crates. The files
+//! are those of the source tree; the manifests are replaced, because the originals use workspace settings and other crates.
 
 use pyo3::prelude::*;
 
-/// Files of the source tree, each with its path in the directory of the SDK.
+/// Embeds files of the source tree under their paths in the SDK.
 macro_rules! sources {
     ($($place:literal: $($file:literal)+;)+) => {
         [$($((
@@ -13,7 +13,7 @@ macro_rules! sources {
     };
 }
 
-/// The manifest of a part: its name, and what is its own.
+/// Builds a manifest from a crate's name and its own entries.
 macro_rules! manifest {
     ($name:literal, $own:literal) => {
         concat!(

@@ -1,8 +1,8 @@
-//! Functions of Python that are ops, when the interpreter ends while other threads call them.
+//! Keeps Python functions that are ops safe while the interpreter shuts down and other threads call them.
 //!
-//! Such a thread is ended where it next asks for the interpreter, by unwinding it, which frames of Rust cannot bear. So those
-//! that are in a function have a moment to come out of it, nobody gets into one any more, and who stays in one too long stays
-//! there for ever.
+//! The interpreter ends such a thread at its next attempt to attach, by unwinding the stack, which Rust frames do not
+//! survive. So shutdown gives running functions a moment to return, admits no new calls, and parks threads that stay too long
+//! forever.
 
 #![expect(unsafe_code, reason = "the interpreter is called so that it may unwind")]
 
@@ -15,11 +15,11 @@ use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// How long the end waits for functions that run.
+/// Time that shutdown waits for running functions.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 struct ShutdownState {
-    /// The thread that ends the interpreter, which may call functions to the last.
+    /// The thread that shuts the interpreter down, which may still call functions.
     ending: Option<ThreadId>,
     running: usize,
 }
@@ -31,11 +31,11 @@ fn lock_state() -> MutexGuard<'static, ShutdownState> {
     SHUTDOWN_STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// That a thread may be in a function.
+/// Permission to be inside a Python function; shutdown waits until all are dropped.
 pub(super) struct CallPermit;
 
 impl CallPermit {
-    /// Refuses it when the interpreter ends. A thread of Python does not come back then: it is one that nobody waits for.
+    /// Fails once shutdown has begun. A thread of Python then never returns from here, because nothing waits for it.
     pub(super) fn acquire_permit() -> Result<Self> {
         let mut now = lock_state();
         if now.ending.is_none_or(|ending| ending == std::thread::current().id()) {
@@ -43,10 +43,10 @@ impl CallPermit {
             return Ok(Self);
         }
         drop(now);
-        // SAFETY: the interpreter was there when the function was made an op, and answers this without its lock.
+        // SAFETY: the interpreter was initialized when the function became an op, and this query needs no lock.
         let is_of_python = unsafe { !ffi::PyGILState_GetThisThreadState().is_null() };
         if is_of_python {
-            // Whoever holds the interpreter gives it up first.
+            // A thread that holds the interpreter must release it before it parks.
             Python::try_attach(|py| py.detach(|| drop(ParkOnDrop)));
             drop(ParkOnDrop);
         }
@@ -61,7 +61,7 @@ impl Drop for CallPermit {
     }
 }
 
-/// Never comes back from being dropped.
+/// Parks the thread forever on drop.
 struct ParkOnDrop;
 
 impl Drop for ParkOnDrop {
@@ -75,7 +75,7 @@ impl Drop for ParkOnDrop {
 /// Lets nobody into functions any more, and waits a moment for who is in one. The interpreter calls it when it ends.
 #[pyfunction]
 pub(crate) fn _end_functions(py: Python<'_>) {
-    // In a child the threads that were in functions are not there.
+    // Only the forking thread exists in a child, so the threads inside functions are gone.
     if crate::startup::was_forked() {
         return;
     }
@@ -87,7 +87,7 @@ pub(crate) fn _end_functions(py: Python<'_>) {
     });
 }
 
-/// Calls a function, in which the interpreter may end this thread by unwinding it.
+/// Calls a function during which the interpreter may end this thread by unwinding.
 pub(super) fn call_function<'py>(
     function: &Bound<'py, PyAny>,
     inputs: &Bound<'py, PyTuple>,
@@ -96,15 +96,15 @@ pub(super) fn call_function<'py>(
     type PlainCall = unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
     type UnwindingCall =
         unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
-    // A compiler that sees which function it is knows it for one that never unwinds.
+    // Hides the function from the optimizer, which knows that it is declared never to unwind.
     let plain = std::hint::black_box(ffi::PyObject_Call as PlainCall);
-    // SAFETY: both are called the same way; the one that is made only promises less.
+    // SAFETY: both types have the same calling convention; the new one only promises less.
     let unwinding = unsafe { std::mem::transmute::<PlainCall, UnwindingCall>(plain) };
     let stay = ParkOnDrop;
-    // SAFETY: all are objects that live through the call, and this thread is attached. Where it is unwound, no frame behind
-    // this one sees it.
+    // SAFETY: all are live objects during the call, and this thread is attached. If it is unwound, no frame below this one
+    // observes it.
     let given = unsafe { unwinding(function.as_ptr(), inputs.as_ptr(), attributes.as_ptr()) };
     std::mem::forget(stay);
-    // SAFETY: what comes back is a reference of ours, or null beside an exception.
+    // SAFETY: the result is an owned reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), given) }
 }

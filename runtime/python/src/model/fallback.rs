@@ -1,4 +1,4 @@
-//! What the CPU runs of a model for devices that have no kernel: as a dictionary for `explain`, and told once for each op.
+//! Nodes that fall back to the CPU: a dictionary for `explain`, and one warning per op.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,16 +9,16 @@ use pyo3::types::{PyDict, PyList};
 
 use super::Session;
 
-/// What is to be told when a run has returned: the engine says it while a plan is made, where no code of Python may run.
+/// Warnings deferred until the run returns: the engine reports fallback while it makes a plan, when no Python code may run.
 #[derive(Default)]
 pub(super) struct PendingFallbacks {
     sentences: Mutex<Vec<String>>,
-    /// Whether there are any, without a lock.
+    /// True if any are waiting; readable without a lock.
     is_any: AtomicBool,
 }
 
 impl PendingFallbacks {
-    /// Who keeps it.
+    /// A listener that queues each report here.
     pub(super) fn fallback_listener(self: &Arc<Self>) -> FallbackListener {
         let untold = self.clone();
         FallbackListener::new(move |summary| {
@@ -27,7 +27,7 @@ impl PendingFallbacks {
         })
     }
 
-    /// Has the session tell it, in whatever way its class does.
+    /// Passes waiting reports to the Python class, which warns.
     #[inline]
     pub(super) fn report_fallbacks(&self, session: &Bound<'_, Session>) -> PyResult<()> {
         if self.is_any.load(Ordering::Relaxed) { self.report_pending(session) } else { Ok(()) }
@@ -44,7 +44,7 @@ impl PendingFallbacks {
     }
 }
 
-/// Which device runs how many nodes, and what the CPU runs for others.
+/// The number of nodes on each device, and the nodes that fell back.
 pub(super) fn describe_fallback<'py>(
     py: Python<'py>,
     summary: &FallbackSummary,

@@ -1,4 +1,4 @@
-//! Models: loaded from a file or from bytes, called like functions.
+//! Models, loaded from a file or from bytes, and called like functions.
 
 mod fallback;
 mod plan;
@@ -32,14 +32,13 @@ use crate::startup::shared_runtime;
 /// A model that is ready to run, from as many threads at once as one likes.
 #[pyclass(frozen, subclass, weakref, module = "oarlock")]
 pub(crate) struct Session {
-    /// Apart from the object, whose memory the interpreter aligns to less than a session needs.
+    /// Boxed, because a session needs a larger alignment than the interpreter gives objects.
     session: Box<oarlock_engine::Session>,
     about: ModelProperties,
-    /// What is still to be told of what the CPU runs for other devices.
+    /// Fallback warnings that are still waiting.
     untold: Arc<PendingFallbacks>,
 }
 
-/// What a model says about itself.
 struct ModelProperties {
     format: String,
     producer: String,
@@ -221,7 +220,7 @@ impl Session {
 }
 
 impl Session {
-    /// Arrays in the order of the inputs, as the engine takes them.
+    /// Converts arrays in the order of the inputs.
     fn order_inputs(&self, inputs: &Bound<'_, PyTuple>) -> PyResult<Vec<RuntimeValue>> {
         let wanted = self.session.inputs().len();
         if inputs.len() != wanted {
@@ -236,10 +235,9 @@ impl Session {
     }
 }
 
-/// A model, and the parts of the file that has its weights.
+/// A model file, and pieces of its weights file with their offsets.
 type WrittenModel<'py> = (Bound<'py, PyBytes>, Vec<(u64, Bound<'py, PyBytes>)>);
 
-/// Where a model is read from.
 enum ModelSource {
     File(PathBuf),
     Bytes(bytes::Bytes),
@@ -265,7 +263,7 @@ impl ModelSource {
         }
     }
 
-    /// The exception for what went wrong: where no file is, the one that Python has for that.
+    /// Raises Python's own exception for a missing file.
     fn to_exception(&self, py: Python<'_>, error: oarlock_core::Error) -> PyErr {
         let made = crate::error::to_exception(error);
         let message = || made.value(py).to_string();

@@ -1,4 +1,4 @@
-//! How a model is run, for `explain` to say.
+//! Describes a plan, for `explain`.
 
 use oarlock_engine::passes::{self, PassEffect};
 use oarlock_engine::{RuntimeValue, Session, StepView};
@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::error::OrRaise as _;
 
-/// The plan for certain inputs: what passes did, what each step is run by, and the memory that a run takes.
+/// The plan for given inputs: what passes did, the kernel of each step, and the memory of a run.
 pub(super) fn describe_plan<'py>(
     py: Python<'py>,
     session: &Session,
@@ -63,13 +63,13 @@ pub(super) fn describe_step<'py>(py: Python<'py>, info: StepView<'_>) -> PyResul
     Ok(all)
 }
 
-/// The op of a step, with its domain where that is not the one of ONNX.
+/// Includes the domain unless it is ONNX's.
 fn step_op_name(step: StepView<'_>) -> String {
     let node = step.node();
     if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.op, &node.domain) }
 }
 
-/// The name of an op, with its domain where that is not the one of ONNX.
+/// Includes the domain unless it is ONNX's.
 pub(super) fn qualified_op_name(op: &str, domain: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }

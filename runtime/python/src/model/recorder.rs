@@ -1,4 +1,4 @@
-//! When runs of models, their steps, and calls of ops alone took place, for `Profiler` to make tables of.
+//! Records when runs, their steps and single ops took place, for the tables of `Profiler`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use pyo3::types::{PyDict, PyList};
 
 use super::plan;
 
-/// What notes the runs and calls of all threads now, if anything does.
+/// The log that all threads write to, if a recorder is active.
 static ACTIVE_LOG: Mutex<Option<Arc<ActivityLog>>> = Mutex::new(None);
 
-/// Whether anything does, without a lock.
+/// True if there is an active log; readable without a lock.
 static IS_RECORDING: AtomicBool = AtomicBool::new(false);
 
 /// Notes when runs of models, their steps, and calls of ops alone take place, from its start to its end.
@@ -29,7 +29,6 @@ struct ActivityLog {
     calls: Mutex<Vec<RecordedCall>>,
 }
 
-/// One run of a model.
 struct RecordedRun {
     thread: ThreadId,
     begin: Duration,
@@ -37,7 +36,7 @@ struct RecordedRun {
     timings: RunTimings,
 }
 
-/// One call of an op outside of models, or a copy that a program asked for.
+/// One op call outside of models, or one copy that a program requested.
 struct RecordedCall {
     thread: ThreadId,
     op: String,
@@ -48,7 +47,7 @@ struct RecordedCall {
     end: Duration,
 }
 
-/// What was noted: runs, and calls of ops alone.
+/// Recorded runs, and recorded single calls.
 type RecordedActivity<'py> = (Vec<Bound<'py, PyDict>>, Vec<Bound<'py, PyDict>>);
 
 #[pymethods]
@@ -93,13 +92,13 @@ impl Recorder {
     }
 }
 
-/// Whether anything notes runs and calls now.
+/// One relaxed load, so that calls cost nothing extra without a profiler.
 #[inline]
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.load(Ordering::Relaxed)
 }
 
-/// What notes runs and calls now.
+/// The active log, if there is one.
 #[inline]
 pub(crate) fn active_recording() -> Option<ActiveRecording> {
     if !is_recording() {
@@ -108,11 +107,11 @@ pub(crate) fn active_recording() -> Option<ActiveRecording> {
     ACTIVE_LOG.lock().unwrap_or_else(PoisonError::into_inner).clone().map(ActiveRecording)
 }
 
-/// What a run or a call is noted in.
+/// Keeps the log alive while a run or call is recorded.
 pub(crate) struct ActiveRecording(Arc<ActivityLog>);
 
 impl ActiveRecording {
-    /// Runs a model step by step, and notes when.
+    /// Runs the model step by step and records the times.
     pub(super) fn record_run(&self, session: &Session, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         let begin = self.0.start.elapsed();
         let (made, timings) = session.run_timed(inputs)?;
@@ -122,7 +121,7 @@ impl ActiveRecording {
         Ok(made)
     }
 
-    /// Calls an op, waits for what it makes, and notes when.
+    /// Calls an op, waits for its outputs and records the times.
     pub(crate) fn record_call(
         &self,
         runtime: &Runtime,
@@ -142,7 +141,7 @@ impl ActiveRecording {
         Ok(made)
     }
 
-    /// Copies a tensor to another device, waits for the copy, and notes when.
+    /// Copies to another device, waits for the copy and records the times.
     pub(crate) fn record_copy(&self, tensor: &Tensor, device: &Device) -> Result<Tensor> {
         let begin = self.0.start.elapsed();
         let made = tensor.to_device(device)?;
@@ -160,7 +159,7 @@ impl ActiveRecording {
     }
 }
 
-/// The number of a thread, in the order in which threads are met.
+/// Numbers threads in the order of first appearance.
 fn thread_number(thread: ThreadId, threads: &mut Vec<ThreadId>) -> usize {
     threads.iter().position(|known| *known == thread).unwrap_or_else(|| {
         threads.push(thread);

@@ -1,4 +1,4 @@
-//! What a model says about its inputs and outputs.
+//! Declared inputs and outputs of a model.
 
 use oarlock_engine::graph::{DeclaredDimension, ValueType};
 use pyo3::prelude::*;
@@ -49,12 +49,11 @@ impl Slot {
     }
 }
 
-/// All of a list.
 pub(super) fn wrap_slots(slots: &[oarlock_engine::ModelOperand]) -> Vec<Slot> {
     slots.iter().cloned().map(Slot).collect()
 }
 
-/// A type as Python writes it: with the names that NumPy has for dtypes.
+/// A type in Python's notation, with NumPy's names of dtypes.
 fn type_text(declared: &ValueType) -> String {
     match declared {
         ValueType::Tensor { dtype: Some(dtype), dims } => {

@@ -1,4 +1,4 @@
-//! Runs that end early: because somebody pressed Ctrl-C, or nobody waits for them any more.
+//! Runs that end early, because of Ctrl-C or because nobody waits for the result any more.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +28,8 @@ impl Stop {
     }
 }
 
-/// Runs a model while other threads of Python run. A signal whose handler raises ends it with what the handler raised. A run
-/// that is noted, step by step, goes on to its end.
+/// Runs a model with the interpreter released. If a signal handler raises, the run ends with that exception. A recorded run
+/// always goes on to its end.
 pub(super) fn run_interruptible(
     py: Python<'_>,
     session: &Session,
@@ -38,7 +38,7 @@ pub(super) fn run_interruptible(
 ) -> PyResult<Vec<RuntimeValue>> {
     let stopped = |why: &str| Error::precondition_not_met(why);
     let is_stopped = || stop.is_some_and(|stop| stop.0.load(Ordering::Relaxed));
-    // A run that is short would not ask.
+    // A short run ends before it checks for a stop.
     if is_stopped() {
         return Err(stopped("the run was stopped")).or_raise();
     }

@@ -1,4 +1,4 @@
-//! What goes into a run and comes out of it, as objects of Python.
+//! Converts inputs and outputs of a run from and to Python objects.
 
 use oarlock_engine::RuntimeValue;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::PyList;
 use crate::array::PyTensor;
 use crate::array::from_python::asarray;
 
-/// What an object of Python is to a model: an array, a list of them, or nothing.
+/// Accepts an array, a list of arrays, or `None`.
 pub(super) fn datum_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeValue> {
     if object.is_none() {
         return Ok(RuntimeValue::Nothing);

@@ -1,14 +1,14 @@
-//! What has changed: in commits since the branch left the one it will go back to, in files, and in files that git does not know yet.
+//! Changed files: in commits since the branch point, in the work tree, and untracked.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// Branches that others may have left, the likeliest first. Where none of them is there, only what is not committed has changed.
+/// Likely trunk branches, most likely first. Without any of them, only uncommitted changes count.
 const TRUNKS: [&str; 4] = ["@{upstream}", "origin/HEAD", "main", "master"];
 
-/// The commit to compare with: the one that is named, or where the branch left its trunk.
+/// The commit to compare with: the given one, or the branch point from the trunk.
 pub(super) fn base(root: &Path, since: Option<&str>) -> Result<String> {
     if let Some(revision) = since {
         return git(root, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
@@ -23,7 +23,7 @@ pub(super) fn base(root: &Path, since: Option<&str>) -> Result<String> {
         .context("expected a git repository with a commit; name the crates to check")
 }
 
-/// The files that differ from a commit, named from the root.
+/// The files that differ from a commit, relative to the root.
 pub(super) fn files(root: &Path, base: &str) -> Result<Vec<PathBuf>> {
     let changed = git(root, &["diff", "--name-only", "--relative", "--no-renames", "-z", base])?;
     let unknown = git(root, &["ls-files", "--others", "--exclude-standard", "-z"])?;
@@ -31,7 +31,7 @@ pub(super) fn files(root: &Path, base: &str) -> Result<Vec<PathBuf>> {
     Ok(names.filter(|name| !name.is_empty()).map(PathBuf::from).collect())
 }
 
-/// Runs git in the tree and gives back what it printed.
+/// Runs git in the tree and returns its output.
 fn git(root: &Path, arguments: &[&str]) -> Result<String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output();
     let output = output.context("expected `git` on the PATH; name the crates to check")?;

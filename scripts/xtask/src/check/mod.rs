@@ -1,5 +1,5 @@
-//! Says in about a minute whether a change holds: formatting, clippy, the tests of the crates that changed, and the quick ones of
-//! what depends on them.
+//! Checks a change in about a minute: formatting, clippy, all tests of the changed crates, and the quick tests of crates that
+//! depend on them.
 
 mod changes;
 mod selection;
@@ -31,15 +31,15 @@ pub(crate) struct CheckArguments {
     crates: Vec<String>,
 }
 
-/// A step that is done.
+/// A finished step.
 struct CheckStep {
     name: &'static str,
     took: Duration,
-    /// What is wrong, where something is.
+    /// The error, if the step failed.
     failure: Option<String>,
 }
 
-/// Does all steps, also after one that failed, and says at the end what came of them.
+/// Runs all steps even after a failure, and prints a summary.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     let begin = Instant::now();
     let (cargo, root) = (cargo(), root());
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     Ok(())
 }
 
-/// What to check: the crates that are named, or those of the files that changed.
+/// Selects the tests: those of the named crates, or of the crates with changed files.
 fn choose(workspace: &Workspace, arguments: &CheckArguments) -> Result<TestSelection> {
     let mut chosen = if arguments.crates.is_empty() {
         let base = changes::base(&workspace.root, arguments.since.as_deref())?;
@@ -121,7 +121,7 @@ fn say_what_is_checked(chosen: &TestSelection) {
     }
 }
 
-/// Does one step and says how long it took.
+/// Runs one step and reports its duration.
 fn step(name: &'static str, work: impl FnOnce() -> Result<()>) -> CheckStep {
     println!("==> {name}");
     let begin = Instant::now();
@@ -132,7 +132,7 @@ fn step(name: &'static str, work: impl FnOnce() -> Result<()>) -> CheckStep {
     CheckStep { name, took: begin.elapsed(), failure }
 }
 
-/// Runs cargo in the root of the tree, and says what to do where it fails.
+/// Runs cargo in the root of the tree; the error includes advice.
 fn calls(cargo: &OsString, root: &Path, arguments: &[&str], advice: &str) -> Result<()> {
     let status = Command::new(cargo).args(arguments).current_dir(root).status().context("starting cargo")?;
     if !status.success() {
@@ -141,7 +141,7 @@ fn calls(cargo: &OsString, root: &Path, arguments: &[&str], advice: &str) -> Res
     Ok(())
 }
 
-/// A table of the steps.
+/// Prints a table of the steps.
 fn summarize(steps: &[CheckStep], passed: u64, took: Duration) {
     println!();
     for CheckStep { name, took, failure } in steps {
@@ -151,7 +151,7 @@ fn summarize(steps: &[CheckStep], passed: u64, took: Duration) {
     println!("    {:<16} {:>4.0} s   {passed} tests passed", "together", took.as_secs_f64());
 }
 
-/// What was not checked, and the command that checks it.
+/// Prints what was not checked, and the command for that.
 fn say_what_is_left_out(workspace: &Workspace, chosen: &TestSelection, arguments: &CheckArguments) {
     let left_out = chosen.left_out(workspace);
     if !left_out.is_empty() {

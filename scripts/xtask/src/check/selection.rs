@@ -1,4 +1,4 @@
-//! Which tests are run for a change: all of the crates that changed, and of what depends on these the quick ones.
+//! Selects the tests for a change: all tests of the changed crates, and the quick ones of crates that depend on them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,26 +6,24 @@ use std::path::{Path, PathBuf};
 use crate::test_programs::TestKind;
 use crate::workspace::{Workspace, WorkspaceMember};
 
-/// What holds pages to what they say: a crate and its tests.
+/// The tests that validate documentation pages, with their crate.
 const OF_PAGES: (&str, [&str; 2]) = ("oarlock-tests", ["house", "recipes"]);
 
-/// The tests to run.
 #[derive(Debug, Default)]
 pub(super) struct TestSelection {
-    /// The crates all of whose tests are run.
+    /// The crates with all of their tests.
     pub(super) whole: BTreeSet<String>,
     /// The crates that depend on those.
     pub(super) dependants: BTreeSet<String>,
-    /// Single integration tests, each with its crate, where nothing else of the crate has changed.
+    /// Single integration tests with their crate, if nothing else in the crate has changed.
     pub(super) single: BTreeSet<(String, String)>,
-    /// Files that belong to no crate.
     pub(super) of_no_crate: Vec<PathBuf>,
-    /// Whether of the crates that depend on those all tests are run.
+    /// True to run all tests of dependent crates too, not just the quick ones.
     pub(super) is_all: bool,
 }
 
 impl TestSelection {
-    /// What these files ask for.
+    /// Selects the tests for changed files.
     pub(super) fn of_files(
         workspace: &Workspace,
         files: Vec<PathBuf>,
@@ -50,17 +48,16 @@ impl TestSelection {
         chosen
     }
 
-    /// What these crates ask for.
+    /// Selects the tests for crates.
     pub(super) fn of_crates(workspace: &Workspace, members: BTreeSet<String>) -> Self {
         Self { dependants: workspace.dependants(&members), whole: members, ..Self::default() }
     }
 
-    /// Whether there is nothing to run.
     pub(super) fn is_empty(&self) -> bool {
         self.whole.is_empty() && self.single.is_empty()
     }
 
-    /// Whether a test program of a crate is run.
+    /// True if a test program of a crate is selected.
     pub(super) fn has(&self, member: &WorkspaceMember, kind: TestKind<'_>) -> bool {
         let is_whole = self.whole.contains(&member.name);
         let is_dependant = self.dependants.contains(&member.name);
@@ -74,7 +71,7 @@ impl TestSelection {
         }
     }
 
-    /// What cargo is told to compile: more than is run, as cargo takes names of tests and not of tests in crates.
+    /// Arguments for cargo. They compile more than is selected, since `--test` takes a name without its crate.
     pub(super) fn cargo_arguments(&self, workspace: &Workspace) -> Vec<String> {
         let units = if self.whole.is_empty() { &[][..] } else { &["--lib", "--bins"] };
         let tests =
@@ -82,7 +79,7 @@ impl TestSelection {
         units.iter().map(|it| (*it).to_owned()).chain(tests).collect()
     }
 
-    /// The integration tests to compile, by name, of whatever crate.
+    /// The names of integration tests to compile, in any crate.
     fn integration_tests(&self, workspace: &Workspace) -> BTreeSet<String> {
         let all =
             workspace.members.values().flat_map(|member| member.tests.keys().map(move |test| (member, test)));
@@ -91,7 +88,7 @@ impl TestSelection {
             .collect()
     }
 
-    /// The integration tests that are not run, of each crate that depends on those that changed.
+    /// The unselected integration tests of each dependent crate.
     pub(super) fn left_out<'w>(&self, workspace: &'w Workspace) -> Vec<(&'w str, Vec<&'w str>)> {
         let of = |member: &'w WorkspaceMember| -> Vec<&'w str> {
             let tests = member.tests.keys().map(String::as_str);
@@ -109,7 +106,7 @@ impl TestSelection {
 mod tests {
     use super::*;
 
-    /// A crate and tests, of which one is quick, that depend on it.
+    /// A crate, and one that depends on it with two tests, one of them quick.
     fn workspace() -> Workspace {
         let main = |name: &str| (name.to_owned(), PathBuf::from(format!("tests/{name}.rs")));
         let core = WorkspaceMember {

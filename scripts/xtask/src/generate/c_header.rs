@@ -1,4 +1,4 @@
-//! The C header: C11, C++17 and bindgen all read it.
+//! Generates the C header, which must parse as C11 and C++17 and with bindgen.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::names::{c_declaration, c_params};
 const C_BANNER: &str =
     "/* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */\n";
 
-/// `oarlock/contract.h`.
+/// Renders `oarlock/contract.h`.
 pub(super) fn contract_header(contract: &Contract) -> String {
     let mut out = String::from(C_BANNER);
     let Contract { major, minor, .. } = contract;
@@ -64,7 +64,7 @@ OARLOCK_EXPORT oarlock_error oarlock_plugin_query(const oarlock_host *host, oarl
     out
 }
 
-/// `oarlock/contract_draft.h`: the profiles that are not locked yet.
+/// Renders `oarlock/contract_draft.h`, the profiles that are not locked yet.
 pub(super) fn draft_header(contract: &Contract) -> String {
     let mut out = String::from(C_BANNER);
     out.push_str(
@@ -126,7 +126,7 @@ fn write_declarations(out: &mut String, contract: &Contract, is_wanted: impl Fn(
     structs().for_each(|item| write_structure(out, contract, item));
 }
 
-/// `oarlock/contract_layout.h`: what the compiler must agree with.
+/// Renders `oarlock/contract_layout.h`, static assertions of sizes and offsets.
 pub(super) fn layout_check_header(contract: &Contract) -> String {
     let mut out = String::from(C_BANNER);
     out.push_str(
@@ -209,7 +209,7 @@ fn write_structure(out: &mut String, contract: &Contract, item: &ContractItem) {
     out.push_str("};\n");
 }
 
-/// Says of a slot whether it must be filled and what happens when it is not.
+/// Documents whether a slot is required, and its fallback otherwise.
 fn annotate_slot(docs: &mut Vec<String>, field: &LoweredField, contract: &Contract, item: &ContractItem) {
     let members = match &item.kind {
         ItemKind::Table(table) => &table.members,
@@ -230,7 +230,7 @@ fn annotate_slot(docs: &mut Vec<String>, field: &LoweredField, contract: &Contra
     }
 }
 
-/// Breaks a long function pointer at its arguments.
+/// Breaks a long function pointer between its arguments.
 fn wrap_declaration(declaration: &str) -> String {
     const MAX_LINE_WIDTH: usize = 110;
     if declaration.len() + 5 <= MAX_LINE_WIDTH {

@@ -1,5 +1,5 @@
-//! The host's side of the tables: a caller for each that turns a slot into a method, and what the host needs to know to
-//! take a struct over from a plugin that may have been built with another minor version.
+//! Generates the host's side of the tables: a caller for each, with a method per slot, and the data that the host needs to accept
+//! a struct from a plugin that was built with another minor version.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use oarlock_contract::model::{
 use super::names::{RUST_BANNER, RustScope, rust_docs, rust_identifier, rust_name, to_camel_case};
 use super::params::{is_result, is_struct, value_type};
 
-/// What the host makes of an address.
+/// The host's type for an address.
 const RAW_POINTER: &str = "*mut c_void";
 
-/// The slots, each after its table, that the host has no use for yet and so no caller. The compiler says when one is missing
-/// here, since a caller that nobody uses is dead code.
+/// Slots, each after its table, that the host does not call yet. Dead code warnings keep the list complete, since they report a
+/// caller that nobody uses.
 const WITHOUT_CALLER: &[(&str, &str)] = &[
     ("core", "unified_memory_allocate"),
     ("core", "unified_memory_deallocate"),
@@ -26,12 +26,12 @@ const WITHOUT_CALLER: &[(&str, &str)] = &[
     ("async", "memory_deallocate_async"),
 ];
 
-/// Whether the host calls a slot of a locked table.
+/// True if the host calls a slot of a locked table.
 pub(super) fn has_caller(table: &str, slot: &str) -> bool {
     !WITHOUT_CALLER.contains(&(table, slot))
 }
 
-/// `runtime/host/src/generated.rs`.
+/// Renders `runtime/host/src/generated.rs`.
 pub(super) fn host_bindings(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
@@ -55,7 +55,7 @@ pub(super) fn host_bindings(contract: &Contract) -> String {
     out
 }
 
-/// Whether it is locked, or part of a draft that is on trial.
+/// True for a locked item, or one of a draft on trial.
 fn is_known_to_the_host(contract: &Contract, item: &ContractItem) -> bool {
     let is_part_of =
         |table: &ContractItem| reachable_items(contract, table).iter().any(|part| part.line == item.line);
@@ -63,7 +63,8 @@ fn is_known_to_the_host(contract: &Contract, item: &ContractItem) -> bool {
     item.is_locked() || trials.any(is_part_of)
 }
 
-/// Whether it has slots that the host calls; its own table is for plugins, and a plugin's `unload` is called by hand.
+/// True if the host calls its slots through a caller. The host's own table is for plugins, and the code for `unload` is written
+/// by hand.
 fn is_called_by_the_host(item: &ContractItem, members: &[MemberDefinition]) -> bool {
     member_slots(members).next().is_some() && !matches!(item.name.as_str(), "host" | "plugin")
 }
@@ -105,7 +106,7 @@ fn write_slot_checks(
     out.push_str("None\n}\n}\n\n");
 }
 
-/// The optional slots that take and give back one thing, which their names tell.
+/// Optional slots that acquire and release the same thing, recognized by their names.
 fn paired_slots(members: &[MemberDefinition]) -> Vec<(&str, String)> {
     const PAIR_VERBS: [(&str, &str); 4] =
         [("allocate", "deallocate"), ("create", "destroy"), ("import", "close"), ("prepare", "release")];
@@ -232,7 +233,7 @@ fn result_type(contract: &Contract, param: &ParameterDefinition) -> String {
     }
 }
 
-/// Whether a wrong argument could do harm that no check in the callee can prevent.
+/// True if a wrong argument could cause undefined behavior that the callee cannot prevent.
 fn needs_unsafe(contract: &Contract, param: &ParameterDefinition) -> bool {
     if is_result(param) {
         return false;

@@ -1,4 +1,4 @@
-//! The messages that model files are made of, as Rust types, from the files that their authors publish.
+//! Generates Rust types for the messages in model files, from the `.proto` files that their authors publish.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use prost_build::{Config, Module};
 use protox::prost_reflect::prost_types::{DescriptorProto, FileDescriptorSet};
 
-/// What nothing reads: whole messages and enums, and fields as `message.field`. The Rust types lack it, so decoding skips
-/// it: texts for people, which can be most of a file, how to train, how to spread a model over machines.
+/// Unused messages, enums and fields (`message.field`). The Rust types omit them, so decoding skips them: descriptions, which can
+/// be most of a file, and settings for training and for distribution over machines.
 const UNREAD_MESSAGES: &[&str] = &[
     "DeviceConfigurationProto",
     "IntIntListEntryProto",
@@ -37,8 +37,8 @@ const UNREAD_MESSAGES: &[&str] = &[
     "ValueInfoProto.metadata_props",
 ];
 
-/// Large and rarely there: in a box they make room for what is there, and a file of nothing but empty messages does not
-/// become very much larger in memory.
+/// Large fields that are rarely set. Boxed, they keep messages small, and a file of many empty messages does not decode to a much
+/// larger size in memory.
 const BOXED_FIELDS: [&str; 6] = [
     "AttributeProto.g",
     "AttributeProto.sparse_tensor",
@@ -48,7 +48,7 @@ const BOXED_FIELDS: [&str; 6] = [
     "SparseTensorProto.values",
 ];
 
-/// The Rust types of a file of messages. Bytes are parts of what they are decoded from, not copies.
+/// The Rust types of a `.proto` file. Fields of bytes are slices of the decoded buffer, not copies.
 pub(super) fn message_types(root: &Path, file: &str) -> Result<String> {
     let path = root.join(file);
     let directory = path.parent().context("a file without a directory")?;
@@ -69,7 +69,7 @@ pub(super) fn message_types(root: &Path, file: &str) -> Result<String> {
     ))
 }
 
-/// The messages without what nothing reads, and without comments, which would not be where they belong any more.
+/// The messages without unused ones, and without comments, whose positions would no longer match.
 fn keep_read_messages(mut files: FileDescriptorSet) -> FileDescriptorSet {
     for file in &mut files.file {
         file.source_code_info = None;
@@ -79,7 +79,7 @@ fn keep_read_messages(mut files: FileDescriptorSet) -> FileDescriptorSet {
     files
 }
 
-/// Takes what nothing reads out of the messages of a file, or out of those within a message.
+/// Removes unused messages and fields from the messages of a file, or from those nested in a message.
 fn remove_unread(within: &str, messages: &mut Vec<DescriptorProto>) {
     messages.retain(|message| !UNREAD_MESSAGES.contains(&message.name()));
     for message in messages {

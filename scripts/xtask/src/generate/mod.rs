@@ -1,4 +1,4 @@
-//! Writes everything that follows from the plugin contract, and the types of the messages in model files.
+//! Generates code and documentation from the plugin contract, and Rust types for the messages in model files.
 
 mod c_header;
 mod host_calls;
@@ -23,7 +23,7 @@ const DRAFT_FILE: &str = "device-sdk/contract/abi.draft";
 const ONNX_PROTO: &str = "runtime/engine/protos/onnx-ml.proto";
 const PADDLE_PROTO: &str = "runtime/engine/protos/paddle.proto";
 
-/// Writes the generated files, or with `check` says which are stale.
+/// Writes the generated files or, with `check`, reports stale ones.
 pub(crate) fn run(check: bool) -> Result<()> {
     let root = crate::root();
     let source = std::fs::read_to_string(root.join(CONTRACT_FILE)).context(CONTRACT_FILE)?;
@@ -72,7 +72,7 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
     ])
 }
 
-/// Refuses a contract that takes anything back that the lock promises.
+/// Rejects a contract that lacks a line of its lock, since existing binaries rely on each.
 fn update_lock(root: &Path, contract: &Contract) -> Result<()> {
     let Ok(old) = std::fs::read_to_string(root.join(LOCK_FILE)) else { return Ok(()) };
     let new = lock::lock_text(contract);

@@ -1,20 +1,20 @@
-//! How the names of the contract are spelt in C and in Rust.
+//! Spelling of contract names in C and Rust.
 
 use oarlock_contract::Contract;
 use oarlock_contract::lower::{LoweredField, LoweredType};
 
-/// What every generated Rust file starts with.
+/// The first lines of every generated Rust file.
 pub(super) const RUST_BANNER: &str =
     "// Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.\n\n";
 
-/// `memory_kind` as `MemoryKind`.
+/// Converts `memory_kind` to `MemoryKind`.
 pub(super) fn to_camel_case(name: &str) -> String {
     name.split('_')
         .map(|word| word.split_at_checked(1).map_or(String::new(), |(head, tail)| head.to_uppercase() + tail))
         .collect()
 }
 
-/// A name as Rust lets fields and arguments be called.
+/// A name as a Rust identifier, escaped if it is a keyword.
 pub(super) fn rust_identifier(name: &str) -> String {
     match name {
         "async" | "type" | "in" | "ref" | "move" | "loop" | "match" | "use" => format!("r#{name}"),
@@ -22,7 +22,7 @@ pub(super) fn rust_identifier(name: &str) -> String {
     }
 }
 
-/// A type in C.
+/// Renders a type in C.
 pub(super) fn c_type(ty: &LoweredType) -> String {
     match ty {
         LoweredType::Number(name) => c_number_type(name).to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn c_type(ty: &LoweredType) -> String {
     }
 }
 
-/// A field or an argument in C.
+/// Renders a field or parameter in C.
 pub(super) fn c_declaration(field: &LoweredField) -> String {
     match &field.ty {
         LoweredType::Function(params) => {
@@ -55,7 +55,7 @@ pub(super) fn c_declaration(field: &LoweredField) -> String {
     }
 }
 
-/// A list of arguments in C.
+/// Renders a parameter list in C.
 pub(super) fn c_params(params: &[LoweredField]) -> String {
     params.iter().map(c_declaration).collect::<Vec<_>>().join(", ")
 }
@@ -72,16 +72,16 @@ fn c_number_type(name: &str) -> &'static str {
     }
 }
 
-/// Where Rust finds the names of the contract.
+/// The scope of generated Rust code, which decides how it refers to contract names.
 #[derive(Clone, Copy)]
 pub(super) enum RustScope {
-    /// In the bindings themselves, where all of them are at hand.
+    /// The bindings themselves, with all names in scope.
     Bindings,
-    /// In a crate that has the bindings as `abi`, with the drafts in a module of their own.
+    /// A crate with the bindings as `abi`, and drafts in a submodule.
     Abi,
 }
 
-/// The name of a type of the contract in Rust, with the path to it.
+/// The path of a contract type in Rust.
 pub(super) fn rust_name(contract: &Contract, name: &str, scope: RustScope) -> String {
     let path = match scope {
         RustScope::Bindings => "",
@@ -91,7 +91,7 @@ pub(super) fn rust_name(contract: &Contract, name: &str, scope: RustScope) -> St
     format!("{path}{}", to_camel_case(name))
 }
 
-/// A type in Rust.
+/// Renders a type in Rust.
 pub(super) fn rust_type(contract: &Contract, ty: &LoweredType, scope: RustScope) -> String {
     match ty {
         LoweredType::Number("char") => "u8".to_owned(),
@@ -110,7 +110,7 @@ pub(super) fn rust_type(contract: &Contract, ty: &LoweredType, scope: RustScope)
     }
 }
 
-/// A list of arguments in Rust.
+/// Renders a parameter list in Rust.
 pub(super) fn rust_params(contract: &Contract, params: &[LoweredField], scope: RustScope) -> String {
     params
         .iter()
@@ -119,7 +119,7 @@ pub(super) fn rust_params(contract: &Contract, params: &[LoweredField], scope: R
         .join(", ")
 }
 
-/// Comment lines as Rust documentation.
+/// Renders comment lines as Rust documentation.
 pub(super) fn rust_docs(docs: &[String], otherwise: &str) -> String {
     if docs.is_empty() {
         return format!("/// {otherwise}\n");

@@ -1,4 +1,4 @@
-//! The reference page of the documentation: every table, slot, struct, constant and rule, in the order of the contract.
+//! Generates the reference page: all tables, slots, structs, constants and rules, in the order of the contract.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use oarlock_contract::model::{
 use super::host_calls::has_caller;
 use super::names::{c_declaration, c_params};
 
-/// `docs/src/reference/contract.md`.
+/// Renders `docs/src/reference/contract.md`.
 pub(super) fn reference_page(contract: &Contract) -> String {
     let mut out = String::from(
         "<!-- Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. -->\n\n",
@@ -39,7 +39,7 @@ pub(super) fn reference_page(contract: &Contract) -> String {
     out
 }
 
-/// Everything that is locked, or everything that is not, by kinds. `level` is the mark of a heading of a table or a kind.
+/// Writes all locked or all draft items by kind. `level` is the Markdown prefix of headings.
 fn write_sections(out: &mut String, contract: &Contract, level: &str, is_wanted: fn(&ContractItem) -> bool) {
     for (item, table) in contract.tables().filter(|(item, _)| is_wanted(item)) {
         write_table(out, contract, level, item, table);
@@ -98,7 +98,7 @@ fn write_profiles(out: &mut String, contract: &Contract) {
     out.push('\n');
 }
 
-/// What a draft is, before all that is one.
+/// Explains drafts, and writes all of them.
 fn write_drafts(out: &mut String, contract: &Contract) {
     out.push_str(
         "\n## Drafts\n\n> **What follows may change or go with any version.** It is in `oarlock/contract_draft.h` and in the module \

@@ -1,5 +1,5 @@
-//! The raw Rust bindings: the same memory as the C header, without a single Rust enum, since an unknown number from the
-//! other side must be data and not undefined behaviour.
+//! Generates the raw Rust bindings, with the same layout as the C header. They contain no Rust enum, since an unknown value from
+//! the other side must be data and not undefined behavior.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::names::{
 
 const BINDING_IMPORTS: &str = "use core::ffi::c_void;\nuse core::mem::{align_of, offset_of, size_of};\n\n";
 
-/// `device-sdk/abi/src/generated.rs`.
+/// Renders `device-sdk/abi/src/generated.rs`.
 pub(super) fn abi_bindings(contract: &Contract) -> String {
     let mut out = format!("{RUST_BANNER}{BINDING_IMPORTS}");
     write!(
@@ -34,7 +34,7 @@ pub(super) fn abi_bindings(contract: &Contract) -> String {
     out
 }
 
-/// `device-sdk/abi/src/draft.rs`.
+/// Renders `device-sdk/abi/src/draft.rs`.
 pub(super) fn draft_bindings(contract: &Contract) -> String {
     let mut out = format!("{RUST_BANNER}{DRAFT_HEADER}{BINDING_IMPORTS}use crate::generated::*;\n\n");
     out.push_str(
@@ -207,7 +207,7 @@ fn write_structure(out: &mut String, contract: &Contract, item: &ContractItem) {
     }
 }
 
-/// The slots by name, for whoever talks about tables rather than through them: reports, simulators, tests.
+/// Writes the slot names, for code that reports, simulates or tests tables rather than calling them.
 fn write_slot_names(out: &mut String, fields: &[LoweredField]) {
     let slots = fields.iter().filter_map(|field| Some((&field.name, field.required?)));
     out.push_str(

@@ -1,5 +1,5 @@
-//! The SDK's side of the tables: a safe trait for each profile, and for each slot the function that checks what came
-//! across the boundary, calls the trait and brings the result back.
+//! Generates the SDK's side of the tables: a safe trait for each profile, and for each slot a function that validates arguments
+//! from across the boundary, calls the trait and returns the result.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use super::names::{
 };
 use super::params::{is_result, is_struct, is_user, value_type};
 
-/// What the SDK makes of an address.
+/// The SDK's type for an address.
 const HOST_POINTER_TYPE: &str = "HostPointer";
 
-/// `device-sdk/sdk/src/generated.rs`.
+/// Renders `device-sdk/sdk/src/generated.rs`.
 pub(super) fn sdk_bindings(contract: &Contract) -> String {
     let profiles = contract.tables().filter(|(_, table)| table.profile.is_some());
     let profiles: Vec<_> = profiles.filter(|(item, _)| item.stage != ItemStage::Draft).collect();
@@ -46,7 +46,7 @@ pub(super) fn sdk_bindings(contract: &Contract) -> String {
     out
 }
 
-/// The callbacks that some slots take, as the SDK has them.
+/// The callbacks among the parameters of slots, as SDK types.
 fn callbacks<'a>(slots: impl Iterator<Item = &'a SlotDefinition>) -> Vec<String> {
     let names = slots.flat_map(|slot| &slot.params).filter_map(|param| match &param.ty {
         ContractType::Callback(name) => Some(to_camel_case(name)),
@@ -152,7 +152,7 @@ fn write_table(out: &mut String, contract: &Contract, item: &ContractItem, table
     write!(out, "..{ty}::EMPTY\n}}\n}}\n\n").expect("infallible");
 }
 
-/// An argument as the trait's function takes it; a call is wrapped first and so passed by reference.
+/// A parameter as the trait method takes it; a call is wrapped first and so passed by reference.
 fn argument(param: &ParameterDefinition) -> String {
     let name = rust_identifier(&param.name);
     match &param.ty {
@@ -205,7 +205,7 @@ fn element_type(contract: &Contract, ty: &ContractType) -> String {
     }
 }
 
-/// The check of an argument that is more than a number.
+/// The validation of a parameter, if it is more than a number.
 fn check(contract: &Contract, param: &ParameterDefinition) -> Option<String> {
     let name = rust_identifier(&param.name);
     let text = &param.name;

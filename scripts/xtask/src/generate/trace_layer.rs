@@ -1,4 +1,4 @@
-//! The trace layer: for each slot a function that notes the call, passes it on, and notes how it went.
+//! Generates the trace layer: for each slot a function that records the call, forwards it, and records the result.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use oarlock_contract::model::{ContractItem, ItemKind, SlotDefinition, member_slo
 
 use super::names::{RUST_BANNER, RustScope, rust_identifier, rust_params, to_camel_case};
 
-/// `plugins/trace/src/generated.rs`.
+/// Renders `plugins/trace/src/generated.rs`.
 pub(super) fn layer(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
@@ -58,7 +58,7 @@ fn write_slot(out: &mut String, contract: &Contract, item: &ContractItem, slot: 
     .expect("infallible");
 }
 
-/// The name of an argument worth noting, and its value as a `u64`. Pointers say nothing once the call is over.
+/// The name of an argument worth recording, and its value as a `u64`. Pointers mean nothing once the call is over.
 fn note(contract: &Contract, param: &LoweredField) -> Option<(String, String)> {
     let name = rust_identifier(&param.name);
     let value = match &param.ty {

@@ -1,9 +1,9 @@
-//! Protobuf messages as trees of fields, which are changed without knowing what they mean: what comes out is a message
-//! again, so that it is not the decoder that refuses it.
+//! Protobuf messages as trees of fields, mutated without knowing their meaning. The result is again a message, so the decoder
+//! alone does not reject it.
 
-/// How deep messages lie in each other.
+/// Nesting limit of messages.
 const MOST_DEEP: usize = 24;
-/// Numbers that mean something somewhere, or are at an edge.
+/// Numbers with a meaning somewhere, or at a boundary.
 const NUMBERS: [u64; 16] = [
     0,
     1,
@@ -23,7 +23,7 @@ const NUMBERS: [u64; 16] = [
     i64::MAX as u64,
 ];
 
-/// Numbers that seem to be random, and are the same whenever they begin with the same.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -31,7 +31,7 @@ impl Dice {
         Self((u64::from(seed) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// A number below a limit, 0 where nothing is.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,14 +39,14 @@ impl Dice {
         (self.0 >> 16) as usize % limit.max(1)
     }
 
-    /// Bytes that seem to be random.
+    /// Pseudo-random bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.below(256) as u8).collect()
     }
 }
 
-/// Changes the message of an input, which begins behind its first byte, or all of the input where that is none; gives its
-/// new size. Behind a message of some size there are as many bytes of something else as `rest` says.
+/// Mutates the message in an input and returns the new size. The message starts after the first byte; if it is not a message, the
+/// whole input is mutated. `rest` gives the number of unrelated bytes after a message of some size.
 pub(crate) fn mutate(
     data: &mut [u8],
     size: usize,
@@ -84,10 +84,10 @@ struct Field {
     content: Content,
 }
 
-/// Where a field is: the place in each list of fields on the way to it.
+/// The path to a field: its index in each list of fields on the way.
 type Place = Vec<usize>;
 
-/// A message with some changes, or nothing where these bytes are none.
+/// A mutated message, or `None` if the bytes are not a message.
 pub(crate) fn changed(bytes: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
     let mut fields = read(bytes, 0)?;
     for _ in 0..1 + dice.below(4) {
@@ -96,7 +96,7 @@ pub(crate) fn changed(bytes: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
     Some(written(&fields))
 }
 
-/// A message that has taken some fields of another, each into a message of the same kind.
+/// A message with some fields replaced by those of another, each within a message of the same kind.
 pub(crate) fn crossed(into: &[u8], from: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
     let (mut fields, other) = (read(into, 0)?, read(from, 0)?);
     let (theirs, ours) = (places(&other), places(&fields));
@@ -106,7 +106,7 @@ pub(crate) fn crossed(into: &[u8], from: &[u8], dice: &mut Dice) -> Option<Vec<u
         let fitting: Vec<&Place> = ours.iter().filter(|place| kind_of(&fields, place) == kind).collect();
         let Some(place) = fitting.get(dice.below(fitting.len())) else { continue };
         let field = at(&other, taken).clone();
-        // What was put in further ahead may have moved what was here.
+        // An insertion further ahead may have moved this field.
         let Some(list) = list_of(&mut fields, place) else { continue };
         let index = place[place.len() - 1].min(list.len());
         match list.get_mut(index) {
@@ -156,12 +156,12 @@ fn change_content(content: &mut Content, dice: &mut Dice) {
             let size = libfuzzer_sys::fuzzer_mutate(bytes, size, most);
             bytes.truncate(size);
         }
-        // The fields in it have their own turns.
+        // Fields inside have their own turns.
         Content::Message(fields) => fields.truncate(dice.below(fields.len() + 1)),
     }
 }
 
-/// The places of all fields, outer ones first.
+/// Paths of all fields, outer ones first.
 fn places(fields: &[Field]) -> Vec<Place> {
     fn walk(fields: &[Field], above: &Place, all: &mut Vec<Place>) {
         for (index, field) in fields.iter().enumerate() {
@@ -177,7 +177,7 @@ fn places(fields: &[Field]) -> Vec<Place> {
     all
 }
 
-/// The numbers of the fields on the way to one: what is alike in that means the same.
+/// The field numbers on the path to a field: fields with equal numbers mean the same.
 fn kind_of(fields: &[Field], place: &[usize]) -> Vec<u64> {
     let mut list = fields;
     let number = |index: &usize| {
@@ -196,7 +196,7 @@ fn at<'a>(fields: &'a [Field], place: &[usize]) -> &'a Field {
     }
 }
 
-/// The list that a field is in.
+/// The list that contains a field.
 fn list_of<'a>(fields: &'a mut Vec<Field>, place: &[usize]) -> Option<&'a mut Vec<Field>> {
     match place {
         [] => None,
@@ -208,7 +208,7 @@ fn list_of<'a>(fields: &'a mut Vec<Field>, place: &[usize]) -> Option<&'a mut Ve
     }
 }
 
-/// The fields of a message. Bytes that could be a message are taken for one, unless they are text.
+/// Parses the fields of a message. Bytes that could be a message are treated as one, unless they are text.
 fn read(mut bytes: &[u8], depth: usize) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Attention as exporters write it, in what differs between them, with and without keys and values of the past.
+//! Attention in the variants that exporters write, with and without past keys and values.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::RuntimeValue;
@@ -7,7 +7,7 @@ use oarlock_engine::graph::ValueId;
 use super::SeededRandom;
 use crate::sketch::{GraphSketch, float_datum, random_datum};
 
-/// A graph around one attention, with what it is given.
+/// A graph around one attention, with its inputs.
 struct RandomAttention {
     sketch: GraphSketch,
     inputs: Vec<RuntimeValue>,
@@ -15,14 +15,14 @@ struct RandomAttention {
     dice: SeededRandom,
     batch: i64,
     heads: i64,
-    /// How many heads keys and values have, each of which is for as many of the query.
+    /// Number of key and value heads; each serves several heads of the query.
     fewer: i64,
     size: i64,
     length: i64,
     past: i64,
 }
 
-/// Whether the last sizes of inputs are said in the model, which they seldom are.
+/// Declares every dimension as unknown one time in three, else all as they are.
 fn declared_dims(dice: &mut SeededRandom, dims: &[i64]) -> Vec<i64> {
     if dice.next_below(3) == 0 { vec![-1; dims.len()] } else { dims.to_vec() }
 }
@@ -55,7 +55,7 @@ impl RandomAttention {
         self.sketch.add_input(name, Dtype::F32, &said)
     }
 
-    /// Heads apart from each other: an input, or rows of a projection.
+    /// Separate heads: an input, or rows of a projection.
     fn add_heads(&mut self, name: &str, rows: Option<ValueId>, heads: i64) -> ValueId {
         let Some(rows) = rows else {
             return self.add_input(name, &[self.batch, heads, self.length, self.size]);
@@ -74,7 +74,7 @@ impl RandomAttention {
         self.sketch.add_op_with("Transpose", &[apart], &permutation_attribute([0, 2, 1, 3]))
     }
 
-    /// Puts the past before the present, and sometimes, which is no past, behind it.
+    /// Concatenates past and present; now and then in the wrong order, which is not a past.
     fn add_past(&mut self, name: &str, present: ValueId) -> ValueId {
         if self.past == 0 {
             return present;
@@ -89,7 +89,7 @@ impl RandomAttention {
         joined
     }
 
-    /// Keys or values for each head of the query.
+    /// Repeats keys or values for each head of the query.
     fn repeat_heads(&mut self, x: ValueId) -> ValueId {
         if self.fewer == self.heads {
             return x;
@@ -109,7 +109,7 @@ impl RandomAttention {
         self.sketch.add_op(op, &[x, scale])
     }
 
-    /// Adds a mask to scores, of one of the shapes that broadcast.
+    /// Adds a mask to the scores, in one of the shapes that broadcast.
     fn mask_scores(&mut self, scores: ValueId) -> ValueId {
         let (length, all) = (self.length, self.past + self.length);
         let shapes = [
@@ -124,7 +124,7 @@ impl RandomAttention {
         let dims = &shapes[self.dice.next_below(shapes.len())];
         let lowest = self.dice.pick_one(&[-1e4, -1e9, -0.5]);
         let count = dims.iter().product::<i64>();
-        // The first key is there for all.
+        // No mask hides the first key, so no row is fully masked.
         let elements: Vec<f32> = (0..count)
             .map(|at| if at % all != 0 && self.dice.next_below(3) == 0 { lowest } else { 0.0 })
             .collect();
@@ -160,7 +160,7 @@ impl RandomAttention {
         self.outputs.push(made);
     }
 
-    /// The op of ONNX on heads in rows, of which a past has other axes.
+    /// ONNX's op on heads in rows, where a past has other axes.
     fn grow_row_attention(&mut self) {
         let [query, key, value] =
             [("q", self.heads, 0), ("k", self.fewer, self.past), ("v", self.fewer, self.past)].map(
@@ -181,7 +181,7 @@ impl RandomAttention {
         self.outputs.push(made);
     }
 
-    /// The op of ONNX, on keys and values that were put together before.
+    /// ONNX's op, on keys and values that were concatenated before.
     fn add_attention_op(&mut self, operands: [ValueId; 3], attributes: &[(&str, Attribute)]) -> ValueId {
         let mut attributes = attributes.to_vec();
         attributes.push(("is_causal", Attribute::Int(self.dice.next_below(2) as i64)));
@@ -202,7 +202,7 @@ impl RandomAttention {
         }
         let is_einsum = self.dice.next_below(4) == 0;
         let mut scores = self.add_product(is_einsum, "bhid,bhdj->bhij", [query, turned]);
-        // In the order that is usual, in the other, or without.
+        // Scale before the mask, as usual, or after it, or leave either out.
         for (odds, masks) in [(3, false), (2, true), (4, false)] {
             if self.dice.next_below(odds) == 0 {
                 scores = if masks { self.mask_scores(scores) } else { self.scale_scores(scores) };
@@ -216,7 +216,7 @@ impl RandomAttention {
         self.add_product(is_einsum, "bhij,bhjd->bhid", [weights, value])
     }
 
-    /// A product of matrices, which may be said by an equation.
+    /// A matrix product, or an equivalent `Einsum`.
     fn add_product(&mut self, is_einsum: bool, equation: &str, operands: [ValueId; 2]) -> ValueId {
         let equation = ("equation", Attribute::String(equation.to_owned()));
         match is_einsum {

@@ -1,4 +1,5 @@
-//! Dynamically quantised graphs of one layer, since a step of what is quantised next may go either way.
+//! Dynamically quantized graphs of one layer: with more, a rounding difference in one layer could change the quantization of the
+//! next.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::ValueId;
@@ -20,7 +21,7 @@ impl RandomDynamicGraph {
         }
     }
 
-    /// What follows a layer: an addend along some axes, and an activation.
+    /// Adds an addend along some axes, and an activation.
     fn finish_layer(&mut self, mut made: ValueId, dims: &[i64]) {
         self.maybe_output(made);
         if self.dice.next_below(3) > 0 {

@@ -1,4 +1,4 @@
-//! Graphs of floats: images, products, and what moves them about.
+//! Float graphs: images, products, and ops that move elements.
 
 use oarlock_core::{Attribute, Dtype};
 use oarlock_engine::graph::ValueId;
@@ -6,7 +6,7 @@ use oarlock_engine::graph::ValueId;
 use super::SeededRandom;
 use crate::sketch::{GraphSketch, random_datum};
 
-/// A graph that grows, with the shapes of its values, which all have four dimensions.
+/// A growing graph, with the shapes of its values, which all have four dimensions.
 struct RandomFloatGraph {
     sketch: GraphSketch,
     values: Vec<(ValueId, [i64; 4])>,
@@ -14,14 +14,14 @@ struct RandomFloatGraph {
 }
 
 impl RandomFloatGraph {
-    /// A graph of one input, which is declared so and has at first [`INPUT_SHAPE`].
+    /// A graph with one input, declared as `declared`, whose first shape is [`INPUT_SHAPE`].
     fn new(seed: u64, declared: &[i64; 4]) -> Self {
         let mut sketch = GraphSketch::new();
         let x = sketch.add_input("x", Dtype::F32, declared);
         Self { sketch, values: vec![(x, INPUT_SHAPE)], dice: SeededRandom(seed) }
     }
 
-    /// Mostly one of the last values, so that chains grow.
+    /// Mostly one of the latest values, so that chains grow.
     fn pick_value(&mut self) -> (ValueId, [i64; 4]) {
         let recent = self.values.len().saturating_sub(3);
         let from = if self.dice.next_below(4) == 0 { 0 } else { recent };
@@ -164,7 +164,7 @@ fn passes_never_change_what_a_graph_computes() {
 #[test]
 fn a_graph_computes_for_every_shape_what_it_would_if_it_were_the_first() {
     for seed in super::test_seeds(0..60) {
-        // Where sizes are part of the graph, others are refused, by all alike.
+        // Where sizes are part of the graph, other sizes must be refused in every session alike.
         crate::shape_changes::check_shapes(&grow_sketch(seed, &[-1; 4]), seed, 6, |dice| {
             let mut dims = INPUT_SHAPE;
             dims[0] = dice.pick_one(&[2, 1, 3, 5]);

@@ -1,6 +1,6 @@
-//! Random graphs: whatever passes make of them, they compute the same.
+//! Random graphs: with and without passes they compute the same.
 //!
-//! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, takes other seeds.
+//! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, selects other seeds.
 
 mod attention;
 mod dynamic;
@@ -13,7 +13,7 @@ use oarlock_engine::RuntimeValue;
 
 use crate::sketch::GraphSketch;
 
-/// Numbers that differ from seed to seed.
+/// A pseudo-random generator.
 pub(crate) struct SeededRandom(pub(crate) u64);
 
 impl SeededRandom {
@@ -27,14 +27,14 @@ impl SeededRandom {
     }
 }
 
-/// The seeds of graphs.
+/// Seeds of the graphs to try.
 fn test_seeds(usual: Range<u64>) -> Range<u64> {
     let Ok(stated) = std::env::var("OARLOCK_TEST_SEEDS") else { return usual };
     let (begin, end) = stated.split_once("..").expect("`BEGIN..END`");
     begin.parse().expect("a number")..end.parse().expect("a number")
 }
 
-/// Runs a graph with and without passes.
+/// Runs a graph with and without passes, and returns the remaining ops.
 fn check_passes(seed: u64, sketch: &GraphSketch, inputs: &[RuntimeValue]) -> Vec<String> {
     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sketch.check_optimized(inputs)));
     checked.unwrap_or_else(|_| panic!("the graph of seed {seed}:\n{}", sketch.graph))

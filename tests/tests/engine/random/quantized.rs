@@ -1,4 +1,4 @@
-//! Quantised graphs: what is between the steps is exact in floats and in integers, so that both round the same way.
+//! Quantized graphs: between two rounding steps, floats and integers are both exact, so both round the same way.
 
 use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::graph::ValueId;
@@ -8,10 +8,11 @@ use crate::quantized::{QuantizationStep, QuantizedSketch};
 use crate::sketch::random_datum;
 
 const INPUT_SHAPE: [i64; 4] = [2, 4, 5, 6];
-/// Sizes beyond this make sums that floats round. So do convolutions of as many channels to as many, which go by transforms.
+/// Larger sizes make sums that floats round. So do convolutions with equally many input and output channels, which use
+/// transforms.
 const MAX_EXACT_SIZE: i64 = 16;
 
-/// A value that was rounded to a step and is floats again.
+/// A value that was quantized and dequantized.
 #[derive(Clone, Copy)]
 struct SteppedValue {
     value: ValueId,
@@ -22,7 +23,7 @@ struct SteppedValue {
 struct RandomQuantizedGraph {
     graph: QuantizedSketch,
     values: Vec<SteppedValue>,
-    /// What was not rounded, and somebody else reads too.
+    /// Values before rounding that another node reads too.
     whole: Vec<ValueId>,
     dice: SeededRandom,
 }
@@ -48,7 +49,7 @@ impl RandomQuantizedGraph {
         }
     }
 
-    /// Rounds a value, mostly, to some step or to the one it came with.
+    /// Rounds a value to some step, or usually to the one it had before.
     fn round_value(&mut self, value: ValueId, dims: [i64; 4], same: Option<QuantizationStep>) {
         let step = match same {
             Some(step) if self.dice.next_below(4) != 0 => step,
@@ -61,7 +62,7 @@ impl RandomQuantizedGraph {
         self.values.push(SteppedValue { value, dims, step });
     }
 
-    /// Mostly one of the last values, so that chains grow.
+    /// Mostly one of the latest values, so that chains grow.
     fn pick_value(&mut self) -> SteppedValue {
         let recent = self.values.len().saturating_sub(3);
         let from = if self.dice.next_below(4) == 0 { 0 } else { recent };
@@ -75,7 +76,7 @@ impl RandomQuantizedGraph {
         self.graph.add_dequantize(w, QuantizationStep { dtype: Dtype::U8, scale: 1.0 / 64.0, zero })
     }
 
-    /// A bias that is none of quantised numbers, and yet whole steps.
+    /// A float bias, not quantized, but of whole steps.
     fn add_bias(&mut self, count: i64) -> ValueId {
         let bias: Vec<f32> = (0..count).map(|at| at as f32 * 0.25 - 1.0).collect();
         self.graph.sketch.add_floats(&[count], &bias)
@@ -116,7 +117,7 @@ impl RandomQuantizedGraph {
         self.round_value(value, [dims[0], made.1, shrunk(dims[2]), shrunk(dims[3])], None);
     }
 
-    /// An op on quantised tensors, which the graph has as such.
+    /// An op on integers that the graph itself contains.
     fn add_integer_op(&mut self, x: SteppedValue) {
         let to = self.random_step();
         let ([x_scale, x_zero], [y_scale, y_zero]) = (self.graph.add_step(x.step), self.graph.add_step(to));

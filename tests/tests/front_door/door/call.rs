@@ -1,4 +1,4 @@
-//! A call as plain data, and how it is made of bytes.
+//! A call as plain data, and how it is decoded from bytes.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::call_change;
 use super::call_input::{CallInput, ElementValue, InputView};
 use super::choice_source::ChoiceSource;
 
-/// Calls that work. Lines that begin with `#` are comments.
+/// Valid calls. Lines that begin with `#` are comments.
 const WORKING_CALLS_TEXT: &str = include_str!("calls.txt");
 
 static WORKING_CALLS: LazyLock<Vec<CallCase>> = LazyLock::new(|| {
@@ -21,7 +21,6 @@ static SCHEMAS: LazyLock<Vec<&'static OpSchema>> = LazyLock::new(|| {
     schema::all_schemas().expect("schemas").map(|schema| schema.expect("a schema")).collect()
 });
 
-/// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallCase {
     pub(crate) domain: String,
@@ -33,12 +32,12 @@ pub(crate) struct CallCase {
 }
 
 impl CallCase {
-    /// The calls that work.
+    /// The valid calls.
     pub(crate) fn working_cases() -> &'static [Self] {
         &WORKING_CALLS
     }
 
-    /// A call that is wrong somewhere, most of the time.
+    /// A call that is usually wrong somewhere.
     pub(crate) fn from_choices(source: &mut ChoiceSource<'_>) -> Self {
         let mut case = if source.once_in(8) {
             Self::random_case(source)
@@ -51,7 +50,7 @@ impl CallCase {
         case
     }
 
-    /// Reads a line of the list.
+    /// Parses a line of the list.
     pub(crate) fn parse_line(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let name = words.next()?;
@@ -79,7 +78,7 @@ impl CallCase {
         Some(case)
     }
 
-    /// A call of any op in any version, with inputs that have nothing to do with each other.
+    /// A call of any op in any version, with unrelated inputs.
     fn random_case(source: &mut ChoiceSource<'_>) -> Self {
         let schema = SCHEMAS[source.choose_below(SCHEMAS.len())];
         let most = schema.max_inputs().unwrap_or(4).min(8);
@@ -115,7 +114,7 @@ impl CallCase {
     }
 }
 
-/// Reads an attribute: a text in quotes, a list of texts or numbers in brackets, a tensor or a number.
+/// Parses an attribute: a quoted text, a list of texts or numbers in brackets, a tensor or a number.
 fn parse_attribute(word: &str) -> Option<Attribute> {
     let text = |word: &str| Some(word.strip_prefix('\'')?.strip_suffix('\'')?.to_owned());
     if word.starts_with('\'') {
@@ -141,7 +140,7 @@ fn parse_attribute(word: &str) -> Option<Attribute> {
     }
 }
 
-/// Reads a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps repeated to another shape, as `f32[1]->[4]`, or constant, as
+/// Parses a tensor such as `f32[2,3]` or `i64[2]{0,1}`, perhaps broadcast to another shape, as `f32[1]->[4]`, or constant, as
 /// `*f32[2]`.
 fn parse_tensor(word: &str) -> Option<CallInput> {
     if let Some(word) = word.strip_prefix('*') {

@@ -1,4 +1,4 @@
-//! What is changed about a call.
+//! Mutations of a call.
 
 use oarlock_core::schema::{self, AttributeKind};
 use oarlock_core::{Attribute, Attributes, Dtype, shape};
@@ -7,8 +7,8 @@ use super::call::CallCase;
 use super::call_input::{CallInput, ElementValue, InputView};
 use super::choice_source::ChoiceSource;
 
-/// Ops that make at least as many elements as they are given, so that more than memory can hold is refused before any
-/// work is done. Others would be right to read 2^40 elements one by one.
+/// Ops with at least as many output elements as input elements, so that too many are refused before any work is done. Other ops
+/// would rightly read 2^40 elements one by one.
 const SIZE_PRESERVING_OPS: &[&str] = &[
     "Abs",
     "Add",
@@ -53,7 +53,7 @@ const SIZE_PRESERVING_OPS: &[&str] = &[
     "Xor",
 ];
 
-/// Changes one thing.
+/// Applies one mutation.
 pub(super) fn change_something(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     match source.choose_below(15) {
         0 => {}
@@ -70,7 +70,7 @@ pub(super) fn change_something(case: &mut CallCase, source: &mut ChoiceSource<'_
     }
 }
 
-/// Has an input be constant, or all but the first.
+/// Toggles whether one input is constant, or makes all but the first constant.
 fn change_constants(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     if source.once_in(2) {
         case.inputs.iter_mut().skip(1).flatten().for_each(|input| input.is_constant = true);
@@ -135,7 +135,7 @@ fn change_view(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
             input.views.push(InputView::Transpose(order));
         }
         1 => {
-            // A tensor that is larger than what is seen of it.
+            // A view of part of a larger tensor.
             let (before, after) = (source.choose_size(), source.choose_size());
             let axis = source.choose_below(rank.max(1));
             if let Some(dim) = input.dims.get_mut(axis) {
@@ -158,7 +158,7 @@ fn change_view(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     }
 }
 
-/// Has dimensions of one size be huge in all inputs, and those of another one empty, so that they still fit together.
+/// Makes dimensions of one size huge in all inputs, and those of another size 0, so that shapes still fit together.
 fn make_huge_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     let dims = case.inputs.iter().flatten().flat_map(|input| input.dims.clone());
     let sizes: Vec<i64> = dims.filter(|size| *size > 0).collect();
@@ -179,7 +179,7 @@ fn make_huge_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     let inputs = case.inputs.iter_mut().enumerate().filter(|(at, _)| !values.contains(at));
     for input in inputs.filter_map(|(_, input)| input.as_mut()) {
         let dims = changed(&input.dims);
-        // What is huge and has elements would be right to take for ever.
+        // A huge tensor with elements would rightly take forever.
         if dims.contains(&0) {
             input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
             input.views = vec![InputView::Expand(dims)];
@@ -187,8 +187,7 @@ fn make_huge_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     }
 }
 
-/// Has dimensions of one size be in the thousands in all inputs, so that kernels have more than one tile, panel or piece of
-/// work for a thread.
+/// Raises dimensions of one size to thousands in all inputs, so that kernels work on more than one tile, panel or task.
 fn make_large_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     const MAX_ELEMENTS: u64 = 1 << 15;
     let sizes: Vec<i64> = case.inputs.iter().flatten().flat_map(|input| input.dims.clone()).collect();
@@ -206,7 +205,7 @@ fn make_large_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     }
 }
 
-/// Shapes whose sizes are near what numbers can hold.
+/// Shapes whose sizes are close to the limits of integers.
 fn make_huge(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     if source.once_in(2) {
         return make_huge_together(case, source);
@@ -305,7 +304,7 @@ fn change_known_attribute(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     }
 }
 
-/// Gives an attribute of a kind some value.
+/// Sets an attribute of a kind to some value.
 pub(super) fn set_attribute(
     case: &mut CallCase,
     source: &mut ChoiceSource<'_>,

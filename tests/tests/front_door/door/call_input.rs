@@ -1,28 +1,28 @@
-//! An input of a call: its elements, and the way it is seen.
+//! An input of a call: its elements and its view.
 
 use oarlock_core::{Constant, Device, Dtype, Result, Tensor};
 
-/// A tensor as text would write it down.
+/// A tensor as text can describe it.
 #[derive(Clone, Debug)]
 pub(crate) struct CallInput {
     pub(crate) dtype: Dtype,
     pub(crate) dims: Vec<i64>,
-    /// The elements; what is missing is made up.
+    /// Elements; missing ones get defaults.
     pub(crate) elements: Vec<ElementValue>,
     pub(crate) texts: Vec<String>,
     pub(crate) views: Vec<InputView>,
-    /// Whether a kernel may ready itself for it, as it is the same in every call.
+    /// True if the tensor is a constant, so that a kernel may prepare for it.
     pub(crate) is_constant: bool,
 }
 
-/// An element, for dtypes of either kind.
+/// An element, for integer and float dtypes alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ElementValue {
     pub(crate) int: i64,
     pub(crate) float: f64,
 }
 
-/// A way to see a tensor as another.
+/// A view of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) enum InputView {
     Transpose(Vec<usize>),
@@ -59,19 +59,19 @@ impl ElementValue {
         }
     }
 
-    /// What an element is that nobody wrote down.
+    /// The default of an element.
     fn default_element(at: usize) -> Self {
         Self { int: [1, 0, 2][at % 3], float: (at * 7 % 11) as f64 / 4.0 - 1.25 }
     }
 }
 
 impl CallInput {
-    /// A tensor with made-up elements.
+    /// A tensor with default elements.
     pub(crate) fn new(dtype: Dtype, dims: Vec<i64>) -> Self {
         Self { dtype, dims, elements: Vec::new(), texts: Vec::new(), views: Vec::new(), is_constant: false }
     }
 
-    /// How many elements it has; shapes here are small.
+    /// Number of elements; shapes here are small.
     pub(crate) fn element_count(&self) -> usize {
         self.dims.iter().map(|dim| *dim as usize).product()
     }
@@ -83,7 +83,7 @@ impl CallInput {
         (0..count).flat_map(|at| number(at).to_element_bytes(self.dtype)).collect()
     }
 
-    /// The tensor, and the tensor as it is seen. A view that cannot be is none.
+    /// The tensor, and its view. An impossible view is skipped.
     pub(crate) fn to_tensors(&self, device: &Device) -> Result<(Tensor, Tensor)> {
         let base = if self.dtype == Dtype::String {
             let text = |at: usize| self.texts.get(at).cloned().unwrap_or_else(|| at.to_string());

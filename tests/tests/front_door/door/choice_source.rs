@@ -1,15 +1,15 @@
-//! Choices made of bytes.
+//! Choices decoded from bytes.
 
-/// Bytes that are read as choices. When they have run out every choice is the first one.
+/// Decodes bytes as choices. When they run out, every choice is the first one.
 pub(crate) struct ChoiceSource<'a>(&'a [u8]);
 
 impl<'a> ChoiceSource<'a> {
-    /// The choices that these bytes make.
+    /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// A number below a limit.
+    /// A number below `limit`.
     pub(crate) fn choose_below(&mut self, limit: usize) -> usize {
         let needed = if limit > 256 { 2 } else { 1 };
         let (read, rest) = self.0.split_at(needed.min(self.0.len()));
@@ -22,12 +22,12 @@ impl<'a> ChoiceSource<'a> {
         choices[self.choose_below(choices.len())]
     }
 
-    /// Whether something happens that does so about once in so many times, and never when the bytes have run out.
+    /// True about once in `times`, and never after the bytes run out.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.choose_below(times) == times - 1 && times > 1
     }
 
-    /// A number that an op can do something with, or one that it must refuse.
+    /// An integer that an op can use, or one that it must refuse.
     pub(crate) fn choose_int(&mut self) -> i64 {
         const USUAL_INTS: [i64; 12] = [1, 0, 2, -1, 3, 4, -2, 5, 7, 8, 64, -3];
         const EXTREME_INTS: [i64; 16] = [
@@ -55,7 +55,7 @@ impl<'a> ChoiceSource<'a> {
         }
     }
 
-    /// A number of any kind.
+    /// A float of any kind.
     pub(crate) fn choose_float(&mut self) -> f64 {
         self.choose_from(&[
             1.0,
@@ -77,7 +77,7 @@ impl<'a> ChoiceSource<'a> {
         ])
     }
 
-    /// The size of a dimension, which is small.
+    /// The size of a dimension, usually small.
     pub(crate) fn choose_size(&mut self) -> i64 {
         self.choose_from(&[1, 2, 0, 3, 4, 5, 7, 9])
     }

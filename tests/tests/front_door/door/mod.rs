@@ -1,7 +1,7 @@
-//! Calls that nobody in their right mind would make, and what must hold of every one of them.
+//! Calls that no sane program would make, and what must hold for every one of them.
 //!
-//! A call is made of bytes: one that works is taken from a list, or one of any op is made up, and then things about it
-//! are changed. The same bytes make the same call, so a test can go through seeds and a fuzzer through whatever it finds.
+//! A call is decoded from bytes: a valid one from a list, or a random one of any op, and then mutations. The same bytes give the
+//! same call, so a test can iterate over seeds and a fuzzer over its own inputs.
 
 mod call;
 mod call_change;

@@ -1,4 +1,4 @@
-//! Calls as the engine makes them: of kernels that were readied before, for operands of which some never change.
+//! Calls as the engine makes them: prepared kernels, and operands of which some are constant.
 
 #![expect(unsafe_code, reason = "a readied kernel runs on memory whose places the caller decides")]
 
@@ -10,7 +10,7 @@ use oarlock_core::{
 
 use super::call::CallCase;
 
-/// Makes a call whose inputs are these. Where no kernel can be readied for it, it is an ordinary one.
+/// Makes a call with these inputs. If no kernel can be prepared for it, the call is an ordinary one.
 pub(super) fn invoke_prepared(
     runtime: &Runtime,
     device: &Device,
@@ -30,7 +30,7 @@ pub(super) fn invoke_prepared(
     let stream = device.default_stream()?;
     let contiguous =
         |input: &Option<&Tensor>| input.map(|input| runtime.make_contiguous(input, stream)).transpose();
-    // What repeats its elements may have more of them than there is memory for.
+    // A broadcast view may have more elements than fit into memory.
     let Ok(inputs) = inputs.iter().map(contiguous).collect::<Result<Vec<Option<Tensor>>, _>>() else {
         return ordinary();
     };
@@ -81,8 +81,8 @@ fn run_prepared(
         size => Some(device.memory_pool()?.allocate(size, stream.id(), "front door")?),
     };
     room.iter().for_each(|room| packed.bind_workspace(MemoryLocation::from_allocation(room, 0)));
-    // SAFETY: every operand has the memory of a tensor of its dtype and shape, which is there until the stream was waited
-    // for, and so has the scratch memory.
+    // SAFETY: every operand has the memory of a tensor of its dtype and shape, which lives until the stream was waited for, and
+    // so does the workspace.
     let ran = unsafe { packed.run() };
     stream.synchronize()?;
     ran.map(|()| outputs.into_iter().map(Some).collect())

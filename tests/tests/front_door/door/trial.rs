@@ -1,4 +1,4 @@
-//! A call is made, and what must hold of it is looked at.
+//! Makes a call and checks what must hold for it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use oarlock_tests::bare_host::{check_forced_isa, host_options};
 use super::call::CallCase;
 use super::prepared_call;
 
-/// The most memory that calls may take of a device.
+/// Limit on device memory for the calls.
 const MEMORY_LIMIT: &str = "64MiB";
 
-/// A simulated device that does its work in an order of its own, on memory that is full of nonsense.
+/// A simulated device that runs its work in random order, on poisoned memory.
 const SIMULATED_CONFIG: &str = "[plugin.oarlock-sim]\nscript = 'mode random; seed 1; poison on; devices 1'";
 
-/// Ops that give something else each time.
+/// Ops with random results.
 const RANDOM_OPS: [&str; 7] = [
     "Bernoulli",
     "Dropout",
@@ -32,7 +32,7 @@ const RANDOM_OPS: [&str; 7] = [
 /// Dtype, shape and elements of an output.
 type OutputContent = (Dtype, Vec<i64>, Vec<u8>);
 
-/// A runtime that is called, with a tensor on its device that no call is given.
+/// A runtime under test, with a tensor on its device that no call gets.
 pub(crate) struct FrontDoor {
     witness: Tensor,
     device: Device,
@@ -50,7 +50,7 @@ impl FrontDoor {
         Self::open_with_plugins(vec![plugin], device, flags, cache_home)
     }
 
-    /// The same with several plugins, for the first device of one of them.
+    /// Like [`FrontDoor::open_with_plugin`] with several plugins, for the first device of one of them.
     pub(crate) fn open_with_plugins(
         plugins: Vec<BuiltInPlugin>,
         device: &str,
@@ -70,12 +70,12 @@ impl FrontDoor {
         Ok(Self { witness, device, runtime })
     }
 
-    /// Checks that kernels of the CPU use the instruction set that is forced.
+    /// Checks that CPU kernels use the forced ISA.
     pub(crate) fn check_isa(&self) -> Result<(), String> {
         check_forced_isa(&self.runtime)
     }
 
-    /// Makes a call. Says how it ended, or in what way the runtime did wrong.
+    /// Makes a call. The inner result is the call's; the outer error says what the runtime did wrong.
     pub(crate) fn check_case(&self, case: &CallCase) -> Result<Result<(), Error>, String> {
         let before = self.allocated_bytes()?;
         let outcome = self.call_twice(case)?;
@@ -92,7 +92,7 @@ impl FrontDoor {
         }
     }
 
-    /// Makes a call that is written like those in the list, for its outputs; none where the device has no kernel for the op.
+    /// Makes a call in the notation of the list and returns its outputs; `None` if the device has no kernel for the op.
     pub(crate) fn run_line(&self, line: &str) -> Option<Result<Vec<Tensor>, Error>> {
         let finish = |op: &Op, call: &OpInvocation<'_>| {
             let outputs =
@@ -102,7 +102,7 @@ impl FrontDoor {
         self.with_call(line, finish)
     }
 
-    /// Why which kernel does a call that is written like those in the list.
+    /// Explains the choice of a kernel for a call in the notation of the list.
     pub(crate) fn explain_line(&self, line: &str) -> Option<Result<String, Error>> {
         self.with_call(line, |op, call| Ok(op.explain_call(&self.runtime, call)?.to_string()))
     }
@@ -130,7 +130,7 @@ impl FrontDoor {
         })
     }
 
-    /// Ends the runtime. Says whether anything of the plugin is still in use.
+    /// Ends the runtime. Returns an error if anything of the plugin is still in use.
     pub(crate) fn close_runtime(self) -> Result<(), String> {
         let plugins: Vec<Arc<LoadedPlugin>> = self.runtime.host().plugins().to_vec();
         drop(self);
@@ -138,19 +138,18 @@ impl FrontDoor {
         if left.iter().all(|left| left == "no handles") { Ok(()) } else { Err(left.join(", ")) }
     }
 
-    /// The device.
     pub(crate) fn target_device(&self) -> &Device {
         &self.device
     }
 
-    /// The ops that the device has kernels for, each with its domain.
+    /// Ops that the device has kernels for, with their domains.
     pub(crate) fn supported_ops(&self) -> BTreeSet<(String, String)> {
         let registry = self.runtime.registry();
         let own = registry.entries().iter().filter(|row| row.info().device_type == self.device.device_type());
         own.map(|row| (row.info().domain.clone(), row.info().op.clone())).collect()
     }
 
-    /// Waits for a call, also for one that gives nothing to wait for.
+    /// Waits for a call, even one without outputs to wait for.
     fn wait_for_outputs(&self, outputs: OpOutputs) -> Result<OpOutputs, Error> {
         outputs.iter().flatten().try_for_each(Tensor::wait)?;
         self.device.default_stream()?.synchronize()?;
@@ -161,13 +160,13 @@ impl FrontDoor {
         self.device.memory_pool().map(|pool| pool.statistics().allocated).map_err(|error| error.to_string())
     }
 
-    /// Makes the call twice, since only the first one looks for a kernel.
+    /// Makes the call twice, since only the first one resolves a kernel.
     fn call_twice(&self, case: &CallCase) -> Result<Result<(), Error>, String> {
         let mut tensors = Vec::new();
         for input in &case.inputs {
             let made = input.as_ref().map(|input| input.to_tensors(&self.device)).transpose();
             match made {
-                // Devices other than the CPU hold no strings.
+                // Only the CPU holds strings.
                 Err(error) if error.kind() == ErrorKind::Unimplemented => {
                     return Ok(Err(error.with_op(&case.op)));
                 }
@@ -207,13 +206,13 @@ impl FrontDoor {
                 Ok(Ok(()))
             }
             (Err(first), Err(_)) => Ok(Err(first)),
-            // The first outputs are still there, and there is no memory for the same again.
+            // The first outputs are still alive, and there is no memory for a second set.
             (Ok(_), Err(again)) if again.kind() == ErrorKind::ResourceExhausted => Ok(Ok(())),
             (first, again) => Err(format!("the same call gave {first:?} and then {again:?}")),
         }
     }
 
-    /// Reads outputs, which must be there, on the device, and hold what their dtypes can.
+    /// Reads outputs; they must exist, lie on the device, and hold only values that their dtypes allow.
     fn read_outputs(&self, case: &CallCase, outputs: &OpOutputs) -> Result<Vec<OutputContent>, String> {
         if outputs.len() != case.outputs {
             return Err(format!("{} outputs were wanted, and {} made", case.outputs, outputs.len()));
@@ -235,7 +234,7 @@ impl FrontDoor {
 
 const WITNESS_ELEMENTS: [i64; 7] = [3, 1, 4, 1, 5, 9, 2];
 
-/// Waits for outputs, so that what goes wrong behind the call's back is the call's.
+/// Waits for outputs, so that an asynchronous failure counts as the call's.
 fn tensor_content(tensor: &Tensor) -> Result<Vec<u8>, String> {
     let read = match tensor.dtype() {
         Dtype::String => tensor.to_strings().map(|texts| texts.join("\n").into_bytes()),
@@ -244,7 +243,7 @@ fn tensor_content(tensor: &Tensor) -> Result<Vec<u8>, String> {
     read.map_err(|error| format!("a tensor cannot be read: {error}"))
 }
 
-/// An error names the op, and says what was expected and what was found.
+/// An error must name the op, and say what was expected and what was found.
 fn check_error_message(case: &CallCase, error: &Error) -> Result<(), String> {
     let text = error.to_string();
     if text.contains("panicked") {

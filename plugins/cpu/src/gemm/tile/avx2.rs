@@ -1,9 +1,11 @@
-//! Micro-kernels for AVX2 with FMA: 6 rows of two vectors are 12 sums, which leaves registers for the right panel's two
-//! vectors and one broadcast element of the left.
+//! Micro-kernels for AVX2 with FMA. A tile of 6 rows by 2 vectors takes 12 accumulators; with 2 vectors of the right panel and 1
+//! broadcast element of the left, 15 of the 16 ymm registers are in use.
+//!
+//! The 12 chains also hide the latency of FMA: 4 cycles at 2 FMAs a cycle need at least 8.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
-/// Makes the module of a type from its lanes and its intrinsics.
+/// Generates the module of a type from its lane count and intrinsics.
 macro_rules! kernels {
     ($float:ident, $lanes:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $fused:ident) => {
         pub(in super::super) mod $float {
@@ -13,19 +15,19 @@ macro_rules! kernels {
 use crate::unrolled::unrolled;
 use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
 
-            /// All kernels of the type.
             pub(in super::super::super) static MICRO_KERNELS: GemmMicroKernels<$float> =
                 GemmMicroKernels { vector: $lanes, tiles: &[&ONE_VECTOR_TILES, &TWO_VECTOR_TILES], dot: dot_product };
 
             static ONE_VECTOR_TILES: [GemmMicroKernel<$float>; 6] = rows!(1);
             static TWO_VECTOR_TILES: [GemmMicroKernel<$float>; 6] = rows!(2);
 
-            /// Four sums hide how long a product takes. The right side may lie at any address.
+            /// The right operand may have any alignment. Each FMA needs two loads, so at two loads a cycle one FMA starts per
+            /// cycle: four accumulators cover its latency of 4 cycles.
             #[target_feature(enable = "avx2,fma")]
             unsafe fn dot_product(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
                 const BLOCK: usize = 4 * $lanes;
                 let mut sums = [$zero(); 4];
-                // SAFETY: the caller vouches for so many elements on both sides.
+                // SAFETY: the caller guarantees `count` elements on both sides.
                 unsafe {
                     for block in 0..count / BLOCK {
                         unrolled!(SUM in 0..4, at most 4 {
@@ -40,6 +42,7 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                     for place in (count / BLOCK * BLOCK..whole).step_by($lanes) {
                         sums[0] = $fused($load(left.add(place)), $load(right.add(place)), sums[0]);
                     }
+                    // Lanes are added pairwise, which rounds less than adding them one by one.
                     let mut lanes = [0.0; $lanes];
                     $store(lanes.as_mut_ptr(), $add($add(sums[0], sums[1]), $add(sums[2], sums[3])));
                     let rest = (whole..count).fold(0.0, |sum: $float, place| {
@@ -60,8 +63,8 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
             unsafe fn compute_tile<const ROWS: usize, const VECTORS: usize>(tile: &GemmTile<$float>) {
                 let mut sums = [[$zero(); 2]; 6];
                 let mut right = tile.right;
-                // One pointer for each three rows: the other two are at once and at twice the step, which an address can
-                // hold, so all rows are reached with few registers.
+                // One pointer per three rows: an x86 address can add one or two strides to a register, which reaches the other
+                // two. So 6 rows take 2 pointers instead of 6.
                 let mut left = [tile.left, tile.left.wrapping_offset(3 * tile.left_row)];
                 for _ in 0..tile.depth {
                     let mut columns = [$zero(); 2];
@@ -87,7 +90,7 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                     unrolled!(ROW in 0..ROWS, at most 6 {
                         let place = tile.output.wrapping_add(ROW * tile.output_row + VECTOR * $lanes);
                         let sum = sums[ROW][VECTOR];
-                        // SAFETY: the output has so many columns in this row, and it is this call's alone.
+                        // SAFETY: the output has this many columns in this row, and only this call accesses it.
                         unsafe {
                             if count == $lanes {
                                 $store(place, if tile.add { $add($load(place), sum) } else { sum });

@@ -1,15 +1,16 @@
-//! Micro-kernels for AVX-512: 14 rows of two vectors are 28 sums, which leaves registers for the right panel's two vectors
-//! and one broadcast element of the left.
+//! Micro-kernels for AVX-512. A tile of 14 rows by 2 vectors takes 28 accumulators; with 2 vectors of the right panel and 1
+//! broadcast element of the left, 31 of the 32 zmm registers are in use.
 //!
-//! Two products a step start in each cycle of some processors, which leaves no time to wait for the right panel: it is asked
-//! for some steps before, and what tiles of the next block will read long before.
+//! Some processors start two FMAs per cycle, which leaves no time to wait for the right panel: it is prefetched some steps ahead,
+//! and what tiles of the next block will read long before that.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
-/// How many steps before it is read the right panel is asked for.
+/// Distance, in steps, at which the right panel is prefetched into L1. A step of a full tile is 28 FMAs, or 14 cycles at two a
+/// cycle, so 16 steps are about 224 cycles: enough for a miss in L2.
 const PREFETCH_STEPS: isize = 16;
 
-/// Makes the module of a type from its lanes and its intrinsics.
+/// Generates the module of a type from its lane count and intrinsics.
 macro_rules! kernels {
     ($float:ident, $lanes:literal, $mask:ty, $zero:ident, $splat:ident, $load:ident, $store:ident, $add:ident, $fused:ident,
      $load_some:ident, $store_some:ident) => {
@@ -21,19 +22,19 @@ use super::PREFETCH_STEPS;
 use crate::unrolled::unrolled;
 use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
 
-            /// All kernels of the type.
             pub(in super::super::super) static MICRO_KERNELS: GemmMicroKernels<$float> =
                 GemmMicroKernels { vector: $lanes, tiles: &[&ONE_VECTOR_TILES, &TWO_VECTOR_TILES], dot: dot_product };
 
             static ONE_VECTOR_TILES: [GemmMicroKernel<$float>; 14] = rows!(1);
             static TWO_VECTOR_TILES: [GemmMicroKernel<$float>; 14] = rows!(2);
 
-            /// Four sums hide how long a product takes. The right side may lie at any address.
+            /// The right operand may have any alignment. Each FMA needs two loads, so at two loads a cycle one FMA starts per
+            /// cycle: four accumulators cover its latency of 4 cycles.
             #[target_feature(enable = "avx512f")]
             unsafe fn dot_product(left: *const $float, right: *const $float, count: usize, is_far: bool) -> $float {
                 const BLOCK: usize = 4 * $lanes;
                 let mut sums = [$zero(); 4];
-                // SAFETY: the caller vouches for so many elements on both sides.
+                // SAFETY: the caller guarantees `count` elements on both sides.
                 unsafe {
                     for block in 0..count / BLOCK {
                         unrolled!(SUM in 0..4, at most 4 {
@@ -66,7 +67,7 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
 
             #[target_feature(enable = "avx512f")]
             unsafe fn compute_tile<const ROWS: usize, const VECTORS: usize>(tile: &GemmTile<$float>) {
-                // SAFETY: as the caller vouches.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     if tile.left_row == 1 {
                         accumulate_tile::<ROWS, VECTORS, true>(tile);
@@ -76,8 +77,8 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                 }
             }
 
-            /// Computes a tile of which it is known whether the rows of the left panel lie side by side: then one pointer reaches
-            /// all of them.
+            /// With `SIDE_BY_SIDE`, the rows of the left panel are adjacent, as in packed panels: one pointer with constant
+            /// offsets reaches all 14, and the other four pointers need no registers.
             #[target_feature(enable = "avx512f")]
             unsafe fn accumulate_tile<const ROWS: usize, const VECTORS: usize, const SIDE_BY_SIDE: bool>(
                 tile: &GemmTile<$float>,
@@ -86,8 +87,8 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                 let mut right = tile.right;
                 let mut near = tile.right.wrapping_offset(PREFETCH_STEPS * tile.right_depth);
                 let mut ahead = tile.ahead;
-                // One pointer for each three rows: the other two are at once and at twice the step, which an address can
-                // hold, so all rows are reached with few registers.
+                // One pointer per three rows: an x86 address can add one or two strides to a register, which reaches the other
+                // two. So 14 rows take 5 pointers instead of 14.
                 let mut left = [tile.left; 5];
                 for (group, pointer) in left.iter_mut().enumerate() {
                     *pointer = pointer.wrapping_offset(3 * group as isize * tile.left_row);
@@ -99,6 +100,7 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                         columns[VECTOR] = unsafe { $load(right.add(VECTOR * $lanes)) };
                         _mm_prefetch::<_MM_HINT_T0>(near.wrapping_add(VECTOR * $lanes).cast());
                     });
+                    // Into L2 only: a whole block would not fit in L1 beside the left panel.
                     _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
                     unrolled!(ROW in 0..ROWS, at most 14 {
                         let place = if SIDE_BY_SIDE {
@@ -124,7 +126,7 @@ use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
                     unrolled!(ROW in 0..ROWS, at most 14 {
                         let place = tile.output.wrapping_add(ROW * tile.output_row + VECTOR * $lanes);
                         let sum = sums[ROW][VECTOR];
-                        // SAFETY: the output has so many columns in this row, and it is this call's alone.
+                        // SAFETY: the output has this many columns in this row, and only this call accesses it.
                         unsafe {
                             if count >= $lanes {
                                 $store(place, if tile.add { $add($load(place), sum) } else { sum });

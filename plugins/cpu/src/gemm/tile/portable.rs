@@ -1,12 +1,12 @@
-//! Micro-kernels in plain Rust, which the compiler turns into vectors of whatever the instruction set has. For types and
-//! processors that have no kernel of their own.
+//! Micro-kernels in plain Rust, which the compiler vectorizes for the instruction set. They serve types and processors that have
+//! no kernels of their own.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
 use super::{GemmElement, GemmMicroKernel, GemmMicroKernels, GemmTile};
 use crate::isa::Isa;
 
-/// The kernels that every processor runs.
+/// The kernels that every processor runs. 4 rows of 8 columns of 4 bytes are 8 xmm accumulators of 16 registers.
 pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T> {
     struct BaselineTable<T>(T);
     impl<T: GemmElement> BaselineTable<T> {
@@ -22,7 +22,8 @@ pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T>
     BaselineTable::<T>::KERNELS
 }
 
-/// The kernels for an instruction set, which the machine must have.
+/// The kernels for an instruction set that the machine has. The width of a tile grows with the vectors, so it always has 4 rows
+/// by 2 vectors of 4-byte elements: 8 accumulators.
 #[cfg(x86_vectors)]
 pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernels<T> {
     struct VectorizedTable<T>(T);
@@ -65,25 +66,26 @@ unsafe fn avx512_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { dot_product(left, right, count, is_far) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe { dot_product(left, right, count, is_far) }
 }
 
 #[inline(always)]
 unsafe fn dot_product<T: GemmElement>(left: *const T, right: *const T, count: usize, _is_far: bool) -> T {
+    // 64 accumulators of 4 bytes are 4 zmm or 8 ymm registers: enough independent chains to hide the latency of an addition.
     const LANES: usize = 64;
     let mut sums = [T::default(); LANES];
     let whole = count / LANES * LANES;
     for block in (0..whole).step_by(LANES) {
         for (lane, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: the caller vouches for so many elements on both sides; the right one may lie at any address.
+            // SAFETY: the caller guarantees `count` elements on both sides; the right one may have any alignment.
             let (left, right) =
                 unsafe { (*left.add(block + lane), right.add(block + lane).read_unaligned()) };
             *sum = sum.add_product::<false>(left, right);
@@ -122,7 +124,7 @@ unsafe fn compute_tile<T: GemmElement, const ROWS: usize, const COLUMNS: usize>(
         right = right.wrapping_offset(tile.right_depth);
     }
     for (row, sums) in sums.iter().enumerate() {
-        // SAFETY: the output has this row, of so many columns, and it is this call's alone.
+        // SAFETY: the output has this row, of this many columns, and only this call accesses it.
         let output =
             unsafe { std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_row), tile.columns) };
         for (output, sum) in output.iter_mut().zip(sums) {

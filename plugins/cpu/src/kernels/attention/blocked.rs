@@ -1,8 +1,8 @@
-//! Attention block after block: scores of a few rows of the query for a block of keys, their shares, and the sum of the values
-//! by these shares, all within the caches. The scores as a whole never exist.
+//! Blocked attention: scores of a few query rows for a block of keys, their softmax, and the sum of the values by these weights,
+//! all within the caches. The full score matrix never exists.
 //!
-//! Heads of the query that share a head of the keys are computed together, as more rows of one query. How a row is computed
-//! depends on its own keys only, so results do not depend on how rows are handed to threads.
+//! Query heads that share a key head are computed together, as more rows of one query. How a row is computed only depends on its
+//! own keys, so results do not depend on how rows are distributed to threads.
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
@@ -17,16 +17,17 @@ use crate::gemm::{
     multiply_few_rows, multiply_rows, pack_panel, row_tile_size,
 };
 
-/// So many keys make a block.
+/// Keys of a block. With heads of 64 elements, packed keys and values take 64 KiB each and stay in L2, and the scores of a tile
+/// of 14 rows take 15 KiB and stay in L1.
 const KEYS_PER_BLOCK: usize = 256;
-/// So many rows of the query are computed by one task, at most.
+/// The most query rows of a task: the more rows, the more often packed keys and values are reused.
 const MAX_TASK_ROWS: usize = 128;
-/// No tile has more rows.
+/// Bound of the rows of a tile, for arrays on the stack. Micro-kernels have at most 14.
 const MAX_TILE_ROWS: usize = 16;
-/// Products of two numbers that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// Keys or values: those of the past, and the new ones after them.
+/// Keys or values: those of the past, followed by the new ones.
 #[derive(Clone, Copy)]
 pub(super) struct KeyValueCache<'a, E> {
     pub(super) past: &'a [E],
@@ -35,7 +36,6 @@ pub(super) struct KeyValueCache<'a, E> {
     pub(super) steps: HeadStrides,
 }
 
-/// The operands of a call.
 pub(super) struct BlockedAttentionOperands<'a, E> {
     pub(super) query: &'a [E],
     pub(super) keys: KeyValueCache<'a, E>,
@@ -46,10 +46,10 @@ pub(super) struct BlockedAttentionOperands<'a, E> {
     pub(super) present_values: Option<DisjointSlice<'a, E>>,
 }
 
-/// How a call is cut into tasks, and what memory a thread needs for one.
+/// How a call is cut into tasks, and the memory that a thread needs for one.
 #[derive(Clone, Copy)]
 pub(super) struct BlockedAttentionPlan {
-    /// Rows of all heads of the query that share keys, and of a task.
+    /// Rows of all query heads that share keys, and of a task.
     rows: usize,
     rows_of_task: usize,
     threads: usize,
@@ -59,7 +59,7 @@ pub(super) struct BlockedAttentionPlan {
     padded_values: usize,
     /// Room for the keys of a block, in whole groups and panels.
     padded_keys: usize,
-    /// Whether keys and values are read where they lie.
+    /// True if keys and values are read in place: with a few rows, packing would cost more than multiplying.
     in_place: bool,
 }
 
@@ -97,7 +97,7 @@ impl BlockedAttentionPlan {
         }
     }
 
-    /// How many numbers the parts of a thread's memory have.
+    /// Numbers in each part of a thread's scratch memory.
     fn scratch_sizes(&self, geometry: &AttentionShape) -> [usize; 6] {
         let packs = usize::from(!self.in_place);
         [
@@ -111,7 +111,7 @@ impl BlockedAttentionPlan {
         .map(|size| size.next_multiple_of(16))
     }
 
-    /// From one row of scores to the next: not a power of 2, so that rows do not fall onto each other in the cache.
+    /// Distance between rows of scores: no power of 2, so that rows do not map to the same L1 sets.
     fn score_stride(&self) -> usize {
         self.padded_keys + 16
     }
@@ -120,14 +120,13 @@ impl BlockedAttentionPlan {
         self.scratch_sizes(geometry).into_iter().fold(0, usize::saturating_add)
     }
 
-    /// How many bytes of scratch memory all threads want.
     pub(super) fn scratch_size(&self, geometry: &AttentionShape) -> u64 {
         let numbers = self.threads.saturating_mul(self.worker_scratch_size(geometry));
         (numbers.saturating_mul(size_of::<f32>()) as u64).saturating_add(64)
     }
 }
 
-/// Computes the output, and the present where it is wanted.
+/// Computes the output, and the present keys and values if they are outputs.
 pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
     team: &dyn ThreadTeam,
     geometry: &AttentionShape,
@@ -141,7 +140,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
     let count = geometry.batches * geometry.shared * tasks_of_item;
     let tasks = TaskQueue::new(count, plan.threads);
     team.parallel_for_each(plan.threads.min(count), &|lane| {
-        // SAFETY: each lane has a part of its own.
+        // SAFETY: each lane has its own part.
         let mut memory = unsafe { memory.range_mut(lane * lane_size..(lane + 1) * lane_size) };
         let [query, keys, values, scores, output, sums] = plan.scratch_sizes(geometry).map(|size| {
             let (part, rest) = std::mem::take(&mut memory).split_at_mut(size);
@@ -175,7 +174,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
 }
 
 impl<'a, E: Copy> KeyValueCache<'a, E> {
-    /// A head of the past or, at 1, of what is new, with the distance of its rows.
+    /// A head of the past (`part` 0) or of the new elements (1), and the distance between its rows.
     fn head_rows(
         &self,
         geometry: &AttentionShape,
@@ -191,7 +190,7 @@ impl<'a, E: Copy> KeyValueCache<'a, E> {
         (if rows == 0 { &[] } else { &elements[start..] }, steps.row)
     }
 
-    /// Copies a head to where the present is wanted, the past first.
+    /// Copies a head to the present output, the past first.
     pub(super) fn copy_present(
         &self,
         geometry: &AttentionShape,
@@ -222,7 +221,7 @@ impl<E: StoredElement<ComputeType = f32>> BlockedAttentionOperands<'_, E> {
     }
 }
 
-/// Some rows of the heads of the query that share a head of the keys, with a thread's memory.
+/// Some rows of the query heads that share a key head, with a thread's memory.
 struct AttentionTask<'t, 'a, E> {
     team: &'t dyn ThreadTeam,
     geometry: &'t AttentionShape,
@@ -259,13 +258,13 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         self.write_output();
     }
 
-    /// The batch, the head of the query and the row of it that a row of the task is.
+    /// Batch, query head, and row within the head of a row of the task.
     fn row_position(&self, row: usize) -> [usize; 3] {
         let (number, queries) = (self.rows.start + row, self.geometry.queries);
         [self.batch, self.head * self.geometry.group_size() + number / queries, number % queries]
     }
 
-    /// The keys that some of the rows see, and what lies between.
+    /// The range that covers all keys visible to some of the rows.
     fn visible_keys(&self, rows: Range<usize>) -> Range<usize> {
         if let Some(keys) = self.operands.mask.common_keys(self.geometry) {
             return keys;
@@ -292,7 +291,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         }
     }
 
-    /// Adds what a block of keys of a part contributes to the output.
+    /// Adds the contribution of a block of keys to the output.
     fn accumulate_block(&mut self, part: usize, first: usize, block: Range<usize>) {
         let AttentionShape { size, value_size, .. } = *self.geometry;
         let (keys, key_step) = self.operands.keys.head_rows(self.geometry, part, self.batch, self.head);
@@ -321,6 +320,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         }
         let stride = self.plan.score_stride();
         let whole = first + block.start..first + block.end;
+        // One tile of rows at a time goes through scores, softmax and values, so its scores never leave L1.
         for begin in (0..self.rows.len()).step_by(self.plan.tile.0) {
             let rows = begin..self.rows.len().min(begin + self.plan.tile.0);
             let seen = self.visible_keys(rows.clone());
@@ -352,8 +352,8 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         }
     }
 
-    /// Makes shares of the scores of some rows for the first so many keys of a block, and scales the output down where a
-    /// greater score appeared.
+    /// Turns the scores of some rows for the first `count` keys of a block into weights, and rescales the output where a greater
+    /// score appeared.
     fn softmax_rows(&mut self, rows: Range<usize>, block: &Range<usize>, count: usize) {
         let (isa, stride) = (self.team.isa(), self.plan.score_stride());
         let (mask, common) = (&self.operands.mask, self.operands.mask.common_keys(self.geometry));
@@ -393,10 +393,10 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         for row in 0..self.rows.len() {
             let (place, sum) = (self.row_position(row), self.sums[2 * row + 1]);
             let start = self.geometry.output.row_start(place[0], place[1], place[2]);
-            // SAFETY: each row of the output is written once, by the task that has it.
+            // SAFETY: each row of the output is written once, by the task that owns it.
             let target = unsafe { self.operands.output.range_mut(start..start + size) };
             let numbers = &self.output[row * self.plan.padded_values..][..size];
-            // Without any key there is nothing to sum up, whatever the scores were.
+            // Without any visible key the result is 0, whatever the scores were.
             let is_empty = sum == 0.0 || sum.is_nan() && self.operands.mask.hides_all(self.geometry, place);
             if is_empty {
                 target.fill(E::from_computed(0.0));
@@ -407,7 +407,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
     }
 }
 
-/// A view of numbers that are computed with as they are.
+/// The view as `f32`, if that is what it holds.
 fn as_f32_view<E: StoredElement<ComputeType = f32>>(view: LaneView<'_, E>) -> Option<LaneView<'_, f32>> {
     let elements = crate::gemm::as_computed(view.elements)?;
     Some(LaneView { elements, lane: view.lane, step: view.step })

@@ -1,11 +1,11 @@
-//! The sizes of attention, and where the heads of its operands lie.
+//! The sizes of attention, and the layout of heads in its operands.
 
 use std::ops::Range;
 
 use oarlock_products::dimension_size;
 use oarlock_sdk::{KernelCall, PluginError, Result, TensorView, ensure};
 
-/// How many elements it is from one batch, head and row of an operand to the next.
+/// Distances between the batches, heads and rows of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadStrides {
     pub(super) batch: usize,
@@ -14,27 +14,25 @@ pub(super) struct HeadStrides {
 }
 
 impl HeadStrides {
-    /// Where a row starts.
     pub(super) fn row_start(&self, batch: usize, head: usize, row: usize) -> usize {
         batch * self.batch + head * self.head + row * self.row
     }
 
-    // Where there are no batches, rows may be as many as one likes.
+    // With zero batches, the other sizes may overflow.
 
-    /// Heads in a dimension of their own, before that of the rows.
+    /// Heads in their own dimension, before that of the rows.
     fn heads_first(heads: usize, rows: usize, size: usize) -> Self {
         let head = rows.saturating_mul(size);
         Self { batch: heads.saturating_mul(head), head, row: size }
     }
 
-    /// Heads that lie one behind the other in each row.
+    /// Heads one after the other within each row.
     fn rows_first(heads: usize, rows: usize, size: usize) -> Self {
         let row = heads.saturating_mul(size);
         Self { batch: rows.saturating_mul(row), head: size, row }
     }
 }
 
-/// An operand of heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadsLayout {
     pub(super) batches: usize,
@@ -45,7 +43,7 @@ pub(super) struct HeadsLayout {
 }
 
 impl HeadsLayout {
-    /// Reads an operand whose heads have a dimension of their own, or as many as an attribute says lie in the last one.
+    /// Reads an operand with a dimension for heads, or with an attribute's number of heads in the last dimension.
     pub(super) fn new(call: &KernelCall<'_>, operand: &TensorView<'_>, name: &str) -> Result<Self> {
         match *operand.dims() {
             [batches, count, rows, width] => {
@@ -79,20 +77,19 @@ impl HeadsLayout {
     }
 }
 
-/// All sizes and attributes of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AttentionShape {
     pub(super) batches: usize,
-    /// Heads of the query.
+    /// Query heads.
     pub(super) heads: usize,
-    /// Heads of keys and values, each shared by as many heads of the query.
+    /// Heads of keys and values, each shared by the same number of query heads.
     pub(super) shared: usize,
-    /// Rows of the query.
+    /// Query rows.
     pub(super) queries: usize,
-    /// Rows of the key and the value, and of those that come before.
+    /// New rows of keys and values, and past ones.
     pub(super) fresh: usize,
     pub(super) past: usize,
-    /// Elements of a row of the query and the key, and of the value and the output.
+    /// Elements of a row of query and key, and of value and output.
     pub(super) size: usize,
     pub(super) value_size: usize,
     pub(super) query: HeadStrides,
@@ -104,20 +101,19 @@ pub(super) struct AttentionShape {
     pub(super) present_key: HeadStrides,
     pub(super) present_value: HeadStrides,
     pub(super) scale: f64,
-    /// 0 for none.
     pub(super) softcap: f64,
     pub(super) window: AttentionWindow,
-    /// Whether there is room for the scores, and in which form they are wanted.
+    /// The mode in which scores are requested, if they are an output.
     pub(super) score_mode: Option<i64>,
-    /// Whether the scores must be kept in `f64`.
+    /// True if scores must be kept in `f64`.
     pub(super) is_double: bool,
 }
 
-/// Which keys a row of the query may see, going by the distance to its place.
+/// The keys that a query row may see, relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttentionWindow {
     is_causal: bool,
-    /// How many keys before and after it, or all.
+    /// Keys before and after it; `None` for all.
     left: Option<i64>,
     right: Option<i64>,
 }
@@ -135,12 +131,12 @@ impl AttentionWindow {
         Ok(Self { is_causal, left: bound("left_window_size")?, right: bound("right_window_size")? })
     }
 
-    /// Whether every row may see every key.
+    /// True if every row may see every key.
     pub(super) fn is_open(&self) -> bool {
         !self.is_causal && self.left.is_none() && self.right.is_none()
     }
 
-    /// The keys of the first so many that the row at a place may see.
+    /// The keys among the first `count` that the row at a position may see.
     pub(super) fn visible_keys(&self, place: i64, count: usize) -> Range<usize> {
         let most = count as i64;
         let after =
@@ -221,12 +217,11 @@ impl AttentionShape {
         })
     }
 
-    /// How many keys there are in all.
     pub(super) fn total_keys(&self) -> usize {
         self.past + self.fresh
     }
 
-    /// How many heads of the query share one of the keys.
+    /// Query heads per key head.
     pub(super) fn group_size(&self) -> usize {
         self.heads / self.shared.max(1)
     }
@@ -255,7 +250,7 @@ fn past_row_count(
 
 #[cfg(test)]
 impl AttentionShape {
-    /// The sizes of operands that lie nowhere yet.
+    /// The shape of operands without memory.
     pub(super) fn example_shape(heads: [usize; 3], rows: [usize; 2], size: usize) -> Self {
         let [batches, heads, shared] = heads;
         let [queries, fresh] = rows;

@@ -1,20 +1,20 @@
-//! The greatest and the sum of values. Left to itself, the compiler keeps the lanes of such sums in memory, and each step waits
-//! for the one before to be written; so there are instructions for them where that matters most.
+//! Maximum and sum of values. Left alone, the compiler keeps the lanes of such reductions in memory, so that each step waits for
+//! a store; AVX-512 therefore has intrinsics here.
 
 #![cfg_attr(x86_vectors, expect(unsafe_code, reason = "vectors are read through pointers"))]
 
 use crate::isa::Isa;
 use crate::kernels::rows::fold::join_lanes;
 
-/// Values come in groups of so many: four registers of the widest kind, none of which waits for another.
+/// Values per group: four zmm registers. Four independent chains hide the latency of an addition, 4 cycles.
 pub(super) const LANES: usize = 64;
 
-/// The greatest of whole groups of values and one more. What is no number is passed over.
+/// The maximum of whole groups of values and one more. NaN is ignored.
 #[inline(always)]
 pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
     #[cfg(x86_vectors)]
     if isa >= Isa::Avx512 {
-        // SAFETY: levels other than the lowest are only made where the machine has them.
+        // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         return unsafe { avx512::reduce_max(values, other) };
     }
     let _ = isa;
@@ -26,7 +26,7 @@ pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
 pub(super) fn reduce_sum(isa: Isa, values: &[f32]) -> f32 {
     #[cfg(x86_vectors)]
     if isa >= Isa::Avx512 {
-        // SAFETY: levels other than the lowest are only made where the machine has them.
+        // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         return unsafe { avx512::reduce_sum(values) };
     }
     let _ = isa;
@@ -55,7 +55,7 @@ mod avx512 {
         let mut lanes = [_mm512_set1_ps(other); 4];
         for group in values.as_chunks::<LANES>().0 {
             for (index, lanes) in lanes.iter_mut().enumerate() {
-                // SAFETY: the group has four registers. Of what is no number the instruction takes the second operand.
+                // SAFETY: the group has four registers. If an operand is NaN, the instruction returns the second one.
                 *lanes = _mm512_max_ps(unsafe { _mm512_loadu_ps(group.as_ptr().add(16 * index)) }, *lanes);
             }
         }

@@ -1,8 +1,8 @@
-//! `LinearAttention`: keys and values are summed up in a state of fixed size, so that a step costs the same however long the
-//! past is.
+//! `LinearAttention`: keys and values accumulate in a state of fixed size, so that a step costs the same however long the past
+//! is.
 //!
-//! The state of a head is a matrix with a row for each element of a key. A step lets it fade, adds the product of a key and a
-//! value, and reads it with queries. It is kept in `f32` whatever operands hold, and heads are shared among threads.
+//! The state of a head is a matrix with a row for each element of a key. A step decays it, adds the product of a key and a value,
+//! and reads it with queries. It is kept in `f32` whatever the operands hold, and heads are distributed over threads.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, bf16,
@@ -20,7 +20,7 @@ use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
-/// The places of inputs that may be left out.
+/// Indices of optional inputs.
 const PAST_INPUT: usize = 3;
 const DECAY_INPUT: usize = 4;
 const BETA_INPUT: usize = 5;
@@ -43,16 +43,15 @@ pub(super) fn linear_attention_kernel() -> Kernel<Cpu> {
         .with_outputs([float.with_name("output").with_rank(3, 3), state.with_name("present_state")])
 }
 
-/// What attributes say.
 struct LinearAttentionPlan {
     heads: i64,
-    /// Heads of keys and values, each of which as many heads of queries read.
+    /// Heads of keys and values, each read by the same number of query heads.
     shared: i64,
-    /// What outputs are multiplied with, where that does not follow from the size of keys.
+    /// Factor of the outputs, unless it follows from the size of keys.
     scale: Option<f32>,
-    /// Whether states fade.
+    /// True if states decay.
     decays: bool,
-    /// Whether only that is added to a state which it does not give for a key already.
+    /// True for the delta rule: only the difference to what the state already returns for a key is added.
     corrects: bool,
 }
 
@@ -81,18 +80,17 @@ impl LinearAttentionPlan {
     }
 }
 
-/// The sizes of a call.
 struct LinearAttentionShape {
     batches: usize,
     steps: usize,
     shared: usize,
-    /// Heads of queries for each head of keys.
+    /// Query heads per key head.
     group: usize,
     size: usize,
     value_size: usize,
-    /// Elements that say how a head fades in a step: one, or one for each row of its state.
+    /// Decay values per step: one, or one per row of the state.
     decay_size: usize,
-    /// Elements that say how much is added in a step: one, or one for each head.
+    /// Beta values per step, which scale what is added: one, or one per head.
     beta_size: usize,
 }
 
@@ -176,7 +174,7 @@ fn run_typed<E: LinearAttentionFloat>(
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
     let extent = LinearAttentionShape::new(plan, operands)?;
-    // Of rows without elements there may be more than anybody could go through.
+    // Rows without elements may be too many to iterate over.
     if operands.call().output(0)?.dims().contains(&0) && operands.call().output(1)?.dims().contains(&0) {
         return Ok(());
     }
@@ -214,7 +212,7 @@ fn run_typed<E: LinearAttentionFloat>(
     Ok(())
 }
 
-/// Takes all heads through all steps. What each gives in each step is put together by heads.
+/// Runs all heads through all steps. Results are grouped by head.
 fn compute_states<S: LinearAttentionFloat>(
     cpu: &Cpu,
     attention: &LinearAttentionOperands<'_>,
@@ -243,7 +241,6 @@ fn compute_states<S: LinearAttentionFloat>(
     Ok(())
 }
 
-/// The operands of a call.
 struct LinearAttentionOperands<'a> {
     query: &'a [f32],
     key: &'a [f32],
@@ -254,7 +251,7 @@ struct LinearAttentionOperands<'a> {
     extent: &'a LinearAttentionShape,
 }
 
-/// One head of one batch, its state, and room for what it gives in all steps.
+/// One head of one batch, its state, and room for its results of all steps.
 struct LinearAttentionHead<'a> {
     attention: &'a LinearAttentionOperands<'a>,
     number: usize,
@@ -321,7 +318,7 @@ mod tests {
     use crate::kernels::rows::kernel_checks::{check_kernel, refusal_message};
     use crate::testing::{TestArray, TestAttribute};
 
-    /// Two heads of queries that read one head of keys.
+    /// Two query heads that read one key head.
     fn rule_attributes(rule: &str) -> [(&str, TestAttribute<'_>); 4] {
         [
             ("q_num_heads", TestAttribute::Int(2)),
@@ -331,7 +328,7 @@ mod tests {
         ]
     }
 
-    /// A rule, its gates, and what comes out of two steps: the outputs and the state.
+    /// A rule, its gates, and the expected outputs and state after two steps.
     type LinearAttentionCase<'a> = (&'a str, [Option<&'a TestArray>; 2], [f32; 4], [f32; 2]);
 
     #[test]
@@ -340,7 +337,7 @@ mod tests {
         let key = TestArray::from_values(&[1, 2, 2], &[1f32, 0., 1., 1.]);
         let value = TestArray::from_values(&[1, 2, 1], &[2f32, 4.]);
         let beta = TestArray::from_values(&[1, 2, 1], &[1f32, 0.5]);
-        // Halves the first row of the state in the second step, and keeps the other.
+        // Halves the first row of the state in the second step and keeps the other.
         let decay = TestArray::from_values(&[1, 2, 2], &[0f32, 0., -std::f32::consts::LN_2, 0.]);
         let operands = [Some(&query), Some(&key), Some(&value), None];
         let cases: [LinearAttentionCase<'_>; 4] = [

@@ -1,4 +1,4 @@
-//! Which keys a row of the query sees, and what is added to its scores.
+//! Visibility of keys to query rows, and addends of their scores.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -10,14 +10,14 @@ use oarlock_sdk::{Dtype, Element, KernelCall, PluginError, Result, TensorView, b
 use super::geometry::AttentionShape;
 use crate::gemm::ConvertTo;
 
-/// The bounds of each row's keys, and the mask.
+/// The bounds of each row's keys, and the mask operand.
 pub(super) struct AttentionMask<'a> {
     values: MaskValues<'a>,
-    /// Elements from one batch, head and row of the query to the next; 0 where they share.
+    /// Distances in the mask between batches, heads and query rows; 0 where it is broadcast.
     steps: [usize; 3],
-    /// How many keys the mask tells of. No row sees more.
+    /// Keys that the mask covers. No row sees more.
     keys: usize,
-    /// How many keys of each batch are no padding.
+    /// Keys of each batch that are no padding.
     lengths: Option<&'a [i64]>,
 }
 
@@ -27,14 +27,14 @@ enum MaskValues<'a> {
     Numbers(Cow<'a, [f32]>),
 }
 
-/// The mask of a row, a value for each key.
+/// The mask of a row, a value per key.
 #[derive(Clone, Copy)]
 pub(super) enum AttentionBias<'a> {
-    /// All keys count as they are.
+    /// All keys count unchanged.
     None,
-    /// Whether a key counts.
+    /// True if a key counts.
     Flags(&'a [bool]),
-    /// What is added to the score of a key.
+    /// Added to the score of a key.
     Numbers(&'a [f32]),
 }
 
@@ -89,22 +89,20 @@ impl<'a> AttentionMask<'a> {
         Ok(Self { values, steps, keys: *keys as usize, lengths })
     }
 
-    /// No mask for so many keys.
     pub(super) fn without_mask(keys: usize) -> Self {
         Self { values: MaskValues::None, steps: [0; 3], keys, lengths: None }
     }
 
-    /// The keys that all rows of the query may see, where they are the same for all.
+    /// The keys visible to query rows, if they are the same for all.
     pub(super) fn common_keys(&self, geometry: &AttentionShape) -> Option<Range<usize>> {
         (self.lengths.is_none() && geometry.window.is_open()).then_some(0..self.keys)
     }
 
-    /// Whether there is nothing but the bounds of each row.
+    /// True if there is no mask operand, only bounds.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self.values, MaskValues::None)
     }
 
-    /// The keys that a row of the query may see.
     pub(super) fn visible_keys(&self, geometry: &AttentionShape, batch: usize, row: usize) -> Range<usize> {
         let length = self.lengths.map(|lengths| lengths[batch]);
         let before = match length {
@@ -115,7 +113,7 @@ impl<'a> AttentionMask<'a> {
         geometry.window.visible_keys(before.saturating_add(row as i64), count)
     }
 
-    /// The mask of a row of the query for some of the keys that it may see.
+    /// The mask of a query row for some of its visible keys.
     pub(super) fn row_bias(&self, [batch, head, row]: [usize; 3], keys: Range<usize>) -> AttentionBias<'_> {
         let start = batch * self.steps[0] + head * self.steps[1] + row * self.steps[2];
         let range = start + keys.start..start + keys.end;
@@ -126,7 +124,7 @@ impl<'a> AttentionMask<'a> {
         }
     }
 
-    /// Whether a row of the query sees no key at all.
+    /// True if a query row sees no key at all.
     pub(super) fn hides_all(&self, geometry: &AttentionShape, place: [usize; 3]) -> bool {
         let keys = self.visible_keys(geometry, place[0], place[2]);
         match self.row_bias(place, keys.clone()) {
@@ -138,7 +136,7 @@ impl<'a> AttentionMask<'a> {
 }
 
 fn operand_elements<'a, T: Element>(operand: &TensorView<'a>) -> Result<&'a [T]> {
-    // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
+    // SAFETY: device memory is host memory, and the call guarantees that nothing writes its inputs.
     unsafe { operand.elements() }
 }
 

@@ -1,5 +1,5 @@
-//! Attention: for each row of a query the mean of values, weighted by how well their keys match. [`blocked`] is how it is
-//! computed, and [`plain`] how where that does not give all that is asked for. [`linear`] is attention to a sum of the past.
+//! Attention: for each query row the mean of the values, weighted by how well their keys match. [`blocked`] is the fast
+//! algorithm, [`plain`] the fallback for what it does not support. [`linear`] is attention to a running sum of the past.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -29,7 +29,6 @@ use crate::gemm::{DisjointSlice, ScratchBuffer, StoredElement};
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 
-/// The rows of attention.
 pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
     let float = OperandSpec::new(FLOATS).with_dtype_group(1);
     let optional = float.with_flags(OperandFlags::OPTIONAL);
@@ -69,7 +68,7 @@ pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
     vec![attention, linear::linear_attention_kernel(), rotary::rotary_embedding_kernel()]
 }
 
-/// Whether a call is computed the plain way.
+/// True if a call needs the plain algorithm.
 fn is_plain(geometry: &AttentionShape, dtype: Dtype) -> bool {
     dtype == Dtype::F64 || geometry.is_double || geometry.score_mode.is_some() || geometry.size == 0
 }
@@ -81,7 +80,7 @@ fn run_attention(dtype: Dtype, cpu: &Cpu, geometry: &AttentionShape, call: &Kern
         invalid_argument,
         "expected operands of the shapes that were prepared for, found others"
     );
-    // Of rows without elements there may be more than anybody could go through.
+    // Rows without elements may be too many to iterate over.
     let mut outputs = (0..4).filter_map(|index| call.optional_output(index).transpose());
     if outputs.try_fold(true, |all, output| Ok(all && output?.dims().contains(&0)))? {
         return Ok(());
@@ -97,13 +96,13 @@ fn run_attention(dtype: Dtype, cpu: &Cpu, geometry: &AttentionShape, call: &Kern
     }
 }
 
-/// The elements of an input that may be left out, and then are none.
+/// The elements of an optional input; empty if it is missing.
 fn optional_input_elements<'a, E: Element>(call: &KernelCall<'a>, index: usize) -> Result<&'a [E]> {
-    // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
+    // SAFETY: device memory is host memory, and the call guarantees that nothing writes its inputs.
     call.optional_input(index)?.map_or(Ok(&[]), |operand| unsafe { operand.elements() })
 }
 
-/// The elements of an output, where it is wanted.
+/// The elements of an optional output.
 fn optional_output_slice<'a, E: Element>(
     call: &KernelCall<'a>,
     index: usize,
@@ -116,11 +115,11 @@ fn optional_output_slice<'a, E: Element>(
         "expected output {index} of shape {dims:?}, found {:?}",
         operand.dims()
     );
-    // SAFETY: the device's memory is the host's, and the call vouches that outputs touch no other operand.
+    // SAFETY: device memory is host memory, and the call guarantees that outputs touch no other operand.
     Ok(Some(DisjointSlice::new(unsafe { operand.elements_mut() }?)))
 }
 
-/// The output itself, and where keys and values are wanted together with those of the past.
+/// The output, and the optional outputs for present keys and values.
 type AttentionOutputs<'a, E> = (DisjointSlice<'a, E>, [Option<DisjointSlice<'a, E>>; 2]);
 
 fn attention_outputs<'a, E: Element>(

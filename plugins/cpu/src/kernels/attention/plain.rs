@@ -1,4 +1,4 @@
-//! Attention a row at a time, in `f64`: for elements of that type, and wherever the scores themselves are wanted.
+//! Attention one row at a time, in `f64`: for elements of that type, and for calls that output scores.
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
@@ -11,7 +11,6 @@ use crate::gemm::DisjointSlice;
 use crate::kernels::rows::grain_for;
 use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 
-/// An element that attention is computed for.
 pub(super) trait AttentionElement: Element + ComputeElement {
     fn to_wide(self) -> f64 {
         self.to_float().to_f64()
@@ -24,7 +23,6 @@ pub(super) trait AttentionElement: Element + ComputeElement {
 
 impl<E: Element + ComputeElement> AttentionElement for E {}
 
-/// The operands of a call.
 pub(super) struct PlainAttentionOperands<'a, E> {
     pub(super) query: &'a [E],
     pub(super) key: &'a [E],
@@ -36,7 +34,7 @@ pub(super) struct PlainAttentionOperands<'a, E> {
     pub(super) scores: Option<DisjointSlice<'a, E>>,
 }
 
-/// Computes the output and the scores. What is present is copied elsewhere.
+/// Computes the output and the scores. The present keys and values are copied elsewhere.
 pub(super) fn compute_plain<E: AttentionElement>(
     cpu: &Cpu,
     geometry: &AttentionShape,
@@ -59,7 +57,7 @@ pub(super) fn compute_plain<E: AttentionElement>(
 }
 
 impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
-    /// Makes shares of the scores of a row, and writes down the form of them that is wanted.
+    /// Turns the scores of a row into weights, and stores them in the requested mode.
     fn score_row(&self, geometry: &AttentionShape, number: usize, place: [usize; 3], scores: &mut [f64]) {
         let [batch, head, row] = place;
         let start = geometry.query.row_start(batch, head, row);
@@ -109,17 +107,17 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
         self.write_scores(geometry, 3, number, scores);
     }
 
-    /// Writes the scores of a row down where they are wanted in this form.
+    /// Stores the scores of a row if this is the requested mode.
     fn write_scores(&self, geometry: &AttentionShape, mode: i64, number: usize, scores: &[f64]) {
         let Some(target) = self.scores.as_ref().filter(|_| geometry.score_mode == Some(mode)) else { return };
-        // SAFETY: each row has a part of its own.
+        // SAFETY: each row has its own part.
         let target = unsafe { target.range_mut(number * scores.len()..(number + 1) * scores.len()) };
         for (target, score) in target.iter_mut().zip(scores) {
             *target = E::from_wide(*score);
         }
     }
 
-    /// Adds up the values by their shares.
+    /// Sums up the values by their weights.
     fn combine_values(
         &self,
         geometry: &AttentionShape,
@@ -129,7 +127,7 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
     ) {
         let [batch, head, row] = place;
         output.fill(0.0);
-        // What has no share says nothing, even where it is no number.
+        // A weight of 0 skips its value, even if that is NaN.
         for (index, share) in shares.iter().enumerate().filter(|(_, share)| **share != 0.0) {
             let value = keys_or_values(
                 geometry,
@@ -148,7 +146,7 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
     }
 }
 
-/// The row of the past or of what is new that has an index, for a head of the query.
+/// A row of the past or of the new elements, by index, for a query head.
 fn keys_or_values<'a, E>(
     geometry: &AttentionShape,
     [(past, past_steps), (fresh, steps)]: [(&'a [E], HeadStrides); 2],

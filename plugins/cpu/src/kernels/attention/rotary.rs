@@ -1,4 +1,4 @@
-//! `RotaryEmbedding`: pairs of elements of each head are turned by an angle that depends on the place of their row.
+//! `RotaryEmbedding`: rotates pairs of elements of each head by an angle that depends on the position of their row.
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
@@ -84,7 +84,7 @@ fn rotate_heads<E: StoredElement<ComputeType = f32>>(
         )));
     }
     let x = optional_input_elements::<E>(call, 0)?;
-    // SAFETY: the device's memory is the host's, and the call vouches that outputs touch no other operand.
+    // SAFETY: device memory is host memory, and the call guarantees that outputs touch no other operand.
     let y = DisjointSlice::new(unsafe { y.elements_mut::<E>() }?);
     let count = heads.batches * heads.count * heads.rows;
     cpu.parallel_for(count, grain_for(heads.size), |begin, end| {

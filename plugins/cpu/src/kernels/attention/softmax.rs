@@ -1,4 +1,4 @@
-//! The softmax of scores that come block after block: what was summed up before is scaled down when a greater score appears.
+//! Online softmax: scores arrive block by block, and earlier sums are rescaled when a greater score appears.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::gemm::{ConvertTo, StoredElement};
 use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::kernels::elementwise::math;
 
-/// What is known of the scores of a row so far.
+/// The running state of a row.
 #[derive(Clone, Copy)]
 pub(super) struct SoftmaxState {
-    /// The greatest, or less than any other finite number.
+    /// The greatest score so far, initially less than any other finite number.
     pub(super) greatest: f32,
-    /// The sum of their powers of e, scaled by that of the greatest.
+    /// The sum of exponentials, relative to that of the greatest score.
     pub(super) sum: f32,
 }
 
@@ -21,30 +21,29 @@ impl SoftmaxState {
     pub(super) const EMPTY: Self = Self { greatest: f32::MIN, sum: 0.0 };
 }
 
-/// A row of scores for one block of keys.
+/// The scores of a row for one block of keys.
 pub(super) struct ScoreRow<'a> {
-    /// Which of them count. The others become 0.
+    /// The keys that count. The others become 0.
     pub(super) keys: Range<usize>,
-    /// The mask of those that count.
+    /// The mask of those keys.
     pub(super) bias: AttentionBias<'a>,
     pub(super) sums: SoftmaxState,
-    /// By what the results of earlier blocks must be multiplied.
+    /// Factor for the results of earlier blocks.
     pub(super) factor: f32,
 }
 
 impl ScoreRow<'_> {
-    /// Nothing is known of it yet.
     pub(super) const EMPTY: Self =
         Self { keys: 0..0, bias: AttentionBias::None, sums: SoftmaxState::EMPTY, factor: 1.0 };
 }
 
-/// Turns the scores of some rows for one block of keys into shares.
+/// Turns the scores of some rows for one block of keys into weights.
 pub(super) struct SoftmaxBlock<'t, 'a> {
     pub(super) isa: Isa,
-    /// The scores, a row after the other, each with room up to a whole group.
+    /// The scores, row by row, each padded to a whole group.
     pub(super) scores: &'t mut [f32],
     pub(super) stride: usize,
-    /// How many of each row are used, in whole groups.
+    /// Scores of each row that are used, in whole groups.
     pub(super) padded: usize,
     pub(super) rows: &'t mut [ScoreRow<'a>],
     pub(super) softcap: f32,
@@ -53,14 +52,14 @@ pub(super) struct SoftmaxBlock<'t, 'a> {
 impl SimdTask for SoftmaxBlock<'_, '_> {
     type Output = ();
 
-    /// All rows take one step before any takes the next, so that the processor need not wait for one row's sum.
+    /// All rows finish a step before any starts the next, so that the latency of one row's reduction overlaps with other rows.
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
         let Self { isa, scores, stride, padded, rows, softcap } = self;
         for (row, scores) in rows.iter_mut().zip(scores.chunks_mut(stride)) {
             let scores = &mut scores[..padded];
             prepare_scores::<T>(row, scores, softcap);
-            // What is no number is passed over here, and then spreads through its own power.
+            // The maximum ignores NaN, which then spreads through its own exponential.
             let greatest = lane_reduce::reduce_max(isa, scores, row.sums.greatest);
             row.factor = row.sums.greatest - greatest;
             row.sums.greatest = greatest;
@@ -77,7 +76,7 @@ impl SimdTask for SoftmaxBlock<'_, '_> {
     }
 }
 
-/// Brings scores into the form whose softmax is taken.
+/// Scales, caps and masks scores before the softmax.
 #[inline(always)]
 fn prepare_scores<T: SimdTarget>(row: &ScoreRow<'_>, scores: &mut [f32], softcap: f32) {
     let counted = &mut scores[row.keys.clone()];
@@ -103,7 +102,7 @@ fn prepare_scores<T: SimdTarget>(row: &ScoreRow<'_>, scores: &mut [f32], softcap
     scores[row.keys.end..].fill(f32::NEG_INFINITY);
 }
 
-/// Elements of one row times a factor, in another type.
+/// Converts the elements of a row to another type, times a factor.
 pub(super) struct ScaledRow<'a, F, E> {
     pub(super) from: &'a [F],
     pub(super) to: &'a mut [E],

@@ -1,4 +1,4 @@
-//! Attention against sums written down plainly, over all forms and at the edges of blocks.
+//! Compares attention with plainly written sums, over all forms and at the edges of blocks.
 
 use oarlock_sdk::{Dtype, f16};
 
@@ -20,7 +20,7 @@ struct AttentionCase {
     past: i64,
     size: i64,
     value_size: i64,
-    /// Whether heads lie one behind the other in each row.
+    /// True if heads follow each other within each row.
     is_narrow: bool,
     mask: Option<Vec<i64>>,
     is_flags: bool,
@@ -59,7 +59,7 @@ fn random_numbers(count: i64, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Elements of heads of rows, with the rows of all heads in one dimension or each head's own.
+/// Rows of heads, with all heads in one dimension or each in its own.
 struct TestHeads {
     values: Vec<f32>,
     dims: Vec<i64>,
@@ -371,7 +371,7 @@ fn narrow_floats_are_computed_as_f32() {
     assert_eq!(narrow[0].as_ref().unwrap().values::<f16>(), rounded);
 }
 
-/// Threads of the test's own, each of which runs every so many-th piece.
+/// Real threads, each of which runs every n-th piece.
 struct AttentionTestTeam(usize);
 
 impl ThreadTeam for AttentionTestTeam {

@@ -1,4 +1,4 @@
-//! Which way a convolution is computed.
+//! Chooses the algorithm of a convolution.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,31 +15,28 @@ use crate::constant_cache::ConstantCache;
 use crate::gemm::{AlignedBuffer, ScratchBuffer, ThreadTeam};
 use crate::isa::Isa;
 
-/// A convolution of known sizes.
+/// A convolution of known geometry with its algorithm.
 pub(super) struct NhwcConv {
     geometry: NhwcGeometry,
     way: ConvAlgorithm,
     paired: Bf16Images,
 }
 
-/// How it is computed.
 pub(super) enum ConvAlgorithm {
     Dense(DenseConv),
     Depthwise,
     Winograd(WinogradConv),
 }
 
-/// Weights in the order in which they are read.
 pub(super) enum PackedConvWeights {
     Panels(WeightPanels),
     Channels(AlignedBuffer<f32>),
 }
 
-/// What packed weights depend on beside the weights: the way, the instruction set, what dtype they are given in, and the
-/// channels of a group, the outputs, the groups and the taps.
+/// Everything that packed weights depend on besides the weights themselves: layout, instruction set, dtype, and the channels of a
+/// group, the outputs, the groups and the taps.
 type ConvWeightsKey = (ConvWeightsLayout, Isa, u32, [usize; 4]);
 
-/// What packed weights look like.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ConvWeightsLayout {
     Panels(ConvFactors),
@@ -61,7 +58,7 @@ impl NhwcConv {
         Self::with_algorithm(way, geometry)
     }
 
-    /// One whose products are of numbers in bf16, as its images may be, or why there is none.
+    /// A convolution with products in bf16, or the reason why there is none.
     pub(super) fn new_bf16(
         team: &dyn ThreadTeam,
         geometry: &NhwcGeometry,
@@ -90,7 +87,7 @@ impl NhwcConv {
         Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Dense(dense), geometry) })
     }
 
-    /// One that computes each channel for itself, of images that are all in bf16, or why there is none.
+    /// A depthwise convolution of images that are all in bf16, or the reason why there is none.
     pub(super) fn new_bf16_depthwise(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Result<Self> {
         ensure!(
             team.isa().has_bf16(),
@@ -107,17 +104,16 @@ impl NhwcConv {
         Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Depthwise, geometry) })
     }
 
-    /// Computed in a given way, which must be for this geometry.
+    /// Uses a given algorithm, which must support the geometry.
     pub(super) fn with_algorithm(way: ConvAlgorithm, geometry: &NhwcGeometry) -> Self {
         Self { geometry: geometry.clone(), way, paired: Bf16Images::NONE }
     }
 
-    /// How many channels the output has.
     pub(super) fn output_channels(&self) -> usize {
         self.geometry.outputs
     }
 
-    /// How it is computed, for people.
+    /// The algorithm and instruction set, as shown to users.
     pub(super) fn description(&self, team: &dyn ThreadTeam) -> String {
         let isa = team.isa();
         let way = match &self.way {
@@ -139,9 +135,8 @@ impl NhwcConv {
         }
     }
 
-    /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
-        // Scratch memory begins at the next line.
+        // Scratch memory starts at the next cache line.
         self.scratch_elements() * size_of::<f32>() + 64
     }
 
@@ -156,7 +151,6 @@ impl NhwcConv {
         }
     }
 
-    /// Puts weights into the order in which they are read.
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> PackedConvWeights {
         match &self.way {
             ConvAlgorithm::Dense(dense) => PackedConvWeights::Panels(dense.pack_weights(team, weights)),
@@ -169,7 +163,7 @@ impl NhwcConv {
         }
     }
 
-    /// The same for weights that are constant, which are packed once for all who use them.
+    /// Packs constant weights, once for all calls that use them.
     pub(super) fn pack_shared_weights<'a>(
         &self,
         team: &dyn ThreadTeam,
@@ -183,12 +177,12 @@ impl NhwcConv {
         PACKED_WEIGHTS.get_or_make_at(place, key, || Ok(self.pack_weights(team, &weights()?)))
     }
 
-    /// Computes it, with the weights packed, and as they are given for what the packed ones cannot do.
+    /// Runs the convolution. `given` yields the original weights for outputs that packed ones cannot compute.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
         (x, weights, given): (&[f32], &PackedConvWeights, GivenWeights<'_>),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut ScratchBuffer<'_>,
     ) {
@@ -198,17 +192,17 @@ impl NhwcConv {
         let scratch = scratch.allocate_elements(self.scratch_elements());
         match (&self.way, weights) {
             (ConvAlgorithm::Dense(dense), PackedConvWeights::Panels(weights)) => {
-                dense.compute(team, (x, weights), finish, y, scratch);
+                dense.compute(team, (x, weights), epilogue, y, scratch);
             }
             (ConvAlgorithm::Winograd(winograd), PackedConvWeights::Panels(weights)) => {
-                winograd.compute(team, (x, weights, given), finish, y, scratch);
+                winograd.compute(team, (x, weights, given), epilogue, y, scratch);
             }
             (ConvAlgorithm::Depthwise, PackedConvWeights::Channels(weights)) => {
                 depthwise::compute_depthwise(
                     team,
                     &self.geometry,
                     (x, weights),
-                    finish,
+                    epilogue,
                     y,
                     self.paired.input,
                 );

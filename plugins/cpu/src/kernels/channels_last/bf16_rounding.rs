@@ -1,7 +1,6 @@
-//! Numbers rounded to bf16, to the nearest and of two as near to the even one. Two that follow each other in a sum are kept
-//! together as a pair: the bits of both in the place of one f32, the first in the low half, as the instruction that
-//! multiplies pairs wants them. A pair is only ever moved and multiplied as such, never computed with as the f32 that its bits
-//! would be.
+//! Rounds numbers to bf16, to nearest even. Two consecutive numbers of a sum are kept together as a pair: the bits of both in the
+//! place of one `f32`, the first in the low half, which is the operand format of the AVX512-BF16 instructions. A pair is only
+//! moved and multiplied as such, never used as the `f32` that its bits would be.
 
 #![expect(
     unsafe_code,
@@ -10,22 +9,22 @@
 
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
-/// How many pairs so many numbers are. The last has 0 for a second one where there is none.
+/// Pairs for this many numbers. If the count is odd, the last pair is filled with 0.
 pub(super) fn pair_count(numbers: usize) -> usize {
     numbers.div_ceil(2)
 }
 
-/// Rounds numbers, two and two as they follow each other.
+/// Rounds consecutive numbers into pairs.
 pub(super) fn round_to_pairs(isa: Isa, numbers: &[f32], pairs: &mut [f32]) {
     assert!(pairs.len() == pair_count(numbers.len()), "a pair for each two numbers");
     let gathered =
         GatheredFloatRows { sources: &numbers.as_ptr(), rows: 1, parts: 1, length: numbers.len(), skip: 0 };
-    // SAFETY: there are the numbers, and a pair for each two of them.
+    // SAFETY: the numbers exist, and there is a pair for each two of them.
     unsafe { gathered.round_gathered(isa, pairs.as_mut_ptr(), pairs.len()) };
 }
 
-/// Rows of numbers of which each is put together from parts of one length: the first parts of all rows, then the second ones
-/// and so on, each where a pointer leads to and some numbers further.
+/// Rows that are gathered from parts of equal length: pointers to the first parts of all rows, then to the second parts and so
+/// on. Each part starts `skip` numbers after its pointer.
 pub(super) struct GatheredFloatRows {
     pub(super) sources: *const *const f32,
     pub(super) rows: usize,
@@ -35,7 +34,7 @@ pub(super) struct GatheredFloatRows {
 }
 
 impl GatheredFloatRows {
-    /// Rounds all rows, into rows that are so many pairs apart.
+    /// Rounds all rows, into rows `stride` pairs apart.
     ///
     /// # Safety
     ///
@@ -43,13 +42,13 @@ impl GatheredFloatRows {
     pub(super) unsafe fn round_gathered(self, isa: Isa, pairs: *mut f32, stride: usize) {
         #[cfg(x86_vectors)]
         if isa.has_bf16() {
-            // SAFETY: the machine has the instructions, and the caller vouches for the numbers and pairs.
+            // SAFETY: the machine has the instructions, and the caller guarantees the numbers and pairs.
             return unsafe { x86::round_gathered_native(&self, pairs, stride) };
         }
         isa.vectorize(PortableRounding { gathered: self, pairs, stride });
     }
 
-    /// Calls `round` with each part, its length, and where its first number goes.
+    /// Calls `round` with each part, its length, and the address for its first number.
     ///
     /// # Safety
     ///
@@ -62,7 +61,7 @@ impl GatheredFloatRows {
         round: impl Fn(*const f32, usize, *mut u16),
     ) {
         let all = self.parts * self.length;
-        // SAFETY: the caller vouches for the numbers and pairs.
+        // SAFETY: the caller guarantees the numbers and pairs.
         unsafe {
             for row in 0..self.rows {
                 let target = pairs.add(row * stride).cast::<u16>();
@@ -78,17 +77,17 @@ impl GatheredFloatRows {
     }
 }
 
-/// Rounds two rows of numbers, of which those above each other are a pair. The second may be missing, and then is 0.
+/// Rounds two rows into pairs of one number from each. A missing second row counts as 0.
 pub(super) fn round_interleaved_rows(isa: Isa, rows: [&[f32]; 2], pairs: &mut [f32]) {
     isa.vectorize(InterleavedRounding { rows, pairs });
 }
 
-/// The bits of a number in bf16. What is no number stays none.
+/// The bits of a number in bf16. NaN stays NaN.
 #[inline(always)]
 pub(super) fn bf16_bits(number: f32) -> u32 {
     let bits = number.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    // The sum reaches the sign of what is no number, but no other number does.
+    // Rounding a NaN could carry into the sign; all other numbers are safe. Setting a mantissa bit keeps the NaN a NaN.
     if number.is_nan() { bits >> 16 | 0x40 } else { rounded }
 }
 
@@ -97,7 +96,7 @@ fn pack_pair(first: f32, second: f32) -> f32 {
     f32::from_bits(bf16_bits(second) << 16 | bf16_bits(first))
 }
 
-/// Rows that are rounded with what the compiler makes of it. The numbers and pairs are there.
+/// Rounding for machines without the instruction; the compiler vectorizes it. The numbers and pairs exist.
 struct PortableRounding {
     gathered: GatheredFloatRows,
     pairs: *mut f32,
@@ -109,7 +108,7 @@ impl SimdTask for PortableRounding {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        // SAFETY: whoever made this vouches for the numbers and pairs.
+        // SAFETY: the creator of this task guarantees the numbers and pairs.
         unsafe {
             self.gathered.for_each_part(self.pairs, self.stride, |source, length, target| {
                 for place in 0..length {
@@ -120,7 +119,6 @@ impl SimdTask for PortableRounding {
     }
 }
 
-/// Numbers above each other.
 struct InterleavedRounding<'a> {
     rows: [&'a [f32]; 2],
     pairs: &'a mut [f32],
@@ -150,7 +148,7 @@ mod x86 {
 
     use super::GatheredFloatRows;
 
-    /// Numbers that are rounded at once.
+    /// Numbers rounded at once: two zmm of `f32` become one of bf16.
     const GROUP: usize = 32;
 
     /// # Safety
@@ -158,7 +156,7 @@ mod x86 {
     /// As for [`GatheredFloatRows::round_gathered`], and the machine has the instructions.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     pub(super) unsafe fn round_gathered_native(gathered: &GatheredFloatRows, pairs: *mut f32, stride: usize) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             gathered.for_each_part(pairs, stride, |source, length, target| {
                 let whole = length / GROUP * GROUP;
@@ -170,7 +168,7 @@ mod x86 {
                 let rest = length - whole;
                 if rest > 0 {
                     let (mask, source) = ((1u32 << rest) - 1, source.wrapping_add(whole));
-                    // Lanes that are masked out are not touched.
+                    // Masked-out lanes are not accessed.
                     let low = _mm512_maskz_loadu_ps(mask as __mmask16, source);
                     let high =
                         _mm512_maskz_loadu_ps((mask >> 16) as __mmask16, source.wrapping_add(GROUP / 2));
@@ -180,11 +178,11 @@ mod x86 {
         }
     }
 
-    /// Stores the numbers that the mask has.
+    /// Stores the numbers selected by the mask.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     unsafe fn store_masked(place: *mut u16, mask: __mmask32, rounded: __m512bh) {
-        // SAFETY: the caller vouches for the numbers, and both types are 64 bytes of any kind.
+        // SAFETY: the caller guarantees the numbers, and both types are 64 bytes of any value.
         unsafe {
             let rounded = std::mem::transmute::<__m512bh, __m512i>(rounded);
             if mask == !0 {
@@ -202,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// Whole numbers, halves between two of bf16, large and small ones, and what is no number or infinite.
+    /// Integers, ties between two bf16, large and small numbers, NaN and infinities.
     fn sample_numbers() -> Vec<f32> {
         let mut numbers: Vec<f32> = (0..70u32).map(|index| (index as f32 - 35.0) * 1.37e3).collect();
         numbers
@@ -241,7 +239,7 @@ mod tests {
                     starts.iter().map(|start| numbers[*start..].as_ptr()).collect();
                 let mut pairs = vec![f32::from_bits(0x1234_5678); rows * stride];
                 let gathered = GatheredFloatRows { sources: sources.as_ptr(), rows, parts, length, skip };
-                // SAFETY: the numbers that are read follow the starts, and there is room for all rows.
+                // SAFETY: the numbers to read follow the starts, and there is room for all rows.
                 unsafe { gathered.round_gathered(isa, pairs.as_mut_ptr(), stride) };
                 for (row, found) in pairs.chunks(stride).enumerate() {
                     let part = |part: usize| &numbers[starts[part * rows + row] + skip..][..length];

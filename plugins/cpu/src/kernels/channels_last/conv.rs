@@ -1,4 +1,4 @@
-//! The row of `oarlock.Conv`.
+//! The kernel `oarlock.Conv`.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -49,7 +49,6 @@ pub(super) fn nhwc_conv_kernel() -> Kernel<Cpu> {
 
 type PreparedConv = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// The convolution of a call, and what follows it.
 fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(NhwcConv, FusedActivation)> {
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let groups = call.int_attribute("group")?.unwrap_or(1);
@@ -85,7 +84,6 @@ fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(NhwcConv, Fused
     Ok((convolution, activation))
 }
 
-/// Which images of a call are in bf16.
 fn bf16_images(call: &KernelCall<'_>) -> Result<Bf16Images> {
     let is_rounded = |tensor: &TensorView<'_>| tensor.dtype() == Dtype::BF16;
     Ok(Bf16Images {
@@ -95,7 +93,7 @@ fn bf16_images(call: &KernelCall<'_>) -> Result<Bf16Images> {
     })
 }
 
-/// Checks the bias and the residual of a convolution with so many output channels.
+/// Checks bias and residual of a convolution with this many output channels.
 pub(super) fn check_epilogue(call: &KernelCall<'_>, outputs: usize) -> Result<()> {
     if let Some(bias) = call.optional_input(2)? {
         expect_dims("B", &bias, &[outputs as i64])?;
@@ -121,7 +119,7 @@ fn prepare_conv(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConv>> {
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
     call.describe_kernel(&convolution.description(cpu));
-    // SAFETY: the device's memory is the host's, and the operand is constant.
+    // SAFETY: device memory is host memory, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
     let packed =
         convolution.pack_shared_weights(cpu, constant_cache::constant_range(&w), Dtype::F32, weights)?;
@@ -136,13 +134,13 @@ fn prepare_conv(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConv>> {
                 *to = f32::from_ne_bytes(*weight);
             }
         };
-        with_conv_operands(call, convolution.output_channels(), activation, |x, finish, y| {
-            convolution.compute(cpu, (x, &packed, &given), finish, y, &mut ScratchBuffer::from_call(call));
+        with_conv_operands(call, convolution.output_channels(), activation, |x, epilogue, y| {
+            convolution.compute(cpu, (x, &packed, &given), epilogue, y, &mut ScratchBuffer::from_call(call));
         })
     }))
 }
 
-/// Runs a convolution with so many output channels on the images of a call and what follows it.
+/// Runs a convolution with its epilogue on the operands of a call.
 pub(super) fn with_conv_operands(
     call: &KernelCall<'_>,
     outputs: usize,
@@ -154,8 +152,8 @@ pub(super) fn with_conv_operands(
     super::expect_prepared(
         z.is_none_or(|z| z.dims() == y.dims() && (!is_in_place || z.dtype() == y.dtype())),
     )?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands; a residual that lies where the output
-    // goes is only reached through the output.
+    // SAFETY: device memory is host memory, and the call guarantees its operands; a residual in the memory of the output is only
+    // accessed through the output.
     let (x, bias, residual, y) = unsafe {
         (
             image_words(&x)?,
@@ -174,31 +172,31 @@ pub(super) fn with_conv_operands(
     Ok(())
 }
 
-/// The numbers of an image, or the pairs that it holds in their places.
+/// The numbers of an image, or pairs of bf16 in their place.
 ///
 /// # Safety
 ///
 /// As for [`TensorView::elements`].
 unsafe fn image_words<'a>(image: &TensorView<'a>) -> Result<&'a [f32]> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if image.dtype() != Dtype::BF16 {
             return image.elements();
         }
         let numbers = image.elements::<bf16>()?;
         expect_pairs(numbers.as_ptr(), numbers.len())?;
-        // Two of them are as many bytes as a number of f32, of which every pattern is one.
+        // Two bf16 have the size of an `f32`, and every bit pattern is a valid `f32`.
         Ok(slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2))
     }
 }
 
-/// The same, to be written.
+/// Mutable version of [`image_words`].
 ///
 /// # Safety
 ///
 /// As for [`TensorView::elements_mut`].
 unsafe fn image_words_mut<'a>(image: &TensorView<'a>) -> Result<&'a mut [f32]> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if image.dtype() != Dtype::BF16 {
             return image.elements_mut();

@@ -1,13 +1,13 @@
-//! Convolutions as products of matrices whose left rows are never made: for each tap, each pixel of a tile has a pointer to
-//! the input channels under it, or to zeros in the padding, and the micro-kernel walks over them.
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
+//! a pointer to the input channels below it, or to zeros in the padding, and the micro-kernel follows these pointers.
 //!
-//! Where there are few input channels, all of a row of the window is one tap: its elements lie side by side in an image that
-//! is padded along its rows.
+//! With few input channels, a whole row of the window is one tap: its elements are contiguous in a copy of the image that is
+//! padded along its rows.
 //!
-//! Products may be of numbers in bf16. Then the inputs under the windows of a tile are rounded, into rows that are read instead:
-//! that is little work beside multiplying them with all the weights of a task, and leaves images what they are. Images that
-//! hold numbers in bf16 are read as they lie. Where there are few input channels, and strips, all of the images is rounded before,
-//! as each input is under many windows.
+//! Products may be in bf16. The inputs under the windows of a tile are then rounded into rows, which are read instead: little
+//! work compared with multiplying them with all weights of a task, and the images stay unchanged. Images that already hold bf16
+//! are read in place. With few input channels and row blocks, whole images are rounded beforehand, because each input is under
+//! many windows.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
@@ -23,26 +23,26 @@ use crate::gemm::{DisjointSlice, TaskQueue, ThreadTeam};
 use crate::isa::Isa;
 use crate::row_blocks::{BLOCK_LINES, RowBlocks, StripeBuffer};
 
-/// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
 const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
-/// Elements of a page, and how many of the nearest cache's lines can lie at the same place of different pages.
+/// Elements of a 4 KiB page, and ways of L1. An L1 of 32 KiB with 8 ways has 4 KiB per way, so addresses a page apart compete for
+/// the same set.
 const PAGE_ELEMENTS: usize = 1024;
 const CACHE_WAYS: usize = 8;
-/// Input channels of a window whose rows are taps, at most.
+/// The most input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
 
-/// What is multiplied.
+/// The form of the factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConvFactors {
-    /// Numbers as they are.
     Whole,
     /// Numbers rounded to bf16, in pairs.
     Rounded,
 }
 
-/// Which images hold numbers in bf16: in the place of each number of f32 a pair of them, two channels of a pixel.
+/// The images that hold bf16: in place of each `f32` a pair of them, two channels of a pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bf16Images {
     pub(super) input: bool,
@@ -51,33 +51,32 @@ pub(super) struct Bf16Images {
 }
 
 impl Bf16Images {
-    /// None of them.
     pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
 }
 
-/// How many numbers of f32 so many numbers take where they may be pairs, each whole.
+/// Size in words of `f32`: half as many if the numbers are pairs of bf16.
 pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
     if are_paired { numbers / 2 } else { numbers }
 }
 
-/// A convolution that is ready to be computed.
+/// A convolution planned for one geometry and number of threads.
 pub(super) struct DenseConv {
     geometry: NhwcGeometry,
     factors: ConvFactors,
     paired: Bf16Images,
     kernels: &'static ConvMicroKernels,
     strips: Option<RowBlocks>,
-    /// Whether a row of the window is one tap.
+    /// True if a row of the window is one tap.
     by_rows: bool,
-    /// Whether the pixels of a tile are whole pages apart. They would fight for the same lines of the nearest cache.
+    /// True if the pixels of a tile are whole pages apart and would compete for the same L1 sets.
     is_paged: bool,
-    /// How wide an image is, with padding where it is copied with it.
+    /// Pixels of an image row as it is read: with padding if the images are copied.
     width: usize,
     threads: usize,
-    /// Pixels of a tile, and pixels and channels of a task.
+    /// Pixels of a tile; pixels and channels of a task.
     tile: usize,
     task: (usize, usize),
-    /// Groups of a task, which share the pointers of a tile.
+    /// Groups of a task. They share the pointers of a tile, which saves computing them.
     groups: usize,
 }
 
@@ -86,7 +85,7 @@ impl DenseConv {
         Self::for_images(team, geometry, factors, Bf16Images::NONE)
     }
 
-    /// One with rounded factors, whose images may hold pairs.
+    /// With rounded factors; the images may hold pairs.
     pub(super) fn new_bf16(team: &dyn ThreadTeam, geometry: &NhwcGeometry, paired: Bf16Images) -> Self {
         Self::for_images(team, geometry, ConvFactors::Rounded, paired)
     }
@@ -125,10 +124,10 @@ impl DenseConv {
             (WEIGHTS_BLOCK_BYTES / (kernels.max_channels() * size_of::<f32>()) / lines.max(1)).max(1);
         let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
-        // Some tasks for each thread even out what else the machine does.
+        // Several tasks per thread even out the load when other work runs on the machine.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
         let across = panels.div_ceil(most_panels).max(1);
-        // What is rounded is that of one group.
+        // Rounded rows belong to one group, so groups cannot share them.
         let can_share = across == 1 && (factors == ConvFactors::Whole || paired.input);
         let shared = (most_panels / panels).min(geometry.groups / tasks.div_ceil(tiles.max(1)));
         let groups = if can_share { shared.max(1) } else { 1 };
@@ -160,16 +159,15 @@ impl DenseConv {
         }
     }
 
-    /// The same in strips of pixels, where that is worth it.
+    /// Switches to row blocks (AMX) if that pays off.
     fn with_row_blocks(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
         let Some(strips) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
-        // A task for each thread, as each reads all of its weights.
+        // One task per thread is enough, because each task reads all of its weights.
         let wanted = self.threads.div_ceil(self.geometry.groups);
         let task = strips.task_size(pixels, self.geometry.outputs_per_group(), wanted);
         Self { strips: Some(strips), is_paged: false, tile: BLOCK_LINES, task, groups: 1, ..self }
     }
 
-    /// The weights in the order in which they are read.
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
         match self.factors {
             ConvFactors::Whole => WeightPanels::from_groups(team, &self.geometry, weights),
@@ -177,12 +175,11 @@ impl DenseConv {
         }
     }
 
-    /// What it multiplies.
     pub(super) fn factors(&self) -> ConvFactors {
         self.factors
     }
 
-    /// The taps, and how many elements each has.
+    /// Number of taps, and elements of each.
     fn tap_shape(&self) -> (usize, usize) {
         let NhwcGeometry { down, along, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
@@ -192,13 +189,13 @@ impl DenseConv {
         if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
     }
 
-    /// Whether the images are rounded as a whole.
+    /// True if whole images are rounded beforehand.
     fn rounds_images(&self) -> bool {
         self.strips.is_some() && self.by_rows
     }
 
-    /// Elements of scratch memory: zeros, a padded copy of the images, the same rounded, and for each thread pointers and copied
-    /// rows.
+    /// Elements of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread pointers and
+    /// copied rows.
     fn scratch_sizes(&self) -> [usize; 5] {
         let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
         let (taps, depth) = self.tap_shape();
@@ -216,18 +213,16 @@ impl DenseConv {
         [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
     }
 
-    /// How many elements of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         let [zeros, copy, rounded, pointers, rows] = self.scratch_sizes();
         zeros + copy + rounded + self.threads * (pointers + rows)
     }
 
-    /// Computes the convolution.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
         (x, weights): (&[f32], &WeightPanels),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
@@ -245,7 +240,7 @@ impl DenseConv {
         }
         let lanes = DisjointSlice::new(lanes);
         let y = DisjointSlice::new(y);
-        let job = DenseConvJob { dense: self, isa: team.isa(), images, rounded, zeros, weights, finish, y };
+        let job = DenseConvJob { dense: self, isa: team.isa(), images, rounded, zeros, weights, epilogue, y };
         let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
         let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let groups = self.geometry.groups;
@@ -253,13 +248,13 @@ impl DenseConv {
         let tasks = TaskQueue::new(count, self.threads);
         team.parallel_for_each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
-            // SAFETY: each lane has a part of its own.
+            // SAFETY: each lane has its own part.
             let memory = unsafe { lanes.range_mut(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
             let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
             for task in tasks.tasks_for_worker(lane) {
                 let (group, place) = (task / (across * down) * self.groups, task % (across * down));
-                // Tasks one after the other share their weights, or the strip that a thread put together.
+                // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
                 let (first, channel) = match self.strips {
                     None => (place % down, place / down),
                     Some(_) => (place / across, place % across),
@@ -275,8 +270,8 @@ impl DenseConv {
         });
     }
 
-    /// From one row of rounded inputs to the next: whole vectors and one more, as rows that are pages apart would fight for the
-    /// same lines of the nearest cache.
+    /// Distance between rows of rounded inputs: whole vectors plus one, so that rows are not whole pages apart, where they would
+    /// compete for the same L1 sets.
     fn rounded_row_stride(&self) -> usize {
         let (taps, depth) = self.tap_shape();
         self.strips.as_ref().map_or_else(
@@ -285,21 +280,20 @@ impl DenseConv {
         )
     }
 
-    /// Rounds the images, as they lie.
     fn round_images(&self, team: &dyn ThreadTeam, images: &[f32], rounded: &mut [f32]) {
         let share = pair_count(images.len()).div_ceil(self.threads);
         let rounded = DisjointSlice::new(rounded);
         team.parallel_for_each(pair_count(images.len()).div_ceil(share.max(1)), &|lane| {
             let numbers = &images[2 * lane * share..images.len().min(2 * (lane + 1) * share)];
             let start = lane * share;
-            // SAFETY: each lane has a part of its own.
+            // SAFETY: each lane has its own part.
             round_to_pairs(team.isa(), numbers, unsafe {
                 rounded.range_mut(start..start + pair_count(numbers.len()))
             });
         });
     }
 
-    /// Copies the images with padding at both ends of their rows.
+    /// Copies the images with padding at both ends of each row.
     fn copy_padded(&self, team: &dyn ThreadTeam, x: &[f32], copy: &mut [f32]) {
         let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
         let (rows, wide, narrow) = (images * down.input, self.width * channels, along.input * channels);

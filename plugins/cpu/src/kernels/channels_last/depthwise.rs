@@ -1,8 +1,8 @@
-//! Convolutions of each channel for itself: vectors of channels, some pixels of a row at a time, so that a weight is loaded
-//! once for them.
+//! Depthwise convolutions: vectors of channels, a few pixels of a row at a time, so that each weight is loaded once for all of
+//! them.
 
 //!
-//! Images may hold numbers in bf16, which become those of f32 while they are loaded, and are rounded while they are stored.
+//! Images may hold bf16, which is widened while it is loaded and rounded while it is stored.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -16,10 +16,10 @@ use crate::gemm::{AlignedBuffer, DisjointSlice, ThreadTeam};
 use crate::isa::Isa;
 use crate::kernels::conv::window::WindowAxis;
 
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
-/// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels, in whole vectors.
+/// Packs weights [C, 1, kernel…]: for each tap those of all channels, in whole vectors.
 pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> AlignedBuffer<f32> {
     let (taps, padded) = (geometry.tap_count(), padded_channels(geometry.channels));
     let mut packed = AlignedBuffer::zeroed(taps * padded);
@@ -31,17 +31,17 @@ pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> Aligne
     packed
 }
 
-/// Channels in whole vectors of any kind.
+/// Channels rounded up to whole vectors of any instruction set.
 fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(16)
 }
 
-/// Computes the convolution, of images of which all or none hold pairs of bf16.
+/// Runs the convolution. Either all images hold pairs of bf16 or none does.
 pub(super) fn compute_depthwise(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
     (x, weights): (&[f32], &AlignedBuffer<f32>),
-    finish: &ConvEpilogue<'_>,
+    epilogue: &ConvEpilogue<'_>,
     y: &mut [f32],
     are_paired: bool,
 ) {
@@ -49,15 +49,15 @@ pub(super) fn compute_depthwise(
     let row_size = geometry.along.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-    // A few pieces for each thread even out what else the machine does.
+    // A few pieces per thread even out the load when other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
         let row_size = word_count(row_size, are_paired);
-        // SAFETY: no two pieces have rows in common.
+        // SAFETY: no two pieces share rows.
         let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
-        let rows = DepthwiseRows { isa: team.isa(), geometry, x, weights, finish, rows, y };
+        let rows = DepthwiseRows { isa: team.isa(), geometry, x, weights, epilogue, rows, y };
         if are_paired {
             run_with_bf16_vectors(team.isa(), rows);
         } else {
@@ -66,13 +66,12 @@ pub(super) fn compute_depthwise(
     });
 }
 
-/// Some rows of the output.
 struct DepthwiseRows<'a> {
     isa: Isa,
     geometry: &'a NhwcGeometry,
     x: &'a [f32],
     weights: &'a AlignedBuffer<f32>,
-    finish: &'a ConvEpilogue<'a>,
+    epilogue: &'a ConvEpilogue<'a>,
     rows: Range<usize>,
     y: &'a mut [f32],
 }
@@ -81,7 +80,7 @@ impl FloatVectorTask for DepthwiseRows<'_> {
     #[inline(always)]
     unsafe fn run_on_vectors<V: FloatVector>(self) {
         if V::HAS_BF16 {
-            // SAFETY: as the caller vouches.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.compute_rows::<V, u16>() };
         } else {
             // SAFETY: as above.
@@ -90,14 +89,14 @@ impl FloatVectorTask for DepthwiseRows<'_> {
     }
 }
 
-/// What images hold: numbers, or the bits of such in bf16.
+/// An element of an image: a number, or the bits of one in bf16.
 trait DepthwiseElement: Copy {
-    /// Whether two of them are in the place of a number.
+    /// True if two of them take the place of an `f32`.
     const ARE_PAIRS: bool;
 
     /// # Safety
     ///
-    /// All lanes can be read, or some, or written, and the machine has the instructions.
+    /// All lanes (or `count` of them) can be read or written, and the machine has the instructions.
     unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V;
     unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V;
     unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self);
@@ -109,25 +108,25 @@ impl DepthwiseElement for f32 {
 
     #[inline(always)]
     unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load(place) }
     }
 
     #[inline(always)]
     unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load_partial(place, count) }
     }
 
     #[inline(always)]
     unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { vector.store(place) };
     }
 
     #[inline(always)]
     unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { vector.store_partial(place, count) };
     }
 }
@@ -137,25 +136,25 @@ impl DepthwiseElement for u16 {
 
     #[inline(always)]
     unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load_bf16(place, V::LANES) }
     }
 
     #[inline(always)]
     unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { V::load_bf16(place, count) }
     }
 
     #[inline(always)]
     unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { vector.store_bf16(place, V::LANES) };
     }
 
     #[inline(always)]
     unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe { vector.store_bf16(place, count) };
     }
 }
@@ -163,13 +162,13 @@ impl DepthwiseElement for u16 {
 impl DepthwiseRows<'_> {
     #[inline(always)]
     unsafe fn compute_rows<V: FloatVector, E: DepthwiseElement>(self) {
-        let Self { isa, geometry, x, weights, finish, rows, y } = self;
+        let Self { isa, geometry, x, weights, epilogue, rows, y } = self;
         let NhwcGeometry { channels, down, along, .. } = *geometry;
         let row_size = word_count(along.output * channels, E::ARE_PAIRS);
         for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
             let (image, window) = (row / down.output, row % down.output);
             let steps = steps_inside(&down, window);
-            // The first line of the image under the window, if there is one.
+            // The first line of the image under the window, if any.
             let line = image * down.input
                 + (window * down.stride + steps.start * down.dilation).saturating_sub(down.pad.0);
             let first = output.as_mut_ptr();
@@ -180,16 +179,15 @@ impl DepthwiseRows<'_> {
                     .as_ptr()
                     .cast::<E>(),
                 weights: weights[steps.start * along.kernel * padded_channels(channels)..].as_ptr(),
-                bias: finish.bias_pointer(0),
-                residual: finish.residual_pointer(row * row_size, first).cast(),
+                bias: epilogue.bias_pointer(0),
+                residual: epilogue.residual_pointer(row * row_size, first).cast(),
                 output: first.cast(),
-                bounds: finish.clamp_bounds(),
+                bounds: epilogue.clamp_bounds(),
             };
-            // SAFETY: all lines of the window lie in the image, and the output is a row; the caller vouches for the
-            // instructions.
+            // SAFETY: all lines of the window lie in the image, and the output is a row; the caller guarantees the instructions.
             unsafe { strip.compute_row::<V>() };
-            if finish.has_remaining() {
-                finish.apply_remaining(isa, output);
+            if epilogue.has_remaining() {
+                epilogue.apply_remaining(isa, output);
             }
         }
     }
@@ -206,10 +204,10 @@ pub(in crate::kernels) fn steps_inside(axis: &WindowAxis, window: usize) -> Rang
 /// One row of the output, for all channels.
 struct DepthwiseRow<'a, E> {
     geometry: &'a NhwcGeometry,
-    /// How many lines of the image are under the windows, and where the first begins.
+    /// Lines of the image under the windows, and the first input of the first line.
     lines: usize,
     input: *const E,
-    /// The weights for the first of the lines.
+    /// The weights for the first of these lines.
     weights: *const f32,
     bias: *const f32,
     residual: *const E,
@@ -221,8 +219,9 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     #[inline(always)]
     unsafe fn compute_row<V: FloatVector>(&self) {
         let along = &self.geometry.along;
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe {
+            // Known sizes let the compiler unroll the window and keep its weights in registers.
             match (along.kernel, along.stride, along.dilation) {
                 (3, 1, 1) => self.compute_windows::<V, 3, 1>(),
                 (3, 2, 1) => self.compute_windows::<V, 3, 2>(),
@@ -234,17 +233,19 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         }
     }
 
-    /// Computes the row, with windows of a size and a stride that are known, or of any where they are 0.
+    /// Computes the row with windows of known size and stride, or of any if both are 0.
     #[inline(always)]
     unsafe fn compute_windows<V: FloatVector, const STEPS: usize, const STRIDE: usize>(&self) {
         let along = &self.geometry.along;
         let inside = windows_inside(along);
-        // SAFETY: as the caller vouches; these steps lie in the image.
+        // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
             for pixel in 0..inside.start {
                 self.compute_edge::<V, STEPS>(pixel);
             }
             let mut pixel = inside.start;
+            // Four pixels give four independent sums, which cover an FMA latency of 4 cycles. With the 7 weights of the widest
+            // known window and 1 input they take 12 of 16 ymm registers.
             while pixel + 4 <= inside.end {
                 self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..along.kernel);
                 pixel += 4;
@@ -259,14 +260,14 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         }
     }
 
-    /// Computes a pixel of whose window some steps may lie in the padding.
+    /// Computes a pixel whose window may reach into the padding.
     #[inline(always)]
     unsafe fn compute_edge<V: FloatVector, const STEPS: usize>(&self, pixel: usize) {
         let steps = steps_inside(&self.geometry.along, pixel);
-        // SAFETY: as the caller vouches; these steps lie in the image.
+        // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
             match steps.len() {
-                // Known where windows are small and have no gaps, as most are.
+                // Common widths of clipped windows, so that these are unrolled as well.
                 2 if STEPS > 0 => self.compute_pixels::<V, 1, 2, 1>(pixel, steps),
                 3 if STEPS > 0 => self.compute_pixels::<V, 1, 3, 1>(pixel, steps),
                 _ => self.compute_pixels::<V, 1, 0, 0>(pixel, steps),
@@ -274,7 +275,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         }
     }
 
-    /// Computes some pixels side by side from some steps of their windows.
+    /// Computes adjacent pixels from some steps of their windows.
     #[inline(always)]
     unsafe fn compute_pixels<V: FloatVector, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
         &self,
@@ -290,7 +291,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
             first: pixel * channels,
         };
         let whole = channels / V::LANES * V::LANES;
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             for channel in (0..whole).step_by(V::LANES) {
                 self.compute_channels::<V, false, PIXELS, STEPS, STRIDE>(&pixels, channel, V::LANES);
@@ -301,7 +302,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         }
     }
 
-    /// Computes a vector of channels, or some lanes of it, of some pixels.
+    /// Computes a vector of channels, or `count` lanes of it, for some pixels.
     #[inline(always)]
     unsafe fn compute_channels<
         V: FloatVector,
@@ -317,7 +318,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     ) {
         let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         let padded = padded_channels(channels);
-        // SAFETY: as the caller vouches: the steps of these windows lie in the image.
+        // SAFETY: as the caller guarantees: the steps of these windows lie in the image.
         unsafe {
             let load = |place: *const E| {
                 if SOME { E::load_partial::<V>(place, count) } else { E::load_lanes::<V>(place) }
@@ -332,7 +333,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
             let mut weights = pixels.weights.wrapping_add(channel);
             for _ in 0..self.lines {
                 if STEPS > 0 {
-                    // Windows side by side share most of what is under them.
+                    // Adjacent windows overlap, so each input is loaded once and multiplied for every window over it.
                     let mut factors = [V::splat(0.0); STEPS];
                     for (step, factor) in factors.iter_mut().enumerate() {
                         *factor = V::load(weights.add(step * padded));
@@ -376,17 +377,17 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     }
 }
 
-/// Some pixels of a row.
+/// Adjacent pixels of a row.
 struct DepthwisePixels<E> {
     /// The first element under the first window, its weights, and the steps of each window.
     input: *const E,
     weights: *const f32,
     steps: usize,
-    /// Where the first output is in its row.
+    /// Position of the first output in its row.
     first: usize,
 }
 
-/// The windows all of whose steps lie in the input.
+/// The windows that lie entirely in the input.
 pub(in crate::kernels) fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     let begin = axis.windows_with_step(0).start;
     let end = axis.windows_with_step(axis.kernel - 1).end;

@@ -1,9 +1,9 @@
-//! What follows a convolution while its results are at hand.
+//! The epilogue of a convolution, which runs while its results are in registers or in cache.
 
 use crate::isa::Isa;
 use crate::kernels::activation::FusedActivation;
 
-/// A bias for each channel, a residual that has the shape of the output, and an activation, in this order.
+/// A bias per channel, a residual with the shape of the output, and an activation, in this order.
 #[derive(Clone, Copy)]
 pub(super) struct ConvEpilogue<'a> {
     pub(super) bias: Option<&'a [f32]>,
@@ -11,24 +11,22 @@ pub(super) struct ConvEpilogue<'a> {
     pub(super) activation: FusedActivation,
 }
 
-/// Where the residual is.
 #[derive(Clone, Copy)]
 pub(super) enum ResidualSource<'a> {
-    /// There is none.
     None,
-    /// In memory of its own: as numbers, or as pairs of bf16 where a convolution is told of them.
+    /// In other memory than the output: as numbers, or as pairs of bf16 if the convolution was created for them.
     Apart(&'a [f32]),
-    /// Where the output goes: each element is read before it is written, by the same thread.
+    /// In the memory of the output: each element is read before it is written, by the same thread.
     InPlace,
 }
 
 impl ConvEpilogue<'_> {
-    /// The bias from a channel on; null where there is none.
+    /// The bias from a channel on; null if there is none.
     pub(super) fn bias_pointer(&self, channel: usize) -> *const f32 {
         self.bias.map_or(std::ptr::null(), |bias| bias[channel..].as_ptr())
     }
 
-    /// The residual from an element on, whose output is there; null where there is none.
+    /// The residual from an element on, whose output is at `output`; null if there is none.
     pub(super) fn residual_pointer(&self, element: usize, output: *mut f32) -> *const f32 {
         match self.residual {
             ResidualSource::None => std::ptr::null(),
@@ -37,17 +35,17 @@ impl ConvEpilogue<'_> {
         }
     }
 
-    /// Where results are cut off while they are in registers, if that is to be done.
+    /// Bounds of the clamp that micro-kernels apply in registers, if any.
     pub(super) fn clamp_bounds(&self) -> Option<[f32; 2]> {
         self.activation.clip_bounds().filter(|_| !self.activation.is_none())
     }
 
-    /// Whether there is something left to do to results that were cut off.
+    /// True if an activation is left to apply after the clamp.
     pub(super) fn has_remaining(&self) -> bool {
         self.activation.clip_bounds().is_none()
     }
 
-    /// Does what is left to results that lie side by side.
+    /// Applies what micro-kernels could not to contiguous results.
     pub(super) fn apply_remaining(&self, isa: Isa, results: &mut [f32]) {
         self.activation.apply_with_isa(isa, results);
     }

@@ -1,17 +1,17 @@
-//! The sizes of a convolution or pooling whose channels are last.
+//! The geometry of NHWC convolutions and poolings.
 
 use oarlock_sdk::{PluginError, Result, ensure};
 
 use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 
-/// The most pixels of all images.
+/// The most pixels of all images, so that element counts do not overflow.
 const MAX_PIXELS: usize = 1 << 44;
 
-/// Images of one or two spatial dimensions, the first of one being 1, and the windows that slide over them.
+/// Images of one or two spatial dimensions (with one, the first is 1), and the windows that slide over them.
 #[derive(Clone, Debug)]
 pub(in crate::kernels) struct NhwcGeometry {
     pub(in crate::kernels) images: usize,
-    /// All channels of the input and of the output.
+    /// Channels of the input and of the output, over all groups.
     pub(in crate::kernels) channels: usize,
     pub(in crate::kernels) outputs: usize,
     pub(in crate::kernels) groups: usize,
@@ -21,7 +21,7 @@ pub(in crate::kernels) struct NhwcGeometry {
 }
 
 impl NhwcGeometry {
-    /// Of a convolution of `x` [N, …, C] with `w` [M, C / groups, …] into `y` [N, …, M].
+    /// A convolution of `x` [N, …, C] with `w` [M, C / groups, …] into `y` [N, …, M].
     pub(in crate::kernels) fn for_convolution(
         settings: &WindowAttributes,
         groups: i64,
@@ -56,7 +56,7 @@ impl NhwcGeometry {
         Ok(Self { images, channels, outputs: *outputs as usize, groups: groups as usize, down, along })
     }
 
-    /// Of a product: a convolution whose pixels are the rows of its left side, and whose channels are the steps of its sums.
+    /// A matrix product as a convolution: its pixels are the rows of the left side, its channels the steps of the sums.
     pub(in crate::kernels) fn for_matmul(rows: usize, depth: usize, columns: usize) -> Self {
         let axis = |size: usize| WindowAxis {
             input: size,
@@ -69,7 +69,7 @@ impl NhwcGeometry {
         Self { images: 1, channels: depth, outputs: columns, groups: 1, down: axis(1), along: axis(rows) }
     }
 
-    /// Of a pooling of `x` [N, …, C] into `y` [N, …, C].
+    /// A pooling of `x` [N, …, C] into `y` [N, …, C].
     pub(in crate::kernels) fn for_pooling(settings: &WindowAttributes, x: &[i64], y: &[i64]) -> Result<Self> {
         let ([images, input @ .., channels], [y_images, output @ .., y_channels]) = (x, y) else {
             return Err(pooling_shape_error(x, y));
@@ -91,28 +91,27 @@ impl NhwcGeometry {
         self.outputs / self.groups
     }
 
-    /// How many pixels the output has in all images.
+    /// Pixels of the output in all images.
     pub(in crate::kernels) fn output_pixels(&self) -> usize {
         self.images * self.down.output * self.along.output
     }
 
-    /// How many elements are under a window in one channel.
+    /// Elements under a window in one channel.
     pub(in crate::kernels) fn tap_count(&self) -> usize {
         self.down.kernel * self.along.kernel
     }
 
-    /// Whether each window is one pixel, and the pixels of the output are those of the input.
+    /// True if each window is one pixel and output pixels are input pixels.
     pub(in crate::kernels) fn is_pointwise(&self) -> bool {
         [self.down, self.along].iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
     }
 
-    /// Whether each channel is convolved for itself.
     pub(in crate::kernels) fn is_depthwise(&self) -> bool {
         self.groups == self.channels && self.groups == self.outputs && self.groups > 1
     }
 }
 
-/// Two axes, of which the first is 1 where there is only one.
+/// Two axes; with one spatial dimension, the first has size 1.
 pub(in crate::kernels) fn spatial_axes(
     images: usize,
     mut axes: Vec<WindowAxis>,

@@ -1,25 +1,25 @@
-//! Where the inputs under the windows of a convolution lie in memory.
+//! Pointers to the inputs under the windows of a convolution.
 
 #![expect(unsafe_code, reason = "pointers are written to where there is room for them")]
 
 use super::geometry::NhwcGeometry;
 
-/// How windows slide over images of any elements.
+/// Windows that slide over images of any element type.
 pub(in crate::kernels) struct IndirectionWindows<'a> {
     pub(in crate::kernels) geometry: &'a NhwcGeometry,
-    /// Whether a row of the window is one tap; the images are padded along their rows then.
+    /// True if a row of the window is one tap; the images are then padded along their rows.
     pub(in crate::kernels) by_rows: bool,
-    /// How many pixels a row has where it is read, and how many elements a pixel.
+    /// Pixels of a row as it is read, and elements of a pixel.
     pub(in crate::kernels) width: usize,
     pub(in crate::kernels) pixel: usize,
 }
 
 impl IndirectionWindows<'_> {
-    /// Writes the pointers of some output pixels, for each tap: into the images, or to padding.
+    /// Writes the pointers of some output pixels, for each tap: into the images, or to zeros for padding.
     ///
     /// # Safety
     ///
-    /// There is room for so many pointers for each tap. They are made, not followed.
+    /// There is room for one pointer per pixel and tap. The pointers are computed, not dereferenced.
     pub(in crate::kernels) unsafe fn fill_indirection<T>(
         &self,
         (base, padding): (*const T, *const T),
@@ -29,7 +29,7 @@ impl IndirectionWindows<'_> {
     ) {
         let Self { width, pixel, .. } = *self;
         let NhwcGeometry { down, along, .. } = *self.geometry;
-        // SAFETY: the caller vouches for the room.
+        // SAFETY: the caller guarantees the room.
         let put = |at: usize, input: *const T| unsafe { *pointers.add(at) = input };
         if self.geometry.is_pointwise() {
             (0..count).for_each(|index| put(index, base.wrapping_add((first + index) * pixel)));
@@ -40,7 +40,7 @@ impl IndirectionWindows<'_> {
         let (mut image, mut row) = (line / down.output, line % down.output);
         let mut done = 0;
         while done < count {
-            // Windows beside each other. What lies before the image is a huge number, and its pointer is never used.
+            // Adjacent windows. Positions before the image wrap to huge numbers, and their pointers are never used.
             let beside = (count - done).min(along.output - column);
             let top = (row * down.stride).wrapping_sub(down.pad.0);
             let left = (column * along.stride).wrapping_sub(pad);

@@ -1,14 +1,14 @@
-//! Convolutions and poolings of images whose channels are last, which is how the engine lays them out: the channels of
-//! a pixel lie side by side, so that vectors of them are loaded, multiplied and stored as they lie, whatever the window.
+//! NHWC convolutions and poolings. The engine lays images out with their channels last: the channels of a pixel are contiguous,
+//! so vectors of them are loaded, multiplied and stored in place, whatever the window.
 //!
-//! A convolution is computed in one of several ways ([`algorithm`] decides): as a product of matrices whose left rows are
-//! read through pointers ([`dense`]), as products of transformed tiles ([`winograd`]), or channel by channel ([`depthwise`]).
-//! A transposed one is some ordinary ones, or goes channel by channel, too ([`transposed`]). Where that is allowed, what is multiplied is rounded to bf16
-//! ([`bf16_rounding`]), and products with constant matrices are then computed as convolutions ([`product`]). Convolutions of narrow
-//! floats whose channels are first are brought here and back ([`narrow`]).
-//! Bias, residual and activation are applied while the results are in registers or in the nearest cache ([`epilogue`]).
+//! There are several algorithms for a convolution ([`algorithm`] decides): a matrix product whose left rows are read through
+//! pointers ([`dense`]), products of transformed tiles ([`winograd`]), or one channel at a time ([`depthwise`]). A transposed
+//! convolution becomes several ordinary ones, or is depthwise as well ([`transposed`]). If the session permits it, factors are
+//! rounded to bf16 ([`bf16_rounding`]), and products with constant matrices are then computed as convolutions ([`bf16_matmul`]).
+//! NCHW convolutions of narrow floats are converted to NHWC and back ([`narrow_conv`]). Bias, residual and activation are applied
+//! while results are in registers or in L1 ([`epilogue`]).
 //!
-//! No sum is shared between threads, so a result does not depend on how many there are.
+//! No sum is split between threads, so results do not depend on the number of threads.
 
 mod algorithm;
 mod bf16_matmul;
@@ -42,7 +42,7 @@ pub(crate) fn channels_last_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// Everything is decided when a call is prepared, for the shapes it has then.
+/// The error of a call whose shapes differ from those it was prepared for. All decisions are made when a call is prepared.
 pub(super) fn expect_prepared(is_prepared: bool) -> Result<()> {
     ensure!(
         is_prepared,

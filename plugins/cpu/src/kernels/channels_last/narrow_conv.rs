@@ -1,5 +1,5 @@
-//! Convolutions of narrow floats whose channels are first: computed in `f32` with the channels last. Elements are converted and
-//! turned on the way there and back, which is little beside what a window that is not one element shares.
+//! NCHW convolutions of narrow floats, computed in `f32` and NHWC. Elements are converted and transposed on the way in and out,
+//! which costs little, since a window of more than one element reuses each input.
 
 #![expect(unsafe_code, reason = "threads write disjoint parts of scratch memory and of the output")]
 
@@ -22,22 +22,21 @@ use crate::kernels::movement::plane_transpose::transpose_planes;
 use crate::kernels::rows::GRAIN;
 use crate::kernels::rows::number::ComputeElement;
 
-/// Weights in the order in which they are read.
 pub(in crate::kernels) struct NarrowWeights(Arc<PackedConvWeights>);
 
-/// The sizes of a convolution of narrow floats.
+/// A planned convolution of narrow floats.
 pub(in crate::kernels) struct NarrowConvolution {
     convolution: NhwcConv,
     images: usize,
     /// Channels and pixels of an image of the input and of the output.
     input: [usize; 2],
     output: [usize; 2],
-    /// The dimensions of both as they are given.
+    /// Dimensions of both in NCHW.
     dims: [Vec<i64>; 2],
 }
 
 impl NarrowConvolution {
-    /// None where the weights are not constant or there are others than one or two spatial dimensions.
+    /// None if the weights are not constant or there are more than two spatial dimensions.
     pub(in crate::kernels) fn from_call(
         cpu: &Cpu,
         call: &KernelCall<'_>,
@@ -65,29 +64,26 @@ impl NarrowConvolution {
         }))
     }
 
-    /// How many bytes of scratch memory it takes.
     pub(in crate::kernels) fn scratch_size(&self) -> usize {
-        // Scratch memory begins at the next line.
+        // Scratch memory starts at the next cache line.
         2 * self.buffer_elements() * size_of::<f32>() + self.convolution.scratch_size() + 64
     }
 
-    /// The elements of the larger of the input and the output.
+    /// Elements of the larger of input and output.
     fn buffer_elements(&self) -> usize {
         let count = |[channels, pixels]: [usize; 2]| self.images * channels * pixels;
         count(self.input).max(count(self.output))
     }
 
-    /// How many channels the output has.
     pub(in crate::kernels) fn output_channels(&self) -> usize {
         self.convolution.output_channels()
     }
 
-    /// Whether a call has images of the sizes that this is for.
+    /// True if the images of a call have the sizes of this plan.
     pub(in crate::kernels) fn matches_call(&self, call: &KernelCall<'_>) -> Result<bool> {
         Ok(call.input(0)?.dims() == self.dims[0] && call.output(0)?.dims() == self.dims[1])
     }
 
-    /// The weights in the order in which they are read.
     pub(in crate::kernels) fn pack_weights<E: ComputeElement<Float = f32>>(
         &self,
         cpu: &Cpu,
@@ -95,7 +91,7 @@ impl NarrowConvolution {
     ) -> Result<NarrowWeights> {
         let w = call.input(1)?;
         call.describe_kernel(&self.convolution.description(cpu));
-        // SAFETY: the device's memory is the host's, and the operand is constant.
+        // SAFETY: device memory is host memory, and the operand is constant.
         let weights = unsafe { w.elements::<E>() }?;
         let widened = || Ok(Cow::Owned(weights.iter().map(|weight| weight.to_float()).collect()));
         self.convolution
@@ -115,10 +111,10 @@ impl NarrowConvolution {
         let scratch = scratch.allocate_elements::<f32>(2 * self.buffer_elements() + rest);
         let (first, scratch) = scratch.split_at_mut(self.buffer_elements());
         let (second, rest) = scratch.split_at_mut(self.buffer_elements());
-        // SAFETY: numbers are bytes of any kind, and the slice is borrowed with them.
+        // SAFETY: numbers are valid with any bytes, and the slice is borrowed with them.
         let rest = unsafe { slice::from_raw_parts_mut(rest.as_mut_ptr().cast(), size_of_val(rest)) };
         let bias: Option<Vec<f32>> = bias.map(|bias| bias.iter().map(|bias| bias.to_float()).collect());
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: bias.as_deref(),
             residual: ResidualSource::None,
             activation: FusedActivation::NONE,
@@ -137,7 +133,7 @@ impl NarrowConvolution {
         self.convolution.compute(
             cpu,
             (&second[..x.len()], &packed.0, &given),
-            &finish,
+            &epilogue,
             result,
             &mut ScratchBuffer::new(rest),
         );
@@ -154,7 +150,7 @@ impl NarrowConvolution {
     }
 }
 
-/// Calls a function for pieces of a slice with the place where each begins.
+/// Calls a function for each piece of a slice, with its offset.
 fn parallel_pieces<T: Send>(cpu: &Cpu, to: &mut [T], body: impl Fn(usize, &mut [T]) + Sync) {
     let count = to.len();
     let to = DisjointSlice::new(to);
@@ -164,7 +160,6 @@ fn parallel_pieces<T: Send>(cpu: &Cpu, to: &mut [T], body: impl Fn(usize, &mut [
     });
 }
 
-/// A function of each element.
 struct MapElements<'a, A, B, F> {
     from: &'a [A],
     to: &'a mut [B],

@@ -1,4 +1,4 @@
-//! The rows of `oarlock.MaxPool` and `oarlock.AveragePool`: vectors of channels, one pixel of the output after the other.
+//! The kernels `oarlock.MaxPool` and `oarlock.AveragePool`: vectors of channels, one output pixel at a time.
 
 #![expect(
     unsafe_code,
@@ -17,9 +17,9 @@ use crate::device::Cpu;
 use crate::gemm::{DisjointSlice, ThreadTeam};
 use crate::kernels::conv::window::{WindowAttributes, WindowAxis};
 
-/// Elements that are worth waking another thread.
+/// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
-/// Vectors of channels that are folded at a time: enough that one does not wait for the other.
+/// Vectors of channels reduced at a time: four independent chains cover the latency of an addition or maximum, 4 cycles.
 const VECTORS_AT_ONCE: usize = 4;
 
 pub(super) fn nhwc_pool_kernels() -> [Kernel<Cpu>; 2] {
@@ -43,7 +43,7 @@ fn nhwc_pool_kernel(op: &'static str, fold: fn(&KernelCall<'_>) -> Result<PoolRe
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
             let (x, y) = (call.input(0)?, call.output(0)?);
             super::expect_prepared(x.dims() == dims[0] && y.dims() == dims[1])?;
-            // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+            // SAFETY: device memory is host memory, and the call guarantees its operands.
             let (x, y) = unsafe { (x.elements()?, y.elements_mut()?) };
             compute_pool(cpu, &prepared, fold, x, y);
             Ok(())
@@ -63,16 +63,15 @@ fn nhwc_pool_kernel(op: &'static str, fold: fn(&KernelCall<'_>) -> Result<PoolRe
     .with_outputs([image.with_name("Y")])
 }
 
-/// How the elements under a window become one.
+/// The reduction of the elements under a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PoolReduction {
-    /// The greatest. What is not a number is not greater than anything.
+    /// The maximum. NaN elements lose every comparison and are ignored.
     Greatest,
-    /// The sum divided by how many there are, with those in the padding or without.
+    /// The mean, with or without the elements in the padding.
     Mean { with_padding: bool },
 }
 
-/// Computes a pooling.
 pub(super) fn compute_pool(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -80,7 +79,7 @@ pub(super) fn compute_pool(
     x: &[f32],
     y: &mut [f32],
 ) {
-    // Where there is nothing to make, the sizes of what it would have been may be any.
+    // An empty output may have any sizes.
     if y.is_empty() {
         return;
     }
@@ -92,13 +91,12 @@ pub(super) fn compute_pool(
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
-        // SAFETY: no two pieces have rows in common.
+        // SAFETY: no two pieces share rows.
         let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
         run_with_vectors(team.isa(), NhwcPoolRows { geometry, fold, x, rows, y });
     });
 }
 
-/// Some rows of the output.
 struct NhwcPoolRows<'a> {
     geometry: &'a NhwcGeometry,
     fold: PoolReduction,
@@ -132,7 +130,7 @@ impl FloatVectorTask for NhwcPoolRows<'_> {
                 };
                 for channel in (0..channels).step_by(VECTORS_AT_ONCE * V::LANES) {
                     let output = &mut output[channel..channels.min(channel + VECTORS_AT_ONCE * V::LANES)];
-                    // SAFETY: the caller vouches for the instructions.
+                    // SAFETY: the caller guarantees the instructions.
                     unsafe {
                         match fold {
                             PoolReduction::Greatest => under.reduce_channels::<V, true>(channel, output),
@@ -145,7 +143,7 @@ impl FloatVectorTask for NhwcPoolRows<'_> {
     }
 }
 
-/// The places that some steps of a window have in the input: the first, how far they are apart, and how many there are.
+/// The positions of some steps of a window in the input: the first, the distance, and the count.
 fn step_positions(axis: &WindowAxis, window: usize, steps: Range<usize>) -> (usize, usize, usize) {
     let first = (window * axis.stride + steps.start * axis.dilation).saturating_sub(axis.pad.0);
     (first, axis.dilation, steps.len())
@@ -157,22 +155,20 @@ fn counted_steps(axis: &WindowAxis, window: usize) -> usize {
     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
 }
 
-/// What is under one window.
 struct NhwcPoolWindow<'a> {
-    /// The image.
     x: &'a [f32],
     channels: usize,
-    /// How far the lines of the image are apart.
+    /// Elements from one line of the image to the next.
     line: usize,
-    /// As [`step_positions`] says, down the image and along its lines.
+    /// As [`step_positions`] returns them, down the image and along its lines.
     lines: (usize, usize, usize),
     steps: (usize, usize, usize),
-    /// What a sum is divided by.
+    /// Divisor of the sum.
     count: f32,
 }
 
 impl NhwcPoolWindow<'_> {
-    /// Folds some channels.
+    /// Reduces some channels.
     #[inline(always)]
     unsafe fn reduce_channels<V: FloatVector, const GREATEST: bool>(
         &self,
@@ -182,7 +178,7 @@ impl NhwcPoolWindow<'_> {
         let (count, vectors) = (output.len(), output.len().div_ceil(V::LANES));
         let lanes = |vector: usize| (count - vector * V::LANES).min(V::LANES);
         let is_whole = count == VECTORS_AT_ONCE * V::LANES;
-        // SAFETY: the window lies in the image and has these channels, and the caller vouches for the instructions.
+        // SAFETY: the window lies in the image and has these channels, and the caller guarantees the instructions.
         unsafe {
             let mut sums = [V::splat(if GREATEST { f32::NEG_INFINITY } else { 0.0 }); VECTORS_AT_ONCE];
             let add = |sum: V, element: V| if GREATEST { sum.max(element) } else { sum.add(element) };

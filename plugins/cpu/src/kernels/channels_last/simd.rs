@@ -1,7 +1,7 @@
-//! Vectors of each instruction set under one name, so that the loops of this family are written once and use the widest
-//! registers of the machine by name: what stays in a register decides how fast they are.
+//! SIMD vectors of each instruction set behind one trait, so that the loops of this family are written once and still name their
+//! registers: what stays in a register decides how fast they are.
 //!
-//! Whoever makes a vector vouches for the instruction set, once; a vector that exists proves it.
+//! Creating a vector requires the instruction set, which the caller guarantees once; a vector that exists proves it.
 
 #![expect(
     unsafe_code,
@@ -18,16 +18,15 @@ use self::pair_products::UnpairedFactors;
 use super::bf16_rounding::bf16_bits;
 use crate::isa::Isa;
 
-/// Numbers that one instruction works on.
+/// A SIMD vector of `f32`.
 pub(super) trait FloatVector: Copy + 'static {
-    /// How many there are.
     const LANES: usize;
 
-    /// The same number in all lanes.
+    /// A vector with the same number in all lanes.
     ///
     /// # Safety
     ///
-    /// The machine has the instructions of this type. So it is for all functions without a `self`.
+    /// The machine has the instructions of this type. This holds for all functions without `self`.
     unsafe fn splat(value: f32) -> Self;
 
     /// # Safety
@@ -35,11 +34,11 @@ pub(super) trait FloatVector: Copy + 'static {
     /// All lanes can be read.
     unsafe fn load(place: *const f32) -> Self;
 
-    /// The first lanes, and 0 in the others.
+    /// Loads the first lanes; the others become 0.
     ///
     /// # Safety
     ///
-    /// So many lanes can be read.
+    /// `count` lanes can be read.
     unsafe fn load_partial(place: *const f32, count: usize) -> Self;
 
     /// # Safety
@@ -47,65 +46,59 @@ pub(super) trait FloatVector: Copy + 'static {
     /// All lanes can be written.
     unsafe fn store(self, place: *mut f32);
 
-    /// Stores the first lanes.
-    ///
     /// # Safety
     ///
-    /// So many lanes can be written.
+    /// `count` lanes can be written.
     unsafe fn store_partial(self, place: *mut f32, count: usize);
 
-    /// `self + other`.
     fn add(self, other: Self) -> Self;
 
-    /// `self - other`.
     fn subtract(self, other: Self) -> Self;
 
-    /// `self * other`.
     fn multiply(self, other: Self) -> Self;
 
-    /// `self / other`.
     fn divide(self, other: Self) -> Self;
 
-    /// `self + left * right`, rounded once where the machine can.
+    /// `self + left * right`, rounded once if the machine has FMA.
     fn add_product(self, left: Self, right: Self) -> Self;
 
-    /// The greater of the two; `self` where they do not compare.
+    /// The greater of the two; `self` if they do not compare, so NaN stays.
     fn max(self, low: Self) -> Self;
 
-    /// The smaller of the two; `self` where they do not compare.
+    /// The smaller of the two; `self` if they do not compare, so NaN stays.
     fn min(self, high: Self) -> Self;
 
-    /// Whether all are numbers, and none infinite.
+    /// True if no lane is infinite or NaN.
     fn is_finite(self) -> bool;
 
-    /// Whether images may hold bf16 where these are used. Vectors of which it is not so need no code for it.
+    /// True if images may hold bf16. Vectors without it compile no code for it.
     const HAS_BF16: bool = false;
 
-    /// The first lanes from numbers in bf16, and 0 in the others.
+    /// Loads the first lanes from bf16; the others become 0.
     ///
     /// # Safety
     ///
-    /// So many numbers can be read.
+    /// `count` numbers can be read.
     #[inline(always)]
     unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
         let mut numbers = [0.0; MAX_LANES];
         for (lane, number) in numbers.iter_mut().enumerate().take(count) {
-            // SAFETY: the caller vouches for these numbers.
+            // SAFETY: the caller guarantees these numbers.
             *number = f32::from_bits(u32::from(unsafe { *place.add(lane) }) << 16);
         }
-        // SAFETY: there are numbers for all lanes, and the caller vouches for the instructions.
+        // SAFETY: there are numbers for all lanes, and the caller guarantees the instructions.
         unsafe { Self::load(numbers.as_ptr()) }
     }
 
-    /// Stores the first lanes rounded to bf16.
+    /// Rounds the first lanes to bf16 and stores them.
     ///
     /// # Safety
     ///
-    /// So many numbers can be written, and the machine has the instructions for bf16.
+    /// `count` numbers can be written, and the machine has the instructions for bf16.
     #[inline(always)]
     unsafe fn store_bf16(self, place: *mut u16, count: usize) {
         let mut numbers = [0.0; MAX_LANES];
-        // SAFETY: there is room for all lanes, and the caller vouches for so many numbers.
+        // SAFETY: there is room for all lanes, and the caller guarantees `count` numbers.
         unsafe {
             self.store(numbers.as_mut_ptr());
             for (lane, number) in numbers.into_iter().enumerate().take(count) {
@@ -115,13 +108,13 @@ pub(super) trait FloatVector: Copy + 'static {
     }
 }
 
-/// The most lanes of a vector.
+/// Lanes of the widest vector: a zmm of `f32`.
 pub(super) const MAX_LANES: usize = 16;
 
-/// Work that is compiled for each kind of vector.
+/// Work that is compiled once per kind of vector.
 pub(super) trait FloatVectorTask {
-    /// Does the work. This function and what it calls in its loops must be `#[inline(always)]`, as for
-    /// [`crate::isa::SimdTask`].
+    /// This function and what it calls in its loops must be `#[inline(always)]`, as for [`crate::isa::SimdTask`]: only then is it
+    /// compiled with the instructions of `V`.
     ///
     /// # Safety
     ///
@@ -129,10 +122,10 @@ pub(super) trait FloatVectorTask {
     unsafe fn run_on_vectors<V: FloatVector>(self);
 }
 
-/// Does some work with the vectors of an instruction set.
+/// Runs work with the widest vectors of an instruction set.
 pub(super) fn run_with_vectors(isa: Isa, work: impl FloatVectorTask) {
     match isa {
-        // SAFETY: levels other than the lowest are only made where the machine has them.
+        // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         #[cfg(x86_vectors)]
         Isa::Avx512 | Isa::Amx => unsafe { run_avx512(work) },
         // SAFETY: as above.
@@ -143,7 +136,7 @@ pub(super) fn run_with_vectors(isa: Isa, work: impl FloatVectorTask) {
     }
 }
 
-/// The same with vectors that can be loaded from and stored as bf16.
+/// Same as [`run_with_vectors`], with vectors that load and store bf16.
 pub(super) fn run_with_bf16_vectors(isa: Isa, work: impl FloatVectorTask) {
     #[cfg(x86_vectors)]
     if isa.has_bf16() {
@@ -176,7 +169,7 @@ unsafe fn run_avx2<W: FloatVectorTask>(work: W) {
     unsafe { work.run_on_vectors::<Avx2FloatVector>() }
 }
 
-/// Vectors of every machine.
+/// The fallback of every machine: four lanes, an xmm register on x86.
 #[derive(Clone, Copy)]
 pub(super) struct PortableFloatVector([f32; 4]);
 
@@ -201,26 +194,26 @@ impl FloatVector for PortableFloatVector {
 
     #[inline(always)]
     unsafe fn load(place: *const f32) -> Self {
-        // SAFETY: the caller vouches for all lanes.
+        // SAFETY: the caller guarantees all lanes.
         Self(unsafe { place.cast::<[f32; 4]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn load_partial(place: *const f32, count: usize) -> Self {
-        // SAFETY: the caller vouches for these lanes.
+        // SAFETY: the caller guarantees these lanes.
         Self(std::array::from_fn(|lane| if lane < count { unsafe { *place.add(lane) } } else { 0.0 }))
     }
 
     #[inline(always)]
     unsafe fn store(self, place: *mut f32) {
-        // SAFETY: the caller vouches for all lanes.
+        // SAFETY: the caller guarantees all lanes.
         unsafe { place.cast::<[f32; 4]>().write_unaligned(self.0) };
     }
 
     #[inline(always)]
     unsafe fn store_partial(self, place: *mut f32, count: usize) {
         for (lane, value) in self.0.into_iter().enumerate().take(count) {
-            // SAFETY: the caller vouches for these lanes.
+            // SAFETY: the caller guarantees these lanes.
             unsafe { *place.add(lane) = value };
         }
     }
@@ -277,13 +270,13 @@ macro_rules! intrinsics {
 
             #[inline(always)]
             unsafe fn splat(value: f32) -> Self {
-                // SAFETY: the caller vouches for the instructions.
+                // SAFETY: the caller guarantees the instructions.
                 Self(unsafe { $splat(value) })
             }
 
             #[inline(always)]
             unsafe fn load(place: *const f32) -> Self {
-                // SAFETY: the caller vouches for the instructions and the lanes.
+                // SAFETY: the caller guarantees the instructions and the lanes.
                 Self(unsafe { $load(place) })
             }
 
@@ -335,7 +328,7 @@ macro_rules! intrinsics {
                 Self(unsafe { $fused(left.0, right.0, self.0) })
             }
 
-            // These instructions return their second operand where the two do not compare.
+            // `max` and `min` instructions return their second operand if the two do not compare, so `self` comes second.
             #[inline(always)]
             fn max(self, low: Self) -> Self {
                 // SAFETY: as above.
@@ -350,7 +343,7 @@ macro_rules! intrinsics {
 
             #[inline(always)]
             fn is_finite(self) -> bool {
-                // What is not finite is not 0 less itself.
+                // `x - x` is 0 for finite `x` and NaN otherwise.
                 // SAFETY: as above.
                 unsafe { $is_zero($sub(self.0, self.0)) }
             }
@@ -369,20 +362,18 @@ mod x86 {
 
     use super::FloatVector;
 
-    /// Vectors of AVX2.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Avx2FloatVector(pub(super) __m256);
 
-    /// Vectors of AVX-512.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Avx512FloatVector(pub(super) __m512);
 
-    /// Ones for as many lanes as are wanted, from the end on backwards.
+    /// A load from 8 - n on yields a mask of n lanes: AVX2 has no mask registers.
     static LANE_MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
     #[inline(always)]
     unsafe fn lane_mask(count: usize) -> __m256i {
-        // SAFETY: the eight numbers lie in the array, since a count is at most 8; the caller vouches for the instructions.
+        // SAFETY: the eight numbers lie in the array, since a count is at most 8; the caller guarantees the instructions.
         unsafe { _mm256_loadu_si256(LANE_MASKS.as_ptr().add(8 - count.min(8)).cast()) }
     }
 
@@ -426,7 +417,7 @@ mod x86 {
         },
         #[inline(always)]
         unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
-            // SAFETY: the caller vouches for the instructions and so many numbers.
+            // SAFETY: the caller guarantees the instructions and `count` numbers.
             unsafe {
                 let numbers = if count == 16 {
                     _mm256_loadu_si256(place.cast())

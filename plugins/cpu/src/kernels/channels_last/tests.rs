@@ -1,4 +1,4 @@
-//! Convolutions and poolings against sums written down plainly, for many sizes, on every instruction set, with one thread and
+//! Compares convolutions and poolings with plainly written sums, for many sizes, on every instruction set, with one thread and
 //! with two.
 
 mod bf16_images;
@@ -18,7 +18,7 @@ use crate::kernels::activation::FusedActivation;
 
 const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
 
-/// Ways to make a convolution for a case, and whether they compute the same sums in another way.
+/// All algorithms that support a case, and whether each is exact.
 fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, bool)> {
     let geometry = &case.geometry;
     let by = |way| NhwcConv::with_algorithm(way, geometry);
@@ -36,7 +36,7 @@ fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, boo
             false,
         ));
     }
-    // Small whole numbers stay what they are in bf16.
+    // Small integers are exact in bf16.
     ways.push((by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Rounded))), true));
     ways
 }
@@ -45,37 +45,37 @@ fn compute_case(
     case: &ConvCase,
     convolution: &NhwcConv,
     team: &TestTeam,
-    finish: &ConvEpilogue<'_>,
+    epilogue: &ConvEpilogue<'_>,
 ) -> Vec<f32> {
     let packed = convolution.pack_weights(team, &case.w);
-    // What stands in the output and in scratch memory does not matter.
+    // Output and scratch memory may hold anything before.
     let mut y = vec![f32::NAN; case.geometry.output_pixels() * case.geometry.outputs];
-    if let ResidualSource::InPlace = finish.residual {
+    if let ResidualSource::InPlace = epilogue.residual {
         y.copy_from_slice(&case.residual);
     }
     let mut scratch = vec![0xff; convolution.scratch_size()];
     let operands = (&case.x[..], &packed, &case.given_weights() as GivenWeights<'_>);
-    convolution.compute(team, operands, finish, &mut y, &mut ScratchBuffer::new(&mut scratch));
+    convolution.compute(team, operands, epilogue, &mut y, &mut ScratchBuffer::new(&mut scratch));
     y
 }
 
-fn check_case(case: &ConvCase, isa: Isa, finish: &ConvEpilogue<'_>) {
-    let expected = case.expected_output(finish);
+fn check_case(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>) {
+    let expected = case.expected_output(epilogue);
     let one = TestTeam { isa, count: 1 };
     let two = TestTeam { isa, count: 2 };
     for ((convolution, is_exact), (shared, _)) in
         applicable_algorithms(case, &one).into_iter().zip(applicable_algorithms(case, &two))
     {
-        let found = compute_case(case, &convolution, &one, finish);
+        let found = compute_case(case, &convolution, &one, epilogue);
         let worst = found.iter().zip(&expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
         let worst =
             worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-        // Whole numbers are computed exactly where nothing is transformed.
-        let most = if is_exact && !finish.has_remaining() { 0.0 } else { 3e-5 * case.magnitude() };
+        // Sums of integers are exact unless something is transformed.
+        let most = if is_exact && !epilogue.has_remaining() { 0.0 } else { 3e-5 * case.magnitude() };
         assert!(worst <= most, "{:?} on {isa}: wrong by {worst}", case.geometry);
-        let shared = compute_case(case, &shared, &two, finish);
-        if let ResidualSource::Apart(_) = finish.residual {
-            let in_place = ConvEpilogue { residual: ResidualSource::InPlace, ..*finish };
+        let shared = compute_case(case, &shared, &two, epilogue);
+        if let ResidualSource::Apart(_) = epilogue.residual {
+            let in_place = ConvEpilogue { residual: ResidualSource::InPlace, ..*epilogue };
             let in_place = compute_case(case, &convolution, &two, &in_place);
             assert!(in_place == found, "{:?} on {isa}: other results in place", case.geometry);
         }
@@ -89,7 +89,7 @@ fn convolutions_are_the_sums_they_should_be() {
     let mut numbers = RandomNumbers(1);
     for index in 0..90 {
         let case = ConvCase::random(&mut numbers);
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 {
                 ResidualSource::Apart(&case.residual)
@@ -99,7 +99,7 @@ fn convolutions_are_the_sums_they_should_be() {
             activation: [FusedActivation::NONE, RELU, FusedActivation::Bounds([-3.0, 6.0])][index % 3],
         };
         for isa in isa_levels() {
-            check_case(&case, isa, &finish);
+            check_case(&case, isa, &epilogue);
         }
     }
 }
@@ -111,13 +111,13 @@ fn windows_of_any_width_slide_over_channels_each_for_itself() {
     {
         for (size, channels) in [((9, 23), 18), ((3, 3), 33), ((12, 8), 16)] {
             let case = ConvCase::with_channels(&mut numbers, size, channels, (kernel, stride, pad));
-            let finish = ConvEpilogue {
+            let epilogue = ConvEpilogue {
                 bias: Some(&case.bias),
                 residual: ResidualSource::Apart(&case.residual),
                 activation: RELU,
             };
             for isa in isa_levels() {
-                check_case(&case, isa, &finish);
+                check_case(&case, isa, &epilogue);
             }
         }
     }
@@ -142,26 +142,26 @@ fn sizes_around_the_edges_of_blocks_are_right() {
 fn what_does_not_fit_into_one_task_is_computed_in_several() {
     let mut numbers = RandomNumbers(8);
     for (size, channels, window) in [
-        // Several blocks of tiles, for a thread each.
+        // Several blocks of tiles, one per thread.
         ((40, 36), (24, 33), (3, 1, 1)),
         // Tiles that threads share.
         ((11, 11), (70, 40), (3, 1, 1)),
-        // Tiles of which each is larger than a block should be.
+        // Tiles that are each larger than a block should be.
         ((2, 2), (3700, 2), (3, 1, 1)),
-        // More weights than are worked on at a time, and pixels that are pages apart.
+        // More weights than fit in a block, and pixels whole pages apart.
         ((4, 5), (2048, 170), (1, 1, 0)),
         ((9, 8), (512, 70), (1, 2, 0)),
-        // Rows of windows over few channels, of which some begin in the padding.
+        // Rows of windows over few channels, some of which begin in the padding.
         ((30, 33), (3, 40), (5, 2, 3)),
         ((30, 30), (33, 40), (1, 3, 2)),
     ] {
         let case = ConvCase::with_window(&mut numbers, size, channels, window);
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: Some(&case.bias),
             residual: ResidualSource::Apart(&case.residual),
             activation: RELU,
         };
-        check_case(&case, Isa::best_level(), &finish);
+        check_case(&case, Isa::best_level(), &epilogue);
     }
 }
 
@@ -194,12 +194,12 @@ fn weights_take_no_memory_where_there_is_nothing_under_a_window() {
     case.residual.truncate(2);
     let convolution = NhwcConv::new(&team, &case.geometry);
     assert!(convolution.scratch_size() < 1000);
-    let finish = ConvEpilogue {
+    let epilogue = ConvEpilogue {
         bias: Some(&case.bias),
         residual: ResidualSource::None,
         activation: FusedActivation::NONE,
     };
-    assert_eq!(compute_case(&case, &convolution, &team, &finish), case.bias);
+    assert_eq!(compute_case(&case, &convolution, &team, &epilogue), case.bias);
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn every_activation_follows_every_way() {
     ];
     for (case, activation) in cases.iter().flat_map(|case| activations.iter().map(move |a| (case, *a))) {
         for isa in isa_levels() {
-            let finish = ConvEpilogue {
+            let epilogue = ConvEpilogue {
                 bias: Some(&case.bias),
                 residual: ResidualSource::Apart(&case.residual),
                 activation,
             };
-            check_case(case, isa, &finish);
+            check_case(case, isa, &epilogue);
         }
     }
 }
@@ -235,18 +235,18 @@ fn every_activation_follows_every_way() {
 fn nothing_to_compute_is_computed() {
     let mut numbers = RandomNumbers(4);
     for isa in isa_levels() {
-        let finish =
+        let epilogue =
             ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
         for (channels, outputs) in [(0, 3), (3, 0)] {
             check_case(
                 &ConvCase::with_window(&mut numbers, (4, 5), (channels, outputs), (3, 1, 1)),
                 isa,
-                &finish,
+                &epilogue,
             );
         }
-        check_case(&ConvCase::with_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &finish);
+        check_case(&ConvCase::with_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &epilogue);
         let biased = ConvCase::with_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
-        check_case(&biased, isa, &ConvEpilogue { bias: Some(&biased.bias), ..finish });
+        check_case(&biased, isa, &ConvEpilogue { bias: Some(&biased.bias), ..epilogue });
     }
 }
 
@@ -287,19 +287,19 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
         for index in (0..case.x.len()).filter(|index| index % share == share / 2) {
             case.x[index] = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN][numbers.next(3)];
         }
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: Some(&case.bias),
             residual: ResidualSource::Apart(&case.residual),
             activation: FusedActivation::NONE,
         };
-        let expected = case.expected_output(&finish);
+        let expected = case.expected_output(&epilogue);
         for isa in isa_levels() {
             let team = TestTeam { isa, count: 2 };
             for (convolution, is_exact) in applicable_algorithms(&case, &team) {
                 let most = if is_exact { 0.0 } else { 3e-5 * case.magnitude() };
-                for residual in [finish.residual, ResidualSource::InPlace] {
+                for residual in [epilogue.residual, ResidualSource::InPlace] {
                     let found =
-                        compute_case(&case, &convolution, &team, &ConvEpilogue { residual, ..finish });
+                        compute_case(&case, &convolution, &team, &ConvEpilogue { residual, ..epilogue });
                     for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
                         let is_right = found == *expected
                             || found.is_nan() && expected.is_nan()
@@ -315,7 +315,7 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
 
 #[test]
 fn huge_weights_give_what_is_finite_where_their_sums_are() {
-    let finish =
+    let epilogue =
         ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
     let mut numbers = RandomNumbers(12);
     for (size, channels) in [((13, 11), (5, 33)), ((9, 4), (3, 20)), ((30, 30), (1, 48))] {
@@ -324,16 +324,16 @@ fn huge_weights_give_what_is_finite_where_their_sums_are() {
         for values in [&mut case.x, &mut case.w] {
             values.iter_mut().for_each(|value| *value = value.abs());
         }
-        // No order of the products makes a sum that is too large.
-        let largest = case.expected_output(&finish).into_iter().fold(0.0, f64::max);
+        // Sums must not overflow in any order of the products.
+        let largest = case.expected_output(&epilogue).into_iter().fold(0.0, f64::max);
         let small = (0.9 * 2.0f64.powi(128 - 125) / largest) as f32;
         case.w = w.iter().map(|weight| weight * 2.0f32.powi(125)).collect();
         case.x = x.iter().map(|value| value * small).collect();
-        let expected = case.expected_output(&finish);
+        let expected = case.expected_output(&epilogue);
         for isa in isa_levels() {
             let team = TestTeam { isa, count: 2 };
             for (convolution, _) in applicable_algorithms(&case, &team) {
-                let found = compute_case(&case, &convolution, &team, &finish);
+                let found = compute_case(&case, &convolution, &team, &epilogue);
                 for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
                     let way = convolution.description(&team);
                     let is_right = (found - expected).abs() <= 0.01 * f64::from(f32::MAX);
@@ -344,24 +344,24 @@ fn huge_weights_give_what_is_finite_where_their_sums_are() {
     }
 }
 
-/// The layers of ResNet-50 that are computed by Winograd's method, on numbers of such a network: the error against sums in
-/// `f64`, as a share of the largest result.
+/// The layers of ResNet-50 that use Winograd, on numbers like those of the network: the error against sums in `f64`, relative to
+/// the largest result.
 #[test]
 fn transformed_convolutions_lose_few_digits() {
     let mut numbers = RandomNumbers(7);
     for (size, channels) in [(28, 64), (14, 128), (14, 256), (7, 512)] {
         let mut case = ConvCase::with_window(&mut numbers, (size, size), (channels, 16), (3, 1, 1));
         case.make_normal(&mut numbers);
-        let finish =
+        let epilogue =
             ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
-        let expected = case.expected_output(&finish);
+        let expected = case.expected_output(&epilogue);
         let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
         let team = TestTeam { isa: Isa::best_level(), count: 1 };
         for ((convolution, _), (name, most, mean_most)) in applicable_algorithms(&case, &team)
             .into_iter()
             .zip([("dense", 3e-6, 3e-7), ("two", 3e-6, 3e-7), ("four", 4e-6, 4e-7), ("rounded", 5e-3, 8e-4)])
         {
-            let found = compute_case(&case, &convolution, &team, &finish);
+            let found = compute_case(&case, &convolution, &team, &epilogue);
             let errors = found
                 .iter()
                 .zip(&expected)

@@ -1,6 +1,6 @@
-//! The micro-kernels: each computes one tile of outputs, some pixels by one or two vectors of channels, whose sums all
-//! stay in registers, over all taps and input channels. What follows a convolution is done before the sums leave the registers,
-//! or with AMX, whose registers are good for nothing else, while they are in the nearest cache.
+//! Micro-kernels of convolutions: each computes one tile of outputs, some pixels by one or two vectors of channels, over all taps
+//! and input channels. All sums stay in registers, and so does the epilogue. AMX tiles can do nothing but multiply, so there the
+//! epilogue runs while the sums are in L1.
 
 #![expect(unsafe_code, reason = "inputs, weights and outputs are reached through pointers")]
 
@@ -14,63 +14,59 @@ use crate::row_blocks::BlockOperands;
 use crate::row_blocks::TILE_LINES;
 use crate::unrolled::unrolled;
 
-/// The most pixels of a tile whose sums stay in vectors.
+/// The most pixels of a tile. With AVX-512, 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and 1
+/// broadcast input, 31 of the 32 zmm registers are in use. The tables for AVX2 stop at 6 pixels: 12 + 2 + 1 of 16 ymm registers.
 pub(in crate::kernels) const MAX_TILE_PIXELS: usize = 14;
 
-/// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
-/// would foresee.
+/// Distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
+/// the hardware prefetcher follows: a step of a full tile is 28 FMAs, or 14 cycles at two a cycle, so 24 steps are about 336
+/// cycles.
 const PREFETCH_STEPS: usize = 24;
 
-/// What a micro-kernel works on.
+/// The arguments of a micro-kernel.
 pub(super) struct ConvTile {
-    /// For each tap, for each pixel, where the input channels under it begin.
+    /// For each tap and each pixel, the address of the input channels below it.
     pub(super) inputs: *const *const f32,
-    /// How many taps there are.
     pub(super) taps: usize,
-    /// How many numbers are read at each tap, and how many after the first that the pointers point to.
+    /// Inputs to read at each tap, and inputs to skip from the pointer on.
     pub(super) depth: usize,
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and step.
     pub(super) weights: *const f32,
-    /// What becomes of the sums.
     pub(super) ending: TileEpilogue,
 }
 
-/// What follows a tile of sums, and where it goes.
+/// The epilogue of a tile and where its results go.
 pub(super) struct TileEpilogue {
-    /// Where the sums begin for each channel; null for 0.
+    /// Initial values of the sums, one per channel; null for 0.
     pub(super) bias: *const f32,
-    /// The first output, and how many numbers the pixels are apart.
+    /// First output, and the distance between pixels in numbers.
     pub(super) output: *mut f32,
     pub(super) pixel: usize,
-    /// What is added, and lies as the output does; null for nothing.
+    /// Added to the sums, with the layout of the output; null for nothing.
     pub(super) residual: *const f32,
-    /// How many channels there are.
     pub(super) channels: usize,
-    /// Where the results are cut off.
+    /// Bounds of a clamp, for activations that are one.
     pub(super) bounds: Option<[f32; 2]>,
-    /// Which images hold pairs of bf16. That is only so where inputs and weights are pairs as well.
+    /// The images that hold pairs of bf16. Only set where inputs and weights are pairs as well.
     pub(super) paired: Bf16Images,
 }
 
-/// Computes one tile.
-///
 /// # Safety
 ///
-/// Everything can be read and written as [`ConvTile`] says, for as many pixels as the function is for and for as many whole
-/// vectors of weights as it has; nothing else touches the output meanwhile; and the machine has the instruction set of the
-/// table that the function is from.
+/// Everything can be read and written as [`ConvTile`] says, for as many pixels and whole vectors of weights as the function is
+/// for. Nothing else accesses the output meanwhile, and the machine has the instruction set of the table that holds the function.
 pub(super) type ConvMicroKernel = unsafe fn(&ConvTile);
 
-/// Computes a block of rows and columns.
+/// Computes a block of rows and columns with AMX.
 ///
 /// # Safety
 ///
-/// The block can be read, the output written and what else there is in [`TileEpilogue`] read, for as many pixels as the block has rows
-/// and for as many channels as are columns; nothing else touches the output meanwhile; and the registers of a block are ready.
+/// The block and the rest of [`TileEpilogue`] can be read and the output written, for as many pixels as the block has rows and as
+/// many channels as it has columns. Nothing else accesses the output meanwhile, and the AMX registers are configured.
 pub(super) type ConvBlockKernel = unsafe fn(&BlockOperands, &TileEpilogue);
 
-/// The function for blocks of pairs, of so many channels, on machines with [`crate::row_blocks::RowBlocks`].
+/// The function for blocks of pairs with this many channels, on machines with [`crate::row_blocks::RowBlocks`].
 pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
     #[cfg(x86_vectors)]
     return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
@@ -80,14 +76,13 @@ pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
 
 /// The micro-kernels of an instruction set.
 pub(super) struct ConvMicroKernels {
-    /// How many numbers a vector has.
+    /// Lanes of a vector.
     pub(super) lanes: usize,
-    /// The functions for one vector of channels and for two, by the number of pixels less one.
+    /// The functions for one vector of channels and for two, by the number of pixels minus one.
     by_vectors: [&'static [ConvMicroKernel]; 2],
 }
 
 impl ConvMicroKernels {
-    /// Those of an instruction set that the machine has.
     pub(super) fn for_isa(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
@@ -98,7 +93,7 @@ impl ConvMicroKernels {
         }
     }
 
-    /// Those whose inputs and weights are pairs of bf16, as [`super::rounded`] has them.
+    /// The micro-kernels whose inputs and weights are pairs of bf16, as [`super::bf16_rounding`] makes them.
     pub(super) fn for_pairs(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
@@ -109,43 +104,40 @@ impl ConvMicroKernels {
         }
     }
 
-    /// The most pixels of a tile.
     pub(super) fn max_pixels(&self) -> usize {
         self.by_vectors[0].len()
     }
 
-    /// The most channels of a tile.
     pub(super) fn max_channels(&self) -> usize {
         2 * self.lanes
     }
 
-    /// The function for so many pixels and channels.
     pub(super) fn micro_kernel(&self, pixels: usize, channels: usize) -> ConvMicroKernel {
         self.by_vectors[channels.div_ceil(self.lanes) - 1][pixels - 1]
     }
 }
 
-/// The pixels of each tile but the last, when so many pixels are divided into tiles: such that none is left with few.
+/// Pixels per tile if `pixels` are divided evenly into tiles of at most `most`, so that no tile is left with only a few.
 pub(super) fn even_tile_size(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
 }
 
 impl TileEpilogue {
-    /// How many lanes of a vector are channels.
+    /// Lanes of a vector that are channels.
     #[inline(always)]
     fn vector_lanes<V: FloatVector>(&self, vector: usize) -> usize {
         (self.channels - vector * V::LANES).min(V::LANES)
     }
 
-    /// The numbers of a vector of channels, from where those of all begin.
+    /// Loads a vector of channels from an array with one number per channel.
     ///
     /// # Safety
     ///
-    /// There is one for each channel, and the machine has the instructions of `V`.
+    /// There is a number for each channel, and the machine has the instructions of `V`.
     #[inline(always)]
     unsafe fn load_channels<V: FloatVector>(&self, place: *const f32, vector: usize) -> V {
         let lanes = self.vector_lanes::<V>(vector);
-        // SAFETY: the caller vouches for the instructions and as many numbers.
+        // SAFETY: the caller guarantees the instructions and one number per channel.
         unsafe {
             let place = place.add(vector * V::LANES);
             if lanes == V::LANES { V::load(place) } else { V::load_partial(place, lanes) }
@@ -158,7 +150,7 @@ impl TileEpilogue {
 /// As for [`ConvMicroKernel`].
 #[inline(always)]
 unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
-    // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
+    // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; 2]; MAX_TILE_PIXELS];
@@ -170,6 +162,7 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
         }
         let mut weights = tile.weights;
         let mut pointers = tile.inputs;
+        // Pointers are loaded once per tap, so the inner loop over channels only adds to them.
         for _ in 0..tile.taps {
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
@@ -180,6 +173,8 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
                     prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    // Each broadcast input is used for both vectors: 16 loads for 28 FMAs, so the FMA units are the bottleneck,
+                    // not the loads.
                     let input = V::splat(*inputs[PIXEL].add(step));
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_product(input, factors[VECTOR]);
@@ -193,7 +188,7 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
     }
 }
 
-/// Does what follows to the sums of some pixels, from one on, and stores them.
+/// Runs the epilogue on the sums of some pixels, from pixel `first` on, and stores them.
 ///
 /// # Safety
 ///
@@ -205,7 +200,7 @@ unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usiz
     mut sums: [[V; 2]; MAX_TILE_PIXELS],
 ) {
     let begin = first * ending.pixel;
-    // SAFETY: everything is there as the caller vouches; vectors of which only some lanes exist are treated as such.
+    // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
     unsafe {
         if V::HAS_BF16 && ending.paired.residual && !ending.residual.is_null() {
             let residual = ending.residual.cast::<u16>().add(begin);
@@ -257,7 +252,7 @@ unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usiz
     }
 }
 
-/// The module of an instruction set: its micro-kernels, compiled for it, for each number of pixels.
+/// Generates the module of an instruction set: its micro-kernels for each number of pixels.
 macro_rules! kernels {
     ($module:ident, $lanes:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
@@ -271,7 +266,7 @@ macro_rules! kernels {
 
             $(#[$attribute])*
             unsafe fn run_tile<const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
-                // SAFETY: the caller vouches for the tile and the instructions.
+                // SAFETY: the caller guarantees the tile and the instructions.
                 unsafe { super::compute_tile::<$lanes, PIXELS, VECTORS>(tile) };
             }
         }
@@ -290,7 +285,7 @@ kernels!(joined, Avx512PairVector, #[target_feature(enable = "avx2,fma,avx512f,a
 kernels!(widened, Avx2PairVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PortablePairVector, [1 2 3 4 5 6]);
 
-/// Those for blocks of pairs, with AMX.
+/// The AMX kernels for blocks of pairs.
 #[cfg(x86_vectors)]
 mod blocks {
     use std::mem::MaybeUninit;
@@ -307,7 +302,7 @@ mod blocks {
     unsafe fn compute_block<const VECTORS: usize>(block: &BlockOperands, ending: &TileEpilogue) {
         let mut sums = MaybeUninit::<TileAccumulators<f32>>::uninit();
         let sums = sums.as_mut_ptr();
-        // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
+        // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
         unsafe {
             let first = (&raw mut (*sums).0[0]).cast::<f32>();
             let mut start = [Avx512PairVector::splat(0.0); 2];
@@ -327,10 +322,10 @@ mod blocks {
         }
     }
 
-    /// Rows whose sums are finished at a time.
+    /// Rows finished at a time: 8 by 2 vectors are 16 of 32 zmm registers, which leaves room for residual and bounds.
     const ROWS_AT_ONCE: usize = 8;
 
-    /// Finishes the sums of some rows from one on, of those that begin at a place.
+    /// Runs the epilogue on some rows of the block whose sums begin at `first`.
     ///
     /// # Safety
     ///
@@ -341,7 +336,7 @@ mod blocks {
         row: usize,
         ending: &TileEpilogue,
     ) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = [[Avx512PairVector::splat(0.0); 2]; MAX_TILE_PIXELS];
             unrolled!(ROW in 0..ROWS, at most 14 {

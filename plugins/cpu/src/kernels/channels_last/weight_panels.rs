@@ -1,4 +1,4 @@
-//! Weights in the order in which micro-kernels read them.
+//! Weights packed for the micro-kernels.
 
 #![expect(unsafe_code, reason = "numbers are kept in aligned lines")]
 
@@ -10,17 +10,16 @@ use super::tile::ConvMicroKernels;
 use crate::gemm::{AlignedBuffer, DisjointSlice, LaneView, ThreadTeam, pack_panel};
 use crate::row_blocks::LINE_BYTES;
 
-/// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors, the last of which may be
-/// narrower and is filled up with 0; a panel has its channels for the first step, then for the second and so on.
+/// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors; the last panel may be
+/// narrower and is padded with 0. A panel has its channels for the first step, then for the second and so on.
 pub(super) struct WeightPanels {
     numbers: AlignedBuffer<f32>,
     layout: WeightPanelLayout,
 }
 
-/// Weights as a model gives them: copies as many as there is room for, from one on.
+/// The original weights: copies weights into the slice, from an index on.
 pub(super) type GivenWeights<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
 
-/// Where each panel lies.
 #[derive(Clone, Copy)]
 struct WeightPanelLayout {
     steps: usize,
@@ -39,12 +38,11 @@ impl WeightPanelLayout {
     }
 }
 
-/// Steps that are packed at a time: a line of them for each channel.
+/// Steps packed at a time: each channel's weights for them are one cache line of `f32`.
 const PACKED_STEPS: usize = 16;
 
 impl WeightPanels {
-    /// Panels of matrices that `fill` fills: all steps of a panel of one matrix, and those of the other matrices for the same
-    /// channels.
+    /// Panels that `fill` fills. A call fills one panel of channels for all matrices.
     pub(super) fn new(
         team: &dyn ThreadTeam,
         sizes: (usize, usize, usize),
@@ -53,7 +51,7 @@ impl WeightPanels {
         Self::fill_for_kernels(ConvMicroKernels::for_isa(team.isa()), team, sizes, fill)
     }
 
-    /// The same of pairs, of which there are whole lines: those after the last are 0.
+    /// Panels of pairs, in whole cache lines; pairs after the last are 0.
     fn from_pairs(
         team: &dyn ThreadTeam,
         (matrices, pairs, channels): (usize, usize, usize),
@@ -86,8 +84,7 @@ impl WeightPanels {
         Self { numbers, layout }
     }
 
-    /// The weights of a convolution [M, C / groups, kernel…]: a matrix for each group, whose steps are taps, each with
-    /// all its
+    /// The weights of a convolution [M, C / groups, kernel…]: a matrix per group, whose steps are taps, each with all its
     /// channels.
     pub(super) fn from_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
         let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
@@ -112,7 +109,7 @@ impl WeightPanels {
         })
     }
 
-    /// The same rounded to bf16: two steps are one of pairs.
+    /// As [`Self::from_groups`], rounded to bf16: two steps make one step of pairs.
     pub(super) fn from_bf16_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
         let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
         let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
@@ -141,7 +138,7 @@ impl WeightPanels {
         })
     }
 
-    /// A matrix, of which so many outputs of each step lie side by side, rounded to bf16.
+    /// A matrix with `outputs` contiguous columns per step, rounded to bf16.
     pub(super) fn from_bf16_steps(team: &dyn ThreadTeam, outputs: usize, matrix: &[f32]) -> Self {
         let steps = matrix.len().checked_div(outputs).unwrap_or(0);
         let (isa, pairs) = (team.isa(), pair_count(steps));
@@ -157,12 +154,10 @@ impl WeightPanels {
         })
     }
 
-    /// The panel that begins with a channel.
     pub(super) fn panel_pointer(&self, matrix: usize, channel: usize) -> *const f32 {
         self.numbers[self.layout.panel_start(matrix, channel)..].as_ptr()
     }
 
-    /// Channels of a panel.
     pub(super) fn panel_width(&self) -> usize {
         self.layout.width
     }
@@ -170,7 +165,7 @@ impl WeightPanels {
 
 /// The same panel of all matrices, to be filled.
 pub(super) struct PanelWriter<'a> {
-    /// The first channel, and how many there are.
+    /// First channel, and number of channels.
     pub(super) first: usize,
     pub(super) count: usize,
     layout: WeightPanelLayout,
@@ -178,7 +173,7 @@ pub(super) struct PanelWriter<'a> {
 }
 
 impl PanelWriter<'_> {
-    /// The weights of a matrix and some steps, and how many each step has, of which those past the last channel stay 0.
+    /// The weights of a matrix for some steps, and the width of each step. Those past the last channel stay 0.
     pub(super) fn rows_mut(&mut self, matrix: usize, steps: Range<usize>) -> (&mut [f32], usize) {
         let width = self.count.next_multiple_of(self.layout.lanes);
         let start = self.layout.panel_start(matrix, self.first);

@@ -1,5 +1,5 @@
-//! `CausalConvWithState`: each channel of a sequence is convolved with a filter of its own that looks back only, and what the
-//! next call has to look back at is handed on.
+//! `CausalConvWithState`: each channel of a sequence is convolved with its own filter, which only looks back; the elements that
+//! the next call has to look back at are passed on as state.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, bf16,
@@ -120,7 +120,7 @@ struct CausalFilters<'a> {
     past: Option<&'a [f32]>,
 }
 
-/// Some lines, and where what they become is written.
+/// Some lines and their results.
 struct CausalLines<'a> {
     filters: &'a CausalFilters<'a>,
     first: usize,
@@ -180,7 +180,7 @@ mod tests {
             &inputs,
             &[TestArray::from_values(&[1, 2, 4], &all), last.clone()],
         );
-        // The first call is shorter than what the filter looks back at.
+        // The first call is shorter than the filter's look-back.
         let (first, second) = (
             TestArray::from_values(&[1, 2, 1], &[1f32, 5.]),
             TestArray::from_values(&[1, 2, 3], &[2f32, 3., 4., 6., 7., 8.]),

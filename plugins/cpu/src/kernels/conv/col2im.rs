@@ -1,5 +1,4 @@
-//! Images put together of windows, as a transposed convolution and `Col2Im` do it: where windows overlap, what they hold is
-//! added up.
+//! Folds windows into images, as transposed convolutions and `Col2Im` do: where windows overlap, their elements are added.
 
 use std::ops::Range;
 
@@ -7,13 +6,13 @@ use super::window::{WindowAxis, unravel_index};
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement};
 
-/// What windows hold, to be added to an image where it lies under them.
+/// Elements of windows to be added to an image.
 pub(crate) struct Col2ImFold<'a, T: ComputeElement> {
-    /// How the windows lie over the image.
+    /// Positions of the windows over the image.
     pub(crate) axes: &'a [WindowAxis],
-    /// Which elements of the windows there are.
+    /// The window steps that are given.
     pub(crate) steps: Range<usize>,
-    /// For each of them that of all windows, one after the other.
+    /// For each step, the elements of all windows, one after the other.
     pub(crate) columns: &'a [T],
     pub(crate) image: &'a mut [T::Accumulator],
 }
@@ -85,7 +84,7 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
     }
 }
 
-/// The windows of a row that have a step along the last axis inside of the image.
+/// The windows of a row that have a step inside the image, along the last axis.
 struct ColumnRun<'a> {
     axis: &'a WindowAxis,
     step: usize,
@@ -93,13 +92,13 @@ struct ColumnRun<'a> {
 }
 
 impl ColumnRun<'_> {
-    /// Whether elements of the next step lie in all the gaps between those of this one.
+    /// True if elements of the next step fill all the gaps between those of this one.
     #[inline(always)]
     fn has_next_beside(&self) -> bool {
         self.axis.stride == 2 && self.axis.dilation == 1 && self.step + 1 < self.axis.kernel
     }
 
-    /// Adds what some of the windows have, of a row of elements of all windows.
+    /// Adds the elements of one step, for some windows of a row.
     #[inline(always)]
     fn add_windows<T: ComputeElement>(
         &self,
@@ -114,7 +113,7 @@ impl ColumnRun<'_> {
     }
 }
 
-/// Adds elements of two steps that lie side by side, which fill the image without gaps.
+/// Adds the elements of two adjacent steps, which together fill the image without gaps.
 #[inline(always)]
 fn add_interleaved<T: ComputeElement>(image: &mut [T::Accumulator], [first, second]: [&[T]; 2]) {
     let (pairs, _) = image.as_chunks_mut::<2>();
@@ -123,7 +122,7 @@ fn add_interleaved<T: ComputeElement>(image: &mut [T::Accumulator], [first, seco
     }
 }
 
-/// Adds elements to some that are as far from each other as it is said.
+/// Adds contiguous elements to elements `stride` apart.
 #[inline(always)]
 fn add_strided<T: ComputeElement>(image: &mut [T::Accumulator], elements: &[T], stride: usize) {
     let add = |(sum, element): (&mut T::Accumulator, &T)| *sum = sum.plus(element.to_accumulator());
@@ -134,7 +133,7 @@ fn add_strided<T: ComputeElement>(image: &mut [T::Accumulator], elements: &[T], 
     }
 }
 
-/// Goes on to the next place, and says whether there is one.
+/// Advances to the next position; false after the last.
 #[inline(always)]
 fn advance_position(place: &mut [usize], inside: &[Range<usize>]) -> bool {
     for (place, inside) in place.iter_mut().zip(inside).rev() {

@@ -1,4 +1,4 @@
-//! The sizes of a convolution.
+//! The sizes of an NCHW convolution.
 
 use oarlock_sdk::{PluginError, Result, ensure};
 
@@ -7,7 +7,7 @@ use super::window::{MAX_SIZE, SlidingWindow, WindowAttributes};
 use crate::gemm::{ConvertTo, GemmElement, GemmShape, OperandForm, PanelSource, StridedMatrix};
 use crate::isa::Isa;
 
-/// A convolution of images with weights. Each group of channels has weights of its own.
+/// A convolution of images with weights. Each group of channels has its own weights.
 pub(super) struct ConvShape {
     pub(super) images: usize,
     pub(super) groups: usize,
@@ -65,7 +65,7 @@ impl ConvShape {
         self.channels * self.window.step_count()
     }
 
-    /// The products of matrices that this is.
+    /// The matrix products that compute the convolution.
     pub(super) fn gemm_shape(&self) -> GemmShape {
         GemmShape {
             items: self.images * self.groups,
@@ -75,19 +75,19 @@ impl ConvShape {
         }
     }
 
-    /// Whether there is too little for a product of matrices.
+    /// True if a matrix product does not pay off.
     pub(super) fn is_direct(&self) -> bool {
         self.rows < 3
     }
 
-    /// The weights as left operands, one for each group.
+    /// The weights as left operands, one per group.
     pub(super) fn weights_operand<'a, E>(&self, weights: &'a [E]) -> Result<StridedMatrix<'a, E>> {
         let depth = self.depth();
         let offsets = (0..self.groups).map(|group| group * self.rows * depth).collect();
         StridedMatrix::new(weights, offsets, (self.rows, depth), (depth, 1)).ok_or_else(operand_size_error)
     }
 
-    /// The images as right operands: as they lie, where a window is one element.
+    /// The images as right operands: in place if a window is one element, otherwise as im2col.
     pub(super) fn images_operand<'a, T: GemmElement, E: ConvertTo<T>>(
         &'a self,
         images: &'a [E],
@@ -104,7 +104,7 @@ impl ConvShape {
         Ok(Box::new(patches.ok_or_else(operand_size_error)?))
     }
 
-    /// How the images are read, if they can be read as they are stored.
+    /// The form of the images, if `as_stored` says that they need no conversion.
     pub(super) fn images_form(&self, as_stored: bool) -> OperandForm {
         let items = self.images * self.groups;
         if as_stored && self.window.is_pointwise() {

@@ -1,5 +1,5 @@
-//! Convolutions with few outputs for each group, above all depthwise ones: too little is shared for a product of matrices to be
-//! worth packing, so whole rows of the output are summed up, one element under the window at a time.
+//! Convolutions with few outputs per group, above all depthwise ones: they share too little for the packing of a matrix product
+//! to pay off, so whole rows of the output are summed up, one window element at a time.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::device::Cpu;
 use crate::gemm::{DisjointSlice, GemmElement, StoredElement};
 use crate::isa::{SimdTarget, SimdTask};
 
-/// Sums that are kept at a time, in the nearest cache.
+/// Sums kept at a time: 2 KiB of f32, which stay in L1 over all window elements.
 const SUMS_AT_ONCE: usize = 512;
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
 /// Computes a convolution plane by plane.
@@ -40,7 +40,6 @@ pub(super) fn compute_direct<E: StoredElement>(
     });
 }
 
-/// One plane of the output.
 struct DirectConvPlane<'a, E> {
     layer: &'a ConvShape,
     plane: usize,
@@ -117,7 +116,7 @@ impl<E: StoredElement> DirectConvPlane<'_, E> {
     }
 }
 
-/// Adds elements, some apart from each other, times a weight.
+/// Adds elements, `stride` apart, times a weight.
 #[inline(always)]
 fn add_products<E: StoredElement, T: SimdTarget>(
     sums: &mut [E::ComputeType],

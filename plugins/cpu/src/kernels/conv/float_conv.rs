@@ -20,7 +20,7 @@ use crate::gemm::{
 use crate::kernels::channels_last::NarrowConvolution;
 use crate::kernels::rows;
 
-/// What convolutions take, as ONNX has it.
+/// The dtypes of convolutions in ONNX.
 pub(super) const CONV_DTYPES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 
 pub(super) fn conv_kernel() -> Kernel<Cpu> {
@@ -65,7 +65,7 @@ fn group_count(call: &KernelCall<'_>) -> Result<i64> {
     Ok(call.int_attribute("group")?.unwrap_or(1))
 }
 
-/// Narrow floats, where that is faster.
+/// Prepares the NHWC algorithm for narrow floats if it is faster.
 fn prepare_narrow<E: StoredElement + rows::number::ComputeElement<Float = f32>>(
     cpu: &Cpu,
     call: &KernelCall<'_>,
@@ -91,7 +91,7 @@ fn prepare_conv<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     let layer = call_shape(call, &settings, groups)?;
     let w = call.input(1)?;
     let packed = if w.is_constant() && !layer.is_direct() {
-        // SAFETY: the device's memory is the host's, and a constant is never written.
+        // SAFETY: device memory is host memory, and a constant is never written.
         let left = layer.weights_operand::<E>(unsafe { w.elements() }?)?;
         Some(PackedOperand::pack_left(cpu, &left, layer.rows, layer.depth()))
     } else {
@@ -128,7 +128,7 @@ fn convolve<E: StoredElement>(
     })
 }
 
-/// The operands of a convolution with so many outputs: the images, the weights, the bias and the output.
+/// Runs a function with the images, weights, bias and output of a convolution with this many outputs.
 fn with_float_operands<E: StoredElement>(
     call: &KernelCall<'_>,
     outputs: usize,
@@ -143,7 +143,7 @@ fn with_float_operands<E: StoredElement>(
             bias.dims()
         );
     }
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, w, y) = unsafe {
         (
             call.input(0)?.elements::<E>()?,

@@ -1,5 +1,5 @@
-//! The windows of a convolution as the right operand of a product: each window is a column, each element under it a row. The
-//! columns are made while panels are packed; they never exist as a whole.
+//! im2col: the windows of a convolution as the right operand of a product, with a column per window and a row per window element.
+//! Columns are built while panels are packed; the whole matrix never exists.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::window::{SlidingWindow, WindowAxis, unravel_index};
 use crate::gemm::{ConvertTo, GemmElement, PanelSource};
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
-/// The windows over images, of which each product has some channels.
+/// The windows over images; each product has some of the channels.
 pub(super) struct Im2colOperand<'a, E> {
     elements: &'a [E],
     window: &'a SlidingWindow,
@@ -17,7 +17,7 @@ pub(super) struct Im2colOperand<'a, E> {
 }
 
 impl<'a, E> Im2colOperand<'a, E> {
-    /// `None` when there are fewer elements than the images have.
+    /// `None` if there are fewer elements than the images should have.
     pub(super) fn new(
         elements: &'a [E],
         window: &'a SlidingWindow,
@@ -58,7 +58,7 @@ impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for Im2colOperand<'_, E> {
     }
 }
 
-/// One panel to be packed.
+/// One panel to pack.
 struct Im2colPanel<'a, T, E> {
     image: &'a [E],
     window: &'a SlidingWindow,
@@ -68,13 +68,13 @@ struct Im2colPanel<'a, T, E> {
     panel: &'a mut [T],
 }
 
-/// Windows side by side along the last dimension.
+/// Adjacent windows along the last dimension.
 struct PatchRun {
-    /// Where they are in the panel.
+    /// Their lanes in the panel.
     lanes: Range<usize>,
-    /// The number of the first along the last dimension.
+    /// Index of the first window along the last dimension.
     first: usize,
-    /// Where they are along the other dimensions.
+    /// Their positions along the other dimensions.
     places: Vec<usize>,
 }
 
@@ -94,7 +94,7 @@ impl PatchRun {
         runs
     }
 
-    /// Which row of the image lies at a step: the channel, then the steps along the dimensions. None in the padding.
+    /// The image row at a step: the channel, then the steps along the dimensions. None in the padding.
     fn image_row(&self, outer: &[WindowAxis], steps: &[usize]) -> Option<usize> {
         let axes = outer.iter().zip(&self.places).zip(&steps[1..]);
         axes.map(|((axis, place), step)| Some((axis.input, axis.input_position(*place, *step)?)))
@@ -149,8 +149,7 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
     }
 }
 
-/// Copies as many elements, some apart from each other, as there is room for. Most runs are short, and blocks of one vector
-/// serve them best.
+/// Copies elements, `stride` apart, until the target is full. Most runs are short, so blocks of one vector serve them best.
 #[inline(always)]
 fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[E], stride: usize) {
     if stride > 1 {
@@ -170,7 +169,7 @@ fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[
     }
 }
 
-/// Goes to the next element under a window, and after the last to the next channel.
+/// Advances to the next window element, and after the last to the next channel.
 #[inline(always)]
 fn advance_steps(steps: &mut [usize], window: &SlidingWindow) {
     for (index, axis) in window.axes.iter().enumerate().rev() {

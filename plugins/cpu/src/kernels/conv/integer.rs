@@ -1,4 +1,4 @@
-//! `ConvInteger` and `QLinearConv`: eight-bit images and weights with zero points, summed in 32 bits.
+//! `ConvInteger` and `QLinearConv`: 8-bit images and weights with zero points, summed in 32 bits.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -24,16 +24,15 @@ use crate::kernels::quantized::quantized_panels::QuantizedPanels;
 
 type PreparedIntegerConv = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// Fewer outputs of a group are not worth a vector of them.
+/// With fewer outputs per group, most lanes of a vector would be empty.
 const FEW_OUTPUTS: usize = 4;
 
-/// How convolutions are computed.
 struct IntegerConvPlan {
     settings: WindowAttributes,
     groups: i64,
     /// The shapes of images, weights and output.
     dims: [Vec<i64>; 3],
-    /// As sums of images whose channels are last, where there are several of them, and the weights for them if these are constant.
+    /// The NHWC algorithm if there are several channels, with packed weights if these are constant.
     sums: Option<(IntegerSums, Option<Arc<QuantizedPanels>>)>,
 }
 
@@ -74,7 +73,7 @@ pub(super) fn integer_conv_kernels() -> [Kernel<Cpu>; 2] {
     [integer, linear]
 }
 
-/// What runs a call whose weights are at a place.
+/// Prepares a call whose weights are at index `w`.
 fn prepare_integer_conv(
     cpu: &Cpu,
     call: &KernelCall<'_>,
@@ -108,7 +107,7 @@ fn conv_integer(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Resu
     expect_prepared(way.dims == [x.dims(), w.dims(), y.dims()])?;
     let layer = ConvShape::new(&way.settings, way.groups, x.dims(), w.dims(), y.dims())?;
     let zero = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zero| read_integers(&zero));
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let y = unsafe { y.elements_mut::<i32>() }?;
     convolve_integers(cpu, call, (way, &layer), (&x, &zero(2)?), (&w, &zero(3)?), Some(y), None)
 }
@@ -153,7 +152,7 @@ fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Resu
     })
 }
 
-/// The one value of an operand.
+/// The value of a single-element operand.
 fn single_value<T: Copy>(values: Vec<T>) -> Result<T> {
     ensure!(
         values.len() == 1,
@@ -164,7 +163,7 @@ fn single_value<T: Copy>(values: Vec<T>) -> Result<T> {
     Ok(values[0])
 }
 
-/// Convolves images and weights, each with its zero points: one, or for weights one for each output channel.
+/// Convolves images and weights, each with its zero points: one, or for weights one per output channel.
 fn convolve_integers(
     cpu: &Cpu,
     call: &KernelCall<'_>,
@@ -186,7 +185,7 @@ fn convolve_integers(
         return Ok(());
     }
     if let Some((sums, packed)) = &way.sums {
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (x, w) = unsafe { (tensor_bytes(x)?, tensor_bytes(w)?) };
         let now;
         let weights = match packed {
@@ -216,7 +215,7 @@ fn convolve_integers(
     Ok(())
 }
 
-/// Convolves images with their channels last, and turns what comes out.
+/// Convolves NHWC images and transposes the results.
 fn convolve_by_sums(
     cpu: &Cpu,
     layer: &ConvShape,
@@ -255,16 +254,16 @@ fn convolve_by_sums(
     }
     let Some(finish) = finish else { return Ok(()) };
     for (item, part) in y.chunks_exact_mut(layer.rows * pixels).enumerate() {
-        // SAFETY: the rows lie one after the other, and nobody else has them.
+        // SAFETY: the rows follow each other, and nothing else accesses them.
         finish(unsafe { OutputBlock::new(item, 0..layer.rows, 0..pixels, part.as_mut_ptr(), pixels) });
     }
     Ok(())
 }
 
-/// Rows and columns that are turned at a time.
+/// Rows and columns transposed at a time: blocks that stay in L1.
 const TRANSPOSE_BLOCK: usize = 32;
 
-/// Makes columns of rows.
+/// Transposes a matrix block by block.
 fn transpose_blocks<T: Copy>(from: &[T], (rows, columns): (usize, usize), to: &mut [T]) {
     for (first_row, first_column) in (0..rows)
         .step_by(TRANSPOSE_BLOCK)

@@ -1,5 +1,5 @@
-//! Convolutions: `Conv`, its integer forms and `ConvTranspose`, as products of matrices whose right operand is what lies under
-//! each window, or directly where a group has few outputs; and `CausalConvWithState`, which needs neither.
+//! NCHW convolutions: `Conv`, its integer forms and `ConvTranspose`, as matrix products whose right operand is im2col, or
+//! directly if a group has few outputs; and `CausalConvWithState`, which needs neither.
 
 mod causal;
 pub(crate) mod col2im;

@@ -1,11 +1,11 @@
-//! Convolutions against sums written down plainly, for many combinations of sizes and attributes.
+//! Compares convolutions with plainly written sums, for many combinations of sizes and attributes.
 
 use oarlock_sdk::{Dtype, f16};
 
 use super::window::unravel_index;
 use crate::testing::{TestArray, TestAttribute, run_kernel, run_with_isa};
 
-/// Small whole numbers that differ.
+/// A deterministic generator of small integers.
 struct ConvTestNumbers(u32);
 
 impl ConvTestNumbers {
@@ -81,7 +81,7 @@ impl NchwConvCase {
         ]
     }
 
-    /// Calls `body` with each product there is: the places in the image, the weights and the output.
+    /// Calls `body` for each multiplication, with the indices in image, weights and output.
     fn for_each_product(&self, mut body: impl FnMut(usize, usize, usize)) {
         let sizes = |dims: &[i64]| dims.iter().map(|dim| *dim as usize).collect::<Vec<_>>();
         let (input, kernel, output) = (sizes(&self.input), sizes(&self.kernel), sizes(&self.output_dims()));
@@ -154,7 +154,7 @@ fn convolutions_are_the_sums_they_should_be() {
     }
 }
 
-/// Those of two axes at most are computed in another way when their weights are constant.
+/// With at most two axes and constant weights, another algorithm runs.
 #[test]
 fn convolutions_of_narrow_floats_are_those_of_wide_ones_rounded() {
     let mut numbers = ConvTestNumbers(5);
@@ -225,9 +225,9 @@ fn windows_that_are_more_than_are_kept_at_a_time_are_all_added() {
     }
 }
 
-/// Checks the transposed convolution of this one, of wide and of narrow floats.
+/// Checks the transposed convolution of this one, with wide and with narrow floats.
 fn check_transposed(case: NchwConvCase, numbers: &mut ConvTestNumbers, isa: &str) {
-    // The smallest input that has this output, so that the output of the transposed convolution has its size.
+    // The smallest input with this output, so that the output of the transposed convolution has the same size.
     let exact = |axis: usize| {
         (case.output_dims()[axis] - 1) * case.strides[axis] + case.window_extent(axis)
             - case.total_padding(axis)
@@ -287,11 +287,11 @@ fn quantised_results_are_scaled_with_their_bias() {
     let (one, bias) = (TestArray::from_values(&[], &[1f32]), TestArray::from_values(&[2], &[1i32, 0]));
     let inputs = [&x, &scale, &x_zero, &w, &scales, &w_zero, &one, &y_zero, &bias].map(Some);
     let results = run_kernel("QLinearConv", 10, &[], &inputs, &[Some((Dtype::U8, &[1, 2, 2]))]).unwrap();
-    // (2 + 1) × 0.5 = 1.5 and (-2 + 1) × 0.5 = -0.5 are rounded to even numbers.
+    // (2 + 1) × 0.5 = 1.5 and (-2 + 1) × 0.5 = -0.5 round to even.
     assert_eq!(results[0].as_ref().unwrap().values::<u8>(), [12, 10, 6, 14]);
 }
 
-/// Images of three dimensions are computed in another way than those of two.
+/// Images of three dimensions use another algorithm than those of two.
 #[test]
 fn sums_of_integers_are_the_same_in_each_way() {
     let bytes = |dtype, dims: &[i64], factor: i64| {

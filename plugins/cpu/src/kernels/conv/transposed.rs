@@ -1,5 +1,5 @@
-//! `ConvTranspose`: a convolution whose windows lie over the output. A product of matrices says what all windows hold, and that
-//! is added up where they overlap.
+//! `ConvTranspose`: a convolution whose windows lie over the output. A matrix product computes the elements of all windows, and
+//! col2im adds them up where windows overlap.
 
 use oarlock_sdk::{
     Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec as Demand, PluginError, Result, dispatch,
@@ -18,7 +18,8 @@ use crate::kernels::rows::number::{ComputeElement, FloatElement};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// About as many elements of windows are kept between the product and where they are added.
+/// Window elements kept between the product and col2im, approximately: 1 MiB of f32, so that they are still in cache when they
+/// are added.
 const ELEMENTS_AT_ONCE: usize = 1 << 18;
 
 pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
@@ -32,7 +33,7 @@ pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
         let size = dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
             Ok::<_, PluginError>(size_of::<<T as StoredElement>::ComputeType>())
         })?;
-        // Scratch memory begins at the next line.
+        // Scratch memory starts at the next cache line.
         Ok((layer.columns_at_once(layer.items_at_once()) * size + 64) as u64)
     })
     .with_flags(KernelFlags::DETERMINISTIC)
@@ -44,7 +45,6 @@ pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
     .with_outputs([number.with_name("Y").with_rank(3, u32::MAX)])
 }
 
-/// The attributes.
 struct ConvTransposeAttributes {
     window: WindowAttributes,
     groups: i64,
@@ -101,7 +101,7 @@ impl ConvTransposeAttributes {
         })
     }
 
-    /// Finds the padding and checks the size of the output.
+    /// Resolves the padding and checks the size of the output.
     fn resolve_padding(&self, window: &mut SlidingWindow) -> Result<()> {
         let rank = window.axes.len();
         let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == rank);
@@ -119,7 +119,7 @@ impl ConvTransposeAttributes {
                 invalid_argument,
                 "expected an output padding between 0 and {MAX_SIZE}, found {extra}"
             );
-            // The windows of the input, one for each of its elements, reach over the output and its padding.
+            // The windows, one per input element, reach over the output and its padding.
             let whole = axis.stride * axis.output.saturating_sub(1) + axis.extent() + extra as usize;
             let auto_pad = self.window.auto_pad();
             let wanted = match &self.output_shape {
@@ -131,7 +131,7 @@ impl ConvTransposeAttributes {
             };
             let expected = if let Some(wanted) = wanted {
                 let total = whole.saturating_sub(usize::try_from(wanted).unwrap_or(0));
-                // Unlike in a convolution, the odd one is at the end only when that is asked for.
+                // Unlike in a convolution, an odd pad is at the end only if that is requested.
                 let begin = if auto_pad == AutoPad::SameUpper { total / 2 } else { total - total / 2 };
                 axis.pad = (begin, total - begin);
                 wanted
@@ -156,7 +156,7 @@ struct ConvTransposeShape {
     /// Input and output channels of a group.
     channels: usize,
     rows: usize,
-    /// The windows over the output, one for each element of the input.
+    /// The windows over the output, one per input element.
     window: SlidingWindow,
 }
 
@@ -203,7 +203,7 @@ where
 }
 
 impl ConvTransposeShape {
-    /// How many elements of windows an item has: one image's channels of a group.
+    /// Window elements of an item, which is one group of channels of one image.
     fn windows_per_item(&self) -> usize {
         (self.rows * self.window.step_count()).saturating_mul(self.window.output_count())
     }
@@ -212,7 +212,7 @@ impl ConvTransposeShape {
         (ELEMENTS_AT_ONCE / self.windows_per_item().max(1)).min(self.images * self.groups).max(1)
     }
 
-    /// How many elements of windows are kept at a time.
+    /// Window elements kept at a time.
     fn columns_at_once(&self, items: usize) -> usize {
         let windows = self.window.output_count();
         if [self.images, self.channels, self.rows].contains(&0) {
@@ -221,7 +221,7 @@ impl ConvTransposeShape {
         (items * self.windows_per_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
     }
 
-    /// Adds what the windows of some items hold to the output, a plane for each row.
+    /// Adds the window elements of some items to the output, a plane per row.
     fn add_windows<E, T>(
         &self,
         cpu: &Cpu,
@@ -259,7 +259,7 @@ impl ConvTransposeShape {
             BatchedGemm { sizes, left, right, output: Some(columns), finish: None }
                 .compute(cpu, &mut ScratchBuffer::without_workspace());
             let columns = &*columns;
-            // Of several items there are all rows, of one perhaps a part of the first and of the last.
+            // Several items have all rows; a single one may start and end within a row.
             let planes = begin / steps..(items - 1) * self.rows + some.end.div_ceil(steps);
             let y = OutputRows::new(&mut y[planes.start * plane..planes.end * plane], plane);
             parallel_for_parts(cpu, planes.len(), grain_for(steps * windows), y, |first, y| {

@@ -1,10 +1,10 @@
-//! Windows that slide over the spatial dimensions of an image, as convolution and pooling have them.
+//! Windows that slide over the spatial dimensions of an image, for convolution and pooling.
 
 use std::ops::Range;
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// The attributes that place windows, as they were given.
+/// The attributes of windows, as given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowAttributes {
     kernel: Option<Vec<usize>>,
@@ -12,21 +12,21 @@ pub(crate) struct WindowAttributes {
     dilations: Option<Vec<usize>>,
     pads: Option<Vec<usize>>,
     auto_pad: AutoPad,
-    /// Whether a last window that does not fit is kept.
+    /// True if a last window that does not fit is kept.
     ceil: bool,
 }
 
-/// Where padding comes from.
+/// The source of padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AutoPad {
-    /// From `pads`.
+    /// The attribute `pads`.
     #[default]
     NotSet,
-    /// As much as outputs of the size of the inputs, divided by the stride, need; the odd one at the end.
+    /// Enough for outputs of the size of the inputs divided by the stride; an odd pad is at the end.
     SameUpper,
-    /// The same with the odd one at the beginning.
+    /// The same with an odd pad at the beginning.
     SameLower,
-    /// None.
+    /// No padding.
     Valid,
 }
 
@@ -45,13 +45,13 @@ impl AutoPad {
         })
     }
 
-    /// How much of a sum of padding is at the beginning.
+    /// The part of the total padding that is at the beginning.
     pub(crate) fn begin_padding(self, total: usize) -> usize {
         if self == Self::SameLower { total - total / 2 } else { total / 2 }
     }
 }
 
-/// The largest size or step. The product of two is still a size.
+/// The largest size or step. The product of two still fits in a size.
 pub(crate) const MAX_SIZE: i64 = 1 << 30;
 
 impl WindowAttributes {
@@ -75,7 +75,7 @@ impl WindowAttributes {
         })
     }
 
-    /// The windows of the given sizes over the spatial dimensions of an image.
+    /// Windows of the given sizes over the spatial dimensions of an image.
     pub(crate) fn resolve_window(
         &self,
         input: &[i64],
@@ -89,7 +89,7 @@ impl WindowAttributes {
         SlidingWindow::new(axes)
     }
 
-    /// The windows of the size that the attributes say.
+    /// Windows of the size given by the attributes.
     pub(crate) fn pooling_window(&self, input: &[i64], output: &[i64]) -> Result<SlidingWindow> {
         let kernel = self.kernel.as_ref();
         let kernel = kernel.ok_or_else(|| {
@@ -99,7 +99,7 @@ impl WindowAttributes {
         self.resolve_window(input, &kernel, output)
     }
 
-    /// The windows of a transposed convolution, which lie over its output: input and output change places.
+    /// The windows of a transposed convolution, which lie over its output: input and output are swapped.
     pub(crate) fn transposed_window(
         &self,
         input: &[i64],
@@ -162,7 +162,7 @@ impl WindowAttributes {
             .collect()
     }
 
-    /// Where padding comes from.
+    /// The source of padding that the attributes ask for.
     pub(crate) fn auto_pad(&self) -> AutoPad {
         self.auto_pad
     }
@@ -180,7 +180,7 @@ pub(crate) struct WindowAxis {
 }
 
 impl WindowAxis {
-    /// From the first step of a window to past the last.
+    /// The distance from the first step of a window to the end of the last.
     pub(crate) fn extent(&self) -> usize {
         (self.kernel - 1) * self.dilation + 1
     }
@@ -193,7 +193,7 @@ impl WindowAxis {
     fn check_axis(&self, ceil: bool) -> Result<()> {
         let padded = self.input + self.pad.0 + self.pad.1;
         let Some(room) = padded.checked_sub(self.extent()) else {
-            // A window that may reach beyond the end may do so from the first one on.
+            // With `ceil`, any window may reach past the end, even the first one.
             let most = usize::from(ceil && self.extent() - padded < self.stride);
             ensure!(
                 self.output <= most,
@@ -204,7 +204,7 @@ impl WindowAxis {
             return Ok(());
         };
         let expected = if ceil { room.div_ceil(self.stride) } else { room / self.stride } + 1;
-        // Which windows that begin in the padding at the end count differs between versions of the op.
+        // Versions of the op differ on whether windows that begin in the end padding count.
         let without_last = expected - usize::from((expected - 1) * self.stride >= self.input + self.pad.0);
         ensure!(
             self.output == expected || ceil && self.output == without_last,
@@ -216,14 +216,14 @@ impl WindowAxis {
         Ok(())
     }
 
-    /// Where a step of a window lies, or none in the padding.
+    /// The position of a window step in the input, or none in the padding.
     #[inline(always)]
     pub(crate) fn input_position(&self, window: usize, step: usize) -> Option<usize> {
         let place = (window * self.stride + step * self.dilation).checked_sub(self.pad.0)?;
         (place < self.input).then_some(place)
     }
 
-    /// Which windows have a step that lies in the input.
+    /// The windows that have a step inside the input.
     #[inline(always)]
     pub(crate) fn windows_with_step(&self, step: usize) -> Range<usize> {
         let shift = step * self.dilation;
@@ -232,7 +232,7 @@ impl WindowAxis {
         begin..end.max(begin)
     }
 
-    /// Where window 0 would have a step that window `o` has in the input at this plus `o * stride`.
+    /// The position of a window step that is known to lie in the input: [`Self::input_position`] without the check.
     #[inline(always)]
     pub(crate) fn first_position(&self, step: usize, window: usize) -> usize {
         window * self.stride + step * self.dilation - self.pad.0
@@ -265,28 +265,28 @@ impl SlidingWindow {
         Ok(Self { axes })
     }
 
-    /// How many windows there are.
+    /// Number of windows.
     pub(crate) fn output_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// How many elements one plane of the image has.
+    /// Elements of one plane of the image.
     pub(crate) fn input_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// How many steps a window has.
+    /// Steps of a window.
     pub(crate) fn step_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Whether each window is one element and they are all elements.
+    /// True if each window is one element and together they are all elements.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
     }
 }
 
-/// The parts of an index into some dimensions, the last the fastest.
+/// Splits an index into indices along dimensions, the last one fastest.
 pub(crate) fn unravel_index(
     mut index: usize,
     sizes: impl DoubleEndedIterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! The functions between the layers of networks.
+//! Activation functions.
 
 use std::marker::PhantomData;
 
@@ -38,14 +38,14 @@ functions! {
         if x > lambda { x - bias } else { small }
     };
     Mish(x) => {
-        // The hyperbolic tangent of softplus as a fraction of powers. From 20 on it is 1.
+        // tanh(softplus(x)) as a fraction of exponentials. From 20 on it is 1.
         let power = math::exp::<T, F>(if x > F::from_f64(20.0) { F::from_f64(20.0) } else { x });
         let product = power * (power + F::TWO);
         x * (product / (product + F::TWO))
     };
 }
 
-/// The product of a value and the `Swish` of a gate.
+/// A value times the `Swish` of a gate.
 #[derive(Clone, Copy)]
 struct GatedSwish<F> {
     alpha: f64,
@@ -76,7 +76,7 @@ fn gated_swish_kernel() -> Kernel<Cpu> {
     .with_in_place(0, 1)
 }
 
-/// A number of an attribute. Schemas have their defaults as `f32`.
+/// A float attribute. Schemas have their defaults as `f32`.
 fn number_attribute(call: &KernelCall<'_>, name: &str, default: f32) -> Result<f64> {
     Ok(call.float_attribute(name)?.unwrap_or(f64::from(default)))
 }
@@ -101,7 +101,6 @@ fn gelu_kernel() -> Kernel<Cpu> {
     .with_in_place(0, 0)
 }
 
-/// The rows of all activations.
 pub(super) fn activation_kernels() -> Vec<Kernel<Cpu>> {
     vec![
         float_kernel("Sigmoid", 1, |_| Ok(Sigmoid {})),

@@ -1,4 +1,4 @@
-//! Functions that arrays of Python's standard have and ONNX does not: ops of the domain `oarlock`.
+//! Functions of Python's array standard that ONNX lacks: ops of the domain `oarlock`.
 
 use std::marker::PhantomData;
 
@@ -16,16 +16,15 @@ use super::registration::{
 use crate::device::Cpu;
 use crate::isa::SimdTarget;
 
-/// The domain of ops that Oarlock adds.
 const OARLOCK_DOMAIN: &str = "oarlock";
 
-/// The floats that are computed as what they are.
+/// Floats that are computed in their own type.
 const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
-/// Those that are computed as wider ones, beside which others stand.
+/// Floats that are computed in a wider type.
 const NARROW_FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16]);
 
-/// A float with the functions of the system's mathematics, which are exact to the last bit or nearly so.
+/// A float with the functions of the platform's math library, which are exact to the last bit or nearly so.
 trait PlatformMath: MathFloat + ArithmeticElement {
     fn atan2(self, other: Self) -> Self;
     fn hypot(self, other: Self) -> Self;
@@ -126,7 +125,7 @@ maps_of_floats! {
     Atan2(y, x) => y.atan2(x);
     CopySign(x, sign) => x.copy_sign(sign);
     Hypot(a, b) => a.hypot(b);
-    /// The logarithm of the sum of two powers of e, of which the greater is taken out, so that it may be any.
+    /// log(eᵃ + eᵇ). The larger exponential is factored out, so that no input overflows.
     LogAddExp(a, b) => if a == b {
         a + F::from_f64(std::f64::consts::LN_2)
     } else {
@@ -142,11 +141,11 @@ maps_of_floats! {
     SignBit(x) -> u8 => u8::from(x.has_sign_bit());
 }
 
-/// The number beside a float of 16 bits on the way to another, by their bits: those of numbers of one sign follow each other as
-/// the numbers do.
+/// The neighbor of a 16-bit float in the direction of another, found by their bits: for one sign, these are in the order of the
+/// numbers.
 #[derive(Clone, Copy)]
 struct NarrowNextAfter {
-    /// The bits of the infinite number, above which are those that are no number.
+    /// The bits of infinity; those above it are NaN.
     infinite: u16,
 }
 
@@ -174,7 +173,7 @@ impl ElementMap for NarrowNextAfter {
     }
 }
 
-/// A division whose quotient is rounded down, and what it leaves, which has the sign of the divisor.
+/// A division that rounds the quotient down, and its remainder, which has the sign of the divisor.
 trait FloorDivision: ArithmeticElement {
     fn floor_divide(self, other: Self) -> Self;
     fn floor_modulo(self, other: Self) -> Self;
@@ -192,7 +191,7 @@ macro_rules! floored_floats {
                         let is_below = self != 0.0 && (self < 0.0) != (other < 0.0);
                         return if self.is_nan() { self } else if is_below { -1.0 } else { (self / other).copysign(self / other) };
                     }
-                    // What is left is exact, so the quotient of what is not is nearly whole, and rounded.
+                    // The remainder is exact, so the quotient without it is nearly an integer, and rounding makes it one.
                     let rest = self.floor_modulo(other);
                     let quotient = (self - rest) / other;
                     let rounded = quotient.floor();
@@ -275,7 +274,7 @@ divisions! {
     Rest: floor_modulo;
 }
 
-/// A row of a function of so many floats.
+/// The row of a function of floats.
 macro_rules! float_row {
     ($op:literal, $count:literal, $map:ident) => {
         float_row!($op, $count, $map, FLOATS)
@@ -302,7 +301,7 @@ macro_rules! float_row {
     };
 }
 
-/// A row of a question about a float.
+/// The row of a predicate of a float.
 macro_rules! test_row {
     ($op:literal, $map:ident) => {
         array_kernel(
@@ -343,7 +342,7 @@ macro_rules! number_row {
     };
 }
 
-/// A row of an op of so many operands, which its output may take the place of where it has their dtypes.
+/// The row of an op of `COUNT` operands. Its output may reuse the memory of those with its dtype.
 pub(super) fn array_kernel<const COUNT: usize>(
     op: &'static str,
     inputs: DtypeSet,
@@ -361,7 +360,6 @@ pub(super) fn array_kernel<const COUNT: usize>(
     (0..places).fold(kernel, |kernel, input| kernel.with_in_place(0, input))
 }
 
-/// The rows of all of them.
 pub(super) fn array_api_kernels() -> Vec<Kernel<Cpu>> {
     vec![
         float_row!("Atan2", 2, Atan2),

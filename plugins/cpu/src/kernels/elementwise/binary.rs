@@ -21,9 +21,9 @@ maps! {
     Minus(a, b) => a.minus(b);
     /// a · b
     Times(a, b) => a.times(b);
-    /// The larger of both.
+    /// The larger operand; NaN if either is NaN.
     Larger(a, b) => a.larger_or_nan(b);
-    /// The smaller of both.
+    /// The smaller operand; NaN if either is NaN.
     Smaller(a, b) => a.smaller_or_nan(b);
     Slope(x, slope) => if x < N::default() { x.times(slope) } else { x };
     Equal(a, b) -> u8 => u8::from(a == b);
@@ -33,7 +33,7 @@ maps! {
     LessOrEqual(a, b) -> u8 => u8::from(a <= b);
 }
 
-/// Maps that integers have no result of where the divisor is 0.
+/// Maps that are undefined for integers if the divisor is 0.
 macro_rules! divisions {
     ($($name:ident: $function:ident, vectors: $is_vectorized:expr;)*) => {
         $(
@@ -73,7 +73,7 @@ divisions! {
     FlooredRest: floored_remainder, vectors: false;
 }
 
-/// The pass of a map of two numbers of a dtype to one of the same.
+/// The loop of a map of two numbers of a dtype to one of the same.
 macro_rules! number_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
@@ -84,7 +84,7 @@ macro_rules! number_pass {
     }};
 }
 
-/// The pass of a comparison.
+/// The loop of a comparison.
 macro_rules! comparison_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
@@ -98,7 +98,7 @@ macro_rules! comparison_pass {
     }};
 }
 
-/// The versions of an op of two numbers: the first six, whose second input is aligned by an attribute, and the later ones.
+/// The rows of a binary op: versions up to 6 align the second input by an attribute, later ones broadcast.
 fn versioned_kernels(
     op: &'static str,
     dtypes: DtypeSet,
@@ -156,7 +156,6 @@ fn parametric_relu_kernels() -> [Kernel<Cpu>; 2] {
     ]
 }
 
-/// The rows of all functions of two elements but those of bits.
 pub(super) fn binary_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = vec![modulo_kernel()];
     kernels.extend(versioned_kernels("Add", NUMBERS, |call| number_pass!(call, Plus)));

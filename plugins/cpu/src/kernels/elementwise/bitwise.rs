@@ -1,5 +1,4 @@
-//! Functions of bits: those of `bool`, which is 0 or 1, and those of integers, which are the same with and without a sign but
-//! for shifts.
+//! Bitwise functions of `bool`, which is 0 or 1, and of integers. Except for shifts, signed and unsigned integers share them.
 
 use std::marker::PhantomData;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
@@ -59,7 +58,6 @@ maps_of_bits! {
     Inverse(a) => !a;
 }
 
-/// The opposite of a `bool`.
 #[derive(Clone, Copy)]
 struct BoolNot;
 
@@ -73,11 +71,11 @@ impl ElementMap for BoolNot {
     }
 }
 
-/// An integer that can be shifted by as many bits as another says.
+/// An integer that can be shifted by another.
 trait ShiftableInteger: Copy + Send + Sync + 'static {
-    /// To the left, with zeros from the right.
+    /// Shifts in zeros.
     fn shift_left(self, by: Self) -> Self;
-    /// To the right, with the sign from the left.
+    /// Shifts in the sign.
     fn shift_right(self, by: Self) -> Self;
 }
 
@@ -95,7 +93,7 @@ macro_rules! shifts {
                     if (0..Self::BITS as Self).contains(&by) {
                         self.wrapping_shr(by as u32)
                     } else {
-                        // All bits are the sign: a shift by all of them at once would be none.
+                        // All bits become the sign. It takes two shifts, since one by the full width would not shift at all.
                         self >> (Self::BITS - 1) >> 1
                     }
                 }
@@ -132,7 +130,7 @@ impl<B: ShiftableInteger> ElementMap for ShiftRight<B> {
     }
 }
 
-/// The pass of a map of bits, by their number.
+/// The loop of a bitwise map for elements of a size.
 macro_rules! pass {
     ($call:expr, $map:ident, $count:literal) => {{
         let port = OperandPort::without_conversion($call.input(0)?.dtype());
@@ -160,7 +158,6 @@ fn shift_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
     integer_shift_loop(call.input(0)?.dtype(), is_left)
 }
 
-/// The pass of a shift of integers of a dtype.
 pub(super) fn integer_shift_loop(dtype: Dtype, is_left: bool) -> Result<PreparedLoop> {
     let port = OperandPort::without_conversion(dtype);
     let ports = [port; 2];
@@ -201,7 +198,6 @@ fn integer_kernel(
         .with_in_place(0, 1)
 }
 
-/// The rows of all functions of bits.
 pub(super) fn bitwise_kernels() -> Vec<Kernel<Cpu>> {
     let not = elementwise_kernel("Not", 1, [input_operand("X", BOOL)], output_operand("Y", BOOL), |_| {
         let bool = OperandPort::without_conversion(Dtype::BOOL);

@@ -1,4 +1,4 @@
-//! `Cast` and `CastLike`: from every dtype of numbers to every other.
+//! `Cast` and `CastLike`: from every numeric dtype to every other.
 
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result};
 
@@ -15,14 +15,14 @@ use super::registration::{
 use super::small_floats::PowerRounding;
 use crate::device::Cpu;
 
-/// What can be cast to and from.
+/// The dtypes that can be cast, except packed ones.
 const CASTABLE_WHOLE_BYTES: DtypeSet = NUMBERS.union(BOOL).union(BYTE_FLOATS);
 const CASTABLE: DtypeSet = CASTABLE_WHOLE_BYTES.union(PACKED);
 
-/// The pass from one dtype to another.
+/// The loop from one dtype to another.
 ///
-/// A dtype that is not computed in itself is brought into the one it is computed in on the way. What ends in a float of 16 or 8
-/// bits comes there by way of an `f32` that keeps track of having been rounded.
+/// A dtype that is not computed in itself is first converted to the one it is computed in. A conversion to a float of 16 or 8
+/// bits goes through an `f32` that is rounded to odd, so that rounding twice gives what rounding once would.
 fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) -> Result<PreparedLoop> {
     let direct = |inner: Option<&'static dyn ElementLoop>| {
         inner.map(|inner| {
@@ -40,7 +40,7 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
         _ => find_unbounded_conversion(to),
     };
     let found = if from == Dtype::F32 && is_short_float { shortened } else { find_conversion(from, to) };
-    // A part of a byte is put in its place only on the way out of a loop.
+    // Packed elements are only placed in their byte by the conversion at the end of a loop.
     if !OperandPort::without_conversion(to).is_packed()
         && let Some(pass) = direct(found)
     {
@@ -54,7 +54,7 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
     Ok(PreparedLoop::new(inner, [OperandPort::for_input(from, source)?], output))
 }
 
-/// A row whose first input is cast to the dtype of the output.
+/// The row of a cast of the first input to the dtype of the output.
 fn cast_kernel<const N: usize>(
     op: &'static str,
     since: u32,
@@ -80,11 +80,10 @@ fn cast_kernel<const N: usize>(
     .with_outputs([output_operand("output", to)])
 }
 
-/// The rows of `Cast` and `CastLike`.
 pub(super) fn cast_kernels() -> Vec<Kernel<Cpu>> {
     let like = |dtypes: DtypeSet| input_operand("target_type", dtypes).with_dtype_group(1);
     let mut kernels = Vec::new();
-    // Elements that share bytes have no strides, so they have rows of their own.
+    // Packed elements have no strides, so they have rows of their own.
     let contiguous = OperandSpec::new(PACKED).with_name("input");
     for from in [input_operand("input", CASTABLE_WHOLE_BYTES), contiguous] {
         kernels.push(cast_kernel("Cast", 1, [from], CASTABLE));

@@ -18,7 +18,7 @@ use crate::isa::SimdTarget;
 const COMPLEX_DTYPES: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
 const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
-/// What the parts of a complex number are.
+/// The type of the real and the imaginary part.
 trait ComplexComponent: Copy + Send + Sync + 'static {
     fn widen(self) -> f64;
     fn from_f64(value: f64) -> Self;
@@ -58,7 +58,7 @@ fn narrow_complex<P: ComplexComponent>(z: ComplexF64) -> Complex<P> {
     Complex { re: P::from_f64(z.re), im: P::from_f64(z.im) }
 }
 
-/// Maps whose operands are computed in 64 bits: each names them, and says what they become.
+/// Maps that are computed in 64 bits: each names its operands and has a formula.
 macro_rules! maps {
     ($($name:ident($($x:ident),*) $(-> $output:ident)? => $body:expr;)*) => {
         $(
@@ -125,7 +125,7 @@ maps! {
     Atanh(z) => functions::atanh(z);
 }
 
-/// A complex number of its two parts.
+/// Joins a real and an imaginary part.
 #[derive(Clone, Copy)]
 struct JoinComponents<P>(PhantomData<P>);
 
@@ -139,7 +139,6 @@ impl<P: ComplexComponent> ElementMap for JoinComponents<P> {
     }
 }
 
-/// The dtype of the parts of complex numbers.
 fn component_dtype(dtype: Dtype) -> Dtype {
     if dtype == Dtype::C64 { Dtype::F32 } else { Dtype::F64 }
 }
@@ -163,7 +162,7 @@ where
     })
 }
 
-/// A row of a map of so many complex numbers, to dtypes that follow from that of the inputs.
+/// The rows of a map. Its output dtypes follow from that of the inputs.
 macro_rules! rows {
     ($($count:literal $outputs:ident $of:expr; $($name:ident)*)*) => {
         vec![$($(
@@ -176,7 +175,6 @@ macro_rules! rows {
     };
 }
 
-/// The rows of all of them.
 pub(super) fn complex_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = rows! {
         2 COMPLEX_DTYPES |dtype| dtype; Add Sub Mul Div Pow

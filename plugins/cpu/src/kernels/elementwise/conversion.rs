@@ -1,4 +1,4 @@
-//! Loops that turn elements of one dtype into those of another.
+//! Loops that convert elements of one dtype to another.
 
 #![expect(
     unsafe_code,
@@ -19,7 +19,7 @@ use super::small_floats::{
 };
 use crate::isa::{Isa, SimdTarget};
 
-/// The loop from one dtype to another that needs no step between, if there is one.
+/// The loop that converts one dtype directly to another, if there is one.
 pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn ElementLoop> {
     let found: &'static dyn ElementLoop = match (from, to) {
         (Dtype::F16, Dtype::F32) => &MapLoop(DecodeF16),
@@ -57,7 +57,7 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
     Some(found)
 }
 
-/// The loop from `f32` to a float of 8 bits that leaves its range where a value does.
+/// The loop from `f32` to an 8-bit float whose results overflow instead of saturating.
 pub(super) fn find_unbounded_conversion(to: Dtype) -> Option<&'static dyn ElementLoop> {
     match to {
         Dtype::F8E4M3 => Some(&MapLoop(EncodeF8E4M3Unbounded)),
@@ -68,7 +68,6 @@ pub(super) fn find_unbounded_conversion(to: Dtype) -> Option<&'static dyn Elemen
     }
 }
 
-/// The loop from `f32` to `f8e8m0`.
 pub(super) fn power_of_two_conversion(rounding: PowerRounding, saturate: bool) -> &'static dyn ElementLoop {
     macro_rules! powers {
         ($($rounding:ident)*) => {
@@ -87,7 +86,7 @@ pub(super) fn power_of_two_conversion(rounding: PowerRounding, saturate: bool) -
     powers!(Up Down Nearest)
 }
 
-/// The loop to `f32` whose results are to be rounded once more.
+/// The loop to `f32` for results that are rounded once more.
 pub(super) fn find_round_to_odd(from: Dtype) -> Option<&'static dyn ElementLoop> {
     match from {
         Dtype::F64 => Some(&MapLoop(RoundToOdd)),
@@ -99,13 +98,12 @@ pub(super) fn find_round_to_odd(from: Dtype) -> Option<&'static dyn ElementLoop>
     }
 }
 
-/// A number of Rust that others can be made of.
+/// A Rust number that converts to others.
 pub(super) trait NumberConversion<To>: Copy + Send + Sync + 'static {
-    /// The number as another: integers keep their lowest bits, floats lose their fraction.
+    /// Integers keep their lowest bits, floats lose their fraction.
     fn convert_to(self) -> To;
 }
 
-/// The map of [`NumberConversion`].
 pub(super) struct ConversionMap<From, To>(PhantomData<(From, To)>);
 
 impl<From, To> Clone for ConversionMap<From, To> {
@@ -127,7 +125,7 @@ impl<From: NumberConversion<To> + Element, To: Element> ElementMap for Conversio
     }
 }
 
-/// Integers as `f32` that are to be rounded once more.
+/// Integers as `f32`, rounded to odd so that they can be rounded once more.
 #[derive(Clone, Copy)]
 struct IntegerRoundToOdd<From>(PhantomData<From>);
 
@@ -142,7 +140,6 @@ impl<From: NumberConversion<f64> + Element> ElementMap for IntegerRoundToOdd<Fro
     }
 }
 
-/// Whether a number is other than 0.
 #[derive(Clone, Copy)]
 struct IsNonzero<From>(PhantomData<From>);
 
@@ -174,7 +171,7 @@ macro_rules! integers {
     ($($from:ty)*) => { $(convert! { $from as $from => i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 })* };
 }
 
-// What is cut off the integer part of a float is what C and NumPy cut off on most machines.
+// Bits of a float's integer part that do not fit are dropped, as C and NumPy do on most machines.
 macro_rules! floats {
     ($($from:ty)*) => {
         $(
@@ -219,10 +216,10 @@ table! {
     => [I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64, F32 f32, F64 f64]
 }
 
-/// Takes elements of so many bits out of bytes, the lowest first, by what they are made of their bits.
+/// Unpacks elements of `BITS` bits from bytes, the lowest first. The function decodes the bits of one.
 struct UnpackBits<const BITS: usize, To>(fn(u8) -> To);
 
-/// The number with a sign that the lowest bits of a byte are.
+/// Sign-extends the lowest bits of a byte.
 fn sign_extend<const BITS: usize>(part: u8) -> i8 {
     (part << (8 - BITS)).cast_signed() >> (8 - BITS)
 }
@@ -237,7 +234,7 @@ impl<const BITS: usize, To: Send + Sync> ElementLoop for UnpackBits<BITS, To> {
     ) -> Result<(), ElementFault> {
         let (input, output, shared) = (inputs[0], output.cast::<To>(), 8 / BITS);
         for index in 0..count {
-            // SAFETY: the caller vouches for `count` parts of bytes and as many elements.
+            // SAFETY: the caller vouches for `count` packed elements and as many outputs.
             unsafe {
                 let part = *input.add(index / shared) >> (index % shared * BITS) & ((1 << BITS) - 1);
                 output.add(index).write((self.0)(part));
@@ -247,7 +244,7 @@ impl<const BITS: usize, To: Send + Sync> ElementLoop for UnpackBits<BITS, To> {
     }
 }
 
-/// Puts elements of so many bits into bytes, the first in the lowest bits. What the last byte has no element for is 0.
+/// Packs elements of `BITS` bits into bytes, the first in the lowest bits. Unused bits of the last byte are 0.
 struct PackBits<const BITS: usize, From>(fn(From) -> u8);
 
 impl<const BITS: usize, From: Copy + Send + Sync> ElementLoop for PackBits<BITS, From> {
@@ -265,7 +262,7 @@ impl<const BITS: usize, From: Copy + Send + Sync> ElementLoop for PackBits<BITS,
                 let part = (self.0)(unsafe { *input.add(first + place) }) & ((1 << BITS) - 1);
                 byte | part << (place * BITS)
             });
-            // SAFETY: the caller vouches for as many parts of bytes as elements.
+            // SAFETY: the caller vouches for room for as many packed elements as elements.
             unsafe { output.add(first / shared).write(byte) };
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Loops over elements that lie side by side: the only loops that compute. Everything else is brought into that form.
+//! Loops over contiguous elements: the only loops that compute. Operands in any other form are copied or converted first.
 
 #![expect(
     unsafe_code,
@@ -7,18 +7,17 @@
 
 use crate::isa::{BaselineTarget, Isa, SimdTarget, SimdTask};
 
-/// Why a result does not exist, as a message.
+/// Why an element has no result, as a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementFault(pub(super) &'static str);
 
-/// A loop over elements that lie side by side.
 pub(super) trait ElementLoop: Send + Sync {
     /// Computes `count` elements.
     ///
     /// # Safety
     ///
-    /// As many elements can be read at each input and written at the output, of the types that the loop is for and aligned.
-    /// An input is no part of the output, unless it is the very same memory with elements of the same size.
+    /// As many elements can be read at each input and written at the output, of the types that the loop is for and aligned. An
+    /// input does not overlap the output, unless it is the very same memory with elements of the same size.
     unsafe fn run_loop(
         &self,
         isa: Isa,
@@ -43,26 +42,25 @@ impl<I: ElementLoop + ?Sized> ElementLoop for &'static I {
 
 /// A function from one element of each input to one of the output.
 pub(super) trait ElementMap: Copy + Send + Sync + 'static {
-    /// The elements of the inputs, as a tuple.
+    /// One element of each input, as a tuple.
     type Input: InputElements;
-    /// The element of the output.
     type Output: Copy;
-    /// Whether some elements need more than [`ElementMap::apply_with_isa`].
+    /// True if some elements need [`ElementMap::apply_to_any`].
     const HAS_EXCEPTIONS: bool = false;
-    /// Whether it is compiled for each instruction set. What no set has vectors for, such as divisions of integers, is not, and
-    /// neither are numbers that models hardly have: the plugin would be larger by what nobody waits for.
+    /// True if it is compiled for each instruction set. Maps without SIMD instructions, such as integer division, are not, and
+    /// neither are dtypes that models hardly use: they would only make the plugin larger.
     const IS_VECTORIZED: bool = true;
 
-    /// The function, `#[inline(always)]` and without branches, so that it becomes vector code.
+    /// The function, `#[inline(always)]` and without branches, so that loops over it vectorize.
     fn apply<T: SimdTarget>(self, input: Self::Input) -> Self::Output;
 
-    /// Whether `apply` must not be used for these elements.
+    /// True if `apply` must not be used for these elements.
     #[inline(always)]
     fn is_exception(self, _input: Self::Input) -> bool {
         false
     }
 
-    /// The function for any elements, however slow.
+    /// The function for all elements, however slow.
     fn apply_to_any(self, input: Self::Input) -> Result<Self::Output, ElementFault> {
         Ok(self.apply::<BaselineTarget>(input))
     }
@@ -70,13 +68,13 @@ pub(super) trait ElementMap: Copy + Send + Sync + 'static {
 
 /// One element of each input.
 pub(super) trait InputElements: Copy {
-    /// Where the elements of each input start.
+    /// A typed pointer to each input.
     type Pointers: Copy;
 
-    /// The first of the pointers with their types.
+    /// Casts the first of the pointers to the types of the elements.
     fn typed_pointers(inputs: &[*const u8]) -> Self::Pointers;
 
-    /// The elements at an index.
+    /// Reads the elements at an index.
     ///
     /// # Safety
     ///
@@ -107,7 +105,6 @@ elements!(A 0);
 elements!(A 0 B 1);
 elements!(A 0 B 1 C 2);
 
-/// The loop of a map.
 pub(super) struct MapLoop<M>(pub(super) M);
 
 impl<M: ElementMap> ElementLoop for MapLoop<M> {
@@ -137,11 +134,13 @@ impl<M: ElementMap> SimdTask for MapTask<M> {
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) -> Result<(), ElementFault> {
         let Self { map, inputs, output, count } = self;
+        // A chunk is checked before it is computed: a branch per element would keep the loop from vectorizing. Its elements are
+        // still in L1 when they are read again.
         let chunk = if M::HAS_EXCEPTIONS { FOLD_CHUNK } else { usize::MAX };
         for begin in (0..count).step_by(chunk) {
             let indices = begin..count.min(begin.saturating_add(chunk));
             if M::HAS_EXCEPTIONS {
-                // SAFETY: whoever ran the loop vouches for `count` elements; so below.
+                // SAFETY: the caller of the loop vouches for `count` elements; so below.
                 let is_exception = |index| map.is_exception(unsafe { M::Input::read_at(inputs, index) });
                 if indices.clone().fold(false, |any, index| any | is_exception(index)) {
                     self.run_with_exceptions(indices)?;
@@ -172,16 +171,16 @@ impl<M: ElementMap> MapTask<M> {
     }
 }
 
-/// A map of two elements of a type to one of the same that is applied over and over to any number of inputs, and at last a map
-/// of the result.
+/// Folds any number of inputs with a map of two elements, and applies another map to the result.
 pub(super) struct FoldLoop<M, F> {
-    /// Takes in one more input.
+    /// Adds one more input to the partial result.
     pub(super) step: M,
-    /// What is done with the result.
+    /// Applied to the last partial result.
     pub(super) finish: F,
 }
 
-/// Elements that are under way at a time where a loop goes over them more than once.
+/// Elements per chunk where a loop reads them more than once. Two buffers of 256 elements of 8 bytes are 4 KiB, which fit into L1
+/// beside the inputs.
 const FOLD_CHUNK: usize = 256;
 
 impl<E, M, F> ElementLoop for FoldLoop<M, F>

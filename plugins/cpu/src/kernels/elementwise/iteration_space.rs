@@ -1,23 +1,22 @@
-//! How the elements of operands correspond: checked shapes, brought to as few dimensions as possible.
+//! How the elements of operands correspond: broadcasts checked shapes and merges them to as few dimensions as possible.
 
 use oarlock_sdk::{PluginError, Result, TensorView, ensure};
 
-/// How many operands a plan has at most, the output included, which comes last.
+/// The maximum number of operands, including the output, which comes last.
 pub(super) const MAX_OPERANDS: usize = 9;
 
-/// Dimensions that a plan holds without memory from the heap.
+/// Dimensions that are held without a heap allocation.
 const INLINE_AXES: usize = 6;
 
 /// One dimension of all operands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LoopAxis {
-    /// How long it is.
     pub(super) size: usize,
-    /// How many elements of each operand lie from one index to the next; 0 where an input is repeated.
+    /// The stride of each operand in elements; 0 where an input is broadcast.
     pub(super) steps: [usize; MAX_OPERANDS],
 }
 
-/// The dimensions that are left after merging, the innermost first. None is of size 1, and a single element has none.
+/// The dimensions that remain after merging, the innermost first. None has size 1, and a single element has none.
 #[derive(Debug)]
 pub(super) struct IterationSpace {
     inline: [LoopAxis; INLINE_AXES],
@@ -25,22 +24,19 @@ pub(super) struct IterationSpace {
     length: usize,
 }
 
-/// The shape of an operand, with strides in elements, or none for a contiguous one.
+/// The shape of an operand, with strides in elements; no strides if it is contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OperandShape<'a> {
-    /// The sizes of the dimensions.
     pub(super) dims: &'a [i64],
-    /// The strides.
     pub(super) strides: &'a [i64],
 }
 
 impl<'a> OperandShape<'a> {
-    /// The shape of a tensor.
     pub(super) fn from_tensor(tensor: &TensorView<'a>) -> Self {
         Self { dims: tensor.dims(), strides: tensor.strides() }
     }
 
-    /// How many elements lie from the first to past the last, with gaps.
+    /// The number of elements from the first to past the last, gaps included.
     pub(super) fn element_span(&self) -> Result<usize> {
         let size = |dim: &i64| usize::try_from(*dim).ok();
         let dims = self.dims.iter().map(size);
@@ -63,15 +59,15 @@ impl<'a> OperandShape<'a> {
 }
 
 impl IterationSpace {
-    /// The plan for operands of which the last is the output; the inputs must broadcast to just its shape.
+    /// The iteration space of operands, the output last; the inputs must broadcast to exactly its shape.
     ///
-    /// The extents of the operands must have been computed before, so that no product of dimensions overflows.
+    /// The spans of the operands must have been computed before, so that no product of dimensions overflows.
     pub(super) fn new(operands: &[OperandShape<'_>]) -> Result<Self> {
         let mut plan = Self { inline: [LoopAxis::default(); INLINE_AXES], heap: Vec::new(), length: 0 };
         let Some((output, inputs)) = operands.split_last() else { return Ok(plan) };
         let rank = output.dims.len();
         ensure_broadcast(inputs.iter().map(|input| input.dims.len()).max() == Some(rank), operands)?;
-        // Beside a dimension of 0 the others may be so large that no number holds their product.
+        // Beside a dimension of 0, the product of the others may overflow.
         let is_empty = output.dims.contains(&0);
         let mut contiguous = [1; MAX_OPERANDS];
         for back in 1..=rank {
@@ -105,12 +101,12 @@ impl IterationSpace {
         if self.heap.is_empty() { &self.inline[..self.length] } else { &self.heap }
     }
 
-    /// How many elements there are.
     pub(super) fn element_count(&self) -> usize {
         self.axes().iter().map(|axis| axis.size).product()
     }
 
-    /// Adds the next outer dimension, as part of the last one if the elements of all operands go on where that one ends.
+    /// Adds the next outer dimension. It is merged into the last one if all operands continue where that ends: inner loops get
+    /// longer.
     fn push_axis(&mut self, axis: LoopAxis) {
         if axis.size == 1 {
             return;

@@ -1,5 +1,5 @@
-//! The first versions of ops of two inputs, in which attributes say how the second is repeated: `broadcast` whether it is, and
-//! `axis` at which dimension of the first its own begin.
+//! The first versions of binary ops, in which attributes control broadcasting of the second input: `broadcast` enables it, and
+//! `axis` names the dimension of the first input where those of the second begin.
 
 use oarlock_sdk::{Kernel, KernelCall, OperandSpec, Result, TensorView, ensure};
 
@@ -8,7 +8,7 @@ use super::prepared_loop::{self, PreparedLoop};
 use super::registration::prepared_kernel;
 use crate::device::Cpu;
 
-/// The row of versions up to the sixth.
+/// The row of versions up to 6.
 pub(super) fn legacy_kernel(
     op: &'static str,
     inputs: [OperandSpec; 2],
@@ -23,7 +23,7 @@ pub(super) fn legacy_kernel(
     aligned_kernel(op, inputs, output, pass, axis)
 }
 
-/// The row of versions up to the sixth of an op whose second input has an element for each channel, or one for all.
+/// The row of versions up to 6 of an op whose second input has an element for each channel, or one for all.
 pub(super) fn legacy_channel_kernel(
     op: &'static str,
     inputs: [OperandSpec; 2],
@@ -33,14 +33,14 @@ pub(super) fn legacy_channel_kernel(
     aligned_kernel(op, inputs, output, pass, |_| Ok(BroadcastAlignment::Channels))
 }
 
-/// Where the dimensions of the second input begin in the first.
+/// How the dimensions of the second input align with those of the first.
 #[derive(Clone, Copy)]
 enum BroadcastAlignment {
-    /// So that the last are the same.
+    /// The last dimensions are the same.
     Last,
-    /// At this one, counted from the last where negative.
+    /// They begin at this one, counted from the end if negative.
     At(i64),
-    /// A single dimension at the second of the first, if there is one.
+    /// A single dimension, at dimension 1 of the first input if it has one.
     Channels,
 }
 
@@ -85,7 +85,7 @@ fn run_aligned(
     )
 }
 
-/// How many dimensions the first input has behind those of the second.
+/// The number of dimensions of the first input after those of the second.
 fn trailing_dimensions(
     first: &TensorView<'_>,
     second: &TensorView<'_>,

@@ -1,5 +1,5 @@
-//! Functions of floats without branches and calls, so that loops over them become vector code. Each is compiled into its
-//! caller, for the instruction set of the caller; `T` says which that is, and must be named: `math::exp::<T, _>(x)`.
+//! Functions of floats without branches and calls, so that loops over them vectorize. Each is inlined into its caller and
+//! compiled for the caller's instruction set; `T` says which, and must be named: `math::exp::<T, _>(x)`.
 
 mod coefficients;
 mod float;
@@ -11,33 +11,35 @@ pub(crate) use self::power::power;
 pub(crate) use self::trigonometry::TrigonometricFloat;
 use crate::isa::SimdTarget;
 
-/// The value of a polynomial.
+/// Horner's rule: the fewest operations. The chain of FMAs is long, but the elements of the loop around it are independent and
+/// hide its latency.
 #[inline(always)]
 fn polynomial<T: SimdTarget, F: MathFloat>(x: F, coefficients: &[F]) -> F {
     let Some((last, others)) = coefficients.split_last() else { return F::ZERO };
     others.iter().rev().fold(*last, |sum, coefficient| sum.multiply_add::<T>(x, *coefficient))
 }
 
-/// A value cut off at bounds. What is no number stays so.
+/// Clamps a value. NaN stays NaN, since both comparisons are false.
 #[inline(always)]
 pub(crate) fn clamp_keeping_nan<F: MathFloat>(x: F, low: F, high: F) -> F {
+    // Written so that each line is one `max` or `min` instruction of x86, which returns its second operand for NaN.
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// x less a whole number of logarithms of 2.
+/// x - `whole` · ln 2, with ln 2 in two parts: the product with the first is exact, so that the difference does not lose bits.
 #[inline(always)]
 fn reduce_by_ln2<T: SimdTarget, F: MathFloat>(x: F, whole: F) -> F {
     whole.multiply_add::<T>(-F::LN_2.1, whole.multiply_add::<T>(-F::LN_2.0, x))
 }
 
-/// exp(r) - 1 for |r| up to half the logarithm of 2.
+/// exp(r) - 1 for |r| ≤ ln(2) / 2.
 #[inline(always)]
 fn small_exp_m1<T: SimdTarget, F: MathFloat>(rest: F) -> F {
     (rest * rest).multiply_add::<T>(polynomial::<T, F>(rest, F::EXP), rest)
 }
 
-/// e to the power of x, for `f32` within 1.5 ULP, subnormal results included.
+/// eˣ, for `f32` within 1.5 ULP, subnormal results included.
 #[inline(always)]
 pub(crate) fn exp<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let x = clamp_keeping_nan(x, F::EXP_BOUNDS.0, F::EXP_BOUNDS.1);
@@ -46,7 +48,7 @@ pub(crate) fn exp<T: SimdTarget, F: MathFloat>(x: F) -> F {
     rest.multiply_add::<T>(first, first) * second
 }
 
-/// e to the power of x that is not positive, for `f32` within 1.5 ULP; 0 where the result is subnormal.
+/// eˣ for x ≤ 0, for `f32` within 1.5 ULP; 0 where the result is subnormal, so that 2ⁿ needs one factor instead of two.
 #[inline(always)]
 pub(crate) fn exp_of_negative<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let x = if x < F::EXP_VANISHES { F::EXP_VANISHES } else { x };
@@ -55,18 +57,17 @@ pub(crate) fn exp_of_negative<T: SimdTarget, F: MathFloat>(x: F) -> F {
     rest.multiply_add::<T>(power, power)
 }
 
-/// e to the power of x, less 1, for `f32` within 2 ULP; exact near 0.
+/// eˣ - 1, for `f32` within 2 ULP; exact near 0.
 #[inline(always)]
 pub(crate) fn exp_m1<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let x = clamp_keeping_nan(x, F::EXP_M1_BOUND, F::EXP_BOUNDS.1);
     let (whole, exponent) = x.nearest_multiple::<T>(F::LOG2_E);
     let rest = small_exp_m1::<T, F>(reduce_by_ln2::<T, F>(x, whole));
-    // Half of each part, since the whole of the largest power is out of range.
+    // Half of each term, since 2ⁿ itself overflows for the largest n.
     let power = F::half_power_of_two(exponent);
     power.multiply_add::<T>(rest, power - F::HALF) * F::TWO
 }
 
-/// The natural logarithm.
 #[inline(always)]
 pub(crate) fn log<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let (mantissa, exponent) = x.decompose();
@@ -82,7 +83,7 @@ pub(crate) fn log<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x > F::ZERO { positive } else { other }
 }
 
-/// The natural logarithm of 1 + x; exact near 0.
+/// log(1 + x), exact near 0.
 #[inline(always)]
 pub(crate) fn log_1p<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let sum = F::ONE + x;
@@ -98,19 +99,17 @@ pub(crate) fn tanh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     (-power / (power + F::TWO)).copy_sign(x)
 }
 
-/// The hyperbolic sine.
 #[inline(always)]
 pub(crate) fn sinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let size = x.magnitude();
     let power = exp_m1::<T, F>(size);
     let small = F::HALF * (power + power / (power + F::ONE));
-    // The power itself would be out of range before the result is.
+    // The exponential itself would overflow before the result does.
     let root = exp::<T, F>(F::HALF * size);
     let large = F::HALF * root * root;
     (if size > F::from_f64(40.0) { large } else { small }).copy_sign(x)
 }
 
-/// The hyperbolic cosine.
 #[inline(always)]
 pub(crate) fn cosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let root = exp::<T, F>(F::HALF * x.magnitude());
@@ -118,10 +117,9 @@ pub(crate) fn cosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     half + F::from_f64(0.25) / half
 }
 
-/// Above this, the square of a value is so large that adding 1 to it changes nothing.
+/// Above this, adding 1 to the square of a value changes nothing.
 const SQUARE_DOMINATES: f64 = 1e9;
 
-/// The inverse of the hyperbolic sine.
 #[inline(always)]
 pub(crate) fn asinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let size = x.magnitude();
@@ -132,7 +130,6 @@ pub(crate) fn asinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     (logarithm + if is_large { F::from_f64(std::f64::consts::LN_2) } else { F::ZERO }).copy_sign(x)
 }
 
-/// The inverse of the hyperbolic cosine.
 #[inline(always)]
 pub(crate) fn acosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let above = x - F::ONE;
@@ -143,18 +140,18 @@ pub(crate) fn acosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x >= F::ONE { result } else { F::NAN }
 }
 
-/// The inverse of the hyperbolic tangent.
 #[inline(always)]
 pub(crate) fn atanh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let size = x.magnitude();
     (F::HALF * log_1p::<T, F>(F::TWO * size / (F::ONE - size))).copy_sign(x)
 }
 
-/// The complementary error function of a value that is not negative, exact up to where it is subnormal. There it is 0.
+/// erfc(x) for x ≥ 0, exact until it becomes subnormal. From there on it is 0.
 #[inline(always)]
 pub(crate) fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let near = if x > F::ERFC_BOUND { F::ERFC_BOUND } else { x };
     let mapped = (near - F::ERFC_MIDDLE) / (near + F::ERFC_MIDDLE);
+    // The exponential magnifies errors of its argument, so x² is split: the square of `upper` is exact, and `tail` is small.
     let upper = near.truncate_mantissa();
     let tail = (near - upper) * (near + upper);
     let square = -upper * upper;
@@ -165,14 +162,14 @@ pub(crate) fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x > F::ERFC_BOUND { F::ZERO } else { value }
 }
 
-/// The complementary error function from 1 on, exact enough to be taken from 1: e to the power of a polynomial.
+/// erfc(x) for x ≥ 1, exact enough to be subtracted from 1: the exponential of a polynomial.
 #[inline(always)]
 fn approximate_erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let near = if x > F::ERFC_VANISHES { F::ERFC_VANISHES } else { x };
     exp_of_negative::<T, F>(polynomial::<T, F>(near, F::ERFC_LOG).multiply_add::<T>(near, -near))
 }
 
-/// The error function, for `f32` within 1.5 ULP.
+/// erf(x), for `f32` within 1.5 ULP.
 #[inline(always)]
 pub(crate) fn erf<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let size = x.magnitude();
@@ -182,7 +179,7 @@ pub(crate) fn erf<T: SimdTarget, F: MathFloat>(x: F) -> F {
     (if size < F::ONE { small } else { large }).copy_sign(x)
 }
 
-/// The logistic function.
+/// The logistic function. exp(-|x|) never overflows.
 #[inline(always)]
 pub(crate) fn sigmoid<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let power = exp::<T, F>(-x.magnitude());
@@ -196,7 +193,7 @@ pub(crate) fn softplus<T: SimdTarget, F: MathFloat>(x: F) -> F {
     bent + log_1p::<T, F>(exp::<T, F>(-x.magnitude()))
 }
 
-/// x · Φ(x) with the distribution function Φ of the normal distribution, exact in its lower tail.
+/// x · Φ(x), where Φ is the distribution function of the normal distribution; exact in its lower tail.
 #[inline(always)]
 pub(crate) fn gelu<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let half = F::HALF * erfc::<T, F>(x.magnitude() * F::from_f64(std::f64::consts::FRAC_1_SQRT_2));

@@ -1,9 +1,10 @@
 //! Kernels that compute each element of the output from the elements at the same place in the inputs.
 //!
-//! All of them are a [`PreparedLoop`](pass::Pass): a loop over elements that lie side by side ([`element_loop`]), and for each operand a way
-//! into that loop and back ([`port`]). A pass brings the operands of a call to as few dimensions as possible ([`plan`]) and walks
-//! over them in tiles ([`tile`]), which copies and converts only what the loop cannot take as it lies. So an op is written once,
-//! for the types it is computed in; strides, broadcasting, floats of 8 and 16 bits and instruction sets are none of its business.
+//! All of them are a [`PreparedLoop`](prepared_loop::PreparedLoop): a loop over contiguous elements ([`element_loop`]), and for
+//! each operand a conversion into that loop and back ([`port`]). A prepared loop merges the operands of a call to as few
+//! dimensions as possible ([`iteration_space`]) and walks over them in tiles ([`tiling`]), which copies and converts only what
+//! the loop cannot take in place. So an op is written once, for the types it is computed in, and need not care about strides,
+//! broadcasting, floats of 8 and 16 bits, and instruction sets.
 
 mod activation;
 mod array_api;
@@ -34,7 +35,6 @@ pub(crate) use self::quantize::quantize_by_range;
 pub(crate) use self::small_floats::halves;
 use crate::device::Cpu;
 
-/// The rows of all element-wise kernels.
 pub(crate) fn elementwise_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = unary::unary_kernels();
     kernels.extend(activation::activation_kernels());

@@ -1,56 +1,49 @@
-//! Numbers as loops take them: integers that wrap around, and floats of 32 and 64 bits.
+//! Numbers that loops compute with: integers that wrap around, and floats of 32 and 64 bits.
 
 use oarlock_sdk::{Dtype, Element};
 
-/// Whether models have numbers of a dtype often enough that their loops are compiled for each instruction set.
+/// True for dtypes that models use often enough to compile their loops for each instruction set.
 pub(super) const fn is_common_dtype(dtype: Dtype) -> bool {
     !matches!(dtype, Dtype::U16 | Dtype::U32 | Dtype::U64)
 }
 
-/// An integer or a float, with what NumPy says about its arithmetic.
+/// An integer or a float, with NumPy's arithmetic.
 pub(super) trait ArithmeticElement: Element + PartialOrd + Default {
-    /// Whether a division may have no result.
+    /// True if a division by 0 has no result.
     const IS_INTEGER: bool;
-    /// 1.
     const ONE: Self;
 
-    /// The sum.
     fn plus(self, other: Self) -> Self;
-    /// The difference.
     fn minus(self, other: Self) -> Self;
-    /// The product.
     fn times(self, other: Self) -> Self;
-    /// The quotient, of integers that rounded towards 0; of an integer and 0 any value.
+    /// The quotient, which integers round towards 0; of an integer and 0 any value.
     fn divided_by(self, other: Self) -> Self;
-    /// What the quotient rounded towards 0 leaves.
+    /// The remainder of the quotient that is rounded towards 0.
     fn truncated_remainder(self, other: Self) -> Self;
-    /// What the quotient rounded down leaves.
+    /// The remainder of the quotient that is rounded down.
     fn floored_remainder(self, other: Self) -> Self;
-    /// The value without its sign.
     fn magnitude(self) -> Self;
-    /// The value with the other sign.
     fn negate(self) -> Self;
 
-    /// Whether it is no number.
     #[inline(always)]
     #[expect(clippy::eq_op, reason = "what is no number is not equal to itself")]
     fn is_nan(self) -> bool {
         self != self
     }
 
-    /// The larger value, or what is no number.
+    /// The larger value; NaN if either is NaN.
     #[inline(always)]
     fn larger_or_nan(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
     }
 
-    /// The smaller value, or what is no number.
+    /// The smaller value; NaN if either is NaN.
     #[inline(always)]
     fn smaller_or_nan(self, other: Self) -> Self {
         if self < other || self.is_nan() { self } else { other }
     }
 
-    /// 1 or -1 of the same sign; 0, and what is no number, stay.
+    /// 1 or -1 of the same sign; 0 and NaN stay.
     #[inline(always)]
     fn sign(self) -> Self {
         let zero = Self::default();
@@ -211,7 +204,7 @@ macro_rules! with_number {
 
 pub(super) use with_number;
 
-/// The error of a dtype that the kernel's row does not list.
+/// The error for a dtype that the kernel's row does not list.
 #[cold]
 pub(super) fn unexpected_dtype(dtype: Dtype) -> oarlock_sdk::PluginError {
     let found = dtype.name().unwrap_or("an unknown dtype");

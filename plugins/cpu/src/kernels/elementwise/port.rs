@@ -1,11 +1,11 @@
-//! How an operand gets from memory into a loop and back: as it is, or through a conversion.
+//! How an operand gets from memory into a loop and back: in place, or through a conversion.
 
 use oarlock_sdk::{Dtype, PluginError, Result};
 
 use super::conversion::find_conversion;
 use super::element_loop::ElementLoop;
 
-/// The way between the dtype of an operand and that of a loop.
+/// The path between the dtype of an operand and that of a loop.
 #[derive(Clone, Copy)]
 pub(super) struct OperandPort {
     /// The dtype in memory.
@@ -14,23 +14,23 @@ pub(super) struct OperandPort {
     pub(super) computed_size: usize,
     /// Bits of an element in memory.
     pub(super) bits: usize,
-    /// What turns one into the other, unless they are the same.
+    /// Converts one to the other; `None` if they are the same.
     pub(super) conversion: Option<&'static dyn ElementLoop>,
 }
 
 impl OperandPort {
-    /// An operand that the loop takes as it is.
+    /// An operand that the loop takes in place.
     pub(super) fn without_conversion(dtype: Dtype) -> Self {
         let bits = dtype_bits(dtype);
         Self { dtype, computed_size: bits / 8, bits, conversion: None }
     }
 
-    /// An input whose elements the loop takes as those of another dtype.
+    /// An input that the loop takes as another dtype.
     pub(super) fn for_input(dtype: Dtype, computed: Dtype) -> Result<Self> {
         Self::between_dtypes(dtype, computed, (dtype, computed))
     }
 
-    /// An output whose elements the loop makes as those of another dtype.
+    /// An output that the loop makes as another dtype.
     pub(super) fn for_output(dtype: Dtype, computed: Dtype) -> Result<Self> {
         Self::between_dtypes(dtype, computed, (computed, dtype))
     }
@@ -54,27 +54,27 @@ impl OperandPort {
         })
     }
 
-    /// The same way with another conversion.
+    /// Replaces the conversion.
     pub(super) fn with_conversion(self, conversion: Option<&'static dyn ElementLoop>) -> Self {
         Self { conversion, ..self }
     }
 
-    /// The most bytes that an element takes on its way: before or after its conversion.
+    /// The size of an element before or after its conversion, whichever is larger.
     pub(super) fn max_element_size(&self) -> usize {
         self.computed_size.max(self.bits.div_ceil(8))
     }
 
-    /// Whether several elements share a byte of memory.
+    /// True if several elements share a byte of memory.
     pub(super) fn is_packed(&self) -> bool {
         self.bits < 8
     }
 
-    /// How many elements share a byte with an element at this index and stand before it.
+    /// The number of elements before this one in the same byte.
     pub(super) fn packed_offset(&self, index: usize) -> usize {
         if self.is_packed() { index % (8 / self.bits) } else { 0 }
     }
 
-    /// What addresses of the operand are multiples of.
+    /// The alignment that addresses of the operand must have.
     pub(super) fn alignment(&self) -> usize {
         match self.dtype {
             Dtype::C64 => 4,
@@ -83,13 +83,12 @@ impl OperandPort {
         }
     }
 
-    /// How many bytes so many elements take.
     pub(super) fn byte_count(&self, elements: usize) -> usize {
         (elements * self.bits).div_ceil(8)
     }
 }
 
-/// How large an element of a dtype is; 0 for one that is no number.
+/// Bits of an element; 0 for dtypes that are not numbers.
 fn dtype_bits(dtype: Dtype) -> usize {
     match dtype {
         Dtype::I2 | Dtype::U2 => 2,
@@ -110,7 +109,7 @@ fn dtype_bits(dtype: Dtype) -> usize {
     }
 }
 
-/// The dtype in which elements of a dtype are computed: `f32` for the smaller floats, whole bytes for parts of them.
+/// The dtype in which elements are computed: `f32` for the smaller floats, whole bytes for packed integers.
 pub(super) fn compute_dtype(dtype: Dtype) -> Dtype {
     match dtype {
         Dtype::F4E2M1

@@ -45,7 +45,7 @@ impl ElementMap for PowerMap<f64> {
     }
 }
 
-/// Powers of floats, of which squares and cubes are products.
+/// Powers of floats. If all exponents are 2 or 3, they are products.
 struct FloatPowerLoop<F>(PhantomData<F>);
 
 impl<F: ArithmeticElement + From<f32>> ElementLoop for FloatPowerLoop<F>
@@ -94,7 +94,7 @@ macro_rules! integer_powers {
                         (1, _) | (_, 0) => 1,
                         (-1, _) => if exponent & 1 == 0 { 1 } else { -1 },
                         (_, ..0) => 0,
-                        // A power that large wraps to 0, or its base is 0.
+                        // Such a power wraps to 0, or its base is 0.
                         (_, 64..) if base & 1 == 0 => 0,
                         _ => integer_power(base, exponent.cast_unsigned()),
                     }
@@ -127,7 +127,7 @@ macro_rules! integer_powers {
     };
 }
 
-/// Powers of integers with an exponent that need not be whole, rounded towards 0.
+/// Powers of integers with a float exponent, rounded towards 0.
 #[derive(Clone, Copy)]
 struct IntegerPowerOfFloat<N>(PhantomData<N>);
 
@@ -167,7 +167,6 @@ fn power_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
     })
 }
 
-/// The rows of `Pow`.
 pub(super) fn power_kernels() -> [Kernel<Cpu>; 3] {
     const NARROW_BASES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
     const WIDE_BASES: DtypeSet = dtype_set(&[Dtype::F64, Dtype::I32, Dtype::I64]);
@@ -180,7 +179,7 @@ pub(super) fn power_kernels() -> [Kernel<Cpu>; 3] {
         [input_operand("X", FLOATS).with_dtype_group(1), input_operand("Y", FLOATS).with_dtype_group(1)];
     [
         later(NARROW_BASES, NUMBERS),
-        // Halves are not made into numbers of these dtypes.
+        // Floats of 16 bits are not converted to these dtypes.
         later(WIDE_BASES, INTEGERS.union(family::FLOATING)),
         legacy_broadcast::legacy_kernel(
             "Pow",

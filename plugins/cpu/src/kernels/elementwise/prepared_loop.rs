@@ -1,4 +1,4 @@
-//! A pass: a loop with the operands it is run over. A prepared kernel is one.
+//! A prepared kernel: a loop with the conversions of its operands.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -12,34 +12,31 @@ use super::port::OperandPort;
 use super::tiling::LoopTiling;
 use crate::device::Cpu;
 
-/// Bytes of operands that are worth a thread.
+/// Fewer bytes of operands are not worth another thread.
 const GRAIN_BYTES: usize = 32 << 10;
 
-/// So few elements are computed at once.
+/// Up to this many elements run as one loop on the calling thread: planning and threads would take longer than the loop.
 const SHORT_ELEMENTS: usize = 2048;
 
-/// A loop and how each operand gets into it.
+/// A loop, and how each operand gets into it.
 pub(super) struct PreparedLoop {
     inner: Box<dyn ElementLoop>,
     inputs: Vec<OperandPort>,
     output: OperandPort,
-    /// Whether the loop takes all operands as they are.
+    /// True if the loop takes all operands in place.
     is_direct: bool,
 }
 
-/// An operand in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoopOperand<'a> {
-    /// Its dimensions.
     pub(super) shape: OperandShape<'a>,
-    /// Where its first element lies.
+    /// The address of the first element.
     pub(super) address: usize,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub(super) size: usize,
 }
 
 impl<'a> LoopOperand<'a> {
-    /// The operand that a tensor is.
     pub(super) fn from_tensor(tensor: &TensorView<'a>, port: &OperandPort) -> Result<Self> {
         ensure_dtype(tensor, port.dtype)?;
         let (block, offset) = tensor.memory_location();
@@ -47,7 +44,7 @@ impl<'a> LoopOperand<'a> {
         Ok(Self { shape: OperandShape::from_tensor(tensor), address, size: tensor.size_in_bytes() as usize })
     }
 
-    /// The elements from one on, contiguous in another shape.
+    /// The elements from an offset on, contiguous in another shape.
     pub(super) fn slice_from<'b>(
         &self,
         dims: &'b [i64],
@@ -75,7 +72,6 @@ impl<'a> LoopOperand<'a> {
         Ok(())
     }
 
-    /// Whether two operands share memory.
     fn overlaps(&self, other: &Self) -> bool {
         self.address < other.address.saturating_add(other.size)
             && other.address < self.address.saturating_add(self.size)
@@ -83,7 +79,6 @@ impl<'a> LoopOperand<'a> {
 }
 
 impl PreparedLoop {
-    /// A loop with its operands.
     pub(super) fn new(
         inner: impl ElementLoop + 'static,
         inputs: impl Into<Vec<OperandPort>>,
@@ -94,12 +89,10 @@ impl PreparedLoop {
         Self { inner: Box::new(inner), inputs, output, is_direct }
     }
 
-    /// The ways of the inputs.
     pub(super) fn input_ports(&self) -> &[OperandPort] {
         &self.inputs
     }
 
-    /// The way of the output.
     pub(super) fn output_port(&self) -> &OperandPort {
         &self.output
     }
@@ -109,8 +102,8 @@ impl PreparedLoop {
     pub(super) fn run<const N: usize>(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let output = call.output(0)?;
         match self.contiguous_operands::<N>(call, &output)? {
-            // SAFETY: each operand has `count` elements of the type of the loop side by side, and is apart from the output or
-            // the very same.
+            // SAFETY: each operand has `count` contiguous elements of the type of the loop, and is apart from the output or the
+            // very same memory.
             Some((pointers, target, count)) => unsafe {
                 self.inner.run_loop(cpu.isa(), &pointers, target, count).map_err(fault_error)
             },
@@ -133,7 +126,7 @@ impl PreparedLoop {
         self.run_on_operands(cpu, &operands, target)
     }
 
-    /// Where the elements of a few are that the loop takes as they lie. Anything else, and whatever is wrong, is left to
+    /// The addresses of a few elements that the loop takes in place. Anything else, and whatever is wrong, is left to
     /// [`PreparedLoop::run_on_operands`].
     #[inline]
     fn contiguous_operands<const N: usize>(
@@ -174,7 +167,6 @@ impl PreparedLoop {
         Ok(Some((pointers, target as *mut u8, count)))
     }
 
-    /// Runs the loop over any operands.
     pub(super) fn run_on_operands(
         &self,
         cpu: &Cpu,
@@ -197,7 +189,7 @@ impl PreparedLoop {
         self.run_planned(cpu, inputs, output, &IterationSpace::new(&shapes[..=inputs.len()])?)
     }
 
-    /// Checks that all elements of the output lie in its memory, each at a place of its own.
+    /// Checks that all elements of the output lie in its memory, no two at the same place.
     fn check_output(&self, output: &LoopOperand<'_>) -> Result<()> {
         output.check_bounds(&self.output)?;
         let contiguous = LoopOperand { shape: OperandShape { strides: &[], ..output.shape }, ..*output };
@@ -227,11 +219,12 @@ impl PreparedLoop {
             .chain([&self.output])
             .map(|port| port.byte_count(tiling.elements_per_tile()))
             .sum::<usize>();
-        // Elements that share a byte of the output must not be written at the same time.
+        // Packed outputs run on one thread: elements that share a byte must not be written at the same time.
         let grain =
             if self.output.is_packed() { tiling.total_tiles() } else { GRAIN_BYTES.div_ceil(bytes.max(1)) };
         cpu.parallel_for(tiling.total_tiles(), grain, |begin, end| {
-            // SAFETY: the operands were checked to lie in memory as far as the plan reaches, and pieces are apart.
+            // SAFETY: the operands were checked to lie in memory as far as the iteration space reaches, and pieces do not
+            // overlap.
             if let Err(found) = unsafe { tiling.run_tiles(&*self.inner, cpu.isa(), &addresses, begin..end) } {
                 let _ = fault.set(found);
             }
@@ -240,7 +233,7 @@ impl PreparedLoop {
     }
 }
 
-/// The address of a tensor of so many elements side by side, if it is one.
+/// The address of a tensor, if its `count` elements are contiguous.
 #[inline]
 fn contiguous_address(tensor: &TensorView<'_>, port: &OperandPort, count: usize) -> Option<usize> {
     let (block, offset) = tensor.memory_location();

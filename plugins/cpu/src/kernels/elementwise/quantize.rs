@@ -17,12 +17,11 @@ use super::registration::{BYTE_FLOATS, PACKED, output_operand, prepared_kernel};
 use crate::device::Cpu;
 use crate::isa::SimdTarget;
 
-/// What a number is quantized to.
 const QUANTIZED: DtypeSet =
     dtype_set(&[Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16]).union(BYTE_FLOATS).union(PACKED);
 const SCALES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
-/// x / scale, rounded and moved, within bounds.
+/// x / scale, rounded, shifted by the zero point and clamped.
 #[derive(Clone, Copy)]
 struct QuantizeMap {
     low: f32,
@@ -67,7 +66,7 @@ impl ElementMap for DequantizeMap {
     }
 }
 
-/// The smallest and the largest integer of a dtype; none of a float.
+/// The smallest and the largest value of an integer dtype; `None` for floats.
 fn integer_bounds(dtype: Dtype) -> Option<(f32, f32)> {
     Some(match dtype {
         Dtype::I2 => (-2.0, 1.0),
@@ -82,7 +81,7 @@ fn integer_bounds(dtype: Dtype) -> Option<(f32, f32)> {
     })
 }
 
-/// The ways of an element, its scale and its zero point, of which one that is left out is 0.
+/// The ports of an element, its scale and its zero point; an absent zero point is 0.
 fn input_ports(call: &KernelCall<'_>) -> Result<[OperandPort; 3]> {
     let zero = call.optional_input(2)?.map_or(Dtype::F32, |zero| zero.dtype());
     Ok([
@@ -123,7 +122,6 @@ fn quantize_kernel(
     .with_outputs([y])
 }
 
-/// The rows of quantization.
 pub(super) fn quantize_kernels() -> [Kernel<Cpu>; 3] {
     let floats = OperandSpec::new(SCALES.union(DtypeSet::I32)).with_name("x");
     let stored = QUANTIZED.union(DtypeSet::I32);

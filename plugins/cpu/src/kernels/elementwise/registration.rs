@@ -1,4 +1,4 @@
-//! Rows of kernels: what they demand of their operands, and how a prepared loop is run.
+//! Rows of kernels: what they require of their operands, and how a prepared loop is run.
 
 use std::sync::Arc;
 
@@ -9,35 +9,29 @@ use oarlock_sdk::{
 use super::prepared_loop::PreparedLoop;
 use crate::device::Cpu;
 
-/// The floats with a kernel each; those of 16 bits are computed as `f32`.
+/// Floats with a kernel each; those of 16 bits are computed as `f32`.
 pub(super) const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
-/// The integers of whole bytes.
+/// Integers of whole bytes.
 pub(super) const INTEGERS: DtypeSet = SIGNED.union(UNSIGNED);
-/// The integers with a sign.
 pub(super) const SIGNED: DtypeSet = dtype_set(&[Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64]);
-/// The integers without a sign.
 pub(super) const UNSIGNED: DtypeSet = dtype_set(&[Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64]);
-/// The floats of 8 bits.
 pub(super) const BYTE_FLOATS: DtypeSet =
     dtype_set(&[Dtype::F8E4M3, Dtype::F8E4M3FNUZ, Dtype::F8E5M2, Dtype::F8E5M2FNUZ, Dtype::F8E8M0]);
-/// What shares bytes.
+/// Dtypes whose elements share bytes.
 pub(super) const PACKED: DtypeSet = dtype_set(&[Dtype::I2, Dtype::U2, Dtype::I4, Dtype::U4, Dtype::F4E2M1]);
-/// Floats and integers.
 pub(super) const NUMBERS: DtypeSet = FLOATS.union(INTEGERS);
-/// `bool`.
 pub(super) const BOOL: DtypeSet = DtypeSet::BOOL;
 
-/// An input with one of these dtypes, contiguous or not.
+/// An input of one of these dtypes, contiguous or not.
 pub(super) fn input_operand(name: &'static str, dtypes: DtypeSet) -> OperandSpec {
     OperandSpec::new(dtypes).with_name(name).with_flags(OperandFlags::STRIDED)
 }
 
-/// An output with one of these dtypes.
 pub(super) fn output_operand(name: &'static str, dtypes: DtypeSet) -> OperandSpec {
     OperandSpec::new(dtypes).with_name(name)
 }
 
-/// A kernel that is one pass over all its inputs, made when it is prepared.
+/// A kernel that is one loop over all its inputs, made when it is prepared.
 pub(super) fn elementwise_kernel<const N: usize>(
     op: &'static str,
     since: u32,

@@ -1,4 +1,4 @@
-//! Functions that pick one of their elements: `Where` and `Clip`.
+//! Functions that pick one of their operands: `Where` and `Clip`.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use super::unary::{Same, maps};
 use crate::device::Cpu;
 use crate::isa::SimdTarget;
 
-/// One of two elements, of any type of a size.
+/// Picks one of two elements, of any type of a size.
 #[derive(Clone, Copy)]
 struct WhereMap<E>(PhantomData<E>);
 
@@ -38,7 +38,7 @@ fn where_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
         8 => PreparedLoop::new(MapLoop(WhereMap::<u8>(PhantomData)), ports, port),
         16 => PreparedLoop::new(MapLoop(WhereMap::<u16>(PhantomData)), ports, port),
         32 => PreparedLoop::new(MapLoop(WhereMap::<u32>(PhantomData)), ports, port),
-        // Elements of this size that are complex are aligned as their parts are.
+        // Complex elements of this size are aligned like their parts.
         64 if port.dtype == Dtype::C64 => {
             PreparedLoop::new(MapLoop(WhereMap::<[u32; 2]>(PhantomData)), ports, port)
         }
@@ -51,7 +51,7 @@ maps! {
     Between(x, low, high) => x.larger_or_nan(low).smaller_or_nan(high);
 }
 
-/// `Clip` as it was prepared: which bounds it has, and its pass over the input and them.
+/// A prepared `Clip`: which bounds it has, and its loop over the input and them.
 struct ClipKernel {
     bounds: [bool; 2],
     pass: PreparedLoop,
@@ -109,7 +109,6 @@ fn clip_bounds<'a>(call: &KernelCall<'a>) -> Result<[Option<oarlock_sdk::TensorV
 
 const SELECTABLE: DtypeSet = NUMBERS.union(BOOL).union(DtypeSet::C64).union(DtypeSet::C128);
 
-/// The rows of `Where` and of `Clip` whose bounds are inputs.
 pub(super) fn where_and_clip_kernels() -> Vec<Kernel<Cpu>> {
     let inputs = [
         input_operand("condition", BOOL),

@@ -1,4 +1,4 @@
-//! Floats of 4, 8 and 16 bits as bits, and their values as `f32`, without branches, so that loops over them become vector code.
+//! Floats of 4, 8 and 16 bits as bits, and their values as `f32`, without branches, so that loops over them vectorize.
 
 use super::element_loop::ElementMap;
 use crate::isa::SimdTarget;
@@ -7,19 +7,19 @@ const F32_MANTISSA: u32 = 23;
 const F32_BIAS: u32 = 127;
 const F32_INFINITY: u32 = 0x7F80_0000;
 
-/// A format with a sign, then an exponent, then `MANTISSA` bits.
+/// A format: a sign, then an exponent, then `mantissa` bits.
 #[derive(Clone, Copy)]
 struct SmallFloatFormat {
     mantissa: u32,
     bias: u32,
     /// The code of the largest value.
     largest: u32,
-    /// The code of what is larger.
+    /// The code for values that are larger.
     overflow: u32,
-    /// A code of no number.
+    /// A NaN code.
     nan: u32,
     sign: u32,
-    /// Whether the sign alone is a 0, and not what is no number.
+    /// True if the sign alone is -0, false if it is NaN.
     has_negative_zero: bool,
 }
 
@@ -31,7 +31,7 @@ const F8E4M3FNUZ: SmallFloatFormat =
     SmallFloatFormat { has_negative_zero: false, ..SmallFloatFormat::new(3, 8, [0x7F, 0x80, 0x80, 0x80]) };
 const F8E5M2FNUZ: SmallFloatFormat =
     SmallFloatFormat { has_negative_zero: false, ..SmallFloatFormat::new(2, 16, [0x7F, 0x80, 0x80, 0x80]) };
-/// It has a number for every code, so that what is none becomes a 0, with the sign that NumPy's package `ml_dtypes` gives it.
+/// Every code is a number, so NaN becomes a 0, with the sign that NumPy's package `ml_dtypes` gives it.
 const F4E2M1: SmallFloatFormat = SmallFloatFormat::new(1, 1, [0x7, 0x7, 0x8, 0x8]);
 
 impl SmallFloatFormat {
@@ -43,7 +43,7 @@ impl SmallFloatFormat {
         Self { overflow: self.largest, ..self }
     }
 
-    /// The code of the nearest value, of two the even one.
+    /// The code of the nearest value, ties to even.
     #[inline(always)]
     fn encode_value(self, value: f32) -> u32 {
         let bits = value.to_bits();
@@ -52,7 +52,7 @@ impl SmallFloatFormat {
         let rounding = (1 << (shift - 1)) - 1 + (size >> shift & 1);
         let rebiased = size.wrapping_sub((F32_BIAS - self.bias) << F32_MANTISSA);
         let normal = rebiased.wrapping_add(rounding) >> shift;
-        // Where this value is added, the last bit of a sum has the worth of the last bit of a subnormal number.
+        // Adding this value aligns the last bit of the sum with the last bit of a subnormal number, so the addition rounds.
         let shifter = (F32_BIAS + F32_MANTISSA + 1 - self.bias - self.mantissa) << F32_MANTISSA;
         let subnormal = (f32::from_bits(size) + f32::from_bits(shifter)).to_bits().wrapping_sub(shifter);
         let is_subnormal = size < (F32_BIAS - self.bias + 1) << F32_MANTISSA;
@@ -63,11 +63,11 @@ impl SmallFloatFormat {
         code | if has_sign { self.sign } else { 0 }
     }
 
-    /// The value of a code.
     #[inline(always)]
     fn decode_code(self, code: u32) -> f32 {
         let size = code & (self.sign - 1);
         let aligned = size << (F32_MANTISSA - self.mantissa);
+        // Multiplying by a power of two corrects the exponent bias, and normalizes subnormal numbers in the same step.
         let scale = f32::from_bits((2 * F32_BIAS - self.bias) << F32_MANTISSA);
         let finite = (f32::from_bits(aligned) * scale).to_bits();
         let bits = if size > self.largest { aligned | F32_INFINITY } else { finite };
@@ -133,52 +133,52 @@ conversions! {
     EncodeBf16: f32 => u16, x -> halves::f32_to_bf16(x);
     /// `f8e4m3` as `f32`.
     DecodeF8E4M3: u8 => f32, x -> F8E4M3.decode_code(u32::from(x));
-    /// `f32` as `f8e4m3`, the largest where it is too large.
+    /// `f32` as `f8e4m3`; saturates.
     EncodeF8E4M3: f32 => u8, x -> F8E4M3.saturating().encode_value(x) as u8;
-    /// `f32` as `f8e4m3`, no number where it is too large.
+    /// `f32` as `f8e4m3`; overflows to NaN.
     EncodeF8E4M3Unbounded: f32 => u8, x -> F8E4M3.encode_value(x) as u8;
     /// `f8e5m2` as `f32`.
     DecodeF8E5M2: u8 => f32, x -> F8E5M2.decode_code(u32::from(x));
-    /// `f32` as `f8e5m2`, the largest where it is too large.
+    /// `f32` as `f8e5m2`; saturates.
     EncodeF8E5M2: f32 => u8, x -> F8E5M2.saturating().encode_value(x) as u8;
-    /// `f32` as `f8e5m2`, infinite where it is too large.
+    /// `f32` as `f8e5m2`; overflows to infinity.
     EncodeF8E5M2Unbounded: f32 => u8, x -> F8E5M2.encode_value(x) as u8;
     /// `f8e4m3fnuz` as `f32`.
     DecodeF8E4M3Fnuz: u8 => f32, x -> F8E4M3FNUZ.decode_code(u32::from(x));
-    /// `f32` as `f8e4m3fnuz`, the largest where it is too large.
+    /// `f32` as `f8e4m3fnuz`; saturates.
     EncodeF8E4M3Fnuz: f32 => u8, x -> F8E4M3FNUZ.saturating().encode_value(x) as u8;
-    /// `f32` as `f8e4m3fnuz`, no number where it is too large.
+    /// `f32` as `f8e4m3fnuz`; overflows to NaN.
     EncodeF8E4M3FnuzUnbounded: f32 => u8, x -> F8E4M3FNUZ.encode_value(x) as u8;
     /// `f8e5m2fnuz` as `f32`.
     DecodeF8E5M2Fnuz: u8 => f32, x -> F8E5M2FNUZ.decode_code(u32::from(x));
-    /// `f32` as `f8e5m2fnuz`, the largest where it is too large.
+    /// `f32` as `f8e5m2fnuz`; saturates.
     EncodeF8E5M2Fnuz: f32 => u8, x -> F8E5M2FNUZ.saturating().encode_value(x) as u8;
-    /// `f32` as `f8e5m2fnuz`, no number where it is too large.
+    /// `f32` as `f8e5m2fnuz`; overflows to NaN.
     EncodeF8E5M2FnuzUnbounded: f32 => u8, x -> F8E5M2FNUZ.encode_value(x) as u8;
     /// `f8e8m0` as `f32`.
     DecodeF8E8M0: u8 => f32, x -> exponent_to_power(x);
-    /// `f64` as `f32` with an odd last bit where it is not exact, so that rounding once more gives what rounding at once would.
+    /// `f64` as `f32`, rounded to odd: the last bit is 1 if the result is inexact, so that rounding once more gives what rounding
+    /// at once would.
     RoundToOdd: f64 => f32, x -> round_to_odd(x);
 }
 
-/// The value of half a byte.
 pub(super) fn decode_f4e2m1(code: u8) -> f32 {
     F4E2M1.decode_code(u32::from(code))
 }
 
-/// The half of a byte that is nearest to a value, the largest where it is too large.
+/// The nearest code; saturates.
 pub(super) fn encode_f4e2m1(value: f32) -> u8 {
     F4E2M1.encode_value(value) as u8
 }
 
-/// The power of 2 of an exponent that is 127 larger than it means.
+/// 2 to the power of `exponent` - 127.
 #[inline(always)]
 fn exponent_to_power(exponent: u8) -> f32 {
     let bits = if exponent == 0 { 1 << (F32_MANTISSA - 1) } else { u32::from(exponent) << F32_MANTISSA };
     if exponent == 0xFF { f32::NAN } else { f32::from_bits(bits) }
 }
 
-/// To which power of 2 a number between two goes.
+/// The power of 2 that a number between two is rounded to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PowerRounding {
     Up,
@@ -186,11 +186,11 @@ pub(super) enum PowerRounding {
     Nearest,
 }
 
-/// `f32` as `f8e8m0`. The sign is lost, and of what lies below the powers it is as ONNX's reference has it.
+/// `f32` as `f8e8m0`. The sign is lost; values below all powers are treated as in ONNX's reference.
 #[derive(Clone, Copy)]
 pub(super) struct EncodeF8E8M0 {
     pub(super) rounding: PowerRounding,
-    /// Whether what is too large becomes the largest, and not what is no number.
+    /// True if what is too large becomes the largest value, false if NaN.
     pub(super) saturate: bool,
 }
 
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn rounding_twice_by_way_of_odd_is_rounding_once() {
-        // Just above the middle of two neighbours; the nearest float is the middle itself, which would go down.
+        // Just above the middle of two neighbors; the nearest float is the middle itself, which would round down.
         let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
         assert_eq!(F16.encode_value(round_to_odd(above)), 0x3C01);
         assert_ne!(F16.encode_value(above as f32), F16.encode_value(round_to_odd(above)));

@@ -15,7 +15,7 @@ use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 const ISAS: [&str; 3] = ["scalar", "avx2", "avx512"];
 
-/// Runs an op with each instruction set and returns its one output of the last, which all others must have the bytes of.
+/// Runs an op with each instruction set and returns its output, which must be the same bytes for all.
 #[track_caller]
 fn compute_on_all_isas(
     op: &str,

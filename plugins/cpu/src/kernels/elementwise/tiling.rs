@@ -1,5 +1,5 @@
-//! The walk over operands in tiles: parts that fit into the nearest cache when an operand must be copied or converted for the
-//! loop, and that otherwise are read and written where they lie.
+//! Walks over operands in tiles. Operands that must be copied or converted for the loop are cut into parts that fit into L1;
+//! others are read and written in place.
 
 #![expect(unsafe_code, reason = "operands are read and written through pointers")]
 
@@ -13,63 +13,62 @@ use super::iteration_space::{IterationSpace, LoopAxis, MAX_OPERANDS};
 use super::port::OperandPort;
 use crate::isa::Isa;
 
-/// Bytes of an operand in a tile.
+/// Bytes of an operand in a tile. The buffers of a binary op, one for each of three operands and one to gather into, are 16 KiB:
+/// half of a 32 KiB L1 cache.
 const TILE_BYTES: usize = 4096;
 
-/// Room for an operand in a tile, and for a few elements more where a part of the first byte is another tile's.
+/// Room for an operand in a tile, and for a few more elements if the first byte is partly another tile's.
 #[repr(C, align(64))]
 struct LoopBuffer([u8; TILE_BYTES + 64]);
 
-/// Operands as the loop takes them, and elements that were collected and not yet converted.
+/// A buffer for each operand, and one for gathered elements before their conversion.
 type LoopBuffers = MaybeUninit<[LoopBuffer; MAX_OPERANDS + 1]>;
 
-/// Memory for the operands of one tile.
 struct LoopScratch<'a> {
-    /// Apart from what is known of them: the compiler would fill both with the zeros that only that begins with.
+    /// Apart from `filled`, and uninitialized: in one value with it, the compiler would zero the buffers as well.
     buffers: &'a mut LoopBuffers,
     /// For each operand, from which element on the buffer was filled, and how many elements.
     filled: [Option<(usize, usize)>; MAX_OPERANDS],
 }
 
 impl LoopScratch<'_> {
-    /// The buffer of an operand.
     fn buffer_pointer(&mut self, index: usize) -> *mut u8 {
         self.buffers.as_mut_ptr().cast::<LoopBuffer>().wrapping_add(index).cast()
     }
 }
 
-/// Which buffer is for collected elements.
+/// The index of the buffer for gathered elements.
 const COLLECTED_BUFFER: usize = MAX_OPERANDS;
 
-/// How an operand lies in each tile.
+/// How a loop gets at an operand in each tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandAccess {
-    /// As the loop takes it.
+    /// In place.
     Direct,
-    /// Side by side, to be converted.
+    /// Contiguous, to be converted.
     Converted,
-    /// Scattered or repeated, to be collected first.
+    /// Strided or broadcast, to be gathered first.
     Collected,
 }
 
-/// How a plan is cut into tiles.
+/// How an iteration space is cut into tiles.
 pub(super) struct LoopTiling<'a> {
     plan: &'a IterationSpace,
     inputs: &'a [OperandPort],
     output: &'a OperandPort,
     access: [OperandAccess; MAX_OPERANDS],
-    /// The dimension that is cut. Those inside of it are in each tile as a whole.
+    /// The dimension that is cut. Each tile has all inner dimensions whole.
     cut: usize,
-    /// Elements from one index of the cut dimension to the next.
+    /// Elements per index of the cut dimension.
     row: usize,
-    /// Indices of the cut dimension in a tile, of which the last has fewer.
+    /// Indices of the cut dimension in a tile; the last has fewer.
     rows: usize,
     /// Tiles along the cut dimension.
     tiles_of_cut: usize,
 }
 
 impl<'a> LoopTiling<'a> {
-    /// Cuts a plan. `shared` says that an input shares memory with the output.
+    /// Cuts an iteration space. `shared` says that an input shares memory with the output.
     pub(super) fn new(
         plan: &'a IterationSpace,
         inputs: &'a [OperandPort],
@@ -82,6 +81,7 @@ impl<'a> LoopTiling<'a> {
         let capacity = TILE_BYTES / largest;
         let goes_on = |axis: &LoopAxis, operand: usize, row: usize| axis.steps[operand] == row;
         let (mut cut, mut row) = (0, 1);
+        // As many inner dimensions as fit into a buffer whole; the next one is cut.
         while cut < axes.len() && row * axes[cut].size <= capacity {
             row *= axes[cut].size;
             cut += 1;
@@ -121,13 +121,11 @@ impl<'a> LoopTiling<'a> {
         Ok(Self { plan, inputs, output, access, cut, row, rows, tiles_of_cut: length.div_ceil(rows) })
     }
 
-    /// How many tiles there are.
     pub(super) fn total_tiles(&self) -> usize {
         let outside = self.plan.axes().iter().skip(self.cut + 1).map(|axis| axis.size).product::<usize>();
         outside * self.tiles_of_cut
     }
 
-    /// How many elements of each operand a tile has.
     pub(super) fn elements_per_tile(&self) -> usize {
         self.row * self.rows
     }
@@ -136,8 +134,8 @@ impl<'a> LoopTiling<'a> {
     ///
     /// # Safety
     ///
-    /// The operands at the addresses, the output last, lie in memory as far as the plan reaches, and the output's part is
-    /// nobody else's.
+    /// The operands at the addresses, the output last, lie in memory as far as the iteration space reaches, and nobody else uses
+    /// this part of the output.
     pub(super) unsafe fn run_tiles(
         &self,
         inner: &dyn ElementLoop,
@@ -149,7 +147,8 @@ impl<'a> LoopTiling<'a> {
         let mut scratch = LoopScratch { buffers: &mut buffers, filled: [None; MAX_OPERANDS] };
         let all_direct =
             self.access[..=self.inputs.len()].iter().all(|access| *access == OperandAccess::Direct);
-        // Tiles of one row may not lie side by side.
+        // If all operands are in place, neighboring tiles are fused into one call. Tiles of a single row may not be adjacent in
+        // memory.
         let fuses = all_direct && self.rows > 1;
         let length = self.plan.axes().get(self.cut).map_or(1, |axis| axis.size);
         let mut tile = tiles.start;
@@ -158,14 +157,14 @@ impl<'a> LoopTiling<'a> {
             let wanted = if fuses { (tiles.end - tile) * self.rows } else { self.rows };
             let rows = wanted.min(length - first);
             let offsets = self.tile_offsets(tile / self.tiles_of_cut, first);
-            // SAFETY: as the caller vouches; the rows are some of the plan's.
+            // SAFETY: as the caller vouches; the rows are some of the iteration space's.
             unsafe { self.run_tile(inner, isa, addresses, &offsets, rows, &mut scratch)? };
             tile += rows.div_ceil(self.rows);
         }
         Ok(())
     }
 
-    /// The first element of each operand at an index of all dimensions outside of the cut and a row of the cut.
+    /// The first element of each operand, at an index of all dimensions outside of the cut one and a row of that.
     fn tile_offsets(&self, mut outside: usize, row: usize) -> [usize; MAX_OPERANDS] {
         let mut offsets = [0; MAX_OPERANDS];
         let mut add = |axis: &LoopAxis, index: usize| {
@@ -211,7 +210,7 @@ impl<'a> LoopTiling<'a> {
         }
         let buffer = scratch.buffer_pointer(last);
         let before = port.packed_offset(offset);
-        // SAFETY: as above, in a buffer that has room for a tile and a few elements more.
+        // SAFETY: as above; the buffer has room for a tile and a few more elements.
         unsafe {
             inner.run_loop(isa, &pointers[..last], buffer.add(before * port.computed_size), count)?;
             let Some(conversion) = port.conversion else {
@@ -231,7 +230,7 @@ impl<'a> LoopTiling<'a> {
         }
     }
 
-    /// Brings a tile of an input into the form that the loop takes.
+    /// Gathers and converts a tile of an input, as the loop needs it.
     unsafe fn load_tile(
         &self,
         isa: Isa,
@@ -246,7 +245,7 @@ impl<'a> LoopTiling<'a> {
         let count = rows * self.row;
         let buffer = scratch.buffer_pointer(index);
         let result = buffer.wrapping_add(before * port.computed_size).cast_const();
-        // An input that is repeated is there already.
+        // A broadcast input is still in the buffer.
         if scratch.filled[index].is_some_and(|(from, length)| from == offset && count <= length) {
             return Ok(result);
         }
@@ -257,7 +256,7 @@ impl<'a> LoopTiling<'a> {
         scratch.filled[index] = Some((offset, count));
         let is_collected = self.access[index] == OperandAccess::Collected;
         let collected = scratch.buffer_pointer(COLLECTED_BUFFER);
-        // SAFETY: the buffers have room for a tile and a few elements more.
+        // SAFETY: the buffers have room for a tile and a few more elements.
         unsafe {
             if is_collected {
                 let target = if port.conversion.is_some() { collected } else { buffer };
@@ -271,7 +270,7 @@ impl<'a> LoopTiling<'a> {
         Ok(result)
     }
 
-    /// Copies the scattered elements of a tile of an input.
+    /// Gathers the strided elements of a tile of an input.
     unsafe fn gather_tile(
         &self,
         index: usize,
@@ -297,7 +296,7 @@ impl<'a> LoopTiling<'a> {
     }
 }
 
-/// Copies scattered parts of bytes side by side, and returns how many. So many parts before the first are skipped.
+/// Gathers packed elements into contiguous bytes and returns their number. `before` elements precede the first in its byte.
 unsafe fn gather_packed_elements<const BITS: usize>(
     inside: &[LoopAxis],
     outermost: Option<(usize, usize)>,
@@ -315,7 +314,7 @@ unsafe fn gather_packed_elements<const BITS: usize>(
             rest /= size;
         }
         // SAFETY: the source has elements as far as the dimensions reach, and the target has room for as many. A byte of the
-        // target is read only after its lowest part was written.
+        // target is read only after its lowest element was written.
         unsafe {
             let part = *source.add(at / shared) >> (at % shared * BITS) & ((1 << BITS) - 1);
             let byte = target.add(to / shared);
@@ -326,7 +325,7 @@ unsafe fn gather_packed_elements<const BITS: usize>(
     count
 }
 
-/// Copies elements from where they are scattered, and returns how many.
+/// Gathers strided elements and returns their number.
 unsafe fn gather_elements<E: Copy>(
     inside: &[LoopAxis],
     outermost: Option<(usize, usize)>,
@@ -368,7 +367,7 @@ mod tests {
     use super::super::iteration_space::OperandShape;
     use super::*;
 
-    /// Adds a row to each row of a matrix, in the matrix's own memory.
+    /// Adds a row to each row of a matrix, in place.
     fn add_in_place<E: Element>(matrix: &mut [E], row: &mut [E], columns: usize) {
         let dims = [(matrix.len() / columns) as i64, columns as i64];
         let shape = |dims| OperandShape { dims, strides: &[] };

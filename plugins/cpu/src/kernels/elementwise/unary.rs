@@ -15,15 +15,15 @@ use super::registration::{
 use crate::device::Cpu;
 use crate::isa::SimdTarget;
 
-/// A function of one float, generic over which.
+/// A function of one float, generic over its type.
 pub(super) trait UnaryFunction: Copy + Send + Sync + 'static {
-    /// Whether some values need more than [`UnaryFunction::apply_with_isa`].
+    /// True if some values need [`UnaryFunction::apply_to_any`].
     const HAS_EXCEPTIONS: bool = false;
 
     /// The function, without branches.
     fn apply<T: SimdTarget, F: TrigonometricFloat>(self, x: F) -> F;
 
-    /// Whether `apply` must not be used.
+    /// True if `apply` must not be used.
     #[inline(always)]
     fn is_exception<F: TrigonometricFloat>(_x: F) -> bool {
         false
@@ -35,7 +35,6 @@ pub(super) trait UnaryFunction: Copy + Send + Sync + 'static {
     }
 }
 
-/// A function of one float type.
 #[derive(Clone, Copy)]
 pub(super) struct FunctionMap<G, F>(G, PhantomData<F>);
 
@@ -59,7 +58,7 @@ impl<G: UnaryFunction, F: TrigonometricFloat> ElementMap for FunctionMap<G, F> {
     }
 }
 
-/// The pass of a function over elements of a dtype, computed as floats.
+/// The loop of a function over elements of a dtype, computed as floats.
 pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Result<PreparedLoop> {
     let is_f64 = dtype == Dtype::F64 || compute_dtype(dtype) != Dtype::F32;
     let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
@@ -71,7 +70,7 @@ pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Resu
     })
 }
 
-/// The row of a function of floats whose attributes `read` reads.
+/// The row of a function of floats that `read` makes from the attributes.
 pub(super) fn float_kernel<G: UnaryFunction>(
     op: &'static str,
     since: u32,
@@ -98,8 +97,8 @@ pub(super) fn function_kernel<G: UnaryFunction>(
     .with_in_place(0, 0)
 }
 
-/// Defines functions of floats: their name, their parameters, and what they are of an argument. `T` and `F` stand for the
-/// instruction set and the float.
+/// Defines functions of floats: their name, their parameters, and their formula. `T` and `F` stand for the instruction set and
+/// the float.
 macro_rules! functions {
     ($($(#[$docs:meta])* $name:ident $({ $($field:ident),* })? ($x:ident) => $body:expr;)*) => {
         $(
@@ -120,7 +119,7 @@ macro_rules! functions {
 
 pub(super) use functions;
 
-/// The rounded value, the root and so on of a float.
+/// Rounding, roots and so on of a float.
 mod of_float {
     use super::{SimdTarget, TrigonometricFloat, math};
 
@@ -210,12 +209,11 @@ maps! {
     Neg(x) => x.negate();
     Sign(x) => x.sign();
     Relu(x) => if x < N::default() { N::default() } else { x };
-    /// The element itself.
     Same(x) => x;
     IsNan(x) -> u8 => u8::from(x.is_nan());
 }
 
-/// Whether a float is infinite, with a sign that is looked for.
+/// True for infinities of the signs that are looked for.
 #[derive(Clone, Copy)]
 struct IsInfinite<F> {
     negative: bool,
@@ -233,7 +231,7 @@ impl<F: MathFloat> ElementMap for IsInfinite<F> {
     }
 }
 
-/// A row of a map of numbers to the same dtype.
+/// The row of a map of numbers to the same dtype.
 macro_rules! number_row {
     ($op:literal, $since:literal, $dtypes:expr, $map:ident) => {
         elementwise_kernel($op, $since, [input_operand("", $dtypes).with_dtype_group(1)], output_operand("", $dtypes).with_dtype_group(1), |call| {
@@ -247,7 +245,7 @@ macro_rules! number_row {
     };
 }
 
-/// The floats, and those of 8 bits.
+/// All floats, those of 8 bits included.
 const ALL_FLOATS: DtypeSet = FLOATS.union(BYTE_FLOATS);
 
 fn float_test_kernels() -> [Kernel<Cpu>; 2] {
@@ -275,7 +273,6 @@ fn float_test_kernels() -> [Kernel<Cpu>; 2] {
     [is_nan, is_infinite]
 }
 
-/// The rows of all functions of one element that are no activations.
 pub(super) fn unary_kernels() -> Vec<Kernel<Cpu>> {
     use of_float::*;
     macro_rules! float_rows {

@@ -15,7 +15,6 @@ use super::unary::Same;
 use crate::device::Cpu;
 use crate::isa::SimdTarget;
 
-/// Division by the number of inputs.
 #[derive(Clone, Copy)]
 struct DivideByCount<N>(N);
 
@@ -30,14 +29,14 @@ impl<N: ArithmeticElement> ElementMap for DivideByCount<N> {
     }
 }
 
-/// How many inputs a pass has at most.
+/// The maximum number of inputs of a loop.
 const MAX_INPUTS: usize = MAX_OPERANDS - 1;
 
-/// The passes over all inputs: the first over the first of them, each later one over the result so far and the next ones.
+/// The loops over all inputs: the first takes the first of them, each later one the result so far and the next ones.
 struct VariadicLoops(Vec<PreparedLoop>);
 
 impl VariadicLoops {
-    /// Makes passes, each by its number of inputs and whether it is the last.
+    /// Makes loops, each by its number of inputs and whether it is the last.
     fn new(call: &KernelCall<'_>, pass: impl Fn(usize, bool) -> Result<PreparedLoop>) -> Result<Self> {
         let mut left = call.input_count();
         let mut passes = Vec::new();
@@ -70,7 +69,7 @@ impl VariadicLoops {
     }
 }
 
-/// The pass of a fold over so many inputs of the dtype of the call's first.
+/// The loop of a fold over some inputs of the dtype of the call's first.
 macro_rules! fold {
     ($call:expr, $count:expr, $numbers:ident, $step:ident, $number:ident => $finish:expr) => {{
         let dtype = $call.input(0)?.dtype();
@@ -96,7 +95,6 @@ fn variadic_kernel(
     .with_in_place(0, 0)
 }
 
-/// The rows of all functions of any number of elements.
 pub(super) fn variadic_kernels() -> Vec<Kernel<Cpu>> {
     vec![
         variadic_kernel(

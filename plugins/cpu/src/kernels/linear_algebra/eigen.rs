@@ -1,5 +1,5 @@
-//! Eigenvalues of matrices that are their own adjoints: mirrors leave three diagonals, and turns of neighbouring rows leave one
-//! (implicit QL).
+//! Eigenvalues of self-adjoint matrices: Householder reflections leave three diagonals, and rotations of neighboring rows leave
+//! one (implicit QL).
 
 use oarlock_sdk::{PluginError, Result};
 
@@ -11,14 +11,14 @@ use crate::gemm::ThreadTeam;
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
-/// How often a value may be brought nearer, at most. Two or three times are usual.
+/// The maximum number of iterations per value. Two or three are usual.
 pub(super) const MAX_ITERATIONS: usize = 100;
 
-/// What is as good as 0 beside numbers near 1, however small its neighbours are.
+/// As good as 0 beside numbers near 1, however small its neighbors are.
 pub(super) const NEGLIGIBLE: f64 = 1e-290;
 
-/// The eigenvalues of a matrix that is its own adjoint, the least first, and, where they are wanted, the vectors as columns.
-/// Only the lower triangle is looked at. All are no numbers where an element of the matrix is not finite.
+/// The eigenvalues of a self-adjoint matrix in ascending order and, if wanted, the eigenvectors as columns. Only the lower
+/// triangle is read. All are NaN if an element of the matrix is not finite.
 pub(super) fn eigh<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
@@ -51,7 +51,7 @@ pub(super) fn eigh<F: ScalarField>(
     Ok((values, vectors))
 }
 
-/// Some rows as columns, with zeros below until there are so many rows.
+/// Transposes some rows to columns, and pads with rows of zeros up to the given number.
 pub(super) fn rows_to_columns<F: ScalarField>(
     turned: &DenseMatrix<f64>,
     order: &[usize],
@@ -66,9 +66,9 @@ pub(super) fn rows_to_columns<F: ScalarField>(
     Ok(made)
 }
 
-/// The diagonal, what is beside it, and the mirrors that lead to them. From the last row upwards a mirror leaves of each row
-/// its element on the diagonal and the one before. What that does to the rows above, `left * right' + right * left'`, is taken
-/// from them when they are next gone through.
+/// The diagonal, the one beside it, and the reflections that lead to them. From the last row upwards, a reflection leaves of each
+/// row its element on the diagonal and the one before. Its update of the rows above, `left * right' + right * left'`, waits until
+/// they are next gone through: one pass over memory instead of two.
 fn tridiagonalize<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
@@ -114,8 +114,8 @@ fn tridiagonalize<F: ScalarField>(
     Ok((diagonal, beside, mirrors))
 }
 
-/// Takes from the lower triangle of a matrix that is its own adjoint what the last mirror did, and multiplies what is left with
-/// the next normal.
+/// Applies the update of the last reflection to the lower triangle of a self-adjoint matrix, and multiplies the result with the
+/// next normal.
 struct TridiagonalSweep<'a, F> {
     rows: MatrixRows<'a, F>,
     sides: [&'a [F]; 2],
@@ -143,8 +143,8 @@ impl<F: ScalarField> SimdTask for TridiagonalSweep<'_, F> {
     }
 }
 
-/// Makes what is beside the diagonal vanish, and turns the rows of a matrix, where it has any, as the columns of the three
-/// diagonals are turned.
+/// Makes the elements beside the diagonal vanish, and rotates the rows of a matrix, if it has any, as the columns of the three
+/// diagonals are rotated.
 fn diagonalize(
     team: &dyn ThreadTeam,
     diagonal: &mut [f64],
@@ -170,13 +170,13 @@ fn diagonalize(
     Ok(())
 }
 
-/// Whether an element beside the diagonal is as good as 0.
+/// True if an element beside the diagonal is negligible.
 pub(super) fn is_negligible(diagonal: &[f64], beside: &[f64], at: usize) -> bool {
     let around = diagonal[at].abs() + diagonal[at + 1].abs();
     beside[at].abs() <= f64::EPSILON * around + NEGLIGIBLE
 }
 
-/// Brings the first of some values nearer to what it will be, by a turn after the other from the last one on.
+/// One QL step: brings the first of some values closer to an eigenvalue, by one rotation after the other from the last row on.
 fn chase_bulge(
     diagonal: &mut [f64],
     beside: &mut [f64],
@@ -210,7 +210,7 @@ fn chase_bulge(
     beside[last] = 0.0;
 }
 
-/// Turns rows of a matrix, where it has any.
+/// Rotates rows of a matrix, if it has any.
 pub(super) fn apply_rotations(
     team: &dyn ThreadTeam,
     turned: &mut DenseMatrix<f64>,

@@ -1,4 +1,4 @@
-//! The numbers that matrices are made of: real and complex ones, in 64 bits.
+//! The scalars of matrices: real and complex numbers, in 64 bits.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -7,7 +7,6 @@ use oarlock_sdk::{Complex, Element};
 use super::product::GemmMultiply;
 use crate::isa::SimdTarget;
 
-/// A number as it is computed.
 pub(super) trait ScalarField:
     Copy
     + GemmMultiply
@@ -21,15 +20,14 @@ pub(super) trait ScalarField:
 {
     const ZERO: Self;
     const ONE: Self;
-    /// Whether it has a second part.
     const IS_COMPLEX: bool;
 
-    /// Its parts, of which a real number has one.
+    /// The real and the imaginary part; a real number has one.
     fn components(self) -> [f64; 2];
     fn from_components(parts: [f64; 2]) -> Self;
     fn scaled_by(self, by: f64) -> Self;
 
-    /// `self + left * right`, rounded as the instruction set does it quickest.
+    /// `self + left * right`, with the rounding that is fastest on the target.
     fn add_product<T: SimdTarget>(self, left: Self, right: Self) -> Self;
 
     #[inline(always)]
@@ -54,14 +52,13 @@ pub(super) trait ScalarField:
         if Self::IS_COMPLEX { real.hypot(imaginary) } else { real.abs() }
     }
 
-    /// The square of the magnitude.
     #[inline(always)]
     fn squared_magnitude(self) -> f64 {
         let [real, imaginary] = self.components();
         real * real + imaginary * imaginary
     }
 
-    /// The larger of the magnitudes of its parts; an infinity where one is no number.
+    /// The larger magnitude of the parts; infinity if one is NaN.
     #[inline(always)]
     fn max_component(self) -> f64 {
         let [real, imaginary] = self.components().map(f64::abs);
@@ -129,10 +126,10 @@ impl ScalarField for Complex<f64> {
     }
 }
 
-/// A number as it lies in memory.
+/// A scalar as it is stored in operands.
 pub(super) trait StoredScalar: Element {
     type Field: ScalarField;
-    /// What magnitudes of it are.
+    /// The type of its magnitude.
     type Component: Element;
 
     fn widen(self) -> Self::Field;

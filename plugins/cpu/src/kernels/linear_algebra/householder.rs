@@ -1,4 +1,4 @@
-//! Householder's mirrors, which make all elements of a vector but one vanish, and products of them.
+//! Householder reflections, which make all elements of a vector but one vanish, and products of them.
 
 use std::ops::Range;
 
@@ -11,14 +11,15 @@ use super::row_operations::{MatrixRows, ReflectRows};
 use crate::gemm::ThreadTeam;
 use crate::kernels::rows::scratch::try_filled_vec;
 
-/// How many mirrors are multiplied with a matrix at a time.
+/// Reflections that are applied at a time. A block of them is applied by products of matrices (the compact WY form), so the
+/// matrix is read per block and not per reflection.
 const REFLECTOR_BLOCK: usize = 32;
 
-/// The sizes between which squares neither overflow nor vanish beside each other.
+/// Sizes whose squares neither overflow nor vanish beside each other.
 const SAFE_RANGE: Range<f64> = 1e-140..1e140;
 
-/// Makes a vector the normal of the mirror `1 - factor * normal * normal.adjoint()`, whose adjoint leaves of the vector nothing
-/// but a real number at one place. The normal is 1 there. Gives that number and the factor.
+/// Makes a vector the normal of the reflection `1 - factor * normal * normal.adjoint()`, whose adjoint leaves of the vector
+/// nothing but a real number at `place`. The normal is 1 there. Returns that number and the factor.
 pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> (f64, F) {
     let most = vector.iter().fold(0.0, |most, element| f64::max(most, element.max_component()));
     let mut back = 1.0;
@@ -36,6 +37,7 @@ pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> 
         return (first.real_part() * back, F::ZERO);
     }
     let length = (others + first.squared_magnitude()).sqrt();
+    // The sign opposite to the first element, so that their difference below does not cancel.
     let left = if first.real_part() > 0.0 { -length } else { length };
     let scale = F::ONE / (first - F::from_real(left));
     for (at, element) in vector.iter_mut().enumerate() {
@@ -46,18 +48,18 @@ pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> 
     (left * back, (F::from_real(left) - first).scaled_by(1.0 / left))
 }
 
-/// Mirrors that are multiplied, the first one leftmost.
+/// A product of reflections, the first one leftmost.
 pub(super) struct HouseholderProduct<F> {
-    /// A normal in each row.
+    /// One normal per row.
     pub(super) normals: DenseMatrix<F>,
     pub(super) factors: Vec<F>,
-    /// Outside of these columns the first normal, and all after it, are 0. It is the same for the last one, the other way
-    /// around, so that the columns of a few neighbours are those between the two.
+    /// The columns outside of which the first normal, and all after it, are 0. For the last one it is the other way around, so
+    /// the columns of a few neighbors are those between the first and the last.
     pub(super) reach: fn(index: usize, size: usize) -> Range<usize>,
 }
 
 impl<F: ScalarField> HouseholderProduct<F> {
-    /// As many mirrors, none of which turns anything yet.
+    /// `count` reflections, each of them still the identity.
     pub(super) fn new(
         count: usize,
         size: usize,
@@ -70,7 +72,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         })
     }
 
-    /// Makes a mirror of a vector that fills the reach of a normal, as [`make_reflector`] does.
+    /// Makes a reflection of a vector that fills the reach of a normal, as [`make_reflector`] does.
     pub(super) fn set_reflector(
         &mut self,
         index: usize,
@@ -90,7 +92,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         &self.normals.row(index)[(self.reach)(index, self.normals.columns)]
     }
 
-    /// Multiplies all of them with a matrix.
+    /// Applies all of them to a matrix.
     pub(super) fn apply_to_matrix(&self, team: &dyn ThreadTeam, matrix: &mut DenseMatrix<F>) -> Result<()> {
         let (count, columns) = (self.factors.len(), 0..matrix.columns);
         for first in (0..count).step_by(REFLECTOR_BLOCK).rev() {
@@ -105,7 +107,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         Ok(())
     }
 
-    /// Multiplies the product of some, or its adjoint, with some columns of a matrix.
+    /// Applies the product of some, or its adjoint, to some columns of a matrix.
     fn apply_range(
         &self,
         team: &dyn ThreadTeam,
@@ -140,7 +142,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         )
     }
 
-    /// The upper triangle between the normals and their adjoint, with which they make the product of the mirrors.
+    /// The upper triangle of the compact WY form, between the normals and their adjoint.
     fn triangular_factor(
         &self,
         team: &dyn ThreadTeam,
@@ -153,7 +155,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
             multiply_matrices(team, [count, count, size], normals.conjugated(), normals.transposed())?;
         for (at, factor) in self.factors[which].iter().enumerate() {
             for row in 0..at {
-                // What is right of the row's own column is needed here, what is left of it is 0.
+                // The part right of the row's own column is needed here; the part left of it is 0.
                 let sum = (row..at)
                     .fold(F::ZERO, |sum, step| sum + made[row * count + step] * made[step * count + at]);
                 made[row * count + at] = -(*factor * sum);
@@ -165,7 +167,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
     }
 }
 
-/// Makes a matrix an upper triangle, and gives what has to be multiplied by it to be the matrix again.
+/// Makes a matrix an upper triangle, and returns the product that has to be multiplied with it to restore the matrix.
 pub(super) fn triangularize<F: ScalarField>(
     team: &dyn ThreadTeam,
     matrix: &mut DenseMatrix<F>,
@@ -192,7 +194,7 @@ pub(super) fn triangularize<F: ScalarField>(
     Ok(mirrors)
 }
 
-/// A unitary matrix of so many columns and an upper triangle.
+/// A unitary matrix of the given number of columns, and an upper triangle.
 pub(super) fn qr_decompose<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,

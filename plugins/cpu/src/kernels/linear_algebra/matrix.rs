@@ -1,11 +1,11 @@
-//! A matrix in 64 bits.
+//! A dense matrix in 64 bits.
 
 use oarlock_sdk::Result;
 
 use super::field::{ScalarField, StoredScalar};
 use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
-/// A matrix, row after row.
+/// A matrix in row-major order.
 pub(super) struct DenseMatrix<F> {
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -13,7 +13,7 @@ pub(super) struct DenseMatrix<F> {
 }
 
 impl<F: ScalarField> DenseMatrix<F> {
-    /// A matrix of one number. No matrix has more elements than an operand or an output of the call.
+    /// A matrix filled with one number. No matrix has more elements than an operand or an output of the call.
     pub(super) fn filled_with(number: F, rows: usize, columns: usize) -> Result<Self> {
         Ok(Self { rows, columns, elements: try_filled_vec(number, rows * columns)? })
     }
@@ -50,7 +50,6 @@ impl<F: ScalarField> DenseMatrix<F> {
         &mut self.elements[row * self.columns..][..self.columns]
     }
 
-    /// The elements before a row, and those from it on.
     pub(super) fn split_at_row(&mut self, row: usize) -> (&mut [F], &mut [F]) {
         self.elements.split_at_mut(row * self.columns)
     }
@@ -64,9 +63,10 @@ impl<F: ScalarField> DenseMatrix<F> {
         }
     }
 
-    /// Its transpose with every element conjugated.
+    /// The conjugate transpose.
     pub(super) fn adjoint(&self) -> Result<Self> {
-        /// Rows and columns that are turned together, while they are in the cache.
+        /// The side of tiles that are transposed at once. A row of 16 `f64` is two cache lines; the tile that is read and the one
+        /// that is written take 4 KiB of L1.
         const TRANSPOSE_TILE: usize = 16;
         let mut made = Self::filled_with(F::ZERO, self.columns, self.rows)?;
         for first in (0..self.rows).step_by(TRANSPOSE_TILE) {
@@ -79,7 +79,7 @@ impl<F: ScalarField> DenseMatrix<F> {
         Ok(made)
     }
 
-    /// The largest part of an element: an infinity where an element is none or no number.
+    /// The largest part of an element: infinity if an element is infinite or NaN.
     pub(super) fn max_component(&self) -> f64 {
         self.elements.iter().fold(0.0, |most, element| f64::max(most, element.max_component()))
     }
@@ -89,7 +89,7 @@ impl<F: ScalarField> DenseMatrix<F> {
     }
 }
 
-/// The power of two that brings a finite number near 1. Neither it nor its inverse overflows.
+/// The power of two that scales a finite number to near 1. Neither it nor its inverse overflows.
 pub(super) fn normalizing_power(number: f64) -> f64 {
     let exponent = (number.to_bits() >> 52) & 0x7ff;
     f64::from_bits(2046u64.saturating_sub(exponent).clamp(1, 2045) << 52)

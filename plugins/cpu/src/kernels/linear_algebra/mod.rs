@@ -1,8 +1,8 @@
 //! Linear algebra: ops of the domain `oarlock`, for the extension of Python's array standard.
 //!
-//! All are computed in 64 bits, by methods whose work grows with the third power of the size: eliminations with pivots,
-//! mirrors, and turns of neighbouring rows. Of matrices with elements that are not finite, eigenvalues, singular values and
-//! their vectors are no numbers; the other methods compute with such elements as with any.
+//! All are computed in 64 bits, by methods whose work grows with the third power of the size: elimination with pivots,
+//! reflections, and rotations of neighboring rows. For matrices with elements that are not finite, eigenvalues, singular values
+//! and their vectors are NaN; the other methods compute with such elements as with any.
 
 mod eigen;
 mod field;
@@ -33,7 +33,7 @@ const OARLOCK_DOMAIN: &str = "oarlock";
 const FIELD_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::C64, Dtype::C128]);
 const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
-/// Runs a function for the type of the elements of the first input.
+/// Runs a function that is generic over the element type of the first input.
 macro_rules! for_numbers {
     ($function:ident) => {
         |cpu: &Cpu, is_complete: &bool, operands: &KernelOperands<'_, '_>| {
@@ -80,14 +80,14 @@ pub(super) fn linear_algebra_kernels() -> Vec<Kernel<Cpu>> {
     .collect()
 }
 
-/// Stacks of matrices, all of which have the same size.
+/// Stacks of matrices of the same size.
 struct MatrixStack<'s, 'c, 'a> {
     cpu: &'s Cpu,
     operands: &'s KernelOperands<'c, 'a>,
     is_complete: bool,
 }
 
-/// The size of the matrices of an operand, and how many there are along which dimensions.
+/// The stack dimensions of an operand, and the size of its matrices.
 fn stack_sizes<'t>(operand: &'t TensorView<'_>) -> Result<(&'t [i64], [usize; 2])> {
     match operand.dims() {
         [stack @ .., rows, columns] => Ok((stack, [*rows as usize, *columns as usize])),
@@ -115,7 +115,7 @@ impl<'a> MatrixStack<'_, '_, 'a> {
         Ok(rows)
     }
 
-    /// The elements of an output that has something of a certain shape for each matrix.
+    /// The elements of an output that has an item of a certain shape for each matrix.
     fn output_rows<T: oarlock_sdk::Element>(
         &self,
         index: usize,
@@ -125,19 +125,19 @@ impl<'a> MatrixStack<'_, '_, 'a> {
         let expected: Vec<i64> =
             stack_sizes(&x)?.0.iter().copied().chain(shape.iter().map(|size| *size as i64)).collect();
         self.operands.expect_dims(&y, "an output", &expected)?;
-        // An output that has no elements may state sizes whose product nobody can count.
+        // An output without elements may state sizes whose product overflows.
         let width = if expected.contains(&0) { 0 } else { shape.iter().product() };
         Ok(OutputRows::new(self.operands.write_output(index)?, width))
     }
 
-    /// Does something with each matrix of the first input, whose results go to parts of the outputs. It is given the number
+    /// Calls a function for each matrix of the first input; its results go to parts of the outputs. The function gets the number
     /// of the matrix, and the number within the parts.
     fn for_each_matrix<T: StoredScalar, P: OutputParts>(
         &self,
         outputs: P,
         body: impl Fn(DenseMatrix<T::Field>, [usize; 2], &mut P::Part) -> Result<()> + Sync,
     ) -> Result<()> {
-        // There may be more matrices without results than anybody could count.
+        // Without results, there may be more matrices than a loop could ever visit.
         if outputs.is_empty() {
             return Ok(());
         }

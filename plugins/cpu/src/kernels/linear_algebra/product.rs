@@ -1,4 +1,4 @@
-//! Products of matrices within an algorithm: small ones where they stand, others by the kernels of all products.
+//! Products of matrices within an algorithm: small ones in place, others by the GEMM kernels.
 
 use oarlock_sdk::{Complex, PluginError, Result};
 
@@ -7,23 +7,24 @@ use super::row_operations::{MatrixRows, SubtractMatrix};
 use crate::gemm::{self, BatchedGemm, GemmShape, ScratchBuffer, ThreadTeam};
 use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
-/// Up to so many products of elements, readying anything takes longer than computing them.
+/// Up to this many multiplications, packing takes longer than computing.
 const SMALL_PRODUCT: usize = 2048;
 
-/// About how many elements of a product are made at a time, before they are taken from what is there.
+/// About this many elements of a product are computed before they are subtracted: 512 KiB of `f64`, which an L2 cache of 1 MiB
+/// holds until then.
 const PRODUCT_CHUNK: usize = 1 << 16;
 
-/// A part of a matrix, as a product reads it.
+/// A part of a matrix, as an operand of a product.
 #[derive(Clone, Copy)]
 pub(super) struct MatrixView<'a, F> {
     pub(super) elements: &'a [F],
-    /// From one row to the next, and from one column to the next.
+    /// The distance between rows, and the distance between columns.
     pub(super) strides: [usize; 2],
     pub(super) is_conjugate: bool,
 }
 
 impl<'a, F: Copy> MatrixView<'a, F> {
-    /// Elements that lie row after row.
+    /// Elements in row-major order.
     pub(super) fn new(elements: &'a [F], row: usize) -> Self {
         Self { elements, strides: [row, 1], is_conjugate: false }
     }
@@ -41,12 +42,10 @@ impl<'a, F: Copy> MatrixView<'a, F> {
         self.transposed().conjugated()
     }
 
-    /// The same without some first rows.
     pub(super) fn skip_rows(self, rows: usize) -> Self {
         Self { elements: self.elements.get(rows * self.strides[0]..).unwrap_or(&[]), ..self }
     }
 
-    /// The same without some first columns.
     pub(super) fn skip_columns(self, columns: usize) -> Self {
         Self { elements: self.elements.get(columns * self.strides[1]..).unwrap_or(&[]), ..self }
     }
@@ -58,7 +57,7 @@ impl<F: ScalarField> MatrixView<'_, F> {
         if F::IS_COMPLEX && self.is_conjugate { element.conjugate() } else { element }
     }
 
-    /// One part of each number, row after row.
+    /// The real or the imaginary parts, in row-major order.
     fn component_plane(&self, part: usize, rows: usize, columns: usize) -> Result<Vec<f64>> {
         let mut plane = try_reserve_vec(rows * columns)?;
         for row in 0..rows {
@@ -68,8 +67,8 @@ impl<F: ScalarField> MatrixView<'_, F> {
     }
 }
 
-/// The product of two matrices, row after row. The sizes are the rows of the left one, the columns of the right one, and what
-/// they have in common.
+/// The product of two matrices, in row-major order. The sizes are the rows of the left one, the columns of the right one, and the
+/// dimension that they share.
 pub(super) fn multiply_matrices<F: ScalarField>(
     team: &dyn ThreadTeam,
     sizes: [usize; 3],
@@ -93,9 +92,9 @@ pub(super) fn multiply_matrices<F: ScalarField>(
     Ok(made)
 }
 
-/// Numbers whose matrices the kernels of all products multiply.
+/// Scalars that the GEMM kernels multiply.
 pub(super) trait GemmMultiply: Sized {
-    /// Puts the product of two matrices into one that is filled with 0.
+    /// Writes the product of two matrices into one that is filled with 0.
     fn multiply_with_gemm(
         team: &dyn ThreadTeam,
         sizes: [usize; 3],
@@ -106,7 +105,7 @@ pub(super) trait GemmMultiply: Sized {
 }
 
 impl<'a> MatrixView<'a, f64> {
-    /// The same as the kernels of all products read it.
+    /// The same as an operand of the GEMM kernels.
     fn to_gemm_operand(self, lanes: usize, depth: usize) -> Result<gemm::StridedMatrix<'a, f64>> {
         let [lane, step] = self.strides;
         gemm::StridedMatrix::new(self.elements, vec![0], (lanes, lane), (depth, step)).ok_or_else(|| {
@@ -134,7 +133,7 @@ impl GemmMultiply for f64 {
 }
 
 impl GemmMultiply for Complex<f64> {
-    /// By the four products of their parts.
+    /// Four real products, of each part with each.
     fn multiply_with_gemm(
         team: &dyn ThreadTeam,
         sizes: [usize; 3],
@@ -163,7 +162,7 @@ impl GemmMultiply for Complex<f64> {
     }
 }
 
-/// Takes a product from rows that are there. The sizes are what [`multiply`] wants, without the columns.
+/// Subtracts a product from rows in place. The sizes are those of [`multiply_matrices`], without the columns.
 pub(super) fn subtract_product<F: ScalarField>(
     team: &dyn ThreadTeam,
     [rows, depth]: [usize; 2],

@@ -1,9 +1,9 @@
-//! What is done to whole rows of matrices, compiled for each instruction set.
+//! Operations on whole rows of matrices, compiled for each instruction set.
 
 use super::field::ScalarField;
 use crate::isa::{SimdTarget, SimdTask};
 
-/// Sums that are kept beside each other, so that none waits for the one before.
+/// Independent partial sums. 16 `f64` are four ymm registers: four chains of FMAs hide most of its latency of about four cycles.
 const SUM_LANES: usize = 16;
 
 /// `to += by * from`
@@ -14,7 +14,7 @@ pub(super) fn add_scaled<T: SimdTarget, F: ScalarField>(to: &mut [F], by: F, fro
     }
 }
 
-/// The sum of products, with no conjugation.
+/// The sum of products, without conjugation.
 #[inline(always)]
 pub(super) fn dot_product<T: SimdTarget, F: ScalarField>(one: &[F], other: &[F]) -> F {
     let ((one, one_rest), (other, other_rest)) =
@@ -33,7 +33,7 @@ pub(super) fn dot_product<T: SimdTarget, F: ScalarField>(one: &[F], other: &[F])
     sum_lanes(sums) + rest
 }
 
-/// The sum of lanes.
+/// Adds up lanes by halves.
 #[inline(always)]
 pub(super) fn sum_lanes<F: ScalarField>(mut lanes: [F; SUM_LANES]) -> F {
     let mut half = SUM_LANES / 2;
@@ -46,7 +46,7 @@ pub(super) fn sum_lanes<F: ScalarField>(mut lanes: [F; SUM_LANES]) -> F {
     lanes[0]
 }
 
-/// Rows of a matrix that lie so far apart, from a column on.
+/// Rows of a matrix at a stride, from a column on.
 pub(super) struct MatrixRows<'a, F> {
     pub(super) elements: &'a mut [F],
     pub(super) stride: usize,
@@ -61,10 +61,10 @@ impl<F> MatrixRows<'_, F> {
     }
 }
 
-/// Takes from rows their first element, divided by the pivot, times the row of the pivot. The factor stays where the first
-/// element was.
+/// Divides the first element of each row by the pivot, and subtracts that factor times the pivot row. The factor replaces the
+/// first element.
 pub(super) struct EliminateRows<'a, F> {
-    /// The row of the pivot, from the pivot on.
+    /// The pivot row, from the pivot on.
     pub(super) pivot: &'a [F],
     /// The rows below, in the same columns.
     pub(super) below: MatrixRows<'a, F>,
@@ -84,11 +84,11 @@ impl<F: ScalarField> SimdTask for EliminateRows<'_, F> {
     }
 }
 
-/// Takes from a row other rows, each times a factor.
+/// Subtracts other rows from a row, each times a factor.
 pub(super) struct SubtractRows<'a, F> {
     pub(super) row: &'a mut [F],
     pub(super) factors: &'a [F],
-    /// The other rows, from the same column on as the one.
+    /// The other rows, from the column where `row` begins.
     pub(super) others: &'a [F],
     pub(super) stride: usize,
 }
@@ -104,7 +104,6 @@ impl<F: ScalarField> SimdTask for SubtractRows<'_, F> {
     }
 }
 
-/// Takes one matrix from another.
 pub(super) struct SubtractMatrix<'a, F> {
     pub(super) from: MatrixRows<'a, F>,
     pub(super) other: &'a [F],
@@ -122,12 +121,12 @@ impl<F: ScalarField> SimdTask for SubtractMatrix<'_, F> {
     }
 }
 
-/// Multiplies rows with the mirror `1 - factor * normal * normal.adjoint()`, from the left.
+/// Multiplies rows with the reflection `1 - factor * normal * normal.adjoint()`, from the left.
 pub(super) struct ReflectRows<'a, F> {
     pub(super) normal: &'a [F],
     pub(super) factor: F,
     pub(super) rows: MatrixRows<'a, F>,
-    /// Room for a row.
+    /// Scratch memory for a row.
     pub(super) along: &'a mut [F],
 }
 
@@ -137,6 +136,7 @@ impl<F: ScalarField> SimdTask for ReflectRows<'_, F> {
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(mut self) {
         let along = &mut self.along[..self.rows.columns.len()];
+        // Row by row in both passes, though the product is along columns: memory is read in order and each step is vector code.
         along.fill(F::ZERO);
         for (row, normal) in self.rows.iter_rows().zip(self.normal) {
             add_scaled::<T, F>(along, normal.conjugate(), row);
@@ -148,7 +148,7 @@ impl<F: ScalarField> SimdTask for ReflectRows<'_, F> {
     }
 }
 
-/// A turn of two rows in the plane that they span.
+/// A rotation of two rows in the plane that they span.
 #[derive(Clone, Copy)]
 pub(super) struct GivensRotation {
     pub(super) rows: [usize; 2],
@@ -156,7 +156,7 @@ pub(super) struct GivensRotation {
     pub(super) sine: f64,
 }
 
-/// Turns rows, one pair after the other.
+/// Rotates rows, one pair after the other.
 pub(super) struct RotateRows<'a> {
     pub(super) elements: &'a mut [f64],
     pub(super) stride: usize,
@@ -172,7 +172,7 @@ impl SimdTask for RotateRows<'_> {
             let (first, last) = (*one.min(other), *one.max(other));
             let (before, from) = self.elements.split_at_mut(last * self.stride);
             let (first, last) = (&mut before[first * self.stride..][..self.stride], &mut from[..self.stride]);
-            // Turned the other way around when the rows stand so.
+            // `first` and `last` are in memory order, so the rotation is reversed if the rows are given the other way around.
             let sine = if one < other { *sine } else { -*sine };
             for (first, last) in first.iter_mut().zip(last) {
                 let (a, b) = (*first, *last);

@@ -1,4 +1,4 @@
-//! Singular values: mirrors from both sides leave two diagonals, and turns of neighbouring rows and columns leave one (the
+//! Singular values: reflections from both sides leave two diagonals, and rotations of neighboring rows and columns leave one (the
 //! method of Golub and Kahan).
 
 use oarlock_sdk::Result;
@@ -14,18 +14,18 @@ use crate::gemm::ThreadTeam;
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
-/// Which vectors of a decomposition are wanted.
+/// Which singular vectors are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SingularVectors {
     None,
     /// As many as there are values.
     Reduced,
-    /// As many as make square matrices.
+    /// As many as square matrices need.
     Complete,
 }
 
-/// A unitary matrix, the singular values, the largest first, and the adjoint of another unitary matrix. All are no numbers
-/// where an element of the matrix is not finite.
+/// A unitary matrix, the singular values in descending order, and the adjoint of another unitary matrix. All are NaN if an
+/// element of the matrix is not finite.
 pub(super) fn svd<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
@@ -88,7 +88,7 @@ pub(super) fn svd<F: ScalarField>(
     Ok((left, values, right.adjoint()?))
 }
 
-/// A diagonal, the one right of it, and the mirrors that lead to them from both sides.
+/// A diagonal, the one right of it, and the reflections that lead to them from both sides.
 struct BidiagonalForm<F> {
     own: Vec<f64>,
     beside: Vec<f64>,
@@ -96,8 +96,8 @@ struct BidiagonalForm<F> {
     right: HouseholderProduct<F>,
 }
 
-/// Makes a square matrix two diagonals. What mirrors do to the rows and columns that are left, `down * across` for both sides,
-/// is taken from them when they are next gone through.
+/// Reduces a square matrix to two diagonals. The update of the remaining rows and columns, `down * across` for both sides, waits
+/// until they are next gone through.
 fn bidiagonalize<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
@@ -148,7 +148,7 @@ fn bidiagonalize<F: ScalarField>(
     Ok(BidiagonalForm { own, beside, left, right })
 }
 
-/// Takes from rows what the last mirrors did, and multiplies what is left with the adjoint of the next normal.
+/// Applies the update of the last reflections to rows, and multiplies the result with the adjoint of the next normal.
 struct LeftReflection<'a, F> {
     rows: MatrixRows<'a, F>,
     down: [&'a [F]; 2],
@@ -194,8 +194,8 @@ fn rotation_angle(along: f64, across: f64) -> (f64, f64, f64) {
     if length == 0.0 { (1.0, 0.0, 0.0) } else { (along / length, across / length, length) }
 }
 
-/// Makes what is beside the diagonal vanish. The rows of the first matrix are turned as the rows of the two diagonals are, those
-/// of the other one as the columns.
+/// Makes the elements beside the diagonal vanish. The rows of the first matrix are rotated like the rows of the two diagonals,
+/// those of the other one like the columns.
 fn diagonalize(
     team: &dyn ThreadTeam,
     own: &mut [f64],
@@ -233,7 +233,7 @@ fn diagonalize(
     Ok(())
 }
 
-/// Where the last element on the diagonal is 0, makes the one above it vanish too, by turning it out of its column.
+/// If the last element on the diagonal is 0, makes the one above it vanish too, by rotating it out of its column.
 fn deflate_column(
     own: &mut [f64],
     beside: &mut [f64],
@@ -254,7 +254,7 @@ fn deflate_column(
     }
 }
 
-/// Where another element on the diagonal is 0, makes the one right of it vanish too, by turning it out of its row.
+/// If another element on the diagonal is 0, makes the one right of it vanish too, by rotating it out of its row.
 fn deflate_row(
     own: &mut [f64],
     beside: &mut [f64],
@@ -275,7 +275,8 @@ fn deflate_row(
     }
 }
 
-/// Brings the last of some values nearer to what it will be, by turns of columns and of rows from the first one on.
+/// One QR step: brings the last of some values closer to a singular value, by rotations of columns and of rows from the first one
+/// on.
 fn chase_bulge(
     own: &mut [f64],
     beside: &mut [f64],

@@ -1,4 +1,4 @@
-//! Matrices that are taken apart and put together again.
+//! Matrices that are factored and multiplied again.
 
 use oarlock_sdk::{Complex, Dtype, Element};
 
@@ -19,10 +19,10 @@ fn single_thread(isa: Isa) -> TestTeam {
     TestTeam { isa, count: 1 }
 }
 
-/// Sizes around those of the blocks that are computed at a time.
+/// Sizes around those of the blocks.
 const SIZES: [usize; 8] = [0, 1, 2, 3, 17, 32, 33, 70];
 
-/// A matrix of numbers that look random.
+/// A matrix of pseudo-random numbers.
 fn sample_matrix<F: ScalarField>(rows: usize, columns: usize) -> DenseMatrix<F> {
     let mut state = 88172645463325252u64;
     let mut next = || {
@@ -46,7 +46,7 @@ fn multiply_naive<F: ScalarField>(a: &DenseMatrix<F>, b: &DenseMatrix<F>) -> Den
     made
 }
 
-/// Whether two matrices are the same but for rounding.
+/// Checks that two matrices are equal but for rounding.
 #[track_caller]
 fn assert_near<F: ScalarField>(found: &DenseMatrix<F>, expected: &DenseMatrix<F>) {
     assert_eq!((found.rows, found.columns), (expected.rows, expected.columns));
@@ -73,7 +73,7 @@ fn copy_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
     DenseMatrix { elements: matrix.elements.clone(), ..*matrix }
 }
 
-/// Matrices that are not just any: flat ones, large and small ones, with gaps.
+/// Difficult matrices: flat, very large and very small ones, and some with gaps.
 fn awkward_matrices<F: ScalarField>(rows: usize, columns: usize) -> Vec<DenseMatrix<F>> {
     let plain = sample_matrix::<F>(rows, columns);
     let changed = |change: &dyn Fn(usize, usize, F) -> F| {

@@ -1,5 +1,4 @@
-//! Matrices as products of triangles. Some columns or rows are done at a time, and what follows of them for the rest is a
-//! product of matrices.
+//! Triangular factorizations. Some columns or rows are factored at a time, and the update of the rest is a product of matrices.
 
 use oarlock_sdk::Result;
 
@@ -11,17 +10,17 @@ use crate::gemm::ThreadTeam;
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::rows::scratch::try_reserve_vec;
 
-/// How many columns or rows are done at a time.
+/// Columns or rows that are factored at a time: the depth of the products that update the rest.
 const COLUMN_BLOCK: usize = 32;
 
-/// Blocks of so many rows or columns.
+/// Blocks of [`COLUMN_BLOCK`] rows or columns.
 fn block_ranges(size: usize) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     (0..size.div_ceil(COLUMN_BLOCK))
         .map(move |block| (block * COLUMN_BLOCK, size.min((block + 1) * COLUMN_BLOCK)))
 }
 
-/// The lower triangle whose product with its adjoint the matrix is; nothing where there is none. The upper triangle of the
-/// matrix is not looked at.
+/// The lower triangle whose product with its adjoint is the matrix; `None` if there is none. The upper triangle of the matrix is
+/// not read.
 pub(super) fn cholesky<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
@@ -52,8 +51,8 @@ pub(super) fn cholesky<F: ScalarField>(
     Ok(Some(matrix))
 }
 
-/// Computes some columns of a row of the lower triangle. Says whether its element on the diagonal, where that is among the
-/// columns, is the root of a number above 0.
+/// Computes some columns of a row of the lower triangle. If its element on the diagonal is among them, returns whether that is
+/// the root of a number above 0.
 struct CholeskyRow<'a, F> {
     /// The rows of the block above it.
     above: &'a [F],
@@ -88,8 +87,8 @@ impl<F: ScalarField> SimdTask for CholeskyRow<'_, F> {
     }
 }
 
-/// Eliminates what is below the diagonal, column after column, each with the largest element left. The factors stay below the
-/// diagonal. Gives the order that the rows are in now, and its sign.
+/// Eliminates the elements below the diagonal, column after column, each with the largest element left. The factors replace them.
+/// Returns the new order of the rows, and its sign.
 pub(super) fn lu_decompose<F: ScalarField>(
     team: &dyn ThreadTeam,
     matrix: &mut DenseMatrix<F>,
@@ -109,6 +108,7 @@ pub(super) fn lu_decompose<F: ScalarField>(
             }
             let (above, elements) = matrix.split_at_row(column + 1);
             let pivot = &above[column * size..][column..last];
+            // Only the columns of this block; those to the right are updated once per block by a product of matrices.
             let below = MatrixRows { elements, stride: size, columns: column..last };
             team.isa().vectorize(EliminateRows { pivot, below });
         }
@@ -152,7 +152,7 @@ fn pivot_row<F: ScalarField>(matrix: &DenseMatrix<F>, column: usize) -> usize {
     best.0
 }
 
-/// What a matrix has to be multiplied by to be the right side; nothing where the matrix has no inverse.
+/// The solution of a linear system; `None` if the matrix has no inverse.
 pub(super) fn solve_system<F: ScalarField>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,

@@ -1,8 +1,8 @@
-//! `BlockMatMul` of the domain `oarlock`: few rows times weights of four or eight bits in blocks.
+//! `BlockMatMul` of the domain `oarlock`: a few rows times 4-bit or 8-bit weights in blocks.
 //!
-//! Made floats first, the weights would be written and read again at many times their size, so they are read as they are: the integers of a block become
-//! floats in registers, are multiplied and summed there, and the sum is multiplied by the scale of the block. Two integers of
-//! four bits share a byte, so the elements of A at even and at odd places are put apart first, once for all columns.
+//! Dequantizing the weights first would write and read them again at many times their size. Instead, the integers of a block
+//! become floats in registers, are multiplied and summed there, and the sum is multiplied by the scale of the block. Two 4-bit
+//! integers share a byte, so the elements of A at even and odd indices are separated first, once for all columns.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -21,7 +21,7 @@ use crate::kernels::rows::grain_for;
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 const INTEGER_DTYPES: DtypeSet = dtype_set(&[Dtype::I4, Dtype::U4, Dtype::I8, Dtype::U8]);
-/// How many bytes are worked on at once.
+/// Bytes processed at once: their integers become one zmm or two ymm of `f32`.
 const LANES: usize = 16;
 
 pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
@@ -48,7 +48,6 @@ pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
     .with_outputs([floats.with_name("Y")])
 }
 
-/// What the shapes of a call say.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BlockMatmulShape {
     rows: usize,
@@ -102,12 +101,12 @@ impl BlockMatmulShape {
         Ok(sizes)
     }
 
-    /// How many integers share a byte.
+    /// Integers per byte.
     fn integers_per_byte(&self) -> usize {
         if [Dtype::I4, Dtype::U4].contains(&self.dtype) { 2 } else { 1 }
     }
 
-    /// How many floats the rows take where they are put apart.
+    /// Floats that the rows take once they are deinterleaved.
     fn scratch_elements(&self) -> usize {
         if self.integers_per_byte() == 2 { self.rows * self.depth } else { 0 }
     }
@@ -123,7 +122,7 @@ impl BlockMatmulShape {
             let Some(operand) = call.optional_input(index)? else { return Ok(None) };
             let (block, offset) = operand.memory_location();
             let address = block.0.wrapping_add(offset) as *const u8;
-            // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+            // SAFETY: device memory is host memory, and the call guarantees its operands.
             Ok(Some(unsafe { std::slice::from_raw_parts(address, operand.size_in_bytes() as usize) }))
         };
         let blocks = self.columns * self.depth / self.block;
@@ -165,7 +164,7 @@ impl BlockMatmulShape {
         Ok(())
     }
 
-    /// For each byte of lanes the elements that its low halves are multiplied with, and then those of the high ones.
+    /// Reorders rows: for each `LANES` bytes, the elements for their low halves, then those for their high halves.
     fn deinterleave_rows<'s>(&self, a: &[f32], apart: &'s mut [f32]) -> &'s [f32] {
         for (from, to) in a.chunks_exact(2 * LANES).zip(apart.chunks_exact_mut(2 * LANES)) {
             for (lane, pair) in from.chunks_exact(2).enumerate() {
@@ -176,12 +175,11 @@ impl BlockMatmulShape {
     }
 }
 
-/// What bytes stand for.
 trait PackedIntegers: Sync {
-    /// How many integers share a byte.
+    /// Integers per byte.
     const PER_BYTE: usize;
 
-    /// One integer of each byte: the lower ones, or the higher ones.
+    /// One integer of each byte: the low or the high ones.
     fn unpack_lanes(bytes: &[u8; LANES], place: usize) -> [f32; LANES];
 
     /// The integer at an index.
@@ -249,7 +247,6 @@ impl PackedIntegers for SignedBytes {
     }
 }
 
-/// Weights with their scales.
 #[derive(Clone, Copy)]
 struct BlockQuantizedMatrix<'a> {
     sizes: BlockMatmulShape,
@@ -259,7 +256,7 @@ struct BlockQuantizedMatrix<'a> {
 }
 
 impl BlockQuantizedMatrix<'_> {
-    /// Multiplies a row, whose elements are put apart, with all columns.
+    /// Multiplies a deinterleaved row with all columns.
     fn multiply_row<I: PackedIntegers>(self, cpu: &Cpu, row: &[f32], y: &mut [f32]) {
         parallel_for_parts(
             cpu,
@@ -279,7 +276,7 @@ impl BlockQuantizedMatrix<'_> {
     }
 }
 
-/// Some columns of a row of the output, from one on.
+/// Some columns of a row of the output.
 struct BlockMatmulColumns<'a, 'b, I> {
     matrix: BlockQuantizedMatrix<'a>,
     row: &'a [f32],
@@ -313,7 +310,7 @@ impl<I: PackedIntegers> SimdTask for BlockMatmulColumns<'_, '_, I> {
                 }
                 sums = from_fn(|lane| multiply_add::<T>(own[lane], *scale, sums[lane]));
             }
-            // One after the other: added in pairs, the compiler would keep pairs in its vectors all the way up to here.
+            // Added one by one: a pairwise sum here makes the compiler keep pairs in its vectors throughout the loop.
             *y = sums.iter().sum();
         }
     }

@@ -1,4 +1,4 @@
-//! `Einsum`: operands are contracted from left to right, each time as one product of matrices.
+//! `Einsum`: operands are contracted from left to right, each time as one matrix product.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -50,7 +50,7 @@ fn run_einsum<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>, equation: &Ein
         equation.text(),
         y.dims()
     );
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let y = unsafe { y.elements_mut::<E>() }?;
     let mut result: Option<LabeledArray<E::ComputeType>> = None;
     for (index, names) in labels.inputs.iter().enumerate() {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn one_operand_is_turned_summed_and_its_diagonal_taken() {
+    fn one_operand_is_transposed_summed_and_its_diagonal_taken() {
         let matrix = counting_array(&[2, 3]);
         assert_eq!(output_values(run_equation("ij->ji", &[&matrix], &[3, 2])), [0., 3., 1., 4., 2., 5.]);
         assert_eq!(output_values(run_equation("ij->i", &[&matrix], &[2])), [3., 12.]);

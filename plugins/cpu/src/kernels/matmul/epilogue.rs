@@ -1,11 +1,11 @@
-//! What is done to products once their sums are complete: scaled, added to, and put through an activation.
+//! The epilogue of products: scaling, addends and an activation.
 
 use crate::gemm::OutputBlock;
 use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::kernels::activation::FusedActivation;
 use crate::kernels::elementwise::math::MathFloat;
 
-/// A third operand, which is repeated along dimensions of 1.
+/// A third operand, broadcast along dimensions of size 1.
 pub(super) struct MatmulAddend<'a> {
     elements: &'a [f32],
     row: usize,
@@ -13,34 +13,33 @@ pub(super) struct MatmulAddend<'a> {
 }
 
 impl<'a> MatmulAddend<'a> {
-    /// An operand of the elements, which are so far apart from row to row and from column to column.
+    /// An operand with the strides of its rows and columns.
     pub(super) fn new(elements: &'a [f32], [row, column]: [usize; 2]) -> Self {
         Self { elements, row, column }
     }
 }
 
-/// What becomes of the sums.
 pub(super) struct MatmulEpilogue<'a> {
     pub(super) isa: Isa,
-    /// Rows of each product, which may be those of several matrices of the output.
+    /// Rows of each product, which may span several matrices of the output.
     pub(super) rows_of_product: usize,
     /// Rows and columns of each matrix of the output.
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) alpha: f32,
     pub(super) addend: Option<MatmulAddend<'a>>,
-    /// What has the shape of the output.
+    /// Added element by element; has the shape of the output.
     pub(super) residual: Option<&'a [f32]>,
     pub(super) activation: FusedActivation,
 }
 
 impl MatmulEpilogue<'_> {
-    /// Whether the sums stay as they are.
+    /// True if sums are stored unchanged.
     pub(super) fn is_empty(&self) -> bool {
         self.alpha == 1.0 && self.addend.is_none() && self.residual.is_none() && self.activation.is_none()
     }
 
-    /// Makes results of the sums of a part of the output.
+    /// Applies the epilogue to a part of the output.
     pub(super) fn finish_block(&self, mut part: OutputBlock<'_, f32>) {
         let (item, columns) = (part.item, part.columns.clone());
         for (row, numbers) in part.rows_mut() {
@@ -55,7 +54,7 @@ impl MatmulEpilogue<'_> {
     }
 }
 
-/// Some results of one row, with what belongs to them.
+/// Some results of one row, with their addends.
 struct EpilogueRow<'a> {
     finishing: &'a MatmulEpilogue<'a>,
     numbers: &'a mut [f32],

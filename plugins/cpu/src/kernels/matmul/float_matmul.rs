@@ -35,7 +35,7 @@ fn prepare_matmul<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
     let b = call.input(1)?;
     let shape = BatchedMatmulShape::new(call.input(0)?.dims(), b.dims())?;
     let packed = if is_worth_packing(&shape.sizes, &b) {
-        // SAFETY: the device's memory is the host's, and a constant is never written.
+        // SAFETY: device memory is host memory, and a constant is never written.
         let right = right_matrix::<E>(unsafe { b.elements() }?, &shape)?;
         Some(PackedOperand::pack_right(cpu, &right, shape.sizes.columns, shape.sizes.depth))
     } else {
@@ -45,7 +45,7 @@ fn prepare_matmul<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
     Ok(Arc::new(move |cpu, call| run_matmul::<E>(cpu, call, packed.as_ref())))
 }
 
-/// Whether a constant right operand is worth a packed copy: a single matrix that is not read in one pass.
+/// True if packing a constant right operand pays off: a single matrix, and enough rows to read it more than once.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
     b.is_constant() && b.dims().len() == 2 && sizes.rows > FEW_ROWS && sizes.items == 1
 }
@@ -80,7 +80,7 @@ fn run_matmul<E: StoredElement>(
         y.dims()
     );
     let sizes = shape.sizes;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (a, b, y) = unsafe { (a.elements::<E>()?, b.elements::<E>()?, y.elements_mut::<E>()?) };
     if y.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `MatMul` of the domain `oarlock`: products with all that often follows them, done while the results are in the cache.
+//! `MatMul` of the domain `oarlock`: products with a fused epilogue, which runs while results are in cache.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -50,9 +50,9 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
         let right = if plan.is_worth_packing(b.is_constant()) {
             OperandForm::Packed
         } else {
-            matrix_form::<f32>(plan.right.len(), !plan.turned.1)
+            matrix_form::<f32>(plan.right.len(), !plan.transposed.1)
         };
-        let left = matrix_form::<f32>(plan.left.len(), plan.turned.0);
+        let left = matrix_form::<f32>(plan.left.len(), plan.transposed.0);
         Ok(gemm::gemm_scratch_size::<f32>(cpu, plan.sizes, (left, right), false))
     })
     .with_flags(KernelFlags::DETERMINISTIC)
@@ -65,18 +65,18 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
     .with_outputs([float.with_name("Y").with_rank(2, u32::MAX)])
 }
 
-/// What runs a call that was prepared.
+/// Runs a prepared call.
 type PreparedMatmul = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// What follows from the shapes and attributes of a call.
+/// Everything that follows from the shapes and attributes of a call.
 struct FusedMatmulPlan {
     sizes: GemmShape,
-    /// Where the matrices of each product start; one place when all share it.
+    /// Offsets of the matrices of each product; a single one if all share it.
     left: Vec<usize>,
     right: Vec<usize>,
-    /// Whether the matrices of A and of B are turned.
-    turned: (bool, bool),
-    /// The rows of each matrix of the output. Those of several may be the rows of one product.
+    /// True if the matrices of A, or of B, are transposed.
+    transposed: (bool, bool),
+    /// Rows of each matrix of the output. Those of several matrices may form one product.
     rows: usize,
     dims: [Vec<i64>; 3],
 }
@@ -84,24 +84,24 @@ struct FusedMatmulPlan {
 impl FusedMatmulPlan {
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let is_set = |name| Ok::<_, oarlock_sdk::PluginError>(call.int_attribute(name)?.unwrap_or(0) != 0);
-        let turned = (is_set("transA")?, is_set("transB")?);
+        let transposed = (is_set("transA")?, is_set("transB")?);
         let (a, b) = (call.input(0)?.dims(), call.input(1)?.dims());
-        let upright = |dims: &[i64], turned: bool| {
+        let upright = |dims: &[i64], transposed: bool| {
             let mut dims = dims.to_vec();
-            if let ([.., rows, columns], true) = (dims.as_mut_slice(), turned) {
+            if let ([.., rows, columns], true) = (dims.as_mut_slice(), transposed) {
                 std::mem::swap(rows, columns);
             }
             dims
         };
-        // Turned matrices do not lie one below the other as the rows of one.
-        let most_rows = if turned.0 { 0 } else { usize::MAX };
-        let a_upright = upright(a, turned.0);
+        // The rows of several transposed matrices do not form one matrix.
+        let most_rows = if transposed.0 { 0 } else { usize::MAX };
+        let a_upright = upright(a, transposed.0);
         let MatMulProblem { extent, batch, output } =
-            MatMulProblem::new(&a_upright, &upright(b, turned.1), most_rows)?;
+            MatMulProblem::new(&a_upright, &upright(b, transposed.1), most_rows)?;
         let rows = a_upright.iter().rev().nth(1).map_or(1, |rows| *rows as usize);
         let (left, right) = matrix_starts(&batch)?;
         let dims = [a.to_vec(), b.to_vec(), output];
-        Ok(Self { sizes: gemm_shape(extent, batch.count), left, right, turned, rows, dims })
+        Ok(Self { sizes: gemm_shape(extent, batch.count), left, right, transposed, rows, dims })
     }
 
     /// Checks that operands have the shapes that were prepared for.
@@ -126,38 +126,42 @@ impl FusedMatmulPlan {
         Ok(())
     }
 
-    /// Whether B is worth a packed copy: a single matrix that does not change and is not read in one pass.
+    /// True if packing B pays off: a single constant matrix, and enough rows to read it more than once.
     fn is_worth_packing(&self, is_constant: bool) -> bool {
         is_constant && self.right.len() == 1 && (self.sizes.rows > FEW_ROWS || self.sizes.items > 1)
     }
 
     fn left_matrix<'a>(&self, elements: &'a [f32]) -> Result<StridedMatrix<'a, f32>> {
         let GemmShape { rows, depth, .. } = self.sizes;
-        let (lane, step) = if self.turned.0 { (1, rows) } else { (depth, 1) };
+        let (lane, step) = if self.transposed.0 { (1, rows) } else { (depth, 1) };
         StridedMatrix::new(elements, self.left.clone(), (rows, lane), (depth, step))
             .ok_or_else(operand_size_error)
     }
 
-    /// Whether B is read in one pass for certain, from whatever address.
+    /// True if B is certainly read in one pass, at any alignment.
     fn is_streamed(&self) -> bool {
         let GemmShape { items, rows, columns, depth } = self.sizes;
-        items == 1 && rows <= FEW_ROWS && columns > 1 && depth > 0 && !(self.turned.0 && self.turned.1)
+        items == 1
+            && rows <= FEW_ROWS
+            && columns > 1
+            && depth > 0
+            && !(self.transposed.0 && self.transposed.1)
     }
 
     fn right_matrix<'a, E>(&self, elements: &'a [E]) -> Result<StridedMatrix<'a, E>> {
         let GemmShape { columns, depth, .. } = self.sizes;
-        let (lane, step) = if self.turned.1 { (depth, 1) } else { (1, columns) };
+        let (lane, step) = if self.transposed.1 { (depth, 1) } else { (1, columns) };
         StridedMatrix::new(elements, self.right.clone(), (columns, lane), (depth, step))
             .ok_or_else(operand_size_error)
     }
 }
 
-/// What decides how a constant is packed: whether it is turned, its columns and its rows, and how wide panels are.
+/// Everything that the packing of a constant depends on: transposition, columns, rows, and the width of panels.
 type PackedMatrixKey = (bool, usize, usize, usize);
 
 static PACKED_MATRICES: ConstantCache<PackedMatrixKey, PackedOperand<f32>> = ConstantCache::new();
 
-/// Constants that are read where they lie, but lie where they cannot be.
+/// Aligned copies of constants that are read in place but lie at unaligned addresses.
 static ALIGNED_MATRICES: ConstantCache<(), Vec<f32>> = ConstantCache::new();
 
 struct FusedMatmulState {
@@ -167,13 +171,12 @@ struct FusedMatmulState {
     activation: FusedActivation,
 }
 
-/// Where B is read.
 enum RightMatrix {
-    /// Where the call has it.
+    /// In the call's operand.
     InPlace,
-    /// There too, but as bytes: a constant may lie at any address.
+    /// In the call's operand as well, but as bytes: a constant may have any alignment.
     Anywhere,
-    /// From a copy, as its address fits no element.
+    /// In an aligned copy.
     Aligned(Arc<Vec<f32>>),
     Packed(Arc<PackedOperand<f32>>),
 }
@@ -183,11 +186,11 @@ impl FusedMatmulState {
         let plan = FusedMatmulPlan::new(call)?;
         let b = call.input(1)?;
         let GemmShape { columns, depth, .. } = plan.sizes;
-        // SAFETY: the device's memory is the host's, and the operand is constant where this is asked for.
+        // SAFETY: device memory is host memory, and this is only called for a constant operand.
         let elements = || unsafe { b.constant_elements::<f32>() };
         let place = constant_cache::constant_range(&b);
         let right = if plan.is_worth_packing(b.is_constant()) {
-            let key = (plan.turned.1, columns, depth, PackedOperand::<f32>::right_panel_width(cpu));
+            let key = (plan.transposed.1, columns, depth, PackedOperand::<f32>::right_panel_width(cpu));
             let pack =
                 || Ok(PackedOperand::pack_right(cpu, &plan.right_matrix(&elements()?)?, columns, depth));
             RightMatrix::Packed(PACKED_MATRICES.get_or_make_at(place, key, pack)?)
@@ -217,7 +220,7 @@ impl FusedMatmulState {
         plan.expect_shapes(call)?;
         let GemmShape { columns, depth, .. } = plan.sizes;
         let extent = GemmSize { rows: plan.rows, columns, depth };
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (addend, residual) = unsafe {
             let addend =
                 c.map(|c| Ok(MatmulAddend::new(c.elements()?, extent.addend_strides(c.dims())?))).transpose();

@@ -1,4 +1,4 @@
-//! `Gemm`: alpha times a product of two matrices, either of which may be turned, plus beta times a third.
+//! `Gemm`: alpha times the product of two matrices, each possibly transposed, plus beta times a third.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -41,7 +41,7 @@ fn right_matrix<'a, E>(
     elements: &'a [E],
     sizes: &GemmShape,
 ) -> Result<StridedMatrix<'a, E>> {
-    let (lane, step) = if settings.b_turned { (sizes.depth, 1) } else { (1, sizes.columns) };
+    let (lane, step) = if settings.b_transposed { (sizes.depth, 1) } else { (1, sizes.columns) };
     StridedMatrix::new(elements, vec![0], (sizes.columns, lane), (sizes.depth, step))
         .ok_or_else(operand_size_error)
 }
@@ -51,7 +51,7 @@ fn prepare_gemm<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     let b = call.input(1)?;
     let sizes = gemm_shape(settings.gemm_size(call.input(0)?.dims(), b.dims())?, 1);
     let packed = if is_worth_packing(&sizes, &b) {
-        // SAFETY: the device's memory is the host's, and a constant is never written.
+        // SAFETY: device memory is host memory, and a constant is never written.
         let right = right_matrix::<E>(&settings, unsafe { b.elements() }?, &sizes)?;
         Some(PackedOperand::pack_right(cpu, &right, sizes.columns, sizes.depth))
     } else {
@@ -61,7 +61,7 @@ fn prepare_gemm<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     Ok(Arc::new(move |cpu, call| run_gemm::<E>(cpu, call, settings, packed.as_ref())))
 }
 
-/// Whether a constant right operand is worth a packed copy: few rows read it once, as it lies.
+/// True if packing a constant right operand pays off: a few rows read it once, in place.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
     b.is_constant() && sizes.rows > FEW_ROWS
 }
@@ -73,9 +73,9 @@ fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
     let right = if is_worth_packing(&sizes, &b) {
         OperandForm::Packed
     } else {
-        matrix_form::<E>(1, !settings.b_turned)
+        matrix_form::<E>(1, !settings.b_transposed)
     };
-    let left = matrix_form::<E>(1, settings.a_turned);
+    let left = matrix_form::<E>(1, settings.a_transposed);
     let buffered = matches!(left, OperandForm::Anew { .. });
     Ok(gemm::gemm_scratch_size::<E::ComputeType>(cpu, sizes, (left, right), buffered))
 }
@@ -91,9 +91,9 @@ fn run_gemm<E: StoredElement>(
     extent.check_output(y.dims())?;
     let sizes = gemm_shape(extent, 1);
     let addend = call.optional_input(2)?.map(|c| GemmAddend::<E>::new(&c, &extent)).transpose()?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (a, b, y) = unsafe { (a.elements::<E>()?, b.elements::<E>()?, y.elements_mut::<E>()?) };
-    let (lane, step) = if settings.a_turned { (1, sizes.rows) } else { (sizes.depth, 1) };
+    let (lane, step) = if settings.a_transposed { (1, sizes.rows) } else { (sizes.depth, 1) };
     let left = StridedMatrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step))
         .ok_or_else(operand_size_error)?;
     let right = right_matrix(&settings, b, &sizes)?;
@@ -129,7 +129,7 @@ fn run_gemm<E: StoredElement>(
     Ok(())
 }
 
-/// The third matrix, which is repeated along dimensions of 1.
+/// The third matrix, broadcast along dimensions of size 1.
 struct GemmAddend<'a, E> {
     elements: &'a [E],
     row: usize,
@@ -139,7 +139,7 @@ struct GemmAddend<'a, E> {
 impl<'a, E: StoredElement> GemmAddend<'a, E> {
     fn new(c: &TensorView<'a>, extent: &GemmSize) -> Result<Self> {
         let [row, column] = extent.addend_strides(c.dims())?;
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         Ok(Self { elements: unsafe { c.elements() }?, row, column })
     }
 
@@ -155,7 +155,7 @@ mod tests {
     use crate::testing::{TestArray, TestAttribute, run_kernel};
 
     #[test]
-    fn operands_are_turned_scaled_and_added() {
+    fn operands_are_transposed_scaled_and_added() {
         let a = TestArray::from_values(&[3, 2], &[1f32, 2., 3., 4., 5., 6.]);
         let b = TestArray::from_values(&[2, 3], &[1f32, 0., 1., 0., 1., 1.]);
         let c = TestArray::from_values(&[2, 1], &[10f32, 20.]);

@@ -1,5 +1,4 @@
-//! `MatMulInteger` and `QLinearMatMul`: eight-bit matrices with zero points, summed in 32 bits as in
-//! [`crate::kernels::quantized`].
+//! `MatMulInteger` and `QLinearMatMul`: 8-bit matrices with zero points, summed in 32 bits as in [`crate::kernels::quantized`].
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -21,7 +20,6 @@ use crate::kernels::quantized::integer_sums::{IntegerSumOperands, IntegerSums};
 use crate::kernels::quantized::layer::tensor_bytes;
 use crate::kernels::quantized::quantized_panels::QuantizedPanels;
 
-/// What scales may be.
 const SCALE_DTYPES: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
 pub(super) fn integer_matmul_kernels() -> [Kernel<Cpu>; 2] {
@@ -53,7 +51,7 @@ pub(super) fn integer_matmul_kernels() -> [Kernel<Cpu>; 2] {
 
 type IntegerMatmulRun = fn(&IntegerMatmul, &Cpu, &KernelCall<'_>) -> Result<()>;
 
-/// A row whose matrices are the first operand and the one at a place.
+/// A kernel whose matrices are the first operand and the one at index `b`.
 fn integer_matmul_kernel(op: &str, b: usize, run: IntegerMatmulRun) -> Kernel<Cpu> {
     Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let products = IntegerMatmul::new(cpu, call, b)?.prepare_constants(cpu, call)?;
@@ -66,7 +64,7 @@ fn integer_matmul_kernel(op: &str, b: usize, run: IntegerMatmulRun) -> Kernel<Cp
 
 fn matmul_integer(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let zero = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zero| read_integers(&zero));
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let y = unsafe { call.output(0)?.elements_mut::<i32>() }?;
     products.multiply_integers(cpu, call, [&zero(2)?, &zero(3)?], y, None)
 }
@@ -99,7 +97,7 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
     );
     let y = call.output(0)?;
     dispatch!(y.dtype(), integral, T => {
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let output = unsafe { y.elements_mut::<T>() }?;
         let (mut sums, output) = (vec![0; output.len()], DisjointSlice::new(output));
         let finish: &GemmEpilogue<'_, i32> = &|mut part| {
@@ -121,13 +119,13 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
     })
 }
 
-/// The products of a call, as far as they follow from its shapes and constants.
+/// What follows from the shapes and constants of a call.
 struct IntegerMatmul {
     shape: BatchedMatmulShape,
     sums: IntegerSums,
-    /// The place of B.
+    /// Index of the operand B.
     b: usize,
-    /// How many rows a matrix of A has.
+    /// Rows of a matrix of A.
     rows: usize,
     dims: [Vec<i64>; 2],
     packed: Option<Arc<QuantizedPanels>>,
@@ -144,7 +142,7 @@ impl IntegerMatmul {
             shape.output,
             y.dims()
         );
-        // There may be many rows of nothing.
+        // There may be many rows without elements.
         let GemmShape { items, rows, columns, depth } = shape.sizes;
         let [rows, depth, columns] = [rows, depth, columns].map(|size| if items == 0 { 0 } else { size });
         let fits = |size: usize| size as u64 <= MAX_SIZE.cast_unsigned();
@@ -159,7 +157,7 @@ impl IntegerMatmul {
         Ok(Self { shape, sums, b: place, rows, dims, packed: None })
     }
 
-    /// Makes everything ready that is constant.
+    /// Packs B if it is constant.
     fn prepare_constants(mut self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let b = call.input(self.b)?;
         let is_packed = b.is_constant() && self.shape.right.len() == 1 && self.shape.sizes.items > 0;
@@ -168,7 +166,7 @@ impl IntegerMatmul {
         Ok(self)
     }
 
-    /// Computes the products. Zero points are one, one for each row of A or column of B, or one for each of every matrix.
+    /// Computes the products. There is one zero point, or one per row of A or column of B, or one of these for each matrix.
     fn multiply_integers(
         &self,
         cpu: &Cpu,
@@ -192,9 +190,9 @@ impl IntegerMatmul {
             a_zeros.len(),
             b_zeros.len()
         );
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (a, b) = unsafe { (tensor_bytes(&a)?, tensor_bytes(&b)?) };
-        // As many as there are rows or columns, from the first of a matrix on.
+        // The zero points of one matrix, from its first row or column on.
         let from = |zeros: &[i32], first: usize, count: usize| -> Vec<i32> {
             if zeros.len() == 1 {
                 zeros.to_vec()
@@ -266,7 +264,7 @@ mod tests {
         );
         let inputs = [&a, &half, &a_zero, &b, &one, &b_zero, &one, &y_zero].map(Some);
         let results = run_kernel("QLinearMatMul", 10, &[], &inputs, &[Some((Dtype::I8, &[1, 3]))]).unwrap();
-        // 2 × 1 × 0.75 = 1.5, which is rounded to the even 2.
+        // 2 × 1 × 0.75 = 1.5, which rounds to even: 2.
         assert_eq!(results[0].as_ref().unwrap().values::<i8>(), [1, 127, -128]);
     }
 

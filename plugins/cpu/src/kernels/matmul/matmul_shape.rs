@@ -1,4 +1,4 @@
-//! The products of `MatMul` as [`crate::gemm`] takes them: with lists of where their matrices start.
+//! The products of `MatMul` as [`crate::gemm`] takes them: with lists of matrix offsets.
 
 pub(super) use oarlock_products::element_count;
 
@@ -11,10 +11,9 @@ use crate::gemm::GemmShape;
 #[derive(Debug, PartialEq)]
 pub(super) struct BatchedMatmulShape {
     pub(super) sizes: GemmShape,
-    /// Where the matrices of each product start; one place when all share it.
+    /// Offsets of the matrices of each product; a single one if all share it.
     pub(super) left: Vec<usize>,
     pub(super) right: Vec<usize>,
-    /// The shape of the output.
     pub(super) output: Vec<i64>,
 }
 
@@ -26,10 +25,11 @@ impl BatchedMatmulShape {
     }
 }
 
-/// The most products of one call. Where each starts is listed, which small operands that repeat could make endless.
+/// The most products of one call. Their offsets are listed, and broadcasting small operands could make that list arbitrarily
+/// long.
 const MAX_PRODUCTS: usize = 1 << 27;
 
-/// Where the matrices of each product start, on the left and on the right; one place on the right when all share it.
+/// Offsets of the matrices of each product, left and right; a single one on the right if all share it.
 pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usize>)> {
     let found = batch.count;
     ensure!(
@@ -37,7 +37,7 @@ pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usiz
         resource_exhausted,
         "expected at most {MAX_PRODUCTS} products of matrices in a call, found {found}"
     );
-    // The matrices of an empty output need not be told apart, however many there are.
+    // The matrices of an empty output do not matter, however many there are.
     let starts = (0..batch.count.max(1)).map(|product| batch.matrix_starts(product));
     let (left, mut right): (_, Vec<usize>) = starts.unzip();
     if right.iter().all(|start| *start == 0) {
@@ -46,7 +46,6 @@ pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usiz
     Ok((left, right))
 }
 
-/// Some products of the same sizes.
 pub(super) fn gemm_shape(GemmSize { rows, columns, depth }: GemmSize, items: usize) -> GemmShape {
     GemmShape { items, rows, columns, depth }
 }

@@ -1,5 +1,5 @@
-//! Products of matrices: `MatMul`, `Gemm`, their integer forms, `Einsum`, and `MatMul` with all that often follows it. All
-//! are on the one product in [`crate::gemm`].
+//! Matrix products: `MatMul`, `Gemm`, their integer forms, `Einsum`, and `MatMul` with a fused epilogue. All of them use
+//! [`crate::gemm`].
 
 mod block_quantized;
 mod einsum;
@@ -17,7 +17,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, PluginError, dtype_set};
 use crate::device::Cpu;
 use crate::gemm::{ConvertTo, OperandForm, StoredElement};
 
-/// What products take, as ONNX has it.
+/// The dtypes of products in ONNX.
 const MATMUL_DTYPES: DtypeSet = dtype_set(&[
     Dtype::F16,
     Dtype::BF16,
@@ -41,7 +41,7 @@ pub(crate) fn matmul_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// How matrices of this element are read.
+/// The form of operands with this element type.
 fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandForm {
     if <E as ConvertTo<E::ComputeType>>::IS_IDENTITY {
         OperandForm::InPlace { items, side_by_side }
@@ -50,13 +50,13 @@ fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandFor
     }
 }
 
-/// Says how a product is computed.
+/// Records the algorithm of a product for the user.
 fn describe_product(cpu: &Cpu, call: &KernelCall<'_>, is_packed: bool) {
     let way = if is_packed { "GEMM, constant packed" } else { "GEMM" };
     call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
 }
 
-/// An operand whose elements lie outside of its memory, which its own checks rule out.
+/// The error for an operand with elements outside its memory, which its own checks rule out.
 fn operand_size_error() -> PluginError {
     PluginError::out_of_range("expected operands as large as their shapes say, found smaller ones")
 }

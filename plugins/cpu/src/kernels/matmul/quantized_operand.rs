@@ -1,13 +1,12 @@
-//! Eight-bit operands with scales and zero points.
+//! 8-bit operands with scales and zero points.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 use oarlock_sdk::{Dtype, DtypeSet, Element, Result, TensorView, bf16, dtype_set, f16, unexpected_dtype};
 
-/// What quantised operands may be.
 pub(crate) const BYTE_DTYPES: DtypeSet = dtype_set(&[Dtype::I8, Dtype::U8]);
 
-/// The elements of an eight-bit operand, less the zero point of each.
+/// The elements of an 8-bit operand less their zero points.
 pub(crate) fn subtract_zero_points(tensor: &TensorView<'_>, zero: impl Fn(usize) -> i32) -> Result<Vec<i32>> {
     let mut values = read_integers(tensor)?;
     for (index, value) in values.iter_mut().enumerate() {
@@ -37,13 +36,13 @@ pub(crate) fn read_scales(tensor: &TensorView<'_>) -> Result<Vec<f32>> {
 }
 
 fn read_converted<E: Element + Into<T>, T>(tensor: &TensorView<'_>) -> Result<Vec<T>> {
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     Ok(unsafe { tensor.elements::<E>() }?.iter().map(|value| (*value).into()).collect())
 }
 
-/// An integer that a sum becomes.
+/// An integer type that sums are requantized to.
 pub(crate) trait RequantizedInteger: Element {
-    /// A sum times a scale, rounded to the nearest, to even ones from the middle, plus a zero point, as near as the type has.
+    /// A sum times a scale, rounded to nearest even, plus a zero point, saturated.
     fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! The loop of ops that say for each axis on its own where in the input an index of the output lies, or that it lies nowhere.
+//! The loop of ops that map each axis on its own: an index of the output to an index of the input, or to a fill value.
 
 use oarlock_sdk::{Result, ensure};
 
@@ -7,7 +7,7 @@ use super::shape;
 use super::strided::StrideCursor;
 use crate::device::Cpu;
 
-/// For each index along an axis of the output the index in the input; `None` where the output is filled.
+/// The index in the input for each index along an axis of the output; `None` where the output is filled.
 pub(super) type AxisMap = Vec<Option<usize>>;
 
 /// Copies the elements that the maps name, one map for each axis of an input of the given dimensions.
@@ -46,9 +46,9 @@ pub(super) fn copy_mapped<const N: usize>(
             let first =
                 places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>();
             match (first, &before) {
-                // A row that is repeated is copied as a whole.
+                // A repeated row is copied as a whole.
                 (_, Some((same, done))) if *same == first => row.copy_from_slice(done),
-                // Of an input without elements no column is copied.
+                // An input without elements has no columns to copy.
                 (Some(first), _) => line.copy_row(input.get(first..).unwrap_or_default(), fill, row),
                 (None, _) => row.fill(fill),
             }
@@ -59,12 +59,12 @@ pub(super) fn copy_mapped<const N: usize>(
     Ok(())
 }
 
-/// How the elements of a row are found in a row of the input.
+/// How a row of the output maps to a row of the input.
 enum RowMapping<'a> {
-    /// Each so many times, one after the other.
+    /// Each element this many times.
     Repeated(usize),
-    /// From the first one on so many one after the other from a place in the input, as between the borders of what is
-    /// padded; before and after that any.
+    /// From `begin` on, `length` consecutive elements of the input, such as those between the borders of padding; before and
+    /// after that, any.
     Run { columns: &'a AxisMap, begin: usize, length: usize, from: usize },
 }
 
@@ -85,6 +85,7 @@ impl<'a> RowMapping<'a> {
     fn copy_row<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], row: &mut [[u8; N]]) {
         match self {
             Self::Repeated(1) => row.copy_from_slice(&input[..row.len()]),
+            // Upsampling by 2 is common; a constant count vectorizes.
             Self::Repeated(2) => {
                 for (cells, from) in row.as_chunks_mut::<2>().0.iter_mut().zip(input) {
                     *cells = [*from; 2];

@@ -88,7 +88,7 @@ fn split(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, parts: Option<Vec<i64>>) -
     let dims = shape::shape_dims(&input)?;
     let axis = shape::resolve_axis(axis, dims.len())?;
     let outputs = (0..call.output_count()).map(|index| call.output(index)).collect::<Result<Vec<_>>>()?;
-    // The host has worked out the parts where they are not given.
+    // The host has inferred the parts if they are not given.
     let parts = match read_optional_integers(call, 1)?.or(parts) {
         Some(parts) => parts,
         None => outputs.iter().map(|output| output.dims().get(axis).copied().unwrap_or(0)).collect(),

@@ -15,7 +15,7 @@ use super::{data_operand, index_operand, shape};
 use crate::device::Cpu;
 
 pub(super) fn gather_kernels() -> Vec<Kernel<Cpu>> {
-    // Elements are copied byte by byte, from wherever they lie.
+    // Elements are copied byte by byte, from any alignment.
     let data = |name| data_operand(name).with_flags(OperandFlags::UNALIGNED);
     let result = super::data_operand;
     let along = |op: &str, run: fn(&Cpu, &KernelCall<'_>, i64) -> Result<()>| {
@@ -95,11 +95,11 @@ fn gather_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     })
 }
 
-/// The axis that positions of `GatherElements` and `ScatterElements` lead along, and how the data lies along the others.
+/// The axis that positions of `GatherElements` and `ScatterElements` index, and how the data lies along the others.
 struct IndexedAxis {
     /// The dimensions of the positions.
     dims: Vec<usize>,
-    /// How far elements of the data are apart along each axis, but 0 along this one.
+    /// The stride of the data along each axis, but 0 along the indexed one.
     strides: Vec<isize>,
     step: usize,
     length: usize,
@@ -158,19 +158,19 @@ impl IndexedAxis {
     }
 }
 
-/// How a row of positions leads through the data.
+/// How a row of positions maps to the data.
 #[derive(Clone, Copy)]
 struct IndexSteps {
-    /// How many places there are along the axis, and how far they are apart.
+    /// The number of places along the axis, and their distance.
     length: usize,
     step: usize,
-    /// How far the first places of positions beside each other are apart.
+    /// The distance of the first places of neighboring positions.
     stride: usize,
 }
 
 impl IndexSteps {
-    /// Gathers elements, where the first position counts from this element on, and returns whether all positions are inside.
-    /// It takes a copy of the steps, which are not read again for each element then.
+    /// Gathers elements relative to `first`, and returns whether all positions are in bounds. `self` is a copy, so that writing
+    /// the output does not make the compiler read the steps again for each element.
     fn gather_row<const N: usize, I: Copy + Into<i64>>(
         self,
         positions: &[I],
@@ -178,6 +178,7 @@ impl IndexSteps {
         mut first: usize,
         cells: &mut [[u8; N]],
     ) -> bool {
+        // All positions index one contiguous line, so the slice is taken once and each access is a single bounds check.
         if self.step == 1 && self.stride == 0 {
             let line = from.get(first..).and_then(|from| from.get(..self.length));
             return line.is_some_and(|line| gather_from_line(positions, line, cells));
@@ -185,7 +186,7 @@ impl IndexSteps {
         let mut all_fit = true;
         for (cell, position) in cells.iter_mut().zip(positions) {
             let position = (*position).into();
-            // What is still negative is a huge number.
+            // A position that is still negative becomes huge, so one comparison checks both ends.
             let place = (if position < 0 { position + self.length as i64 } else { position }) as usize;
             all_fit &= place < self.length;
             let element = from.get(first.wrapping_add(place.wrapping_mul(self.step)));
@@ -196,7 +197,7 @@ impl IndexSteps {
     }
 }
 
-/// Gathers elements of a line that lies in one piece, up to a position that is outside, and returns whether there is none.
+/// Gathers elements of a contiguous line. Stops at a position that is out of bounds and returns false.
 fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
     positions: &[I],
     line: &[[u8; N]],
@@ -211,7 +212,7 @@ fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
     true
 }
 
-/// Where in the data the positions of `ScatterElements` point.
+/// Offsets into the data for the positions of `ScatterElements`.
 pub(super) struct ElementOffsets {
     along: IndexedAxis,
     positions: Vec<usize>,
@@ -256,11 +257,11 @@ fn gather_nd(cpu: &Cpu, call: &KernelCall<'_>, batch_dims: i64) -> Result<()> {
     })
 }
 
-/// Where in the data the tuples of indices of `GatherND` and `ScatterND` point, each to `width` elements.
+/// Offsets into the data for the index tuples of `GatherND` and `ScatterND`, each of `width` elements.
 pub(super) struct IndexTuples {
     /// The dimensions of the indices without the last.
     pub(super) dims: Vec<usize>,
-    /// How many dimensions of the data a tuple and its batch settle.
+    /// The number of dimensions of the data that a tuple and its batch fix.
     pub(super) depth: usize,
     pub(super) width: usize,
     pub(super) starts: Vec<usize>,
@@ -289,7 +290,7 @@ impl IndexTuples {
             (tuples / batches.max(1), if batch_dims == 0 { 0 } else { steps[batch_dims - 1] });
         let indices = read_integers(positions)?;
         let start = |tuple: usize| {
-            // Steps through data without elements may be larger than numbers go.
+            // Steps through data without elements may overflow.
             let mut start = (tuple / per_batch.max(1)).wrapping_mul(batch_step);
             for axis in 0..length {
                 let at = batch_dims + axis;
@@ -298,8 +299,8 @@ impl IndexTuples {
             }
             Ok(start)
         };
-        // An empty remainder makes the starts meaningless, but then nothing is moved from or to them. Of tuples without
-        // indices there may be more than fit into memory, too.
+        // If the remainder is empty the offsets mean nothing, but then nothing is moved. There may also be more tuples without
+        // indices than fit into memory.
         let tuples = if length == 0 && width == 0 { 0 } else { tuples };
         let starts = (0..tuples).map(start).collect::<Result<_>>()?;
         Ok(Self { dims, depth, width, starts })

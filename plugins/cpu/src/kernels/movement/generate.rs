@@ -1,4 +1,4 @@
-//! Ops that make their output of shapes and single values: `Shape`, `Size`, `ConstantOfShape`, `Range`, `OneHot`, `EyeLike`.
+//! Ops that make their output from shapes and single values: `Shape`, `Size`, `ConstantOfShape`, `Range`, `OneHot`, `EyeLike`.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn constant_of_shape(cpu: &Cpu, call: &KernelCall<'_>, (dtype, bytes): (Dtype, [
     })
 }
 
-/// What can be counted with. Integers wrap around.
+/// Elements of a range. Integers wrap around.
 trait RangeElement: Element {
     fn range_value(start: Self, delta: Self, index: usize) -> Self;
     fn as_f64(self) -> f64;
@@ -173,7 +173,7 @@ fn single_value<T: Element>(call: &KernelCall<'_>, index: usize, name: &str) -> 
     Ok(*value)
 }
 
-/// Numbers as integers: what is between two of them counts as the one nearer to 0.
+/// Numbers as integers, truncated towards 0.
 fn truncated_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     match tensor.dtype() {
         Dtype::I64 => Ok(typed_values::<i64>(tensor)?.to_vec()),
@@ -187,7 +187,7 @@ fn truncated_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     }
 }
 
-/// What is no number becomes an integer that is no index.
+/// NaN becomes an integer that is never an index.
 fn truncate_to_integer(value: f64) -> i64 {
     if value.is_nan() { i64::MIN } else { value as i64 }
 }
@@ -214,7 +214,7 @@ fn one_hot(call: &KernelCall<'_>, axis: i64) -> Result<()> {
         let (levels, out) = (element_bytes::<N>(&levels)?, element_bytes_mut::<N>(&output)?);
         out.fill(levels[0]);
         for (at, position) in positions.iter().enumerate() {
-            // An index that is none of the depth leaves its place cold.
+            // An index outside of the depth leaves its place off.
             if let Some(position) = shape::resolve_index(*position, depth) {
                 out[(at / inner * depth + position) * inner + at % inner] = levels[1];
             }
@@ -231,7 +231,7 @@ fn eye_like(call: &KernelCall<'_>, diagonal: i64) -> Result<()> {
     by_size!(output.dtype(), N => {
         let out = element_bytes_mut::<N>(&output)?;
         out.fill([0; N]);
-        // An empty output may have more rows than anybody could go through.
+        // An empty output may have more rows than a loop could visit.
         let rows = if out.is_empty() { 0 } else { dims[0] };
         for row in 0..rows {
             let column = usize::try_from((row as i64).saturating_add(diagonal));
@@ -243,7 +243,7 @@ fn eye_like(call: &KernelCall<'_>, diagonal: i64) -> Result<()> {
     })
 }
 
-/// The bytes of the number 1 at the start of 16.
+/// The bytes of the number 1, at the start of 16.
 fn one_as_bytes(dtype: Dtype) -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
     let mut set = |one: &[u8]| bytes[..one.len()].copy_from_slice(one);

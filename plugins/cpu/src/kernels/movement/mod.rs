@@ -1,7 +1,7 @@
-//! Movement of data: ops whose outputs hold elements of their inputs, or shapes and positions of them.
+//! Data movement: ops whose outputs hold elements of their inputs, or shapes and positions of them.
 //!
-//! Elements are moved as bytes, so that one path serves all dtypes of a size. Every shape, axis and index is checked before
-//! memory is touched, and memory is touched through slices.
+//! Elements are moved as bytes, so that one code path serves all dtypes of a size. Every shape, axis and index is checked before
+//! memory is accessed, and memory is accessed through slices.
 
 mod axis_map;
 mod concat;
@@ -27,7 +27,6 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, MemoryKind, OperandFlags, Opera
 use self::operand::{INDEX_DTYPES, WHOLE_BYTE_DTYPES};
 use crate::device::Cpu;
 
-/// The kernels of this family.
 pub(crate) fn movement_kernels() -> Vec<Kernel<Cpu>> {
     let groups = [
         tensor_scatter::tensor_scatter_kernels(),

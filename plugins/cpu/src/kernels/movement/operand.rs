@@ -1,5 +1,5 @@
-//! Operands as plain slices. Data movement does not care what elements mean, so all dtypes of one size share one code path:
-//! an element is an array of bytes.
+//! Operands as plain slices. Data movement does not care what elements mean, so all dtypes of a size share one code path: an
+//! element is an array of bytes.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -9,7 +9,6 @@ use oarlock_sdk::{
 
 use crate::device::Cpu;
 
-/// Every dtype whose elements are whole bytes.
 pub(super) const WHOLE_BYTE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::BOOL,
     Dtype::I8,
@@ -34,13 +33,12 @@ pub(super) const WHOLE_BYTE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::STRING,
 ]);
 
-/// The dtypes of indices and shapes.
 pub(super) const INDEX_DTYPES: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
 
-/// The fewest bytes worth handing to another thread.
+/// Fewer bytes are not worth another thread.
 const GRAIN_BYTES: usize = 64 << 10;
 
-/// Runs a function that is generic over the size of an element for a dtype.
+/// Runs a function that is generic over the size of an element, for a dtype.
 macro_rules! by_size {
     ($dtype:expr, $size:ident => $body:expr) => {
         match $crate::kernels::movement::operand::size_of_dtype($dtype)? {
@@ -91,7 +89,7 @@ pub(crate) fn size_of_dtype(dtype: Dtype) -> Result<usize> {
     }
 }
 
-/// Where `count` elements of `size` bytes lie, which are all there.
+/// The address of `count` elements of `size` bytes, all of which lie in the operand's memory.
 fn operand_address(tensor: &TensorView<'_>, count: usize, size: usize) -> Result<*mut u8> {
     let needed = count.checked_mul(size).filter(|needed| isize::try_from(*needed).is_ok());
     let found = tensor.size_in_bytes();
@@ -127,7 +125,7 @@ pub(crate) fn element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Resu
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
-/// The elements from the first to the last of an operand that may have strides.
+/// The elements from the first to the last of an operand that may have strides, gaps included.
 pub(super) fn strided_element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a [[u8; N]]> {
     if tensor.strides().is_empty() {
         return element_bytes(tensor);
@@ -136,15 +134,15 @@ pub(super) fn strided_element_bytes<'a, const N: usize>(tensor: &TensorView<'a>)
     ensure!(found == N, invalid_argument, "expected elements of {N} bytes, found {found} bytes");
     let count = usize::try_from(tensor.size_in_bytes()).unwrap_or(usize::MAX) / N;
     let address = operand_address(tensor, count, N)?;
-    // SAFETY: as for `cells`; the operand's size in bytes has room for `count` elements.
+    // SAFETY: as for `element_bytes`; the operand's size in bytes has room for `count` elements.
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
-/// The elements of an output, of which a kernel takes each only once.
+/// The elements of an output. A kernel must take each output only once.
 pub(crate) fn element_bytes_mut<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a mut [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
     let address = operand_address(tensor, count, N)?;
-    // SAFETY: as for `cells`; the call vouches that an output is the kernel's alone.
+    // SAFETY: as for `element_bytes`; the call vouches that an output is the kernel's alone.
     Ok(unsafe { std::slice::from_raw_parts_mut(address.cast(), count) })
 }
 
@@ -154,13 +152,13 @@ pub(super) fn typed_values<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'
     unsafe { tensor.elements() }
 }
 
-/// The values of an output, of which a kernel takes each only once.
+/// The values of an output. A kernel must take each output only once.
 pub(super) fn typed_values_mut<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'a mut [T]> {
     // SAFETY: as above; the call vouches that an output is the kernel's alone.
     unsafe { tensor.elements_mut() }
 }
 
-/// How many elements of a dtype share a byte, where they do.
+/// The number of elements that share a byte; `None` if each has whole bytes.
 fn elements_per_byte(dtype: Dtype) -> Option<usize> {
     match dtype {
         Dtype::I2 | Dtype::U2 => Some(4),
@@ -179,7 +177,7 @@ pub(super) fn copy_contiguous(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<
     copy_bits(cpu, from, to)
 }
 
-/// As [`copy_contiguous`], for elements that an output may see as a dtype of the same size.
+/// As [`copy_contiguous`], for an output that may have another dtype of the same size.
 pub(super) fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
     let (count, expected) = (from.element_count()?, to.element_count()?);
     let shared = elements_per_byte(from.dtype());
@@ -203,7 +201,7 @@ pub(super) fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -
     if from == to.cast_const() {
         return Ok(());
     }
-    // SAFETY: as for `cells` and `cells_mut`; an output that is not the input's memory does not overlap it.
+    // SAFETY: as for `element_bytes` and `element_bytes_mut`; an output that is not the input's memory does not overlap it.
     let (from, to) = unsafe {
         (std::slice::from_raw_parts(from, count * size), std::slice::from_raw_parts_mut(to, count * size))
     };
@@ -211,8 +209,8 @@ pub(super) fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -
     Ok(())
 }
 
-/// Calls `body(first, piece)` for pieces of a slice that together are all of it, on several threads where that pays. A
-/// piece is a whole number of units, and `first` the index of its first unit.
+/// Calls `body(first, piece)` for pieces of a slice that together cover it, on several threads if that pays. A piece is a whole
+/// number of units, and `first` is the index of its first unit.
 pub(super) fn for_parallel_pieces<T: Send>(
     cpu: &Cpu,
     out: &mut [T],
@@ -237,7 +235,7 @@ pub(super) fn for_parallel_pieces<T: Send>(
 /// The start of a slice whose parts go to several threads.
 struct SharedSlice<T>(*mut T);
 
-// SAFETY: `in_pieces` gives each thread elements of its own, and those may be sent.
+// SAFETY: `for_parallel_pieces` gives each thread elements of its own, and those may be sent.
 unsafe impl<T: Send> Sync for SharedSlice<T> {}
 
 impl<T> SharedSlice<T> {

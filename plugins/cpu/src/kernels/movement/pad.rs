@@ -1,4 +1,4 @@
-//! `Pad` and `CenterCropPad`: an input with more around it, or less.
+//! `Pad` and `CenterCropPad`: add elements around an input, or remove some.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(super) fn pad_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// What stands around the input.
+/// Where the elements around the input come from.
 #[derive(Clone, Copy, PartialEq)]
 enum PadMode {
     Constant,
@@ -84,7 +84,7 @@ impl PadMode {
         }
     }
 
-    /// The index in a dimension that is not empty of a place that may lie outside.
+    /// The index in a dimension, which is not empty, for a place that may lie outside.
     fn source_index(self, at: i64, dim: i64) -> Option<usize> {
         let inside = match self {
             Self::Constant => Some(at).filter(|at| (0..dim).contains(at)),
@@ -138,7 +138,7 @@ fn pad(
     copy_padded(cpu, &input, &output, &begins, mode, value)
 }
 
-/// A number as an element of floats, which are all that old versions take.
+/// A number as an element of a float dtype; old versions take no others.
 fn element_from_f64(dtype: Dtype, value: f64) -> Result<Vec<u8>> {
     match dtype {
         Dtype::F16 => Ok(f16::from_f64(value).to_ne_bytes().to_vec()),
@@ -180,7 +180,7 @@ fn center_crop_pad(cpu: &Cpu, call: &KernelCall<'_>, axes: Option<&[i64]>) -> Re
     copy_padded(cpu, &input, &output, &begins, PadMode::Constant, None)
 }
 
-/// Copies the input from the given places on, which may lie before it.
+/// Copies the input from the given places on, which may be negative.
 fn copy_padded(
     cpu: &Cpu,
     input: &TensorView<'_>,

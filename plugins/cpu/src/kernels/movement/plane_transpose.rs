@@ -1,5 +1,5 @@
-//! Transposes of planes. Where lines and columns are many that is done tile by tile: 16 bytes of some lines are turned about in
-//! registers. Wide registers turn several such tiles at once, which lie side by side in the output.
+//! Transposes of planes. Large planes are transposed tile by tile: 16 bytes of some lines are in SIMD registers. Wider registers
+//! transpose several tiles at once, which are neighbors in the output.
 
 #![expect(unsafe_code, reason = "tiles are read and written through pointers")]
 
@@ -10,11 +10,11 @@ use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::kernels::rows::grain_for;
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// The bytes of a line that a tile has.
+/// Bytes of a line in a tile: the 128 bits within which unpack instructions interleave, also in wider registers.
 const TILE_LINE_BYTES: usize = 16;
 
-/// Elements on a side of a tile; one of those of sizes that registers do not know. It is asked for in `const` blocks, since the
-/// loops over a tile are only written out where it is a constant from the start.
+/// Elements on a side of a tile; 1 for sizes that unpack instructions do not know. It is called in `const` blocks, since the
+/// loops over a tile are only unrolled if it is a constant from the start.
 const fn tile_side<E>() -> usize {
     match size_of::<E>() {
         size @ (1 | 2 | 4 | 8) => TILE_LINE_BYTES / size,
@@ -22,25 +22,25 @@ const fn tile_side<E>() -> usize {
     }
 }
 
-/// The bytes on a side of the blocks that are turned one after the other, along lines of the input and of the output: whole
-/// cache lines, in pairs as they are fetched, and so few that the processor remembers where the pages of all of them are.
+/// Bytes on a side of a block, along lines of the input and of the output: two cache lines, which processors often fetch in
+/// pairs, and so few lines that the TLB holds the pages of all of them.
 const BLOCK_BYTES: usize = 128;
 
-/// The least lines of the output that a block has, so that short lines of the input are read in one piece.
+/// The minimum number of output lines in a block, so that short lines of the input are read in one piece.
 const MIN_BLOCK_LINES: usize = 32;
 
-/// A plane whose lines become columns: element (row, column) of the output is the input's row + column · `stride`.
+/// A plane to transpose: element (row, column) of the output is element row + column · `stride` of the input.
 pub(crate) struct PlaneTranspose<'a, T> {
     pub(crate) input: &'a [T],
     pub(crate) stride: usize,
     pub(crate) out: &'a mut [T],
-    /// How far the lines of the output are apart.
+    /// The distance of the lines of the output.
     pub(crate) pitch: usize,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
 }
 
-/// Turns planes of `columns` lines of `rows` elements, one after the other, into as many planes of `rows` lines.
+/// Transposes planes of `columns` lines of `rows` elements, one after the other, into as many planes of `rows` lines.
 pub(crate) fn transpose_planes<E: Copy + Send + Sync>(
     cpu: &Cpu,
     from: &[E],
@@ -69,6 +69,8 @@ impl<E: Copy> PlaneTranspose<'_, E> {
                 && (rows - 1) * pitch + columns <= self.out.len(),
             "lines and columns of these sizes"
         );
+        // Few channels, as in images: with constant strides the compiler interleaves in registers, where tiles would be mostly
+        // empty.
         match (columns, stride) {
             (2, _) if pitch == 2 => isa.vectorize(InterleavedPlane::<E, 2>(self)),
             (3, _) if pitch == 3 => isa.vectorize(InterleavedPlane::<E, 3>(self)),
@@ -86,7 +88,8 @@ impl<E: Copy> PlaneTranspose<'_, E> {
     fn transpose_in_tiles(mut self, isa: Isa) {
         let Self { stride, rows, columns, .. } = self;
         let side = const { tile_side::<E>() };
-        // A tile reads whole sides of lines, even where there are fewer rows.
+        // A tile reads whole 16 bytes of a line, even if there are fewer rows. Columns where that would leave the input are
+        // copied one by one.
         let readable = (self.input.len() + stride).saturating_sub(side.max(rows)) / stride;
         let tiles = if side == 1 { 0 } else { columns.min(readable) / side };
         let begin = if tiles == 0 { 0 } else { columns.min(readable) };
@@ -110,7 +113,7 @@ impl<E: Copy> PlaneTranspose<'_, E> {
     }
 }
 
-/// A plane of few columns, such as the channels of an image, which are put side by side without gaps.
+/// A plane of few columns, such as the channels of an image, which are interleaved without gaps.
 struct InterleavedPlane<'a, E, const COLUMNS: usize>(PlaneTranspose<'a, E>);
 
 impl<E: Copy, const COLUMNS: usize> SimdTask for InterleavedPlane<'_, E, COLUMNS> {
@@ -132,8 +135,8 @@ impl<E: Copy, const COLUMNS: usize> SimdTask for InterleavedPlane<'_, E, COLUMNS
     }
 }
 
-/// A plane whose columns are a known, small distance apart, as those of an image are whose channels lie side by side: each
-/// line of the output is every so manyth element.
+/// A plane whose columns are a small constant distance apart, such as an image with interleaved channels: each line of the output
+/// is every `STRIDE`th element.
 struct DeinterleavedPlane<'a, E, const STRIDE: usize>(PlaneTranspose<'a, E>);
 
 impl<E: Copy, const STRIDE: usize> SimdTask for DeinterleavedPlane<'_, E, STRIDE> {
@@ -148,7 +151,7 @@ impl<E: Copy, const STRIDE: usize> SimdTask for DeinterleavedPlane<'_, E, STRIDE
             for (cell, group) in cells.iter_mut().zip(groups) {
                 *cell = group[0];
             }
-            // The last group may lack what is not asked for.
+            // The last group may lack elements that are not needed.
             for (cell, element) in last.iter_mut().zip(rest) {
                 *cell = *element;
             }
@@ -156,7 +159,7 @@ impl<E: Copy, const STRIDE: usize> SimdTask for DeinterleavedPlane<'_, E, STRIDE
     }
 }
 
-/// A plane of fewer columns than a tile has and of no fewer rows, whose lines lie side by side without gaps.
+/// A plane with fewer columns than a tile and no fewer rows, whose output lines follow each other without gaps.
 struct NarrowPlane<'a, E>(PlaneTranspose<'a, E>);
 
 impl<E: Copy> SimdTask for NarrowPlane<'_, E> {
@@ -166,13 +169,13 @@ impl<E: Copy> SimdTask for NarrowPlane<'_, E> {
     fn run_on_target<T: SimdTarget>(self) {
         let PlaneTranspose { input, stride, out, rows, columns, .. } = self.0;
         let side = const { tile_side::<E>() };
-        // Lines of tiles reach into the lines behind them, which are written later, but must not reach beyond the last.
+        // The lines of a tile reach into the lines behind them, which are written later, but must not reach beyond the last.
         let end = rows - side.div_ceil(columns) + 1;
         for top in (0..rows).step_by(side) {
             let top = top.min(rows - side);
             let lines = side.min(end.saturating_sub(top));
-            // SAFETY: there are so many columns of as many elements as tiles have lines, and `lines` lines of tiles from this
-            // one on end where the plane does or before.
+            // SAFETY: there are so many columns of as many elements as tiles have lines, and `lines` lines of tiles from this one
+            // on end where the plane does or before.
             unsafe {
                 let (input, out) =
                     (input.as_ptr().add(top).cast(), out.as_mut_ptr().add(top * columns).cast());
@@ -188,7 +191,7 @@ impl<E: Copy> SimdTask for NarrowPlane<'_, E> {
     }
 }
 
-/// The tiles of a plane that vectors `V` turn.
+/// Transposes the tiles of a plane with vectors `V`.
 struct PlaneTiles<V, E> {
     input: *const E,
     out: *mut E,
@@ -228,12 +231,12 @@ impl<V: TransposeVector, E: Copy> SimdTask for PlaneTiles<V, E> {
             .flat_map(|row| (0..columns).step_by(block).map(move |column| (row, column)));
         for (row, column) in blocks {
             for top in (row..rows.min(row + lines)).step_by(side) {
-                // The last tiles reach back into what is turned already.
+                // The last tiles overlap the ones before, which is cheaper than a scalar remainder.
                 let top = top.min(rows.saturating_sub(side));
                 for left in (column..columns.min(column + block)).step_by(width) {
                     let left = left.min(columns - width);
-                    // SAFETY: the plane has these columns, and 16 bytes can be read in each; so many rows are written. What
-                    // vectors need is there, as the level says for which this is called.
+                    // SAFETY: the plane has these columns, and 16 bytes can be read in each; so many rows are written. The level
+                    // for which this is called has the instructions of the vectors.
                     unsafe {
                         let input = self.input.add(top + left * stride).cast();
                         let out = self.out.add(top * pitch + left).cast();
@@ -246,8 +249,8 @@ impl<V: TransposeVector, E: Copy> SimdTask for PlaneTiles<V, E> {
     }
 }
 
-/// Turns a tile of some columns, which are `stride` bytes apart, and writes some lines of it `pitch` bytes apart. In lines,
-/// anything follows what comes from the columns.
+/// Transposes a tile of some columns, which are `stride` bytes apart, and writes some lines of it `pitch` bytes apart. What
+/// follows the elements of the columns in a line is unspecified.
 #[inline(always)]
 unsafe fn transpose_tile<V: TransposeVector, E>(
     (input, stride, columns): (*const u8, usize, usize),
@@ -260,11 +263,12 @@ unsafe fn transpose_tile<V: TransposeVector, E>(
         for (index, line) in tile.iter_mut().enumerate().take(side).skip(1) {
             *line = V::load_lines(input.add(index.min(columns - 1) * stride), side * stride);
         }
-        // After as many rounds as a line's number has bits, lines and columns have changed places.
+        // Each round rotates the bits of an element's place by one. After as many rounds as a line's number has bits, rows and
+        // columns are swapped.
         for _ in 0..side.ilog2() {
             tile = interleave_round::<V, E>(tile);
         }
-        // Where all are written, their number is known, so that none of them has to leave its register before.
+        // A constant number of lines: none of them has to leave its register before it is stored.
         if lines == side {
             for (index, line) in tile.into_iter().enumerate().take(side) {
                 line.store_line(out.add(index * pitch));
@@ -277,8 +281,8 @@ unsafe fn transpose_tile<V: TransposeVector, E>(
     }
 }
 
-/// Puts elements of lines that are half a tile apart side by side. With the bits of an element's place, first those of its
-/// line, then those of its column, that is a rotation by one bit. Lines are named one by one, not in a loop, since only then
+/// Interleaves the elements of lines that are half a tile apart. In terms of the bits of an element's place, first those of its
+/// line, then those of its column, that is a rotation by one bit. Lines are written out, not looped over, since only then
 /// those of the largest tiles are sure to stay in registers.
 #[inline(always)]
 unsafe fn interleave_round<V: TransposeVector, E>(before: [V; TILE_LINE_BYTES]) -> [V; TILE_LINE_BYTES] {
@@ -299,19 +303,18 @@ unsafe fn interleave_round<V: TransposeVector, E>(before: [V; TILE_LINE_BYTES]) 
     tile
 }
 
-/// Lines of tiles that are turned at once.
+/// The same line of several tiles, which are transposed at once.
 ///
 /// # Safety
 ///
-/// All functions need the instructions that the vector is of, and those with pointers so many bytes there.
+/// All functions need the instructions of the vector, and those with pointers so many bytes there.
 trait TransposeVector: Copy {
-    /// How many tiles.
     const TILES: usize;
 
-    /// The lines of all tiles, 16 bytes each.
+    /// Loads a line of each tile, 16 bytes each; the tiles are `apart` bytes apart.
     unsafe fn load_lines(place: *const u8, apart: usize) -> Self;
     unsafe fn store_line(self, place: *mut u8);
-    /// The elements of two lines in turns: those of the first halves, and those of the second.
+    /// Interleaves the elements of two lines: those of the first halves, and those of the second, within each tile.
     unsafe fn interleave<E>(a: Self, b: Self) -> [Self; 2];
 }
 
@@ -368,15 +371,15 @@ mod x86 {
     }
 
     vectors! {
-        /// Of every processor.
+        /// SSE2, which every x86-64 processor has.
         Xmm(__m128i) of 1: |line| line(0), _mm_storeu_si128,
             _mm_unpacklo_epi8 _mm_unpackhi_epi8 _mm_unpacklo_epi16 _mm_unpackhi_epi16
             _mm_unpacklo_epi32 _mm_unpackhi_epi32 _mm_unpacklo_epi64 _mm_unpackhi_epi64;
-        /// Of AVX2.
+        /// AVX2.
         Ymm(__m256i) of 2: |line| _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(line(0)), line(1)), _mm256_storeu_si256,
             _mm256_unpacklo_epi8 _mm256_unpackhi_epi8 _mm256_unpacklo_epi16 _mm256_unpackhi_epi16
             _mm256_unpacklo_epi32 _mm256_unpackhi_epi32 _mm256_unpacklo_epi64 _mm256_unpackhi_epi64;
-        /// Of AVX-512.
+        /// AVX-512.
         Zmm(__m512i) of 4: |line| {
             let vector = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(line(0)), line(1));
             _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(vector, line(2)), line(3))
@@ -386,7 +389,7 @@ mod x86 {
     }
 }
 
-/// Of other architectures.
+/// Other architectures.
 #[cfg(not(x86_vectors))]
 #[derive(Clone, Copy)]
 struct PortableTransposeVector([u8; TILE_LINE_BYTES]);
@@ -447,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_of_elements_of_every_size_are_turned() {
+    fn planes_of_elements_of_every_size_are_transposed() {
         check_plane_transposes(0u8, |at| (at * 7 % 251) as u8 + 1);
         check_plane_transposes(0u16, |at| at as u16 + 1);
         check_plane_transposes(0u32, |at| at as u32 + 1);

@@ -1,4 +1,4 @@
-//! `Expand` and `Tile`: elements that appear several times. A repeated dimension is one of stride 0.
+//! `Expand` and `Tile`: elements that appear several times. A repeated dimension has stride 0.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, Result, TensorView, ensure};
 

@@ -1,5 +1,5 @@
-//! Ops that keep all elements in their order and change at most the shape. The host works out the shape; a kernel has only
-//! to see that the elements fit, and copies nothing where output and input are the same memory.
+//! Ops that keep the order of all elements and change at most the shape. The host infers the shape; a kernel only checks that the
+//! elements fit, and copies nothing if output and input are the same memory.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::strided::StridedCopy;
 use super::{host_operand, optional_host_operand, shape};
 use crate::device::Cpu;
 
-/// What can be seen as other elements of the same size.
+/// Dtypes whose elements can be seen as others of the same size.
 const BITCASTABLE_DTYPES: DtypeSet = DtypeSet(ANY_DTYPE.0 & !DtypeSet::STRING.0);
 const ANY_DTYPE: DtypeSet =
     WHOLE_BYTE_DTYPES.union(dtype_set(&[Dtype::I2, Dtype::U2, Dtype::I4, Dtype::U4, Dtype::F4E2M1]));

@@ -1,4 +1,4 @@
-//! `Resize` and `Upsample`. Every method of ONNX weighs each axis on its own, so the axes are resized one after another.
+//! `Resize` and `Upsample`. Every method of ONNX weights each axis on its own, so the axes are resized one after another.
 
 mod interpolate;
 mod taps;
@@ -49,13 +49,13 @@ pub(super) fn resize_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// What a resize is told by its attributes.
 struct ResizeAttributes {
     method: ResizeMethod,
     outside: f64,
     scales: Option<Vec<f64>>,
     axes: Option<Vec<i64>>,
-    /// Whether one scale is for all axes, and then whether it is the largest that fits (or the smallest that covers).
+    /// `None` if each axis has its own scale; otherwise true if the one scale is the largest that fits, false if it is the
+    /// smallest that covers.
     keeps_aspect: Option<bool>,
     scales_at: usize,
 }
@@ -95,7 +95,7 @@ impl ResizeAttributes {
         })
     }
 
-    /// Every axis, those that keep their size too.
+    /// All axes, including those that keep their size.
     fn resized_axes(&self, call: &KernelCall<'_>, from: &[usize], to: &[usize]) -> Result<Vec<ResizedAxis>> {
         let rank = from.len();
         ensure!(to.len() == rank, invalid_argument, "expected an output of rank {rank}, found {to:?}");
@@ -154,7 +154,7 @@ impl ResizeAttributes {
         Ok(vec![shared.unwrap_or(1.0); axes.len()])
     }
 
-    /// Copies the elements that are nearest, whatever they are.
+    /// Copies the nearest elements, of any dtype.
     fn copy_nearest(
         &self,
         cpu: &Cpu,
@@ -162,7 +162,7 @@ impl ResizeAttributes {
         output: &TensorView<'_>,
         axes: &[ResizedAxis],
     ) -> Result<()> {
-        // An axis may be as long as it likes where another one is empty.
+        // An axis may have any length if another one is empty.
         if output.element_count()? == 0 {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl ResizeAttributes {
     }
 }
 
-/// The bytes of a number as an element of a dtype. For what is no number, they are zero.
+/// The bytes of a number as an element of a dtype; zeros for dtypes that are not numbers.
 fn number_to_bytes(number: f64, dtype: Dtype) -> [u8; 16] {
     let mut bytes = [0; 16];
     let mut set = |found: &[u8]| bytes[..found.len()].copy_from_slice(found);
@@ -262,7 +262,7 @@ fn number_to_bytes(number: f64, dtype: Dtype) -> [u8; 16] {
     bytes
 }
 
-/// Whether each element of an axis stays as it is.
+/// True if each element of an axis stays as it is.
 fn is_identity(taps: &ResizeTaps, length: usize) -> bool {
     let stays = |(index, taps): (usize, &Option<Vec<(usize, f64)>>)| {
         taps.as_ref().is_some_and(|taps| taps.iter().all(|(at, weight)| *at == index || *weight == 0.0))

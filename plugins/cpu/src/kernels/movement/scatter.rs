@@ -1,5 +1,5 @@
-//! `Scatter`, `ScatterElements` and `ScatterND`: a copy of the data with updates at given positions, which replace what is
-//! there or are combined with it. Updates are made one after another, so that the last of several at one place wins.
+//! `Scatter`, `ScatterElements` and `ScatterND`: a copy of the data with updates at given positions, which replace the elements
+//! there or are combined with them. Updates run in order, so that the last of several at one place wins.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn scatter_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// How an update and what is there become one.
+/// How an update is combined with the element there.
 #[derive(Clone, Copy, PartialEq)]
 enum ScatterReduction {
     None,
@@ -71,7 +71,7 @@ impl ScatterReduction {
             Self::None => |_, update| update,
             Self::Add => T::add,
             Self::Mul => T::mul,
-            // What is not equal to itself is not a number, and stays.
+            // A NaN on either side stays.
             Self::Max => |old, update| if old >= update || is_nan(old) { old } else { update },
             Self::Min => |old, update| if old <= update || is_nan(old) { old } else { update },
         }
@@ -82,7 +82,7 @@ fn is_nan<T: PartialOrd>(value: T) -> bool {
     value.partial_cmp(&value).is_none()
 }
 
-/// What can be combined. Integers wrap around, as in NumPy.
+/// Elements that can be combined. Integers wrap around, as in NumPy.
 trait ScatterElement: Copy + PartialOrd {
     fn add(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;

@@ -1,4 +1,4 @@
-//! Ops whose output is as large as the data makes it: `NonZero`, `Compress` and `Unique`.
+//! Ops whose output size depends on the data: `NonZero`, `Compress` and `Unique`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -78,13 +78,13 @@ pub(super) fn selection_kernels() -> Vec<Kernel<Cpu>> {
     kernels.into_iter().map(|kernel| kernel.with_flags(KernelFlags::ALLOCATES_OUTPUTS)).collect()
 }
 
-/// The bits of an element that make it other than 0: all but the signs of floating-point numbers.
+/// The bits that make an element nonzero: all but the signs of floats.
 fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
     let mut bits = [0xFF; N];
     let mut repeat =
         |part: &[u8]| bits.chunks_exact_mut(part.len()).for_each(|chunk| chunk.copy_from_slice(part));
     match dtype {
-        // The others of 8 bits have no 0 with a sign.
+        // The other floats of 8 bits have no negative 0.
         Dtype::F8E4M3 | Dtype::F8E5M2 => repeat(&[0x7F]),
         Dtype::F16 | Dtype::BF16 => repeat(&(u16::MAX >> 1).to_ne_bytes()),
         Dtype::F32 | Dtype::C64 => repeat(&(u32::MAX >> 1).to_ne_bytes()),
@@ -94,11 +94,11 @@ fn significant_bits<const N: usize>(dtype: Dtype) -> [u8; N] {
     bits
 }
 
-/// So many are looked at together for any that is kept.
+/// Flags that are tested together, so that runs of zeros are skipped: 32 bytes are one ymm register.
 const SCAN_BLOCK: usize = 32;
 
-/// Writes the values of what is kept, whose byte is not 0, one after the other, and returns how many there are. Each is written
-/// where the next one that is kept goes, so that nothing hangs on what comes.
+/// Writes the values of elements whose byte is not 0, one after the other, and returns their number. Each value is written to the
+/// next free place, which only advances if it is kept: there is no branch to mispredict.
 fn write_selected<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) -> usize {
     let mut next = 0;
     for (block, bytes) in is_kept.chunks(SCAN_BLOCK).enumerate() {
@@ -115,9 +115,8 @@ fn write_selected<V>(is_kept: &[u8], value: impl Fn(usize) -> V, out: &mut [V]) 
     next
 }
 
-/// How many bytes are not 0.
 fn count_nonzero(bytes: &[u8]) -> usize {
-    // So few that a byte holds their number.
+    // At most 128 flags, so that a byte holds their sum and more lanes fit into a register.
     let few = bytes.chunks(128).map(|few| few.iter().map(|byte| u8::from(*byte != 0)).sum::<u8>());
     few.map(usize::from).sum()
 }
@@ -144,7 +143,7 @@ fn non_zero(call: &KernelCall<'_>) -> Result<()> {
     let out = typed_values_mut::<i64>(&call.output(0)?)?;
     let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
     let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
-    // The places along the other axes are the same for a whole row.
+    // The positions along the other axes are the same for a whole row.
     let mut row_places = vec![0; outer.len()];
     let mut begin = 0;
     for row in is_set.chunks_exact(*last) {
@@ -175,7 +174,7 @@ fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
         }
     };
     let (outer, length, inner) = shape::split_at_axis(&dims, axis);
-    // A byte is read as such, so that one that is neither 0 nor 1 does no harm.
+    // Read as a byte, so that a `bool` that is neither 0 nor 1 does no harm.
     let condition = element_bytes::<1>(&condition)?.as_flattened();
     ensure!(
         condition.len() <= length,
@@ -207,18 +206,17 @@ fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
     })
 }
 
-/// The order in which what is not a number comes last and is equal to itself.
+/// NaN comes last and is equal to itself.
 fn compare_nan_last<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     let is_nan = |value: &T| value.partial_cmp(value).is_none();
     a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
-/// Whether an axis is the only one of a list.
 fn is_only_axis(axis: Option<i64>) -> bool {
     matches!(axis, Some(0 | -1))
 }
 
-/// Finds the different ones of all elements.
+/// Finds the distinct elements of all.
 fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: bool) -> Result<()> {
     let input = call.input(0)?;
     let elements = element_bytes::<N>(&input)?;
@@ -258,7 +256,7 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     write_output(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
 }
 
-/// Finds the different elements, or the different slices along an axis, and has them written.
+/// Finds the distinct elements, or the distinct slices along an axis, and writes them.
 fn find_unique<T: Copy + PartialOrd>(
     call: &KernelCall<'_>,
     axis: Option<i64>,
@@ -301,7 +299,7 @@ fn find_unique<T: Copy + PartialOrd>(
     write_output(call, 3, groups.iter().map(|group| group.len() as i64))
 }
 
-/// The elements of each slice along an axis, of which there are so many before it, in it and after it, one slice after the other.
+/// The elements of each slice along an axis, one slice after the other. The sizes are those before, along and after the axis.
 fn contiguous_slices<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) -> Cow<'_, [T]> {
     if outer == 1 || from.is_empty() {
         return Cow::Borrowed(from);
@@ -310,15 +308,15 @@ fn contiguous_slices<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) ->
     Cow::Owned(parts.flat_map(|first| &from[first..first + inner]).copied().collect())
 }
 
-/// The numbers of items of so many elements in the order of these; of equal ones the lower comes first.
+/// The indices of items of `width` elements in sorted order; of equal items the lower index comes first.
 fn sort_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
-    // There may be many slices where they have no elements.
+    // Slices without elements may be many.
     let mut sorted = try_reserve_vec(count)?;
     if width == 0 {
         sorted.extend(0..count);
         return Ok(sorted);
     }
-    // Most items differ in their first elements, which are kept where they are compared.
+    // Most items differ in their first element, which is kept beside the index: comparing it touches no other memory.
     let mut keys: Vec<(T, usize)> = items.iter().step_by(width).copied().zip(0..count).collect();
     let rest = |index: usize| items[index * width..][1..width].iter();
     keys.sort_unstable_by(|(a, at), (b, other)| {

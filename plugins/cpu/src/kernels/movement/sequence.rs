@@ -1,4 +1,4 @@
-//! `ReverseSequence` and `Trilu`: ops that keep the shape and treat rows by where they stand.
+//! `ReverseSequence` and `Trilu`: ops that keep the shape and treat rows by their position.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn trilu(cpu: &Cpu, call: &KernelCall<'_>, is_upper: bool) -> Result<()> {
             for (index, out) in out.chunks_mut(columns).enumerate() {
                 let from = &from[(begin + index) * columns..][..columns];
                 let row = ((begin + index) % rows) as i64;
-                // The first column on or right of the diagonal, and for the lower part the first right of it.
+                // The first column on or right of the diagonal; for the lower part, the first right of it.
                 let edge = row.saturating_add(diagonal).saturating_add(i64::from(!is_upper));
                 let edge = edge.clamp(0, columns as i64) as usize;
                 let (kept, cleared) = if is_upper { (edge..columns, 0..edge) } else { (0..edge, edge..columns) };

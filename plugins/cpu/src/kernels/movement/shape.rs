@@ -1,4 +1,4 @@
-//! Shapes: dimensions as `usize`, axes, and whether an output has the shape that the op says.
+//! Shapes: dimensions as `usize`, axes, and checks of output shapes.
 
 use oarlock_sdk::{PluginError, Result, TensorView, ensure};
 
@@ -13,17 +13,16 @@ pub(super) fn shape_dims(tensor: &TensorView<'_>) -> Result<Vec<usize>> {
     tensor.dims().iter().map(dim).collect()
 }
 
-/// How many elements a shape has.
 pub(super) fn element_count(dims: &[usize]) -> Result<usize> {
     let product = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
-    // An empty dimension makes the count 0, wherever the product of those before it stood.
+    // An empty dimension makes the count 0, even if the product before it overflowed.
     let product = if dims.contains(&0) { Some(0) } else { product };
     product.ok_or_else(|| {
         PluginError::resource_exhausted(format!("expected a shape that fits into memory, found {dims:?}"))
     })
 }
 
-/// An axis that may count from the end.
+/// Resolves an axis that may count from the end.
 pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     resolve_index(axis, rank).ok_or_else(|| {
         PluginError::out_of_range(format!(
@@ -32,7 +31,7 @@ pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     })
 }
 
-/// Different axes that may count from the end.
+/// Resolves axes that may count from the end and must differ.
 pub(super) fn resolve_axes(given: &[i64], rank: usize) -> Result<Vec<usize>> {
     let axes = given.iter().map(|one| resolve_axis(*one, rank)).collect::<Result<Vec<_>>>()?;
     let mut seen = vec![false; rank];
@@ -43,13 +42,12 @@ pub(super) fn resolve_axes(given: &[i64], rank: usize) -> Result<Vec<usize>> {
     Ok(axes)
 }
 
-/// An index that may count from the end, if it is one of `count`.
+/// Resolves an index that may count from the end; `None` if it is out of bounds.
 pub(super) fn resolve_index(index: i64, count: usize) -> Option<usize> {
     let from_start = if index < 0 { index.checked_add(count as i64)? } else { index };
     usize::try_from(from_start).ok().filter(|index| *index < count)
 }
 
-/// Checks the shape of an output.
 pub(super) fn expect_shape(output: &TensorView<'_>, name: &str, expected: &[usize]) -> Result<()> {
     let found = shape_dims(output)?;
     ensure!(
@@ -60,7 +58,6 @@ pub(super) fn expect_shape(output: &TensorView<'_>, name: &str, expected: &[usiz
     Ok(())
 }
 
-/// Checks how many items a list of integers has.
 pub(super) fn expect_length(list: &[i64], name: &str, expected: usize) -> Result<()> {
     let found = list.len();
     ensure!(found == expected, invalid_argument, "expected {expected} items in `{name}`, found {found}");
@@ -76,8 +73,8 @@ pub(super) fn contiguous_strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Where a contiguous tensor is cut by an axis: elements before, along, and after it. Of a tensor without elements a part
-/// may be larger than numbers go.
+/// The number of elements before, along and after an axis. In a tensor without elements, one of them may exceed the range of
+/// numbers.
 pub(super) fn split_at_axis(dims: &[usize], axis: usize) -> (usize, usize, usize) {
     let size = |dims: &[usize]| dims.iter().fold(1, |size: usize, dim| size.saturating_mul(*dim));
     (size(&dims[..axis]), dims[axis], size(&dims[axis + 1..]))

@@ -1,4 +1,4 @@
-//! `Slice`: every so many elements between a start and an end, forwards or backwards.
+//! `Slice`: every nth element between a start and an end, forwards or backwards.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl SliceAttributes {
         for (index, axis) in axes.into_iter().enumerate() {
             let (first, length) =
                 index_range(self.starts[index], self.ends[index], steps[index], dims[axis])?;
-            // A step that is taken is shorter than the dimension, so sums and products fit where there are elements.
+            // A step that is taken is shorter than the dimension, so sums and products fit if there are elements.
             begin = begin.saturating_add(first.saturating_mul(strides[axis] as usize));
             dims[axis] = length;
             if length > 1 {
@@ -90,7 +90,7 @@ impl SliceAttributes {
     }
 }
 
-/// The first index and how many there are. Starts and ends beyond the dimension are moved to its ends.
+/// The first index and the number of indices. Starts and ends beyond the dimension are clamped to it.
 fn index_range(start: i64, end: i64, step: i64, dim: usize) -> Result<(usize, usize)> {
     ensure!(step != 0, invalid_argument, "expected `steps` other than 0, found 0");
     let dim = dim as i64;
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(index_range(3, 1, 1, 4).unwrap(), (0, 0));
         assert_eq!(index_range(0, 5, -1, 0).unwrap(), (0, 0));
         assert_eq!(index_range(-1, i64::MIN, -1, 0).unwrap(), (0, 0));
-        // Backwards, a start before the first element is the first.
+        // Backwards, a start before the first element is clamped to the first.
         assert_eq!(index_range(-9, -9, -1, 4).unwrap(), (0, 1));
     }
 

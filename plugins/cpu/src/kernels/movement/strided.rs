@@ -1,5 +1,5 @@
-//! The one loop behind most movements: an output in order, whose elements lie at strides in the input. Transposes, slices
-//! with steps, repetitions (strides of 0) and reversals (negative ones) all are that.
+//! The one loop behind most movements: a contiguous output whose elements lie at strides in the input. Transposes, slices with
+//! steps, repetitions (stride 0) and reversals (negative strides) all have this form.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::plane_transpose::PlaneTranspose;
 use super::shape;
 use crate::device::Cpu;
 
-/// The bytes of the blocks of an output in which repetitions are copied from what is there already.
+/// Bytes of the blocks of an output in which repetitions are copied from the output itself: the size of a small L1 cache.
 const REPEAT_BLOCK_BYTES: usize = 32 << 10;
 
 /// Where the elements of an output lie in the input.
@@ -46,7 +46,7 @@ impl StridedCopy {
         Ok(this)
     }
 
-    /// Appends a dimension, or merges it into the last one where the two are one walk through memory.
+    /// Appends a dimension, or merges it into the last one if both are one walk through memory.
     fn push_dimension(&mut self, dim: usize, stride: isize) {
         if let (Some(last_dim), Some(last_stride)) = (self.dims.last_mut(), self.strides.last_mut())
             && Some(*last_stride) == stride.checked_mul(dim as isize)
@@ -81,6 +81,7 @@ impl StridedCopy {
             return Ok(());
         };
         let stride = self.strides[outer.len()];
+        // An outer stride of 1 beside a larger inner one is a transpose: by tiles, both sides are accessed in whole cache lines.
         let crossing = self.strides[..outer.len()].iter().rposition(|stride| *stride == 1);
         let blocks = self.block_axes::<N>();
         if let Some(axis) = crossing.filter(|_| stride > 1) {
@@ -102,7 +103,7 @@ impl StridedCopy {
         Ok(())
     }
 
-    /// The inner axes, as many as give blocks of which what is repeated can be copied in the nearest caches.
+    /// The innermost axes, as many as make a block of at most [`REPEAT_BLOCK_BYTES`].
     fn block_axes<const N: usize>(&self) -> Range<usize> {
         let mut size = N;
         let fits = |dim: &usize| {
@@ -113,7 +114,7 @@ impl StridedCopy {
         self.dims.len() - count..self.dims.len()
     }
 
-    /// Copies what these axes lead through. What is repeated is copied from the output, where each copy doubles what is there.
+    /// Copies the elements that these axes span. Repetitions are copied from the output, where each copy doubles what is there.
     fn copy_block<const N: usize>(
         &self,
         axes: Range<usize>,
@@ -163,7 +164,7 @@ impl StridedCopy {
         }
     }
 
-    /// Copies block by block, where the input is contiguous along `axis` and the output along the last one.
+    /// Copies plane by plane, where the input is contiguous along `axis` and the output along the last one.
     fn copy_across<const N: usize>(&self, cpu: &Cpu, axis: usize, input: &[[u8; N]], out: &mut [[u8; N]]) {
         let last = self.dims.len() - 1;
         let (inner, stride) = (self.dims[last], self.strides[last].unsigned_abs());
@@ -173,7 +174,7 @@ impl StridedCopy {
             let mut from_axis = begin % self.dims[axis];
             let mut outer =
                 StrideCursor::new(&self.dims[..axis], &self.strides[..axis], begin / self.dims[axis]);
-            // After the last one comes the first again.
+            // Advancing past the last position starts over.
             let mut middle = StrideCursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
             while !out.is_empty() {
                 let rows = (self.dims[axis] - from_axis).min(out.len() / unit);
@@ -192,7 +193,7 @@ impl StridedCopy {
     }
 }
 
-/// Copies elements that are evenly apart in the input.
+/// Copies elements that are a stride apart in the input.
 fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row: &mut [[u8; N]]) {
     match stride {
         1 => row.copy_from_slice(&input[first..first + row.len()]),
@@ -211,7 +212,7 @@ fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row:
     }
 }
 
-/// Counts through dimensions and knows the offset that the strides give.
+/// Counts through dimensions and tracks the offset that the strides give.
 pub(super) struct StrideCursor<'a> {
     dims: &'a [usize],
     strides: &'a [isize],
@@ -231,7 +232,7 @@ impl<'a> StrideCursor<'a> {
         Self { dims, strides, counter, offset }
     }
 
-    /// Goes on to the next position; after the last one comes the first.
+    /// Advances to the next position; after the last one comes the first.
     pub(super) fn advance(&mut self) {
         for axis in (0..self.dims.len()).rev() {
             self.counter[axis] += 1;
@@ -244,7 +245,6 @@ impl<'a> StrideCursor<'a> {
         }
     }
 
-    /// The index along each dimension.
     pub(super) fn indices(&self) -> &[usize] {
         &self.counter
     }

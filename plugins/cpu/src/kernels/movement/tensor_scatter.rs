@@ -1,4 +1,4 @@
-//! `TensorScatter`: what a step of a model adds to a cache, written at each sequence's own place.
+//! `TensorScatter`: writes what a step of a model adds to a cache, at each sequence's own position.
 
 use std::sync::Arc;
 

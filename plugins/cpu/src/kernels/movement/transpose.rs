@@ -1,4 +1,4 @@
-//! Ops that put dimensions in another order: `Transpose`, `DepthToSpace` and `SpaceToDepth`.
+//! Ops that permute dimensions: `Transpose`, `DepthToSpace` and `SpaceToDepth`.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn block_side(call: &KernelCall<'_>) -> Result<usize> {
     Ok(side as usize)
 }
 
-/// Whether the blocks come before the channels in the depth.
+/// True if the blocks come before the channels in the depth.
 fn is_depth_first(call: &KernelCall<'_>) -> Result<bool> {
     let mode = call.string_attribute("mode")?.unwrap_or("DCR");
     ensure!(
@@ -71,7 +71,7 @@ fn transpose(cpu: &Cpu, call: &KernelCall<'_>, order: Option<&[i64]>) -> Result<
     copy_transposed(cpu, &input, &output, &dims, &order)
 }
 
-/// [batch, depth, height, width] becomes blocks of `side` by `side` that the depth is spread over.
+/// [batch, depth, height, width] becomes blocks of `side` by `side`, over which the depth is spread.
 fn depth_to_space(cpu: &Cpu, call: &KernelCall<'_>, side: usize, is_depth_first: bool) -> Result<()> {
     let (input, output) = (call.input(0)?, call.output(0)?);
     let dims = shape::shape_dims(&input)?;
@@ -127,7 +127,7 @@ fn space_to_depth(cpu: &Cpu, call: &KernelCall<'_>, side: usize, is_depth_first:
     copy_transposed(cpu, &input, &output, &[batch, channels, height, side, width, side], &order)
 }
 
-/// Copies an input, seen with the given dimensions, with its axes in another order.
+/// Copies an input, seen with the given dimensions, with its axes permuted.
 fn copy_transposed(
     cpu: &Cpu,
     input: &TensorView<'_>,

@@ -1,4 +1,4 @@
-//! Normalisations of lines along one axis: `Softmax`, `LogSoftmax`, `Hardmax` and `LpNormalization`.
+//! Normalizations of lines along one axis: `Softmax`, `LogSoftmax`, `Hardmax` and `LpNormalization`.
 
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, PluginError, Result, dispatch};
 
@@ -16,11 +16,11 @@ use crate::kernels::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::rows::output_parts::{AxisLines, AxisLinesPart, OutputRows, parallel_for_parts};
 
-/// How many lines that lie side by side are gathered together, which makes use of whole cache lines.
+/// Adjacent lines gathered together: 16 of f32 use a whole cache line per step.
 const GATHERED_LINES: usize = 16;
-/// How many lines that lie one after the other are normalised together, at most.
+/// The most consecutive lines normalized together.
 const CONSECUTIVE_LINES: usize = 8;
-/// How many elements of lines stay in the nearest cache while they are normalised together.
+/// Elements of lines normalized together: 8 KiB of f32, which stay in L1 over all passes.
 const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn axis_normalization_kernels() -> Vec<Kernel<Cpu>> {
@@ -35,14 +35,14 @@ pub(super) fn axis_normalization_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// What is normalised together: a line along an axis, or all dimensions from one on.
+/// The lines of a normalization: along one axis, or over all dimensions from one on.
 #[derive(Clone, Copy)]
 enum NormalizedAxes {
     Axis(i64),
     AllFrom(i64),
 }
 
-/// What becomes of each of some lines.
+/// A normalization of lines.
 pub(crate) trait LineNormalization: Copy + Send + Sync + 'static {
     fn normalize_lines<T: SimdTarget, F: ComputeFloat, const LINES: usize>(
         self,
@@ -51,7 +51,7 @@ pub(crate) trait LineNormalization: Copy + Send + Sync + 'static {
     );
 }
 
-/// The row of the versions that flatten the dimensions, and the row of those that take one axis.
+/// The kernel of the versions that flatten dimensions, and the kernel of those with one axis.
 fn versioned_kernels<L: LineNormalization>(op: &'static str, line: L) -> [Kernel<Cpu>; 2] {
     let flattened = operand_kernel(
         op,
@@ -101,7 +101,7 @@ fn run_normalization<L: LineNormalization>(
     })
 }
 
-/// Applies a normalisation to all lines along an axis.
+/// Normalizes all lines along an axis.
 pub(crate) fn normalize_axis<T: FloatElement, L: LineNormalization>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -136,7 +136,7 @@ pub(crate) fn normalize_axis<T: FloatElement, L: LineNormalization>(
     );
 }
 
-/// Applies to lines that lie one after the other.
+/// Normalizes consecutive lines.
 fn normalize_consecutive<T: FloatElement, L: LineNormalization>(
     isa: Isa,
     line: L,
@@ -152,7 +152,7 @@ fn normalize_consecutive<T: FloatElement, L: LineNormalization>(
     }
 }
 
-/// The same in what is calculated in.
+/// The same, in the compute type.
 fn normalize_floats<F: ComputeFloat, L: LineNormalization>(
     isa: Isa,
     line: L,
@@ -178,7 +178,7 @@ fn normalize_groups<I: SimdTarget, F: ComputeFloat, L: LineNormalization>(
     }
 }
 
-/// Lines of a few elements are turned to lie side by side, and their results turned back.
+/// Transposes lines of a few elements to make them adjacent, so that vectors run across lines, and transposes the results back.
 fn normalize_short_lines<T: FloatElement, L: LineNormalization>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -201,7 +201,7 @@ fn normalize_short_lines<T: FloatElement, L: LineNormalization>(
     });
 }
 
-/// Applies to lines that lie side by side in a tile, to whose next elements there are so many steps.
+/// Normalizes adjacent lines of a tile, whose consecutive elements are `stride` apart.
 fn normalize_tile<T: FloatElement, L: LineNormalization>(
     isa: Isa,
     line: L,
@@ -215,7 +215,7 @@ fn normalize_tile<T: FloatElement, L: LineNormalization>(
     });
 }
 
-/// The same for what is calculated in.
+/// The same, in the compute type.
 fn normalize_float_tile<F: ComputeFloat, L: LineNormalization>(
     isa: Isa,
     line: L,
@@ -233,7 +233,7 @@ fn normalize_float_tile<F: ComputeFloat, L: LineNormalization>(
     });
 }
 
-/// Applies to lines of which at least as many lie side by side as in a tile.
+/// Normalizes lines, at least a tile of which are adjacent.
 fn normalize_adjacent<T: FloatElement, L: LineNormalization>(
     isa: Isa,
     axis: AxisLayout,
@@ -256,7 +256,7 @@ fn normalize_adjacent<T: FloatElement, L: LineNormalization>(
     }
 }
 
-/// Gathers each line into one piece, applies, and scatters the result.
+/// Gathers each line, normalizes it, and scatters the result.
 fn normalize_gathered<T: FloatElement, L: LineNormalization>(
     isa: Isa,
     axis: AxisLayout,
@@ -331,7 +331,7 @@ impl LineNormalization for LogSoftmaxLine {
     }
 }
 
-/// 1 at the first of the greatest elements, 0 elsewhere. What is not a number counts as the greatest.
+/// 1 at the first of the greatest elements, 0 elsewhere. NaN counts as the greatest.
 #[derive(Clone, Copy)]
 struct HardmaxLine;
 

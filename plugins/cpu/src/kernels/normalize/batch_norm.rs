@@ -1,4 +1,4 @@
-//! `BatchNormalization`: by running statistics, or in training by those of the batch, which then update the running ones.
+//! `BatchNormalization`: with running statistics, or in training with those of the batch, which update the running ones.
 
 use oarlock_sdk::{
     Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
@@ -190,7 +190,7 @@ fn batch_moments<T: FloatElement>(
     input: &[T],
 ) -> (Vec<T::Float>, Vec<T::Float>) {
     let (channels, size) = (axis.length, axis.inner);
-    // Of images without elements there may be more than anybody could go through.
+    // Images without elements may be too many to iterate over.
     let images = if input.is_empty() { 0 } else { axis.outer };
     let (mut means, mut variances) = (vec![T::Float::ZERO; channels], vec![T::Float::ZERO; channels]);
     let outputs = (OutputRows::new(&mut means, 1), OutputRows::new(&mut variances, 1));
@@ -217,20 +217,20 @@ fn batch_moments<T: FloatElement>(
     (means, variances)
 }
 
-/// A sum of what elements become by a number.
+/// A sum over a function of elements and a number.
 type DeviationSum<F> = fn(Isa, &[F], F) -> F;
 
-/// The sum of the distances to a number.
+/// The sum of the differences from a number.
 fn sum_distances<F: ComputeFloat>(isa: Isa, elements: &[F], from: F) -> F {
     with_isa!(isa, || sum_values(elements, |x| x - from))
 }
 
-/// The sum of the squares of the distances to a number.
+/// The sum of the squared differences from a number.
 fn sum_squares<F: ComputeFloat>(isa: Isa, elements: &[F], from: F) -> F {
     with_isa!(isa, || sum_values(elements, |x| (x - from) * (x - from)))
 }
 
-/// Writes the new running statistic, where it is asked for.
+/// Stores the new running statistic, if it is an output.
 fn update_statistic<F: ComputeFloat>(
     operands: &KernelOperands<'_, '_>,
     index: usize,

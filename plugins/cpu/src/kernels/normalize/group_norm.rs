@@ -14,7 +14,7 @@ use crate::kernels::rows::number::{ComputeFloat, FloatElement};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// How many elements of groups stay in the nearest cache while they are normalised together.
+/// Elements of groups normalized together: 8 KiB of f32, which stay in L1 over all passes.
 const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn group_normalization_kernels() -> Vec<Kernel<Cpu>> {
@@ -39,9 +39,9 @@ pub(super) fn group_normalization_kernels() -> Vec<Kernel<Cpu>> {
 }
 
 struct GroupNormOptions {
-    /// Every channel is a group of its own without a number.
+    /// `None` if every channel is a group.
     groups: Option<i64>,
-    /// There is a scale for each group instead of each channel.
+    /// True if there is a scale per group instead of per channel.
     scales_groups: bool,
     epsilon: f64,
 }
@@ -123,9 +123,9 @@ fn run_group_norm<T: FloatElement>(
     Ok(())
 }
 
-/// What becomes of groups of channels.
+/// The normalization of groups of channels.
 struct GroupNormRule<'a, F> {
-    /// How many groups an image has, and how many channels of so many elements each of them has.
+    /// Groups of an image, channels of a group, and elements of a channel.
     groups: usize,
     channels: usize,
     size: usize,
@@ -136,7 +136,7 @@ struct GroupNormRule<'a, F> {
 }
 
 impl<F: ComputeFloat> GroupNormRule<'_, F> {
-    /// Normalises groups from one on, counted over all images.
+    /// Normalizes groups from `first` on, counted over all images.
     fn normalize_groups(&self, isa: Isa, first: usize, elements: &[F], results: &mut [F]) {
         with_isa!(isa, || self.normalize_at_level(first, elements, results));
     }

@@ -19,9 +19,9 @@ use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 const STATISTICS_DTYPES: DtypeSet = family::FLOATING.union(DtypeSet::BF16);
 
-/// How many rows are normalised together, at most.
+/// The most rows normalized together.
 const ROWS_AT_ONCE: usize = 16;
-/// How many elements of rows stay in the nearest cache while they are normalised together.
+/// Elements of rows normalized together: 8 KiB of f32, which stay in L1 over all passes.
 const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn layer_normalization_kernels() -> Vec<Kernel<Cpu>> {
@@ -51,7 +51,7 @@ struct LayerNormOptions {
 }
 
 impl LayerNormOptions {
-    /// The type that `stash_type` names is a lower bound: narrow floats are calculated in `f32`, `f64` stays `f64`.
+    /// The attribute `stash_type` is a lower bound of precision: narrow floats compute in `f32`, `f64` stays `f64`.
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let stash_type = call.int_attribute("stash_type")?.unwrap_or(1);
         oarlock_sdk::ensure!(
@@ -102,7 +102,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
     let first = axis::resolve_axis(options.axis, x.dims().len())?;
     let AxisLayout { outer, length, .. } = AxisLayout::from_flattened(x.dims(), first as i64)?;
     if outer == 0 || length == 0 {
-        // There is nothing to normalise, and the statistics of nothing are not numbers.
+        // Nothing to normalize; the statistics of nothing are NaN.
         for index in 1..3 {
             let statistic = operands.write_optional_output::<S>(index)?;
             statistic.into_iter().for_each(|values| values.fill(S::from_float(S::Float::from_f64(f64::NAN))));
@@ -158,7 +158,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
     Ok(())
 }
 
-/// What becomes of rows of as many elements as the scale has.
+/// The normalization of rows with as many elements as the scale.
 struct LayerNormRule<'a, F> {
     is_centred: bool,
     epsilon: F,
@@ -167,7 +167,7 @@ struct LayerNormRule<'a, F> {
 }
 
 impl<F: ComputeFloat> LayerNormRule<'_, F> {
-    /// Normalises rows. Of each the mean is found, and what its elements are multiplied by.
+    /// Normalizes rows, and returns mean and factor of each in `found`.
     fn normalize_rows(&self, isa: Isa, elements: &[F], results: &mut [F], found: &mut [(F, F)]) {
         with_isa!(isa, || self.normalize_at_level(elements, results, found));
     }

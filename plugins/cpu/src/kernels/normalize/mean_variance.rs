@@ -11,7 +11,7 @@ use crate::kernels::rows::isa_dispatch::with_isa;
 use crate::kernels::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-/// What the schema adds to each standard deviation.
+/// Added to each standard deviation, as in the schema.
 const EPSILON: f64 = 1e-9;
 
 pub(super) fn mean_variance_kernels() -> Vec<Kernel<Cpu>> {

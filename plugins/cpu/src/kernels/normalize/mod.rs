@@ -1,4 +1,4 @@
-//! Normalisations: along one axis, over the last axes, over groups of channels, and over a batch.
+//! Normalizations: along one axis, over the last axes, over groups of channels, and over a batch.
 
 mod along_axis;
 mod batch_norm;
@@ -15,10 +15,9 @@ use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, family};
 
 use crate::device::Cpu;
 
-/// What all of them take.
+/// The dtypes of all normalizations.
 const REALS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
-/// An operand of the same dtype as the others.
 const fn real_operand(name: &'static str) -> OperandSpec {
     OperandSpec::new(REALS).with_dtype_group(1).with_name(name)
 }

@@ -3,15 +3,15 @@
 use crate::kernels::rows::fold::fold_slice;
 use crate::kernels::rows::number::ComputeFloat;
 
-/// The sum of the values that a function makes of the elements.
+/// The sum of a function over the elements.
 #[inline(always)]
 pub(super) fn sum_values<F: ComputeFloat>(elements: &[F], value: impl Fn(F) -> F) -> F {
     fold_slice(elements, F::ZERO, |sum, element| sum + value(element), |left, right| left + right)
 }
 
-/// Mean and variance. The mean is summed up from the distances to the first element, so that of equal elements it is exact,
-/// and nothing is left of them. The variance is that of the distances to the mean, in a second pass, since the difference of
-/// two large sums would have no exact digits left.
+/// Mean and variance. The mean is computed from the differences to the first element, so that it is exact for equal elements and
+/// their deviations vanish. The variance takes a second pass over the deviations, because the difference of two large sums would
+/// lose all digits.
 #[inline(always)]
 pub(super) fn mean_and_variance<F: ComputeFloat>(elements: &[F]) -> (F, F) {
     let count = F::from_f64(elements.len() as f64);

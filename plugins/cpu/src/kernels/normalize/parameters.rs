@@ -5,7 +5,7 @@ use oarlock_sdk::{Result, TensorView, dispatch, ensure};
 use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 use crate::kernels::rows::operands::KernelOperands;
 
-/// An input as the floats that are calculated in.
+/// An input in the compute type.
 pub(super) fn read_parameter<F: ComputeFloat>(
     operands: &KernelOperands<'_, '_>,
     index: usize,
@@ -16,7 +16,7 @@ pub(super) fn read_parameter<F: ComputeFloat>(
     })
 }
 
-/// An input with one value for each channel or group.
+/// An input with one value per channel or group.
 pub(super) fn read_per_channel<F: ComputeFloat>(
     operands: &KernelOperands<'_, '_>,
     index: usize,
@@ -32,7 +32,7 @@ pub(super) fn read_per_channel<F: ComputeFloat>(
     read_parameter(operands, index)
 }
 
-/// An input that is repeated to a shape: dimensions of 1 are repeated, missing leading ones are 1.
+/// An input broadcast to a shape; missing leading dimensions count as 1.
 pub(super) fn read_broadcast<F: ComputeFloat>(
     operands: &KernelOperands<'_, '_>,
     index: usize,
@@ -56,7 +56,7 @@ pub(super) fn read_broadcast<F: ComputeFloat>(
     Ok(Some((0..count).map(repeated).collect()))
 }
 
-/// How far apart the elements lie along each dimension of the shape; 0 where they are repeated.
+/// Strides along each dimension of the shape; 0 where the input is broadcast.
 fn broadcast_strides(found: &TensorView<'_>, index: usize, dims: &[i64]) -> Result<Vec<usize>> {
     let fits = found.dims().len() <= dims.len()
         && found.dims().iter().rev().zip(dims.iter().rev()).all(|(own, dim)| *own == 1 || own == dim);

@@ -1,5 +1,4 @@
-//! `SkipLayerNormalization` of the domain `oarlock`: a sum, and its normalisation over the last axis while each row of it is in
-//! the nearest cache.
+//! `SkipLayerNormalization` of the domain `oarlock`: a sum and its normalization over the last axis, while each row is in L1.
 
 use oarlock_sdk::{Dtype, Kernel, KernelFlags, OperandFlags, OperandSpec, Result, ensure};
 
@@ -66,7 +65,7 @@ fn run_skip_layer_norm(cpu: &Cpu, epsilon: f32, operands: &KernelOperands<'_, '_
         with_isa!(cpu.isa(), || {
             for (row, y) in y.chunks_exact_mut(length).enumerate() {
                 let range = (begin + row) * length..(begin + row + 1) * length;
-                // Where nobody wants the sum, it is kept in the place of the result.
+                // If the sum is no output, it is kept in the memory of the result.
                 add_skip(y, &x[range.clone()], &skip[range], bias);
                 if let Some(sums) = &mut sums {
                     sums[row * length..][..length].copy_from_slice(y);

@@ -1,4 +1,4 @@
-//! Results that the reference implementation of ONNX gives, what is refused, and shapes too large to write down.
+//! Results of the ONNX reference implementation, refused calls, and shapes too large to write down.
 
 use oarlock_sdk::{Dtype, f16};
 

@@ -1,6 +1,6 @@
-//! All elements of lines in their order, with their places or without.
+//! Sorts all elements of lines, with their positions or without.
 //!
-//! What an element is does not matter beyond how its bits are ordered, so dtypes of one size share their code.
+//! All that matters of an element is how its bits are ordered, so dtypes of a size share their code.
 
 use oarlock_sdk::{Dtype, Result};
 
@@ -11,7 +11,7 @@ use crate::kernels::rows::grain_for;
 use crate::kernels::rows::output_parts::{AxisLines, AxisLinesPart, try_parallel_for_parts};
 use crate::kernels::rows::scratch::try_filled_vec;
 
-/// Runs a function that is generic over the size of a number for a dtype of numbers.
+/// Runs a function that is generic over the size of a number, for a dtype of numbers.
 macro_rules! by_number_size {
     ($dtype:expr, $size:ident => $body:expr) => {
         match $crate::kernels::movement::operand::size_of_dtype($dtype)? {
@@ -42,13 +42,13 @@ pub(crate) use by_number_size;
 enum BitOrder {
     Unsigned,
     Signed,
-    /// All bits of a float but the sign are in order too. Those above infinity are of what is not a number.
+    /// All bits of a float but the sign are ordered too. Those above infinity are NaN.
     Float {
         infinity: u64,
     },
 }
 
-/// How lines are sorted.
+/// A sort of lines along an axis.
 pub(crate) struct LineSort<'a> {
     cpu: &'a Cpu,
     axis: AxisLayout,
@@ -57,7 +57,7 @@ pub(crate) struct LineSort<'a> {
 }
 
 impl<'a> LineSort<'a> {
-    /// The elements of a dtype along an axis; those that are numbers, so that there is an order among them.
+    /// For dtypes of numbers, among which there is an order.
     pub(crate) fn new(cpu: &'a Cpu, axis: AxisLayout, is_largest_first: bool, dtype: Dtype) -> Self {
         let order = match dtype {
             Dtype::F16 => BitOrder::Float { infinity: 0x7C00 },
@@ -70,7 +70,7 @@ impl<'a> LineSort<'a> {
         Self { cpu, axis, is_largest_first, order }
     }
 
-    /// Writes the elements of each line in their order, and their places where these are wanted.
+    /// Writes the elements of each line in their order, and their positions if they are wanted.
     pub(crate) fn sort_lines<const N: usize>(
         &self,
         input: &[[u8; N]],
@@ -108,14 +108,14 @@ impl<'a> LineSort<'a> {
         )
     }
 
-    /// Whether the order of two elements is that in which they stand.
+    /// True if the order of two elements is that in which they stand.
     pub(crate) fn have_equal_rank<const N: usize>(&self, one: [u8; N], other: [u8; N]) -> bool {
         let ranks = RankMapping::<N>::new(self.order, false);
         ranks.rank_of(one) == ranks.rank_of(other)
     }
 
-    /// Sorts one line. What an element is follows from its rank, but for zeros, of which there are two, and for what is not a
-    /// number: these are looked up in the order in which they were.
+    /// Sorts one line. An element follows from its rank, except zeros, of which there are two, and NaN: these are looked up in
+    /// their original order.
     fn sort_line<E: SortEntry, const N: usize>(
         &self,
         place_bits: u32,
@@ -152,10 +152,9 @@ impl<'a> LineSort<'a> {
     }
 }
 
-/// The elements of a line.
 struct LineElements<'a, const N: usize> {
     cells: &'a [[u8; N]],
-    /// Elements from one to the next.
+    /// The distance from one element to the next.
     step: usize,
     length: usize,
 }
@@ -166,12 +165,12 @@ impl<const N: usize> LineElements<'_, N> {
     }
 }
 
-/// Numbers that are in the order in which elements are to be.
+/// Ranks: integers in the order in which elements are wanted.
 struct RankMapping<const N: usize> {
     sign: u64,
-    /// What is exchanged of all ranks.
+    /// XORed with all ranks: all bits if the largest come first, which reverses the order.
     turned: u64,
-    /// The greatest of the bits of a float that is a number; all bits for others.
+    /// The bits of infinity, above which a float is NaN; all bits for other dtypes.
     infinity: u64,
     is_float: bool,
 }
@@ -190,7 +189,7 @@ impl<const N: usize> RankMapping<N> {
 
     const ALL: u64 = u64::MAX >> (64 - 8 * N);
 
-    /// Zeros have one rank, and so has all that is not a number, which is above all others.
+    /// Zeros share one rank, and so do all NaNs, whose rank is above all others.
     #[inline(always)]
     fn rank_of(&self, cell: [u8; N]) -> u64 {
         let bits = element_to_bits(cell);

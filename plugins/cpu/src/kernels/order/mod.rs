@@ -1,4 +1,4 @@
-//! Order among elements: the largest of a line, and boxes that are better than those they overlap.
+//! Order among elements: sorting, the largest of a line, and boxes that are better than those they overlap.
 
 pub(crate) mod line_sort;
 mod non_max_suppression;

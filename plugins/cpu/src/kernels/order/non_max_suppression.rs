@@ -25,7 +25,7 @@ pub(super) fn non_max_suppression_kernels() -> Vec<Kernel<Cpu>> {
     vec![suppression]
 }
 
-/// Whether boxes are given by centre and size instead of two corners.
+/// True if boxes are given by center and size instead of two corners.
 fn has_centers(call: &KernelCall<'_>) -> Result<bool> {
     match call.int_attribute("center_point_box")?.unwrap_or(0) {
         0 => Ok(false),
@@ -82,7 +82,7 @@ fn suppress_boxes(cpu: &Cpu, has_centres: &bool, operands: &KernelOperands<'_, '
     Ok(())
 }
 
-/// The one number of an operand that may be left out.
+/// The number in an operand that may be left out.
 fn optional_scalar<T: Copy>(found: Option<&[T]>, default: T) -> Result<T> {
     match found {
         None => Ok(default),
@@ -100,13 +100,12 @@ struct SuppressionLimits {
     score: f32,
 }
 
-/// Scores that are looked at together: of most classes there are few boxes whose scores are worth more than one look.
+/// Scores that are tested together: in most classes few boxes pass, so most blocks are skipped after one vector comparison.
 const SCORE_BLOCK: usize = 64;
 
-/// Candidates that are put in order first. Later ones are not, when enough are chosen before.
+/// Candidates that are sorted first. If enough of them are chosen, the others are never sorted.
 const CANDIDATE_BLOCK: usize = 128;
 
-/// The choice among the boxes of one class.
 struct BoxSelection<'a> {
     boxes: &'a [CornerBox],
     scores: &'a [f32],
@@ -131,6 +130,8 @@ impl SimdTask for BoxSelection<'_> {
         let (mut rest, mut at_once) = (&mut candidates[..], CANDIDATE_BLOCK);
         let (mut chosen, mut better) = (Vec::new(), Vec::new());
         while !rest.is_empty() {
+            // Selection is linear and sorting is not, so only the best candidates are sorted; the number doubles if they do not
+            // suffice.
             if at_once < rest.len() {
                 rest.select_nth_unstable(at_once);
             }
@@ -153,7 +154,7 @@ impl SimdTask for BoxSelection<'_> {
     }
 }
 
-/// A number that is lower for a better score, and of equal ones for a lower index, which is its lower half.
+/// A sort key: lower for a better score and, among equal ones, for a lower index, which is its lower half.
 #[inline(always)]
 fn score_rank(score: f32, index: usize) -> u128 {
     let bits = score.to_bits();
@@ -161,7 +162,7 @@ fn score_rank(score: f32, index: usize) -> u128 {
     u128::from(!rising) << 64 | index as u128
 }
 
-/// A box by its corners, the lower coordinates first, and its area.
+/// A box by its lower and its upper corner, and its area.
 struct CornerBox {
     low: [f32; 2],
     high: [f32; 2],
@@ -179,10 +180,10 @@ impl CornerBox {
     }
 }
 
-/// The boxes that one is compared with at once.
+/// Boxes that are compared with another at once: 16 `f32` are one zmm or two ymm registers.
 const BOX_LANES: usize = 16;
 
-/// Boxes side by side. Those that are not there yet have no area.
+/// Boxes as a structure of arrays. Unused lanes have no area, so they overlap nothing.
 #[derive(Clone, Copy, Default)]
 struct BoxGroup {
     low: [[f32; BOX_LANES]; 2],
@@ -190,7 +191,6 @@ struct BoxGroup {
     area: [f32; BOX_LANES],
 }
 
-/// Appends a box to those that are there.
 #[inline(always)]
 fn push_box(regions: &mut Vec<BoxGroup>, count: usize, region: &CornerBox) {
     let lane = count % BOX_LANES;
@@ -205,7 +205,7 @@ fn push_box(regions: &mut Vec<BoxGroup>, count: usize, region: &CornerBox) {
 }
 
 impl BoxGroup {
-    /// Whether one of these shares more with a box than such a part of what they cover together. One without an area shares
+    /// True if the intersection of a box with one of these is more than this share of their union. A box without an area overlaps
     /// nothing.
     #[inline(always)]
     fn any_overlaps(&self, other: &CornerBox, limit: f32) -> bool {
@@ -223,7 +223,7 @@ impl BoxGroup {
         let mut covered = false;
         for (shared, area) in shared.into_iter().zip(self.area) {
             let apart = (area <= 0.0) | (other.area <= 0.0) | (shared <= 0.0);
-            // What is not a number is not within the limit.
+            // A NaN ratio is not within the limit.
             let is_within = shared / (area + other.area - shared) <= limit;
             covered |= !(apart | is_within);
         }

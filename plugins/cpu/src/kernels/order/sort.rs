@@ -1,7 +1,7 @@
-//! Sorts whole numbers that hold a rank and, below it, a place. Many are told apart by their highest bits first, into runs that
-//! the caches hold, and the runs by all bits that are left, from the lowest up; few are compared.
+//! Sorts integers that hold a rank and, below it, a place. Large inputs are first split by their highest bits into runs that fit
+//! into the caches, and the runs are radix-sorted by all remaining bits, from the lowest up. Small ones are sorted by comparison.
 //!
-//! Entries of one rank stay in their order, so those that begin in the order of their places end in it.
+//! Entries of one rank keep their order, so those that begin in the order of their places end in it.
 
 use std::sync::Mutex;
 
@@ -11,17 +11,17 @@ use crate::device::Cpu;
 use crate::kernels::rows::grain_for;
 use crate::kernels::rows::scratch::try_filled_vec;
 
-/// A whole number of which the highest bits are a rank, and those below it, if any, a place.
+/// An integer whose highest bits are a rank, and those below it, if any, a place.
 pub(crate) trait SortEntry: Copy + Ord + Default + Send + Sync {
-    /// An entry of a rank and a place; of the rank alone where there are no bits for a place.
+    /// Makes an entry of a rank and a place; of the rank alone if there are no bits for a place.
     fn new(rank: u64, place: usize, place_bits: u32) -> Self;
     fn entry_rank(self, place_bits: u32) -> u64;
     fn entry_place(self, place_bits: u32) -> usize;
     /// The lowest entry of its rank.
     fn lowest_of_rank(self, place_bits: u32) -> Self;
-    /// How far it is above another, without some of the lowest bits.
+    /// Its distance above another, without the lowest `bits` bits.
     fn offset_from(self, lowest: Self, bits: u32) -> usize;
-    /// How many bits it takes to tell how far it is above another.
+    /// The number of bits of its distance above another.
     fn offset_bits(self, lowest: Self) -> u32;
 }
 
@@ -60,18 +60,19 @@ macro_rules! entries {
 
 entries!(u32, u64, u128);
 
-/// So few are sorted by comparing them.
+/// Up to this many entries are sorted by comparison.
 const COMPARISON_SORT_COUNT: usize = 256;
-/// So few, where their ranks differ in many bits.
+/// Up to this many, if their ranks differ in more than [`WIDE_RANK_BITS`] bits, which would take four or more radix passes.
 const WIDE_COMPARISON_SORT_COUNT: usize = 4096;
-/// So many are told apart from the lowest bits up, as caches hold them and what they are moved to.
+/// Up to this many are radix-sorted from the lowest bits up: 1 MiB of `u64`, and as much where they are moved to, which L2 and L3
+/// hold.
 const CACHED_RADIX_COUNT: usize = 1 << 17;
-/// How many bits are many.
+/// Three digits of [`DIGIT_BITS`] bits.
 const WIDE_RANK_BITS: u32 = 33;
-/// How many bits are looked at at once, at most.
+/// The maximum number of bits per digit: 2¹¹ counters of 8 bytes are 16 KiB, half of a 32 KiB L1 cache.
 const DIGIT_BITS: u32 = 11;
 
-/// Sorts entries, those of many on all threads of the device.
+/// Sorts entries; large inputs use all threads of the device.
 pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
     if entries.len() <= COMPARISON_SORT_COUNT {
         entries.sort_unstable();
@@ -100,7 +101,7 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
     cpu.parallel_for(jobs.len(), grain_for(each), |begin, end| {
         let mut order = RadixSorter { place_bits, ends: Vec::new() };
         for job in &jobs[begin..end] {
-            // Nobody else has it, and nobody panics who does.
+            // Nobody else has the lock, and nobody panics while holding it.
             let Ok(mut job) = job.lock() else { continue };
             let (run, target) = &mut *job;
             order.sort_into(run, target, BufferSide::Other);
@@ -112,9 +113,9 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
 /// Where sorted entries go.
 #[derive(Clone, Copy, PartialEq)]
 enum BufferSide {
-    /// Where they were.
+    /// The slice where they were.
     Same,
-    /// To the other of the two slices.
+    /// The other of the two slices.
     Other,
 }
 
@@ -124,10 +125,9 @@ impl BufferSide {
     }
 }
 
-/// Sorts entries by their ranks.
 struct RadixSorter {
     place_bits: u32,
-    /// Where runs end, for each run within a run.
+    /// The ends of runs, for each run within a run.
     ends: Vec<usize>,
 }
 
@@ -149,7 +149,7 @@ impl RadixSorter {
         }
     }
 
-    /// The lowest rank, and how many bits tell the ranks apart.
+    /// The lowest rank, and the number of bits that tell the ranks apart.
     fn rank_spread<E: SortEntry>(&self, entries: &[E]) -> (E, u32) {
         let first = entries.first().copied().unwrap_or_default();
         let (low, high) =
@@ -158,8 +158,8 @@ impl RadixSorter {
         (lowest, high.offset_bits(lowest).saturating_sub(self.place_bits))
     }
 
-    /// Moves entries to the other slice, into runs by their highest bits, and returns where those end; nothing where all
-    /// entries are in their order as they are.
+    /// Moves entries to the other slice, into runs by their highest bits, and returns where those end; `None` if all entries have
+    /// one rank and so are in order.
     fn split_into_runs<E: SortEntry>(&mut self, entries: &[E], other: &mut [E]) -> Option<Vec<usize>> {
         let (lowest, bits) = self.rank_spread(entries);
         if bits == 0 {
@@ -169,9 +169,10 @@ impl RadixSorter {
         Some(std::mem::take(&mut self.ends))
     }
 
-    /// Moves entries to the other slice, into runs by so many of their highest bits as are left undecided by it: how many is
-    /// returned. Where the runs end comes after what else is in the list.
+    /// Moves entries to the other slice, into runs by their highest bits, and returns how many bits that leaves undecided. The
+    /// ends of the runs are appended to the list.
     fn move_to_runs<E: SortEntry>(&mut self, entries: &[E], other: &mut [E], lowest: E, bits: u32) -> u32 {
+        // At least about 32 entries per run: with fewer, the overhead per run would dominate.
         let left = bits.saturating_sub((entries.len() / 32).ilog2().min(DIGIT_BITS));
         let skipped = self.place_bits + left;
         let run = |entry: &E| entry.offset_from(lowest, skipped);
@@ -212,7 +213,7 @@ impl RadixSorter {
         self.ends.truncate(base);
     }
 
-    /// Sorts by some of the bits at a time, from the lowest up.
+    /// Sorts by one digit at a time, from the lowest up. One pass over the entries counts all digits.
     fn sort_by_digits<E: SortEntry>(
         &self,
         entries: &mut [E],
@@ -222,6 +223,7 @@ impl RadixSorter {
         bits: u32,
     ) {
         let place_bits = self.place_bits;
+        // Digits of equal width: 12 bits become two digits of 6, which need far fewer counters than one of 11 and one of 1.
         let passes = bits.div_ceil(DIGIT_BITS);
         let digit = bits.div_ceil(passes.max(1));
         let at =
@@ -248,7 +250,7 @@ impl RadixSorter {
     }
 }
 
-/// Where each run begins, in place of how many are in it.
+/// Turns counts into starts: an exclusive prefix sum.
 fn counts_to_starts(counts: &mut [usize]) {
     let mut begin = 0;
     for count in counts {

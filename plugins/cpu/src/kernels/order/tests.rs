@@ -1,4 +1,4 @@
-//! The order of equal elements, of what is not a number, and of nothing.
+//! The order of equal elements, of NaN, and of empty lines.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -42,7 +42,7 @@ fn boxes_that_overlap_a_better_one_are_left_out() {
     assert_eq!(run_suppression(0, 0.5, 0.0), []);
 }
 
-/// The part that two boxes share of what they cover together; 0 where one has no area.
+/// The intersection of two boxes as a share of their union; 0 if one has no area.
 fn overlap_ratio(a: &[f32], b: &[f32]) -> f32 {
     let ends = |corners: &[f32], axis: usize| {
         (corners[axis].min(corners[axis + 2]), corners[axis].max(corners[axis + 2]))
@@ -69,7 +69,7 @@ fn boxes_of_many_classes_and_images_are_those_that_a_plain_search_selects() {
     let mut boxes: Vec<f32> = (0..images * count * 4).map(|at| number(at, 60) + number(at / 4, 97)).collect();
     let mut scores: Vec<f32> =
         (0..images * classes * count).map(|at| number(at, 211) / 100.0 - 1.0).collect();
-    // Something that is not a number, a box without an area, a number of two signs, and what never is above a limit.
+    // A NaN coordinate, a box without an area, NaN and both zeros as scores, and a score that is always the best.
     (boxes[400], boxes[805], boxes[807]) = (f32::NAN, 3.0, 3.0);
     (scores[5], scores[11], scores[12], scores[13]) = (f32::NAN, -0.0, 0.0, f32::INFINITY);
     for (most, limit, least) in
@@ -133,7 +133,7 @@ fn a_few_of_many_are_what_sorting_all_of_them_gives() {
     }
 }
 
-/// What sorting elements by comparing them gives: the elements and their places, those of equal ones in their order.
+/// Elements sorted by comparison, and their places; equal ones keep their order.
 fn sort_naive<T: Copy + PartialOrd>(values: &[T], is_largest_first: bool) -> (Vec<T>, Vec<i64>) {
     let is_nan = |value: &T| value.partial_cmp(value).is_none();
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -145,7 +145,7 @@ fn sort_naive<T: Copy + PartialOrd>(values: &[T], is_largest_first: bool) -> (Ve
     (order.iter().map(|place| values[*place]).collect(), order.iter().map(|place| *place as i64).collect())
 }
 
-/// Sorts lines along the middle of three dimensions in all ways, and compares what it gives bit by bit.
+/// Sorts lines along the middle of three dimensions in all ways, and compares bit by bit.
 fn check_sorting<T: Element + Copy + PartialOrd>(dims: [usize; 3], number: impl Fn(usize) -> T) {
     let [outer, length, inner] = dims;
     let values: Vec<T> = (0..outer * length * inner).map(number).collect();
@@ -176,7 +176,7 @@ fn check_sorting<T: Element + Copy + PartialOrd>(dims: [usize; 3], number: impl 
     }
 }
 
-/// A number with no pattern to speak of.
+/// A pseudo-random number.
 fn scramble_index(index: usize) -> u64 {
     let bits = (index as u64 ^ 0x9E37_79B9).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (bits ^ bits >> 29).wrapping_mul(0x94D0_49BB_1331_11EB)

@@ -1,5 +1,5 @@
-//! `TopK`: the largest or smallest elements of each line, in order. Of equal elements the one with the lower index comes
-//! first, and what is not a number counts as larger than every number.
+//! `TopK`: the largest or smallest elements of each line, in order. Among equal elements the one with the lower index comes
+//! first, and NaN counts as larger than every number.
 
 use oarlock_sdk::{
     DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, PluginError, Result,
@@ -28,11 +28,11 @@ const TOP_K_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
 
-/// How many lines lie side by side.
+/// Lines that are processed side by side: 32 `f32` are four ymm or two zmm registers.
 const LINES_ABREAST: usize = 32;
-/// How many elements of a line are few.
+/// Up to this many results, a line is ranked by insertion.
 const FEW_ELEMENTS: usize = 8;
-/// How many elements lines have that are looked at side by side, at most.
+/// The maximum length of lines that are processed side by side.
 const SHORT_LINE: usize = 128;
 
 pub(super) fn top_k_kernels() -> Vec<Kernel<Cpu>> {
@@ -56,7 +56,7 @@ struct TopKOptions {
 }
 
 impl TopKOptions {
-    /// Results are in order even where `sorted` does not ask for it.
+    /// Results are in order even if `sorted` does not ask for it.
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         Ok(Self {
             axis: call.int_attribute("axis")?.unwrap_or(-1),
@@ -118,7 +118,6 @@ fn run_top_k(cpu: &Cpu, options: &TopKOptions, operands: &KernelOperands<'_, '_>
     })
 }
 
-/// The `k` best elements of each line and their places.
 fn find_best<T: ComputeElement, const LARGEST: bool>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -160,7 +159,7 @@ fn find_best<T: ComputeElement, const LARGEST: bool>(
     );
 }
 
-/// Few elements of short lines are found in all lines that lie side by side at once.
+/// Finds few elements of short lines, in all lines that lie side by side at once.
 fn find_in_short_lines<T: ComputeElement, const LARGEST: bool>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -195,8 +194,8 @@ fn find_in_short_lines<T: ComputeElement, const LARGEST: bool>(
     });
 }
 
-/// The best elements of each line and their places, best first. Each element is put after those found before that are not
-/// worse, and what follows moves on by one.
+/// The best elements of each line and their places, best first: an insertion sort without branches. Each element goes after those
+/// found before that are not worse, and those behind it move by one.
 #[inline(always)]
 fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
     positions: impl Iterator<Item = &'a [T; LINES_ABREAST]>,
@@ -211,6 +210,7 @@ fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
         if place < k {
             ranked[place] = (added, [place as u32; LINES_ABREAST]);
         }
+        // From the last rank to the first, so that each reads the one before it while that is still unchanged.
         for rank in (0..k.min(place + 1)).rev() {
             let (mut best, mut places) = ranked[rank];
             let (better, better_places) = ranked[rank.saturating_sub(1)];
@@ -228,11 +228,11 @@ fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
     ranked
 }
 
-/// Elements that are looked at together for one that is better than the worst of those found.
+/// Elements that are tested together for one that is better than the worst of those found.
 const SCAN_BLOCK: usize = 64;
 
-/// Keys of the `k` best elements, best first. As many are gathered as make it worth while to leave out all but the best, and
-/// what is no better than the worst of those is passed over from then on.
+/// Keys of the `k` best elements, best first. Up to 2k keys are collected before all but the best are dropped, so that the
+/// linear-time selection costs little per key. From then on, elements no better than the worst of those are skipped.
 #[inline(always)]
 fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
     best.clear();
@@ -242,6 +242,8 @@ fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usi
     );
     let mut worst = elements[keep_best(best, k)];
     for (index, block) in others.chunks(SCAN_BLOCK).enumerate() {
+        // `|` instead of `any`: without an early exit, a block is compared in whole registers, and most blocks have nothing
+        // better.
         if !block.iter().fold(false, |any, element| any | is_better::<E, LARGEST>(*element, worst)) {
             continue;
         }
@@ -258,20 +260,19 @@ fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usi
     best.sort_unstable();
 }
 
-/// A number that is the lower the better an element is, and of equal elements the lower their place is, which it ends with. So
-/// elements of all types are sorted by the same code.
+/// A sort key: lower for a better element and, among equal ones, for a lower place, which is its lower half. So elements of all
+/// types are sorted by the same code.
 #[inline(always)]
 fn selection_key<E: AccumulatorNumber, const LARGEST: bool>(element: E, place: usize) -> u128 {
     let rank = if LARGEST { !element.order_rank() } else { element.order_rank() };
     u128::from(rank) << 64 | place as u128
 }
 
-/// The place of the element that a key is of.
 fn place_of_key(key: u128) -> usize {
     key as u64 as usize
 }
 
-/// Leaves out all but the `k` best, of which there is at least one, and returns the place of the worst of those.
+/// Drops all but the `k` best, of which there is at least one, and returns the place of the worst of those.
 fn keep_best(keys: &mut Vec<u128>, k: usize) -> usize {
     let (_, worst, _) = keys.select_nth_unstable(k - 1);
     let place = place_of_key(*worst);
@@ -279,7 +280,7 @@ fn keep_best(keys: &mut Vec<u128>, k: usize) -> usize {
     place
 }
 
-/// Whether an element comes before another whatever their places are, without branches.
+/// True if an element comes before another regardless of their places, without branches.
 #[inline(always)]
 fn is_better<E: AccumulatorNumber, const LARGEST: bool>(element: E, other: E) -> bool {
     if LARGEST {

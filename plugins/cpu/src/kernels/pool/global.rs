@@ -39,9 +39,9 @@ pub(super) fn global_pool_kernels() -> [Kernel<Cpu>; 3] {
     })
 }
 
-/// Sums that are made at once: as many as fit into a few vectors.
+/// Independent sums per plane: four zmm or eight ymm of f32, enough chains to hide the latency of an addition.
 const SUMS_AT_ONCE: usize = 64;
-/// Elements that are worth waking another thread.
+/// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
 
 fn run_global_pool<E: Element, F: WindowReduction<E>>(
@@ -63,7 +63,7 @@ fn run_global_pool<E: Element, F: WindowReduction<E>>(
         x.dims(),
         y.dims()
     );
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     if y.is_empty() {
         return Ok(());

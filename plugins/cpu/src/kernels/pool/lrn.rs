@@ -1,4 +1,4 @@
-//! `LRN`: each element is divided by a power of the sum of the squares around it, over neighbouring channels.
+//! `LRN`: divides each element by a power of the sum of squares around it, over neighboring channels.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -29,7 +29,7 @@ pub(super) fn lrn_kernel() -> Kernel<Cpu> {
 struct LrnSettings {
     /// Channels before and after.
     around: (usize, usize),
-    /// What a sum of squares counts.
+    /// Weight of a sum of squares.
     factor: f64,
     bias: f64,
     exponent: f64,
@@ -86,7 +86,7 @@ fn run_lrn<E: LrnElement>(cpu: &Cpu, call: &KernelCall<'_>, settings: LrnSetting
         x.dims(),
         y.dims()
     );
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     if y.is_empty() {
         return Ok(());

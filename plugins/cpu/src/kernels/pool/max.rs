@@ -1,4 +1,4 @@
-//! `MaxPool`, with the places of the maxima when they are asked for.
+//! `MaxPool`, with the indices of the maxima if requested.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -38,12 +38,12 @@ pub(super) fn max_pool_kernel() -> Kernel<Cpu> {
     ])
 }
 
-/// An element that has an order.
+/// An element with an order.
 pub(super) trait OrderedElement: Element + PartialOrd {
-    /// Not greater than any other.
+    /// Not greater than any other value.
     const LOWEST: Self;
 
-    /// Whether it is greater than a number, in code without branches.
+    /// Compares without branches, so that loops vectorize.
     fn exceeds(self, number: Self) -> bool;
 }
 
@@ -74,14 +74,14 @@ fn is_number(half: f16) -> bool {
     half.to_bits() & 0x7fff <= f16::INFINITY.to_bits()
 }
 
-/// Numbers whose order is that of numbers of half the bits: their signs, exponents and fractions are at the same ends.
+/// Moves the fields of an `f16` into those of an `f32`: another value, but the same order, and much cheaper than a conversion.
 #[inline(always)]
 fn to_ordered(half: f16) -> f32 {
     let (sign, magnitude) = (u32::from(half.to_bits() & 0x8000), u32::from(half.to_bits() & 0x7fff));
     f32::from_bits(sign << 16 | magnitude << 13)
 }
 
-/// The greatest element. A NaN is not greater than anything.
+/// The maximum. NaN is not greater than anything.
 pub(super) struct MaxReduction;
 
 impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
@@ -125,7 +125,7 @@ fn run_max_pool<E: OrderedElement>(
             indices.dims()
         );
     }
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     match indices {
         Some(indices) => {
@@ -169,7 +169,7 @@ fn max_pool_with_indices<E: OrderedElement>(
                 );
                 for number in 0..near.iter().map(Range::len).product() {
                     unravel_index(number, near.iter().map(Range::len), &mut step);
-                    // Where the element is in memory, and where it would be if the first dimension were the fastest.
+                    // Index of the element in memory, and in column-major order.
                     let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
                     for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
                         let found = axis.input_position(*place, near.start + step);
@@ -180,13 +180,13 @@ fn max_pool_with_indices<E: OrderedElement>(
                     let Some(row_major) = row_major else { continue };
                     let (element, found) = (x[row_major], if column_major { turned } else { row_major });
                     first = first.or(Some(found));
-                    // The first number may be as low as what there is before any.
+                    // The first number may be as low as the initial value.
                     if element > greatest || at.is_none() && element >= greatest {
                         (greatest, at) = (element, Some(found));
                     }
                 }
                 *y = greatest;
-                // Where nothing is a number, the first element stands for all.
+                // If all elements are NaN, the first one's index is returned.
                 *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
             }
         }

@@ -41,7 +41,7 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
     })
 }
 
-/// An element that can be averaged, in the type in which that is done.
+/// An element that can be averaged, in another type.
 pub(super) trait AveragedElement: Element {
     type Wide: AverageAccumulator;
 
@@ -50,7 +50,7 @@ pub(super) trait AveragedElement: Element {
     fn narrow_element(wide: Self::Wide) -> Self;
 }
 
-/// What averages are computed in.
+/// The type in which averages are computed.
 pub(super) trait AverageAccumulator:
     Copy + Default + Send + Sync + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self>
 {
@@ -58,10 +58,10 @@ pub(super) trait AverageAccumulator:
 
     fn abs(self) -> Self;
 
-    /// The power of a whole number.
+    /// An integer power.
     fn powi(self, exponent: i32) -> Self;
 
-    /// The root of a whole number.
+    /// An integer root.
     fn nth_root(self, degree: i32) -> Self;
 }
 
@@ -143,7 +143,7 @@ impl<E: AveragedElement> WindowReduction<E> for MeanReduction {
     }
 }
 
-/// The norm of some degree: the root of the sum of the powers.
+/// The p-norm: the p-th root of the sum of p-th powers.
 pub(super) struct NormReduction {
     degree: i32,
 }
@@ -194,7 +194,7 @@ fn run_average_pool<E: AveragedElement, F: WindowReduction<E>>(
 ) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     let pool = PoolShape::new(settings, x.dims(), y.dims())?;
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     reduce_windows(cpu, &pool, with_padding, x, y, how);
     Ok(())

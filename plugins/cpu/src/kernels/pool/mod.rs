@@ -1,4 +1,4 @@
-//! Pooling: what lies under each window becomes one element. Also `LRN`, whose windows slide over channels.
+//! Pooling: reduces the elements under each window to one. Also `LRN`, whose windows slide over channels.
 
 mod global;
 mod lrn;
@@ -14,7 +14,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, PluginError, Result, dtype_set};
 use crate::device::Cpu;
 use crate::kernels::conv::window::{SlidingWindow, WindowAttributes};
 
-/// What averages and norms take.
+/// The dtypes of averages and norms.
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
 
 pub(crate) fn pool_kernels() -> Vec<Kernel<Cpu>> {
@@ -24,7 +24,6 @@ pub(crate) fn pool_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// Images and the windows over each of their planes.
 struct PoolShape {
     planes: usize,
     window: SlidingWindow,

@@ -1,4 +1,4 @@
-//! Poolings against what is under each window written down plainly, for many combinations of sizes and attributes.
+//! Compares poolings with plainly computed windows, for many combinations of sizes and attributes.
 
 use oarlock_sdk::{Element, bf16, f16};
 
@@ -6,7 +6,7 @@ use crate::kernels::conv::window::unravel_index;
 use crate::kernels::rows::kernel_checks::check_kernel;
 use crate::testing::{TestArray, TestAttribute};
 
-/// Small whole numbers that differ.
+/// A deterministic generator of small integers.
 struct PoolTestNumbers(u32);
 
 impl PoolTestNumbers {
@@ -20,7 +20,6 @@ impl PoolTestNumbers {
     }
 }
 
-/// Windows over planes.
 #[derive(Debug)]
 struct PoolCase {
     planes: i64,
@@ -60,7 +59,7 @@ impl PoolCase {
         ]
     }
 
-    /// For each window the places in its plane that are under it.
+    /// For each window, the indices in its plane that are under it.
     fn window_positions(&self) -> Vec<Vec<usize>> {
         let sizes = |dims: &[i64]| dims.iter().map(|dim| *dim as usize).collect::<Vec<_>>();
         let (output, kernel) = (sizes(&self.output_dims()), sizes(&self.kernel));
@@ -89,7 +88,7 @@ impl PoolCase {
         TestArray::from_values(&dims, values)
     }
 
-    /// What a function of the elements under each window gives.
+    /// Applies a function to the elements under each window.
     fn expected_output(&self, values: &[f32], of: impl Fn(&[f32]) -> f32) -> Vec<f32> {
         let windows = self.window_positions();
         let size = values.len() / self.planes as usize;
@@ -114,7 +113,7 @@ fn poolings_are_what_lies_under_their_windows() {
         let (x, y) = (case.to_array(&case.input, &values), case.to_array(&output, &means));
         check_kernel("AveragePool", 19, &case.to_attributes(), &[Some(&x)], &[y]);
 
-        // What is not a number is passed over.
+        // NaN is ignored.
         let mut values = values;
         values[count / 2] = f32::NAN;
         let greatest = |under: &[f32]| under.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -1,4 +1,4 @@
-//! `MaxUnpool`: elements go back to where `MaxPool` found them, with zeros between.
+//! `MaxUnpool`: puts elements back where `MaxPool` found them, with zeros between.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -27,7 +27,7 @@ pub(super) fn max_unpool_kernel() -> Kernel<Cpu> {
     .with_outputs([image.with_name("output")])
 }
 
-/// The shape that the indices are places in: that of the image before pooling, as far as the windows tell.
+/// The shape that the indices refer to: that of the image before pooling, as far as the windows tell.
 fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
     let rank = x.len().saturating_sub(2);
     let list = |name: &str, count: usize, least: i64, default: i64| -> Result<Vec<i64>> {
@@ -75,7 +75,7 @@ fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
     let count =
         count.ok_or_else(|| PluginError::resource_exhausted("expected an image that fits into memory"))?;
     let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };
     y.fill(E::default());
     let mut place = vec![0; shape.len()];
@@ -87,7 +87,7 @@ fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
             ))
         })?;
         unravel_index(index, shape.iter().copied(), &mut place);
-        // The output may be larger than what was pooled; places stay the same, counted from the beginning.
+        // The output may be larger than the pooled image; positions stay the same.
         let inside = place.iter().zip(&dims).all(|(place, size)| place < size);
         ensure!(
             inside,

@@ -1,5 +1,5 @@
-//! Folds what lies under each window into one value, a row of windows at a time: first the rows of the image under them into
-//! one, in whole vectors, then what lies under each window in that one.
+//! Reduces the elements under each window to one value, a row of windows at a time: first the image rows under them to one row of
+//! columns, in whole vectors, then the window's columns in that row. A column is thus reduced once, not once per window.
 
 #![expect(unsafe_code, reason = "planes are written by several threads")]
 
@@ -11,32 +11,32 @@ use crate::gemm::DisjointSlice;
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::conv::window::WindowAxis;
 
-/// How elements become one.
+/// A reduction of elements to one.
 pub(super) trait WindowReduction<E>: Sync {
-    /// What is kept while elements are added.
+    /// The type of partial results.
     type Accumulator: Copy;
 
-    /// The sum of no elements.
+    /// The result of no elements.
     fn initial_accumulator(&self) -> Self::Accumulator;
 
-    /// A sum and one more element. Must be `#[inline(always)]`.
+    /// Adds one element. Must be `#[inline(always)]`.
     fn accumulate_element(&self, sum: Self::Accumulator, element: E) -> Self::Accumulator;
 
-    /// Two sums as one. Must be `#[inline(always)]`.
+    /// Merges two partial results. Must be `#[inline(always)]`.
     fn merge_accumulators(&self, left: Self::Accumulator, right: Self::Accumulator) -> Self::Accumulator;
 
-    /// What becomes of a sum of a window that has so many elements.
+    /// The final value of a window with this many elements.
     fn finish_window(&self, sum: Self::Accumulator, count: usize) -> E;
 }
 
-/// Elements that are worth waking another thread.
+/// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
 
-/// Columns that are made before what is under windows in them is folded: not so few that they are still on their way to the
-/// nearest cache then, nor more than it holds.
+/// Columns that are built before the windows over them are reduced. Not so few that they are still in the store buffer then, and
+/// at most 16 KiB of f32, half of a 32 KiB L1.
 const COLUMNS_AT_ONCE: usize = 4096;
 
-/// Folds all windows. `with_padding` counts the padding among the elements of a window.
+/// Reduces all windows. `with_padding` counts the padding among the elements of a window.
 pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
     cpu: &Cpu,
     pool: &PoolShape,
@@ -78,8 +78,8 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
     });
 }
 
-/// The steps with which some of these windows may lie in the input. The others need not be gone through, of which there
-/// are many where windows are much larger than the input.
+/// The steps with which some of these windows may lie in the input. If windows are much larger than the input, most steps are
+/// skipped.
 pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<usize> {
     let last = windows.end.saturating_sub(1) * axis.stride;
     let begin = axis.pad.0.saturating_sub(last).div_ceil(axis.dilation);
@@ -87,7 +87,7 @@ pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<us
     begin..end.min(axis.kernel).max(begin)
 }
 
-/// What lies under a window along one axis: where in the input the first element is, how many there are, and how many count.
+/// The input under a window along one axis: first index, number of elements, and number that counts.
 struct AxisCoverage {
     first: usize,
     steps: usize,
@@ -96,7 +96,7 @@ struct AxisCoverage {
 
 struct PoolPlane<'a, E, F> {
     pool: &'a PoolShape,
-    /// For each axis what is under each window.
+    /// For each axis, the coverage of each window.
     under: &'a [Vec<AxisCoverage>],
     input: &'a [E],
     output: &'a mut [E],
@@ -117,7 +117,7 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
         let (mut columns, mut counts) = (vec![how.initial_accumulator(); at_once * width], vec![0; at_once]);
         let mut sums = vec![how.initial_accumulator(); last.output];
         let mut place = vec![0; outer.len()];
-        // Most windows have as many steps as the one before.
+        // Most windows have as many steps as the previous one.
         let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
         for output in output.chunks_mut(at_once * last.output) {
             let lines = output.len() / last.output;
@@ -128,7 +128,7 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
                     steps.iter_mut().zip(under()).for_each(|(steps, under)| *steps = under.steps);
                     rows = covered_rows(outer, &steps, last.input);
                 }
-                // Where there are no rows there may be no input.
+                // Without rows there may be no input.
                 let input = if rows.is_empty() {
                     input
                 } else {
@@ -148,7 +148,7 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
     }
 }
 
-/// Where the rows begin that a window of so many steps along the outer axes has under it, counted from the first of them.
+/// Offsets of the rows under a window with this many steps along the outer axes, relative to the first one.
 fn covered_rows(outer: &[WindowAxis], steps: &[usize], width: usize) -> Vec<usize> {
     let mut rows = vec![0];
     for (axis, steps) in outer.iter().zip(steps) {
@@ -163,11 +163,11 @@ fn covered_rows(outer: &[WindowAxis], steps: &[usize], width: usize) -> Vec<usiz
 struct PoolLine<'a> {
     axis: &'a WindowAxis,
     under: &'a [AxisCoverage],
-    /// The same windows over an input that has the padding, as far as that is not more than there is of the input.
+    /// The same windows over an input with padding, as far as that is no more than the input itself.
     padded: WindowAxis,
-    /// Where the input begins in that.
+    /// Start of the input in the padded one.
     begin: usize,
-    /// The windows all of whose steps lie in the input, and in the padded one.
+    /// The windows that lie entirely in the input, and in the padded input.
     whole: Range<usize>,
     whole_when_padded: Range<usize>,
 }
@@ -181,7 +181,7 @@ impl<'a> PoolLine<'a> {
         Self { axis, under, padded, begin: before, whole, whole_when_padded }
     }
 
-    /// Folds a line of columns, each of which is the sum of so many elements at most, with room for the sums of all windows.
+    /// Reduces a line of columns, each the result of at most this many elements, with room for the results of all windows.
     #[inline(always)]
     fn reduce_line<E: Copy, F: WindowReduction<E>>(
         &self,
@@ -211,7 +211,7 @@ impl<'a> PoolLine<'a> {
     }
 }
 
-/// Goes on to the next index of some dimensions, the last the fastest; after the last one comes the first.
+/// Advances an index, the last dimension fastest; wraps around after the last one.
 #[inline(always)]
 fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
     for (part, size) in index.iter_mut().rev().zip(sizes.rev()) {
@@ -223,14 +223,14 @@ fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usi
     }
 }
 
-/// The windows all of whose steps lie in the input.
+/// The windows that lie entirely in the input.
 fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     let (first, last) = (axis.windows_with_step(0), axis.windows_with_step(axis.kernel - 1));
     let begin = first.start.min(last.end);
     begin..last.end.min(first.end).max(begin)
 }
 
-/// Calls a function for as many lanes as there are elements, at most for a few.
+/// Calls a function with as many lanes as there are elements, up to a small maximum.
 macro_rules! by_lanes {
     ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
         match $count {
@@ -244,7 +244,7 @@ macro_rules! by_lanes {
     };
 }
 
-/// Folds rows of the image, which begin at these places, into one.
+/// Reduces image rows, which start at these offsets, to one.
 #[inline(always)]
 fn reduce_rows<E: Copy, F: WindowReduction<E>>(
     how: &F,
@@ -263,7 +263,7 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
     columns: &mut [F::Accumulator],
 ) {
     for begin in (0..columns.len()).step_by(LANES) {
-        // The last lanes reach back into what is folded already.
+        // The last lanes overlap those before them. Each chunk is computed from the rows again, so nothing counts twice.
         let begin = begin.min(columns.len() - LANES);
         let mut sums = [how.initial_accumulator(); LANES];
         for row in rows {
@@ -276,10 +276,10 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
     }
 }
 
-/// The largest stride that loops are compiled for.
+/// The largest stride with specialized loops.
 const MAX_KNOWN_STRIDE: usize = 2;
 
-/// Folds what lies under windows whose steps all lie in the input, which is given from the first of them on.
+/// Reduces windows that lie entirely in the input, which starts at the first of them.
 #[inline(always)]
 fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
     how: &F,

@@ -1,4 +1,4 @@
-//! The row of `oarlock.QuantizedConv`.
+//! The kernel `oarlock.QuantizedConv`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn quantized_conv_kernel() -> Kernel<Cpu> {
     quantized_layer_kernel("QuantizedConv", "X", image.with_rank(3, 4), weights.with_rank(3, 4), conv_layer)
 }
 
-/// The row of an op that is computed by layers, of images or rows with a name.
+/// The kernel of an op that is computed as a [`super::layer`]; `name` is that of its first operand.
 pub(super) fn quantized_layer_kernel(
     op: &str,
     name: &'static str,
@@ -42,7 +42,7 @@ pub(super) fn quantized_layer_kernel(
     .with_outputs([image.with_name("Y")])
 }
 
-/// The operands that follow the weights: factors, bias and what is added.
+/// The operands after the weights: factors, bias and residual.
 fn epilogue_operands(residual: OperandSpec) -> [OperandSpec; 3] {
     [
         OperandSpec::new(DtypeSet::F32)

@@ -1,5 +1,5 @@
-//! Convolutions as products of matrices whose left rows are never made: for each tap, each pixel of a tile has a pointer to
-//! the inputs under it, and the micro-kernel walks over them.
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
+//! a pointer to the inputs below it, and the micro-kernel follows these pointers.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -22,37 +22,36 @@ use crate::gemm::{self, DisjointSlice, OutputBlock, ScratchBuffer, TaskQueue, Th
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 use crate::row_blocks::{BLOCK_LINES, LINE_BYTES, RowBlocks, StridedRows, StripeBuffer};
 
-/// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
 const WEIGHTS_BLOCK_BYTES: usize = 512 * 1024;
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread: 8,192 cycles at 128 a cycle, which is two VNNI units.
 const MIN_WORK_PER_THREAD: usize = 1 << 20;
 
-/// A convolution that is ready to be computed.
+/// A convolution planned for one geometry and number of threads.
 pub(super) struct QuantizedDenseConv {
     geometry: NhwcGeometry,
     rows: WindowRows,
     strips: Option<RowBlocks>,
     threads: usize,
-    /// Pixels of a tile, and pixels and channels of a task.
+    /// Pixels of a tile; pixels and channels of a task.
     tile: usize,
     task: (usize, usize),
 }
 
-/// What sums become, and where it goes.
 pub(super) enum QuantizedOutput<'a> {
-    /// Numbers of eight bits.
+    /// Requantized to 8 bits.
     Bytes(&'a QuantizedEpilogue<'a>, &'a mut [u8]),
-    /// The sums. Something may be made of them where they lie, while they are in the nearest cache.
+    /// Stored as 32-bit integers. An epilogue may convert them in place while they are in L1.
     Sums(Option<&'a gemm::GemmEpilogue<'a, i32>>, &'a mut [i32]),
 }
 
-/// The same while threads write it.
+/// [`QuantizedOutput`] while several threads write it.
 enum SharedQuantizedOutput<'a> {
     Bytes(&'a QuantizedEpilogue<'a>, DisjointSlice<'a, u8>),
     Sums(Option<&'a gemm::GemmEpilogue<'a, i32>>, DisjointSlice<'a, i32>),
 }
 
-/// The parts of so many things, each of the same size but for the last, such that none is left with few.
+/// Size of parts if `count` things are divided evenly into parts of at most `most`, so that none is left with only a few.
 fn even_tile_size(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
@@ -68,7 +67,7 @@ impl QuantizedDenseConv {
         let most_panels = (WEIGHTS_BLOCK_BYTES / kernels.max_channels() / steps.max(1)).max(1);
         let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
-        // Some tasks for each thread even out what else the machine does.
+        // Several tasks per thread even out the load when other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
         let across = panels.div_ceil(most_panels).max(1);
         let down = wanted.div_ceil(across).min(tiles).max(1);
@@ -81,7 +80,7 @@ impl QuantizedDenseConv {
         let (taps, depth) = rows.tap_shape();
         let strips = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
         let (tile, task) = match &strips {
-            // A task for each thread, as each reads all of its weights.
+            // One task per thread is enough, because each task reads all of its weights.
             Some(strips) => {
                 (BLOCK_LINES, strips.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
             }
@@ -90,34 +89,32 @@ impl QuantizedDenseConv {
         Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
     }
 
-    /// The taps and the inputs of each, as they are read.
+    /// Number of taps, and inputs of each, as they are read.
     pub(super) fn tap_shape(&self) -> (usize, usize) {
         self.rows.tap_shape()
     }
 
-    /// The weights in the order in which they are read.
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: WeightSource<'_>) -> QuantizedPanels {
         QuantizedPanels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a strip.
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a stripe.
     fn scratch_sizes(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
         let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
         let rows = words(self.strips.as_ref().map_or(0, RowBlocks::stripe_size));
-        // A lane of its own for each thread begins at a line.
+        // Each thread's part starts at a cache line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
             .map(|count| count.next_multiple_of(LINE_BYTES / WORD_BYTES))
     }
 
-    /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         let [padding, copy, pointers, rows] = self.scratch_sizes();
-        // Scratch memory begins at the next line.
+        // Scratch memory starts at the next cache line.
         (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + LINE_BYTES
     }
 
-    /// Computes the convolution. The sums of each output begin with what is given, in whole vectors for each group.
+    /// Runs the convolution. `starts` holds the initial sums of all outputs, in whole vectors for each group.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
@@ -163,13 +160,13 @@ impl QuantizedDenseConv {
         let (tasks, lanes) = (TaskQueue::new(count, self.threads), DisjointSlice::new(lanes));
         team.parallel_for_each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
-            // SAFETY: each lane has a part of its own.
+            // SAFETY: each lane has its own part.
             let memory = unsafe { lanes.range_mut(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
             let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
             for task in tasks.tasks_for_worker(lane) {
                 let (group, place) = (task / (across * down), task % (across * down));
-                // Tasks one after the other share their weights, or the strip that a thread put together.
+                // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
                 let (first, channel) = match self.strips {
                     None => (place % down, place / down),
                     Some(_) => (place / across, place % across),
@@ -186,15 +183,14 @@ impl QuantizedDenseConv {
     }
 }
 
-/// Bytes of a word of scratch memory, in which a pointer has room.
+/// A word of scratch memory has room for a pointer.
 const WORD_BYTES: usize = size_of::<u64>();
 
 fn as_bytes(words: &mut [u64]) -> &mut [u8] {
-    // SAFETY: a word is as many bytes without gaps, of which every pattern is a number.
+    // SAFETY: a word consists of bytes without padding, and any byte pattern is valid.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
-/// One convolution while it is computed.
 struct QuantizedDenseJob<'a> {
     dense: &'a QuantizedDenseConv,
     kernels: &'static QuantizedMicroKernels,
@@ -206,11 +202,10 @@ struct QuantizedDenseJob<'a> {
     written: SharedQuantizedOutput<'a>,
 }
 
-// SAFETY: the pointers lead to what no thread writes while the convolution is computed.
+// SAFETY: no thread writes what the pointers lead to while the convolution runs.
 unsafe impl Sync for QuantizedDenseJob<'_> {}
 
 impl QuantizedDenseJob<'_> {
-    /// Computes some pixels and channels of a group.
     fn run(
         &self,
         group: usize,
@@ -232,8 +227,8 @@ impl QuantizedDenseJob<'_> {
                 |channel| self.weights.panel_pointer(group, channel).cast(),
                 |pixels, panel, block| {
                     let outcome = self.tile_outcome(group, pixels.clone(), panel.clone());
-                    // SAFETY: rows and weights of the block are there, the results are this thread's, and so are its registers;
-                    // what is added has the size of the output.
+                    // SAFETY: rows and weights of the block exist, only this thread accesses the results, and the registers are
+                    // its own; a residual has the size of the output.
                     unsafe { block_kernel(panel.len())(block, starts(panel.start), &outcome) };
                     self.finish_sums(group, pixels, panel, &outcome);
                 },
@@ -249,8 +244,8 @@ impl QuantizedDenseJob<'_> {
             for channel in channels.clone().step_by(self.weights.panel_width()) {
                 let panel = channel..channels.end.min(channel + self.weights.panel_width());
                 let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
-                // SAFETY: the pointers and weights are there for all taps, and the results are this thread's; what is added
-                // has the size of the output.
+                // SAFETY: pointers and weights exist for all taps, and only this thread accesses the results; a residual has the
+                // size of the output.
                 unsafe {
                     self.kernels.micro_kernel(self.is_signed, tile.len(), panel.len())(&QuantizedTile {
                         inputs: pointers,
@@ -267,7 +262,7 @@ impl QuantizedDenseJob<'_> {
         }
     }
 
-    /// The pixels of a group, where they are the rows of blocks as they lie.
+    /// The pixels of a group as rows of blocks, if they can be read in place.
     fn strided_rows(&self, group: usize) -> Option<StridedRows> {
         let geometry = &self.dense.geometry;
         let fits = !self.is_signed
@@ -277,18 +272,17 @@ impl QuantizedDenseJob<'_> {
         fits.then_some(StridedRows { first, stride: geometry.channels })
     }
 
-    /// Where the sums of a channel and those after it begin, in whole vectors.
+    /// Initial sums from a channel on, in whole vectors.
     fn initial_sums(&self, group: usize, channel: usize) -> *const i32 {
         let outputs = self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.lanes);
         self.starts[group * outputs..][..outputs][channel..].as_ptr()
     }
 
-    /// What becomes of the sums of some pixels and channels of a group.
     fn tile_outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> TileOutcome<'_> {
         let outputs = self.dense.geometry.outputs;
         let output = group * self.dense.geometry.outputs_per_group() + channels.start;
         let (width, place) = (channels.len(), pixels.start * outputs + output);
-        // The last result lies in the output, and so do all before it.
+        // Checking the last result is enough: those before it are at lower indices.
         let last = (pixels.len() - 1) * outputs + width - 1;
         match &self.written {
             SharedQuantizedOutput::Bytes(finish, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
@@ -306,7 +300,7 @@ impl QuantizedDenseJob<'_> {
         }
     }
 
-    /// Makes of sums what is to become of them where they lie.
+    /// Runs the epilogue on complete sums, in place.
     fn finish_sums(
         &self,
         group: usize,
@@ -319,7 +313,7 @@ impl QuantizedDenseJob<'_> {
         {
             let first = group * self.dense.geometry.outputs_per_group();
             let outputs = first + channels.start..first + channels.end;
-            // SAFETY: the sums are this thread's.
+            // SAFETY: only this thread accesses these sums.
             finish(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
         }
     }
@@ -327,7 +321,7 @@ impl QuantizedDenseJob<'_> {
     /// Writes the pointers of some pixels, for each tap.
     fn fill_indirection(&self, pixels: Range<usize>, pointers: *mut *const u8) {
         let places = (self.images, self.padding);
-        // SAFETY: a lane has room for the pointers of a tile.
+        // SAFETY: each thread has room for the pointers of a tile.
         unsafe {
             self.dense.rows.indirection_windows().fill_indirection(
                 places,
@@ -338,7 +332,7 @@ impl QuantizedDenseJob<'_> {
         };
     }
 
-    /// Copies what is under the windows of a tile to rows of unsigned numbers.
+    /// Copies the inputs under the windows of a tile into rows of unsigned bytes.
     fn gather_rows(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
         #[cfg(x86_vectors)]
         if let Some(strips) = &self.dense.strips {
@@ -349,10 +343,10 @@ impl QuantizedDenseJob<'_> {
                 parts,
                 length: depth.next_multiple_of(QUAD),
                 skip: self.dense.rows.group_offset(group),
-                turned: if self.is_signed { SIGN_BIT } else { 0 },
+                sign_flip: if self.is_signed { SIGN_BIT } else { 0 },
             };
-            // SAFETY: where there are strips there is AVX-512. For each tap and pixel there is a pointer to as many inputs, of
-            // which whole fours can be read, and there is room for as many rows.
+            // SAFETY: row blocks exist only with AVX-512. For each tap and pixel there is a pointer to this many inputs, rounded
+            // up to whole groups of four, and there is room for as many rows.
             unsafe { gathered.copy_rows(rows, strips.row_stride()) };
         }
         #[cfg(not(x86_vectors))]

@@ -1,5 +1,5 @@
-//! Convolutions of each channel for itself: some channels of a pixel at a time, over the steps of the window that lie in the
-//! image.
+//! The depthwise fallback for machines without VNNI: some channels of a pixel at a time, over the steps of the window that lie in
+//! the image.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
@@ -13,10 +13,10 @@ use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::channels_last::depthwise::{steps_inside, windows_inside};
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// The weights [C, 1, kernel…] in the order in which they are read: for each tap those of all channels.
+/// Packs weights [C, 1, kernel…]: for each tap those of all channels.
 pub(super) fn pack_quantized_depthwise(geometry: &NhwcGeometry, weights: &[i8]) -> Vec<i8> {
     let taps = geometry.tap_count();
     let mut packed = vec![0; weights.len()];
@@ -28,7 +28,7 @@ pub(super) fn pack_quantized_depthwise(geometry: &NhwcGeometry, weights: &[i8]) 
     packed
 }
 
-/// Computes the convolution. The sums of each channel begin with what is given.
+/// Runs the convolution. `starts` holds the initial sum of each channel.
 pub(super) fn compute_quantized_depthwise(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -41,18 +41,17 @@ pub(super) fn compute_quantized_depthwise(
     let row_size = geometry.along.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-    // A few pieces for each thread even out what else the machine does.
+    // A few pieces per thread even out the load when other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
-        // SAFETY: no two pieces have rows in common.
+        // SAFETY: no two pieces share rows.
         let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
         team.isa().vectorize(QuantizedDepthwiseRows { geometry, images, weights, starts, finish, rows, y });
     });
 }
 
-/// Some rows of the output.
 struct QuantizedDepthwiseRows<'a> {
     geometry: &'a NhwcGeometry,
     images: &'a QuantizedImages<'a>,
@@ -69,17 +68,17 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
         let NhwcGeometry { channels, down, along, .. } = *self.geometry;
-        let turned = if self.images.is_signed { SIGN_BIT } else { 0 };
-        let zero = i32::from(self.images.zero ^ turned);
+        let sign_flip = if self.images.is_signed { SIGN_BIT } else { 0 };
+        let zero = i32::from(self.images.zero ^ sign_flip);
         let (finish, requantize) = (self.finish, *self.finish.requantize);
-        // Those all of whose steps lie in the image.
+        // Windows that lie entirely in the image.
         let inside = windows_inside(&along);
         for (row, output) in self.rows.zip(self.y.chunks_exact_mut(along.output * channels)) {
             let lines = steps_inside(&down, row % down.output);
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
                 let steps =
                     if inside.contains(&pixel) { 0..along.kernel } else { steps_inside(&along, pixel) };
-                // The first pixel of the image under the window, if there is one.
+                // The first pixel of the image under the window, if any.
                 let top = (row % down.output * down.stride + lines.start * down.dilation)
                     .saturating_sub(down.pad.0);
                 let left = (pixel * along.stride + steps.start * along.dilation).saturating_sub(along.pad.0);
@@ -93,7 +92,7 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
                     weights_of_line: along.kernel * channels,
                     channels,
                     size: (lines.len(), steps.len()),
-                    turned,
+                    sign_flip,
                     zero,
                 };
                 let place = (row * along.output + pixel) * channels;
@@ -102,7 +101,7 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
                 let (whole, rest) = output.as_chunks_mut::<32>();
                 let (quarters, rest) = rest.as_chunks_mut::<8>();
                 let mut channel = 0;
-                // Loops and no closures, which would not be compiled for the instruction set.
+                // Loops, because closures would not be compiled for the instruction set.
                 for output in whole {
                     pixel.compute_channels(&mut channel, output);
                 }
@@ -117,18 +116,17 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
     }
 }
 
-/// A pixel of the output.
 struct QuantizedDepthwisePixel<'a> {
     finish: &'a QuantizedEpilogue<'a>,
     requantize: RequantizeParameters,
     window: QuantizedDepthwiseWindow<'a>,
     starts: &'a [i32],
-    /// Where its outputs begin.
+    /// Index of its first output.
     place: usize,
 }
 
 impl QuantizedDepthwisePixel<'_> {
-    /// Computes some channels, from one on, which becomes the next.
+    /// Computes `COUNT` channels and advances `channel`. A constant count keeps all sums in registers: 32 are four ymm.
     #[inline(always)]
     fn compute_channels<const COUNT: usize>(&self, channel: &mut usize, output: &mut [u8; COUNT]) {
         let mut sums = [0; COUNT];
@@ -139,26 +137,25 @@ impl QuantizedDepthwisePixel<'_> {
     }
 }
 
-/// What is under one window.
+/// The inputs under one window.
 struct QuantizedDepthwiseWindow<'a> {
     x: &'a [u8],
-    /// Where the first inputs are, and how far its lines and the pixels of a line are apart.
+    /// Index of the first input, and the distances between lines and between pixels of a line.
     first: usize,
     line: usize,
     step: usize,
-    /// The same for its weights.
+    /// The same for the weights.
     weights: &'a [i8],
     first_weight: usize,
     weights_of_line: usize,
     channels: usize,
-    /// How many lines there are, and how many pixels in each.
+    /// Number of lines, and pixels in each.
     size: (usize, usize),
-    turned: u8,
+    sign_flip: u8,
     zero: i32,
 }
 
 impl QuantizedDepthwiseWindow<'_> {
-    /// The sums of some channels.
     #[inline(always)]
     fn channel_sums<const COUNT: usize>(&self, channel: usize, mut sums: [i32; COUNT]) -> [i32; COUNT] {
         for line in 0..self.size.0 {
@@ -167,7 +164,7 @@ impl QuantizedDepthwiseWindow<'_> {
                 let place = self.first_weight + line * self.weights_of_line + step * self.channels + channel;
                 let weights = &self.weights[place..][..COUNT];
                 for ((sum, input), weight) in sums.iter_mut().zip(inputs).zip(weights) {
-                    let input = i32::from(input ^ self.turned) - self.zero;
+                    let input = i32::from(input ^ self.sign_flip) - self.zero;
                     *sum = sum.wrapping_add(input * i32::from(*weight));
                 }
             }

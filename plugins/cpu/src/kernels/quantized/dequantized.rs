@@ -1,5 +1,5 @@
-//! The rows of `oarlock.DequantizedConv` and `oarlock.DequantizedMatMul`: sums of integers become floats while they are in the
-//! nearest cache, with all that often follows them.
+//! The kernels `oarlock.DequantizedConv` and `oarlock.DequantizedMatMul`: integer sums become floats while they are in L1,
+//! followed by a fused epilogue.
 
 #![expect(
     unsafe_code,
@@ -25,7 +25,7 @@ use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes};
 use crate::kernels::elementwise::math::MathFloat;
 use crate::kernels::matmul::quantized_operand::{BYTE_DTYPES, read_integers};
 
-/// The places of the operands of a call, beside the images and the weights.
+/// Indices of the operands besides images and weights.
 const X_SCALE: usize = 2;
 const W_SCALE: usize = 3;
 const X_ZERO: usize = 4;
@@ -117,7 +117,6 @@ fn dequantized_kernel(
     .with_outputs([float.with_name("Y")])
 }
 
-/// Checks the operands beside the images and the weights.
 fn check_operands(sums: IntegerSums, call: &KernelCall<'_>) -> Result<IntegerSums> {
     ensure!(call.input(1)?.is_constant(), unimplemented, "expected `W` to be constant, found that it is not");
     let outputs = sums.geometry().outputs;
@@ -155,9 +154,9 @@ struct DequantizedState {
     dims: [Vec<i64>; 3],
 }
 
-/// The elements of an operand of floats that may be absent.
+/// Elements of an optional float operand.
 fn optional_floats<'a>(tensor: Option<TensorView<'a>>) -> Result<Option<&'a [f32]>> {
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     tensor.map(|tensor| unsafe { tensor.elements::<f32>() }).transpose()
 }
 
@@ -172,7 +171,7 @@ impl DequantizedState {
     fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         expect_prepared(self.dims == operand_dims(call)?)?;
         let (x, y) = (call.input(0)?, call.output(0)?);
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (images, scale, w_scales, y) = unsafe {
             let scales = (call.input(X_SCALE)?.elements::<f32>()?, call.input(W_SCALE)?.elements::<f32>()?);
             (tensor_bytes(&x)?, scales.0, scales.1, y.elements_mut::<f32>()?)
@@ -209,7 +208,7 @@ impl DequantizedState {
     }
 }
 
-/// What a step of the sum of each output is, of scales of the weights of which there is one or one for each.
+/// The real value of one unit of each output's sum. Weights have one scale, or one per output.
 pub(crate) fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
     match of_weights {
         [one] => vec![one * scale; outputs],
@@ -217,18 +216,17 @@ pub(crate) fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> 
     }
 }
 
-/// What sums become.
 #[derive(Clone, Copy)]
 pub(crate) struct DequantizeEpilogue<'a> {
-    /// What a step of the sum of each output is.
+    /// The real value of one unit of each output's sum.
     pub(crate) factors: &'a [f32],
-    /// What is added, for each output and for each result.
+    /// Addends: one per output, and one per result.
     pub(crate) addend: Option<&'a [f32]>,
     pub(crate) residual: Option<&'a [f32]>,
     pub(crate) activation: FusedActivation,
 }
 
-/// Computes sums and makes floats of them.
+/// Computes sums and converts them to floats in place.
 pub(crate) fn compute_dequantized(
     cpu: &Cpu,
     sums: &IntegerSums,
@@ -237,20 +235,19 @@ pub(crate) fn compute_dequantized(
     y: &mut [f32],
     scratch: &mut ScratchBuffer<'_>,
 ) {
-    // SAFETY: an integer has the size and the alignment of a float, and every pattern of bits is one of either.
+    // SAFETY: integers and floats have the same size and alignment, and every bit pattern is valid for both.
     let y = unsafe { std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<i32>(), y.len()) };
     let (isa, outputs) = (cpu.isa(), sums.geometry().outputs);
     let finish = &|part: OutputBlock<'_, i32>| isa.vectorize(DequantizeSums { part, ending, outputs });
     sums.compute(cpu, operands, y, Some(finish), scratch);
 }
 
-/// The sum that lies where a float will, as a float.
+/// Converts the sum stored in a float's memory.
 #[inline(always)]
 fn sum_to_float(number: &f32) -> f32 {
     number.to_bits().cast_signed() as f32
 }
 
-/// Some sums become floats.
 struct DequantizeSums<'a> {
     part: OutputBlock<'a, i32>,
     ending: &'a DequantizeEpilogue<'a>,
@@ -267,7 +264,7 @@ impl SimdTask for DequantizeSums<'_> {
         let columns = part.columns.clone();
         let (factors, addend) = (&factors[columns.clone()], addend.map(|addend| &addend[columns.clone()]));
         for (row, sums) in part.rows_mut() {
-            // SAFETY: a float has the size and the alignment of an integer, and every pattern of bits is one of either.
+            // SAFETY: integers and floats have the same size and alignment, and every bit pattern is valid for both.
             let numbers =
                 unsafe { std::slice::from_raw_parts_mut(sums.as_mut_ptr().cast::<f32>(), sums.len()) };
             if let Some(addend) = addend {

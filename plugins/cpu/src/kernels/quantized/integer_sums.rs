@@ -1,5 +1,4 @@
-//! Convolutions and products of eight-bit numbers whose zero points are known only when they are computed, and whose sums stay
-//! what they are.
+//! 8-bit convolutions and products whose zero points are only known at run time and whose sums stay 32-bit integers.
 //!
 //! With x the inputs under a window, w the weights of an output, and z their zero points, a sum is
 //!
@@ -7,8 +6,8 @@
 //! Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw Σ (x - zx)
 //! ```
 //!
-//! where the micro-kernels compute the first term, the second is where their sums begin, since Σ w is known from packing, and
-//! the third, which is nothing where weights have no zero point, is taken off while the sums are in the nearest cache.
+//! The micro-kernels compute the first term. The second is the initial value of their sums, because Σ w is known from packing.
+//! The third, which vanishes if weights have no zero point, is subtracted while the sums are in L1.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -28,37 +27,35 @@ use crate::gemm::{self, OutputBlock, ScratchBuffer, ThreadTeam};
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 
-/// A convolution or product of known sizes.
 pub(crate) struct IntegerSums {
     geometry: NhwcGeometry,
     dense: QuantizedDenseConv,
     order: WeightOrder,
-    /// Whether images are signed, and weights.
+    /// True if images, or weights, are signed.
     signed: [bool; 2],
 }
 
-/// What is multiplied, with the zero points as the numbers they are.
+/// The operands of a call; zero points keep the value they have in their own dtype.
 pub(crate) struct IntegerSumOperands<'a> {
     pub(crate) images: &'a [u8],
-    /// One, or for a product one for each row.
+    /// One, or for a product one per row.
     pub(crate) image_zeros: &'a [i32],
     pub(crate) weights: &'a QuantizedPanels,
-    /// One, or one for each output.
+    /// One, or one per output.
     pub(crate) weight_zeros: &'a [i32],
-    /// What is added to the sums of each output.
+    /// Added to the sums of each output.
     pub(crate) bias: Option<&'a [i32]>,
 }
 
-/// What packed weights depend on beside the weights: the vectors of the kernels, the order they were given in, whether they
-/// are signed, and the groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as
-/// they are read.
+/// Everything that packed weights depend on besides the weights: the vectors of the kernels, the given order, signedness, and the
+/// groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
 type IntegerWeightsKey = (usize, WeightOrder, bool, [usize; 7]);
 
 static PACKED_PANELS: ConstantCache<IntegerWeightsKey, QuantizedPanels> = ConstantCache::new();
 
-/// What is added to a number when its first bit is turned.
-fn sign_flip_offset(is_turned: bool) -> i32 {
-    if is_turned { SIGN_BIT.into() } else { 0 }
+/// The change of a number when its sign bit is flipped.
+fn sign_flip_offset(is_sign_flipped: bool) -> i32 {
+    if is_sign_flipped { SIGN_BIT.into() } else { 0 }
 }
 
 impl IntegerSums {
@@ -67,12 +64,12 @@ impl IntegerSums {
         Self { geometry, dense, order, signed: dtypes.map(|dtype| dtype == Dtype::I8) }
     }
 
-    /// Of images whose channels are last, with weights; both of these dtypes.
+    /// Sums of NHWC images with weights, with both dtypes.
     pub(crate) fn for_images(team: &dyn ThreadTeam, geometry: NhwcGeometry, dtypes: [Dtype; 2]) -> Self {
         Self::new(team, geometry, WeightOrder::OutputsFirst, dtypes)
     }
 
-    /// Of rows with a matrix whose columns are the outputs.
+    /// Sums of rows with a matrix whose columns are the outputs.
     pub(crate) fn for_matmul(
         team: &dyn ThreadTeam,
         [rows, depth, columns]: [usize; 3],
@@ -85,7 +82,6 @@ impl IntegerSums {
         &self.geometry
     }
 
-    /// How many bytes of scratch memory it takes.
     pub(crate) fn scratch_size(&self) -> usize {
         if self.is_empty() { 0 } else { self.dense.scratch_size() }
     }
@@ -94,14 +90,13 @@ impl IntegerSums {
         self.geometry.output_pixels() * self.geometry.outputs == 0
     }
 
-    /// The weights in the order in which they are read.
     pub(crate) fn pack_weights(&self, team: &dyn ThreadTeam, bytes: &[u8]) -> QuantizedPanels {
-        // Weights are signed to the instructions, and images are not.
-        let turned = if self.signed[1] { 0 } else { SIGN_BIT };
-        self.dense.pack_weights(team, WeightSource { bytes, order: self.order, turned })
+        // The instructions multiply unsigned inputs with signed weights.
+        let sign_flip = if self.signed[1] { 0 } else { SIGN_BIT };
+        self.dense.pack_weights(team, WeightSource { bytes, order: self.order, sign_flip })
     }
 
-    /// The same of a constant, once for all who read it so.
+    /// Packs constant weights, once for all calls that use them this way.
     pub(crate) fn pack_constant(
         &self,
         team: &dyn ThreadTeam,
@@ -110,8 +105,8 @@ impl IntegerSums {
         self.pack_part(team, weights, 0..1)
     }
 
-    /// The same of one of as many equal parts of an operand as the end of a range says, whose beginning says which. Where it
-    /// is no constant it is packed for this once.
+    /// Packs one of several equal parts of an operand: `start` of the range is the index, `end` the count. A constant is packed
+    /// once; anything else for this call only.
     pub(crate) fn pack_part(
         &self,
         team: &dyn ThreadTeam,
@@ -125,7 +120,7 @@ impl IntegerSums {
         let (address, size) = constant_cache::constant_range(weights);
         let size = size / parts;
         let pack = || {
-            // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+            // SAFETY: device memory is host memory, and the call guarantees its operands.
             let bytes = unsafe { tensor_bytes(weights) }?;
             Ok(self.pack_weights(team, &bytes[part * size..][..size]))
         };
@@ -135,7 +130,7 @@ impl IntegerSums {
         PACKED_PANELS.get_or_make_at((address + part * size, size), key, pack)
     }
 
-    /// Computes the sums. What `finish` makes of them where they lie, for each part once they are complete, is what stays.
+    /// Computes the sums. `finish` may convert each part in place once it is complete.
     pub(crate) fn compute(
         &self,
         team: &dyn ThreadTeam,
@@ -204,19 +199,18 @@ impl IntegerSums {
     }
 }
 
-/// What is taken off the sums that the micro-kernels compute.
+/// What is subtracted from the sums of the micro-kernels.
 struct ZeroPointCorrection<'a> {
-    /// For each pixel and group, the sum of the inputs less their zero point; nothing where weights have no zero point.
+    /// For each pixel and group, the sum of the inputs less their zero point; empty if weights have no zero point.
     windows: &'a [i32],
     weight_zeros: &'a [i32],
-    /// The zero points of rows, where each has its own, and the sums of the weights of each output.
+    /// The zero points of rows, if each has its own, and the sums of the weights of each output.
     zeros: &'a [i32],
     sums: &'a [i32],
     groups: usize,
     outputs: usize,
 }
 
-/// The rest is taken off some sums.
 struct CorrectedBlock<'a> {
     rest: &'a ZeroPointCorrection<'a>,
     part: OutputBlock<'a, i32>,

@@ -1,8 +1,8 @@
-//! Depthwise convolutions by the instruction that multiplies and adds four pairs of bytes: four pixels beside each other are
-//! interleaved, so that the four bytes of a channel lie side by side, and are multiplied with the weights of that channel.
-//! Where windows move by one pixel, what was interleaved for one is also used for the next.
+//! Depthwise convolutions with VNNI, which multiplies and adds four pairs of bytes per lane. Four adjacent pixels are interleaved
+//! so that the four bytes of a channel are contiguous, and multiplied with the weights of that channel. If windows move by one
+//! pixel, the interleaved pixels serve the next window as well.
 //!
-//! Where a window reaches beyond the image, it reads pixels that are all zero points.
+//! Outside the image, a window reads pixels of zero points.
 
 #![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
 
@@ -20,33 +20,33 @@ use crate::gemm::{DisjointSlice, ThreadTeam};
 use crate::isa::Isa;
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 18;
-/// The most fours of pixels of a window.
+/// The most groups of four pixels in a window, so that the pointers fit in arrays on the stack.
 const MAX_QUADS: usize = 64;
-/// The channels of a block: the most, half, and a quarter of them. The last block may have fewer.
+/// Channels of a block: a zmm, ymm or xmm of bytes. The last block may have fewer.
 const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
 
-/// How the windows of a depthwise convolution are read.
+/// How a depthwise convolution groups its windows and pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterleavedDepthwise {
-    /// Windows that are computed at a time, each one pixel after the other.
+    /// Windows computed at a time, each one pixel after the other.
     windows: usize,
-    /// Fours of pixels of a line of these windows, and of all lines.
+    /// Groups of four pixels in one line of these windows, and in all lines.
     quads_of_line: usize,
     quads: usize,
 }
 
-/// Weights in the order in which they are read, and their sum for each channel.
+/// Packed weights, and their sum for each channel.
 ///
-/// For each block of channels, four by four pixels, for each of the windows computed at a time, those of the four pixels for
-/// each channel. The channels of a block are in the order that interleaving gives them.
+/// The order is: block of channels, group of four pixels, window, channel, and last the four pixels. The channels of a block are
+/// in the order that interleaving produces.
 pub(super) struct InterleavedWeights {
     bytes: Vec<i8>,
     pub(super) sums: Vec<i32>,
 }
 
-/// Something for each channel in the order of the weights.
+/// Reorders one value per channel into the order of the weights.
 pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
     let mut ordered = vec![T::default(); padded_channels(of_channels.len())];
     for (channel, value) in of_channels.iter().enumerate() {
@@ -55,12 +55,12 @@ pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
     ordered
 }
 
-/// Channels, with those that fill up the last block.
+/// Channels, padded to whole blocks.
 fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(BLOCK_CHANNELS[2])
 }
 
-/// The first channel of the block that a channel is in, and how many channels the block has.
+/// First channel and size of the block that a channel is in.
 fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
     let mut first = 0;
     loop {
@@ -73,8 +73,8 @@ fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
     }
 }
 
-/// The place of a channel. Interleaving works within lanes of sixteen bytes: the first vector gets the first four channels of
-/// each, the next one the next four.
+/// Position of a channel in the weights. Unpack instructions work within 16-byte lanes: the first vector gets the first four
+/// channels of each lane, the next one the next four.
 fn channel_position(channel: usize, channels: usize) -> usize {
     let (first, size) = channel_block(channel, channels);
     let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
@@ -82,7 +82,7 @@ fn channel_position(channel: usize, channels: usize) -> usize {
 }
 
 impl InterleavedDepthwise {
-    /// How a convolution is computed with this instruction set, if there is a way.
+    /// None if the instruction set or the size of the window rules it out.
     pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
         let NhwcGeometry { down, along, .. } = geometry;
         let is_there = cfg!(x86_vectors) && has_instructions(isa);
@@ -92,12 +92,12 @@ impl InterleavedDepthwise {
         (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
     }
 
-    /// What the order of weights depends on beside the window: the windows computed at a time, and the fours of pixels.
+    /// Everything that the order of weights depends on besides the window.
     pub(super) fn weights_key(&self) -> (usize, usize) {
         (self.windows, self.quads)
     }
 
-    /// The weights [C, 1, kernel…] as they are read.
+    /// Packs weights [C, 1, kernel…].
     pub(super) fn pack_weights(&self, geometry: &NhwcGeometry, weights: &[i8]) -> InterleavedWeights {
         let (channels, kernel) = (geometry.channels, geometry.along.kernel);
         let of_channel = self.quads * self.windows * QUAD;
@@ -132,20 +132,19 @@ fn has_instructions(isa: Isa) -> bool {
     }
 }
 
-/// What a convolution is computed with.
+/// The operands besides images and output.
 pub(super) struct InterleavedOperands<'a> {
     pub(super) weights: &'a InterleavedWeights,
-    /// For each channel in the order of the weights, where sums begin, and their factor.
+    /// For each channel, in the order of the weights, the initial value of its sums, and its factor.
     pub(super) starts: &'a [i32],
     pub(super) factors: &'a [f32],
-    /// A pixel that is all zero points.
+    /// A pixel of zero points.
     pub(super) padding: &'a [u8],
     #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
     pub(super) requantize: &'a RequantizeParameters,
 }
 
 impl InterleavedDepthwise {
-    /// Computes the convolution.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
@@ -169,12 +168,12 @@ impl InterleavedDepthwise {
                 && operands.weights.bytes.len() >= ordered * self.quads * self.windows * QUAD,
             "operands of the sizes of the convolution"
         );
-        // A few pieces for each thread even out what else the machine does.
+        // A few pieces per thread even out the load when other work runs on the machine.
         let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
         let y = DisjointSlice::new(y);
         team.parallel_for_each(rows.div_ceil(share), &|piece| {
             let rows = piece * share..rows.min((piece + 1) * share);
-            // SAFETY: no two pieces have rows in common.
+            // SAFETY: no two pieces share rows.
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
             let job = InterleavedJob { way: self, geometry, x: images.x, operands, rows, y };
             #[cfg(x86_vectors)]
@@ -190,7 +189,6 @@ impl InterleavedDepthwise {
     }
 }
 
-/// Some rows of the output.
 #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
 struct InterleavedJob<'a> {
     way: &'a InterleavedDepthwise,
@@ -203,7 +201,7 @@ struct InterleavedJob<'a> {
 
 #[cfg(x86_vectors)]
 impl InterleavedJob<'_> {
-    /// Writes where the lines of the image begin that a row of the output reads; null where they are padding.
+    /// Writes the addresses of the image lines that a row of the output reads; null for padding.
     fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {
         let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         let (image, window) = (row / down.output, row % down.output);
@@ -214,26 +212,26 @@ impl InterleavedJob<'_> {
         }
     }
 
-    /// Where windows begin in their lines, from a column on. What lies before is a huge number.
+    /// First column under the windows. Positions before the line wrap to huge numbers.
     fn window_start(&self, column: usize) -> usize {
         let along = self.geometry.along;
         (column * along.stride).wrapping_sub(along.pad.0)
     }
 
-    /// How many pixels of a line the windows that are computed at a time read.
+    /// Pixels of a line that the windows computed at a time read.
     fn window_reach(&self) -> usize {
         self.geometry.along.kernel + self.way.windows - 1
     }
 
-    /// Whether these windows lie in their lines.
+    /// True if these windows lie inside their lines.
     #[inline(always)]
     fn are_inside(&self, column: usize) -> bool {
         let (along, left) = (self.geometry.along, self.window_start(column));
         left < along.input && left + (self.window_reach() - 1) * along.dilation < along.input
     }
 
-    /// Writes where the pixels are that these windows read, for each line and four pixels, and how far from there those are
-    /// that the next windows read in their places.
+    /// Writes the addresses of the pixels under these windows, and their distances to the pixels at the same places under the
+    /// next windows.
     fn fill_pixel_pointers(
         &self,
         lines: &[*const u8],

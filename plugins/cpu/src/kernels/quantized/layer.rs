@@ -1,4 +1,4 @@
-//! Which way a convolution of quantised numbers is computed, and what of it is ready before a call.
+//! Chooses the algorithm of a quantized convolution, and holds what is prepared before a call.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -19,12 +19,12 @@ use crate::gemm::ScratchBuffer;
 use crate::kernels::channels_last::expect_prepared;
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 
-/// The places of the operands of a call, beside the image and the weights.
+/// Indices of the operands besides the image and the weights.
 const SCALE: usize = 2;
 const BIAS: usize = 3;
 const RESIDUAL: usize = 4;
 
-/// A convolution of known sizes and what follows it.
+/// A convolution of known geometry with its epilogue.
 pub(super) struct QuantizedLayer {
     geometry: NhwcGeometry,
     way: QuantizedAlgorithm,
@@ -34,53 +34,50 @@ pub(super) struct QuantizedLayer {
     zero: i64,
 }
 
-/// How it is computed.
 enum QuantizedAlgorithm {
     Dense(Box<QuantizedDenseConv>),
     Depthwise,
     Interleaved(InterleavedDepthwise),
 }
 
-/// Images to read.
 pub(super) struct QuantizedImages<'a> {
     pub(super) x: &'a [u8],
     pub(super) is_signed: bool,
-    /// The zero point, which is what stands in the padding.
+    /// The zero point, which is also the value of padding.
     pub(super) zero: u8,
 }
 
-/// Weights in the order in which they are read.
 pub(super) enum PackedQuantizedWeights {
     Panels(QuantizedPanels),
     Channels(Vec<i8>),
     Interleaved(InterleavedWeights),
 }
 
-/// What packed weights depend on beside the weights: the vectors of the kernels, the order they were given in, and the
-/// groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
+/// Everything that packed weights depend on besides the weights: the vectors of the kernels, the given order, and the groups, the
+/// channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
 type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
 
-/// The bytes of an operand of eight-bit integers.
+/// The bytes of an 8-bit integer operand.
 ///
 /// # Safety
 ///
 /// As for [`TensorView::elements`].
 pub(crate) unsafe fn tensor_bytes<'a>(tensor: &TensorView<'a>) -> Result<&'a [u8]> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if tensor.dtype() == Dtype::I8 { tensor.element_bytes::<i8>() } else { tensor.element_bytes::<u8>() }
     }
 }
 
-/// The same, to be written.
+/// Mutable version of [`tensor_bytes`].
 ///
 /// # Safety
 ///
 /// As for [`TensorView::elements_mut`].
 pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a mut [u8]> {
-    // SAFETY: as the caller vouches; a signed byte is an unsigned one of the same bits.
+    // SAFETY: guaranteed by the caller; a signed byte has the same size as an unsigned one.
     unsafe {
         if tensor.dtype() == Dtype::I8 {
             let signed = tensor.elements_mut::<i8>()?;
@@ -92,7 +89,7 @@ pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a
 }
 
 impl QuantizedLayer {
-    /// The layer of a call with this geometry; the operands are at the same places for all ops.
+    /// The layer of a call. Operands have the same indices for all ops that use it.
     pub(super) fn new(
         cpu: &Cpu,
         call: &KernelCall<'_>,
@@ -146,7 +143,7 @@ impl QuantizedLayer {
         })
     }
 
-    /// How it is computed, for people.
+    /// The algorithm, as shown to users.
     pub(super) fn description(&self) -> &'static str {
         match &self.way {
             QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
@@ -155,7 +152,6 @@ impl QuantizedLayer {
         }
     }
 
-    /// How many bytes of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         match &self.way {
             QuantizedAlgorithm::Dense(dense) if self.geometry.output_pixels() * self.geometry.outputs > 0 => {
@@ -165,13 +161,13 @@ impl QuantizedLayer {
         }
     }
 
-    /// Makes everything ready that is constant.
+    /// Packs weights and computes initial sums if they are constant.
     pub(super) fn prepare_layer(self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<PreparedLayer> {
         let NhwcGeometry { outputs, groups, .. } = self.geometry;
         let (w, scale, bias) = (call.input(1)?, call.input(SCALE)?, call.optional_input(BIAS)?);
         let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
         if self.geometry.output_pixels() * outputs == 0 {
-            // There may be many outputs of no pixels, and nothing is to be made ready for them.
+            // There may be many outputs without pixels; nothing is packed for them.
             let packed = Arc::new(PackedQuantizedWeights::Channels(Vec::new()));
             let (factors, starts, padding) = Default::default();
             return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
@@ -184,7 +180,7 @@ impl QuantizedLayer {
         let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.along.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
         let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).lanes;
-        // SAFETY: the device's memory is the host's, and these operands are constant.
+        // SAFETY: device memory is host memory, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
             (scale.constant_elements::<f32>()?, bias)
@@ -200,7 +196,7 @@ impl QuantizedLayer {
                         // SAFETY: as above.
                         let bytes = unsafe { tensor_bytes(&w) }?;
                         PackedQuantizedWeights::Panels(
-                            dense.pack_weights(cpu, WeightSource { bytes, order: self.order, turned: 0 }),
+                            dense.pack_weights(cpu, WeightSource { bytes, order: self.order, sign_flip: 0 }),
                         )
                     }
                     QuantizedAlgorithm::Depthwise => PackedQuantizedWeights::Channels(
@@ -223,8 +219,7 @@ impl QuantizedLayer {
         Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims })
     }
 
-    /// Where the sums of each output begin: with the bias, less what the zero point adds to the sum. Those of each group are
-    /// whole vectors.
+    /// Initial sums of all outputs: the bias less what the zero point adds to the sum, in whole vectors for each group.
     fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
         let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
@@ -247,23 +242,22 @@ impl QuantizedLayer {
     }
 }
 
-/// A layer with its weights.
 pub(super) struct PreparedLayer {
     layer: QuantizedLayer,
     packed: Arc<PackedQuantizedWeights>,
     factors: Vec<f32>,
     starts: Vec<i32>,
-    /// A pixel of zero points, where one is read.
+    /// A pixel of zero points, if one is read.
     padding: Vec<u8>,
     dims: [Vec<i64>; 2],
 }
 
 impl PreparedLayer {
-    /// Computes a call like the one that it was made for.
+    /// Runs a call like the one that it was prepared for.
     pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, z, y) = (call.input(0)?, call.optional_input(RESIDUAL)?, call.output(0)?);
         expect_prepared(x.dims() == self.dims[0] && y.dims() == self.dims[1])?;
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (x, residual, y) = unsafe {
             (tensor_bytes(&x)?, z.as_ref().map(|z| tensor_bytes(z)).transpose()?, tensor_bytes_mut(&y)?)
         };

@@ -1,4 +1,4 @@
-//! The row of `oarlock.QuantizedMatMul`: a convolution whose pixels are the rows of the left operand.
+//! The kernel `oarlock.QuantizedMatMul`: a convolution whose pixels are the rows of the left operand.
 
 use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandSpec, PluginError, Result, dtype_set};
 

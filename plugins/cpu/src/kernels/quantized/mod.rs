@@ -1,15 +1,13 @@
-//! Convolutions, products and poolings of eight-bit numbers, of which each stands for a real one: `scale · (number − zero)`.
+//! Convolutions, products and poolings of 8-bit numbers, each of which stands for a real one: `scale · (number − zero)`.
 //!
-//! Products are summed exactly in 32 bits, by instructions that multiply and add four pairs of bytes at once where the
-//! machine has them ([`simd`]). A sum becomes eight bits again while it is in the nearest cache ([`requantize`]): times a
-//! factor, plus what is to be added, rounded, within bounds, so that activations that only cut off cost nothing.
+//! Products are summed exactly in 32 bits, with instructions that multiply and add four pairs of bytes at once where the machine
+//! has them ([`simd`]). A sum is requantized to 8 bits while it is in registers or L1 ([`requantize`]): times a factor, plus a
+//! residual, rounded and clamped, so that activations that only clamp cost nothing.
 //!
-//! Images have their channels last, as for [`super::channels_last`], and a convolution is computed as it is there: as a
-//! product of matrices whose left rows are read through pointers ([`dense`]), or channel by channel ([`interleaved`], or
-//! [`depthwise`] on machines without the instructions for it). A product of matrices is a convolution whose pixels are the
-//! rows.
+//! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM ([`dense`]), or depthwise
+//! ([`interleaved`], or [`depthwise`] on machines without VNNI). A matrix product is a convolution whose pixels are the rows.
 //!
-//! No sum is shared between threads, so a result does not depend on how many there are.
+//! No sum is split between threads, so results do not depend on the number of threads.
 
 mod conv;
 mod dense;

@@ -1,4 +1,4 @@
-//! The row of `oarlock.MaxPool` for bytes: the greatest of some numbers has the same place among them whatever their scale.
+//! The kernel `oarlock.MaxPool` for bytes: quantization is monotonic, so the maximum needs no scale.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,7 @@ use crate::kernels::channels_last::geometry::NhwcGeometry;
 use crate::kernels::conv::window::WindowAttributes;
 use crate::kernels::matmul::quantized_operand::BYTE_DTYPES;
 
-/// Elements that are worth waking another thread.
+/// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
 pub(super) fn quantized_max_pool_kernel() -> Kernel<Cpu> {
@@ -32,10 +32,10 @@ pub(super) fn quantized_max_pool_kernel() -> Kernel<Cpu> {
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
             let (x, y) = (call.input(0)?, call.output(0)?);
             expect_prepared(x.dims() == dims[0] && y.dims() == dims[1])?;
-            let turned = if x.dtype() == Dtype::I8 { SIGN_BIT } else { 0 };
-            // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+            let sign_flip = if x.dtype() == Dtype::I8 { SIGN_BIT } else { 0 };
+            // SAFETY: device memory is host memory, and the call guarantees its operands.
             let (x, y) = unsafe { (tensor_bytes(&x)?, tensor_bytes_mut(&y)?) };
-            compute_max_pool(cpu, &geometry, turned, x, y);
+            compute_max_pool(cpu, &geometry, sign_flip, x, y);
             Ok(())
         }))
     })
@@ -50,7 +50,7 @@ fn pool_geometry(call: &KernelCall<'_>) -> Result<NhwcGeometry> {
     NhwcGeometry::for_pooling(&WindowAttributes::new(call)?, call.input(0)?.dims(), call.output(0)?.dims())
 }
 
-fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, turned: u8, x: &[u8], y: &mut [u8]) {
+fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, sign_flip: u8, x: &[u8], y: &mut [u8]) {
     let rows = geometry.images * geometry.down.output;
     let row_size = geometry.along.output * geometry.channels;
     if y.is_empty() {
@@ -62,23 +62,22 @@ fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, turned: u8, 
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
         let rows = piece * share..rows.min((piece + 1) * share);
-        // SAFETY: no two pieces have rows in common.
+        // SAFETY: no two pieces share rows.
         let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
-        team.isa().vectorize(QuantizedPoolRows { geometry, turned, x, rows, y });
+        team.isa().vectorize(QuantizedPoolRows { geometry, sign_flip, x, rows, y });
     });
 }
 
-/// Some rows of the output.
 struct QuantizedPoolRows<'a> {
     geometry: &'a NhwcGeometry,
-    /// What is turned in each byte so that it is unsigned.
-    turned: u8,
+    /// Flipped in each byte to make it unsigned.
+    sign_flip: u8,
     x: &'a [u8],
     rows: Range<usize>,
     y: &'a mut [u8],
 }
 
-/// Channels that are compared at a time.
+/// Channels compared at a time: a zmm or two ymm of bytes.
 const CHANNELS_AT_ONCE: usize = 64;
 
 impl SimdTask for QuantizedPoolRows<'_> {
@@ -103,13 +102,13 @@ impl SimdTask for QuantizedPoolRows<'_> {
                                 (line * along.input + along_line) * channels + block * CHANNELS_AT_ONCE;
                             let inputs = &self.x[place..][..output.len()];
                             match inputs.first_chunk::<CHANNELS_AT_ONCE>() {
-                                Some(inputs) => max_bytes(&mut greatest, inputs, self.turned),
-                                None => max_bytes(&mut greatest[..inputs.len()], inputs, self.turned),
+                                Some(inputs) => max_bytes(&mut greatest, inputs, self.sign_flip),
+                                None => max_bytes(&mut greatest[..inputs.len()], inputs, self.sign_flip),
                             }
                         }
                     }
                     for (output, greatest) in output.iter_mut().zip(greatest) {
-                        *output = greatest ^ self.turned;
+                        *output = greatest ^ self.sign_flip;
                     }
                 }
             }
@@ -118,8 +117,8 @@ impl SimdTask for QuantizedPoolRows<'_> {
 }
 
 #[inline(always)]
-fn max_bytes(greatest: &mut [u8], inputs: &[u8], turned: u8) {
+fn max_bytes(greatest: &mut [u8], inputs: &[u8], sign_flip: u8) {
     for (greatest, input) in greatest.iter_mut().zip(inputs) {
-        *greatest = (*greatest).max(input ^ turned);
+        *greatest = (*greatest).max(input ^ sign_flip);
     }
 }

@@ -1,5 +1,5 @@
-//! A row of `QuantizeLinear` for what most quantised models ask for: floats to bytes, with one scale for all. It rounds to
-//! bytes at once, and is taken before the general one, which makes whole floats first.
+//! A `QuantizeLinear` kernel for the common case of quantized models: floats to bytes, with one scale for all. It rounds directly
+//! to bytes and is preferred over the general kernel, which rounds to floats first.
 
 #![expect(
     unsafe_code,
@@ -17,7 +17,7 @@ use crate::gemm::{DisjointSlice, ThreadTeam};
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::matmul::quantized_operand::BYTE_DTYPES;
 
-/// Elements that are worth waking another thread, and those of a piece.
+/// Elements that make it worth waking another thread, and those of a piece.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
 const PIECE_ELEMENTS: usize = 1 << 14;
 
@@ -58,7 +58,7 @@ fn run_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     check_operands(call)?;
     let (x, scale, zero, y) = (call.input(0)?, call.input(1)?, call.optional_input(2)?, call.output(0)?);
     let dtype = y.dtype();
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, scale, zero, y) = unsafe {
         let zero = zero.as_ref().map(|zero| tensor_bytes(zero)).transpose()?;
         (
@@ -75,7 +75,7 @@ fn run_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes bytes of floats, which are kept within bounds less the zero point.
+/// Quantizes floats to bytes. The bounds are less the zero point.
 pub(crate) fn quantize_floats(
     cpu: &Cpu,
     x: &[f32],
@@ -93,7 +93,7 @@ pub(crate) fn quantize_floats(
     let (share, y) = (count.div_ceil(pieces), DisjointSlice::new(y));
     ThreadTeam::parallel_for_each(cpu, pieces, &|piece| {
         let part = (piece * share).min(count)..((piece + 1) * share).min(count);
-        // SAFETY: no two pieces have elements in common.
+        // SAFETY: no two pieces share elements.
         let y = unsafe { y.range_mut(part.clone()) };
         cpu.isa().vectorize(QuantizePiece { x: &x[part], scale, zero, bounds, y });
     });
@@ -116,7 +116,7 @@ impl SimdTask for QuantizePiece<'_> {
         for (x, y) in x.iter().zip(y) {
             let step = x / scale;
             let whole = (clamp_value(step, bounds) + ROUNDING_OFFSET).to_bits() as u8;
-            // What is no number becomes 0, as where floats are cut off to integers.
+            // NaN becomes 0, as when floats are converted to integers.
             *y = if step.is_nan() { 0 } else { whole.wrapping_add(zero) };
         }
     }

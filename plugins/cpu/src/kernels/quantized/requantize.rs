@@ -1,4 +1,4 @@
-//! What becomes of a sum: eight bits again.
+//! Requantizes 32-bit sums to 8 bits.
 
 #![expect(unsafe_code, reason = "tiles are written through pointers")]
 
@@ -8,38 +8,38 @@ use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
 use super::simd::SIGN_BIT;
 
-/// How sums become numbers of eight bits, beside the factor of each channel.
+/// The parameters of requantization besides the factor of each channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequantizeParameters {
-    /// The bounds of the results, less the zero point.
+    /// Bounds of the results, less the zero point.
     pub(super) bounds: [f32; 2],
     pub(super) zero: i32,
     pub(super) residual: ResidualAddition,
 }
 
-/// What is added before results are rounded.
+/// A residual that is added before results are rounded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResidualAddition {
-    /// What a step of it is in steps of the result.
+    /// The scale of the residual, in units of the result.
     pub(super) factor: f32,
-    /// Its zero point, and what is turned in its bytes so that they are unsigned.
+    /// Its zero point, and the bits to flip in its bytes to make them unsigned.
     pub(super) zero: f32,
-    pub(super) turned: u8,
-    /// What is done to a result before.
+    pub(super) sign_flip: u8,
+    /// Rounding of the result before the addition, if any.
     pub(super) inner: Option<InnerRounding>,
 }
 
-/// A result is rounded and kept within bounds before something is added: it would have been stored.
+/// Rounds and clamps a result before the residual is added, as if it had been stored in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InnerRounding {
-    /// What a step of it is in steps of the result.
+    /// The scale of the rounded result, in units of the final one.
     pub(super) factor: f32,
     /// The bounds, less its zero point.
     pub(super) bounds: [f32; 2],
 }
 
-/// What is added to the smallest numbers so that they are rounded to whole ones, to even ones from the middle: beyond it
-/// numbers of 32 bits have no fractions. The last byte of the sum is the last byte of the whole number.
+/// 1.5 · 2²³. Adding it to a small number rounds that to the nearest integer, ties to even, because `f32` has no fractions beyond
+/// 2²³. The last byte of the sum is the last byte of the integer.
 pub(super) const ROUNDING_OFFSET: f32 = 12_582_912.0;
 
 #[inline(always)]
@@ -54,7 +54,7 @@ fn round_to_even(value: f32) -> f32 {
 }
 
 impl RequantizeParameters {
-    /// What the attributes of a call say.
+    /// Reads the attributes of a call.
     pub(super) fn from_call(call: &KernelCall<'_>) -> Result<Self> {
         let dtype = call.output(0)?.dtype();
         let (least, most) = dtype_range(dtype);
@@ -77,13 +77,13 @@ impl RequantizeParameters {
         let residual = ResidualAddition {
             factor: float("z_factor")?.unwrap_or(1.0),
             zero: (z_zero + if is_signed { i64::from(SIGN_BIT) } else { 0 }) as f32,
-            turned: if is_signed { SIGN_BIT } else { 0 },
+            sign_flip: if is_signed { SIGN_BIT } else { 0 },
             inner,
         };
         Ok(Self { bounds: bounds.map(|bound| (bound - zero) as f32), zero: zero as i32, residual })
     }
 
-    /// Some sums, each with the factor of its channel, become results.
+    /// Requantizes sums, each with the factor of its channel.
     #[inline(always)]
     pub(super) fn requantize_sums<const COUNT: usize>(
         &self,
@@ -97,14 +97,14 @@ impl RequantizeParameters {
             *step = *sum as f32 * factor;
         }
         if let Some(residual) = residual {
-            let ResidualAddition { factor, zero, turned, inner } = self.residual;
+            let ResidualAddition { factor, zero, sign_flip, inner } = self.residual;
             if let Some(InnerRounding { factor, bounds }) = inner {
                 for step in &mut steps {
                     *step = round_to_even(clamp_value(*step, bounds)) * factor;
                 }
             }
             for (step, addend) in steps.iter_mut().zip(residual) {
-                *step += (f32::from(addend ^ turned) - zero) * factor;
+                *step += (f32::from(addend ^ sign_flip) - zero) * factor;
             }
         }
         for (step, result) in steps.into_iter().zip(results) {
@@ -114,15 +114,14 @@ impl RequantizeParameters {
     }
 }
 
-/// The largest bound that rounding leaves exact.
+/// The largest bound for which rounding is exact.
 const MAX_BOUND: i64 = 1 << 20;
 
-/// The smallest and the largest number of a dtype of eight bits.
 pub(super) fn dtype_range(dtype: Dtype) -> (i64, i64) {
     if dtype == Dtype::I8 { (-128, 127) } else { (0, 255) }
 }
 
-/// A zero point: 0 unless an attribute says another.
+/// The zero point attribute; 0 by default.
 pub(super) fn zero_point(call: &KernelCall<'_>, name: &str, dtype: Dtype) -> Result<i64> {
     let (zero, (least, most)) = (call.int_attribute(name)?.unwrap_or(0), dtype_range(dtype));
     ensure!(
@@ -142,18 +141,18 @@ fn bounds_pair(name: &str, bounds: &[i64]) -> Result<[i64; 2]> {
     }
 }
 
-/// What follows a convolution while its sums are at hand.
+/// The epilogue of a quantized convolution.
 pub(super) struct QuantizedEpilogue<'a> {
     pub(super) requantize: &'a RequantizeParameters,
     /// The factor of each output channel.
     pub(super) factors: &'a [f32],
-    /// What is added, which has the shape of the output.
+    /// Added to the sums; has the shape of the output.
     pub(super) residual: Option<&'a [u8]>,
 }
 
 impl QuantizedEpilogue<'_> {
-    /// Finishes the sums of some channels, from one on, of a pixel whose outputs begin at a place. `requantize` is a copy
-    /// of what is here: what is written might change this one, as far as the compiler knows.
+    /// Requantizes some channels of a pixel, whose outputs begin at an index. `requantize` is a copy of the field: as far as the
+    /// compiler knows, writing results might change the original.
     #[inline(always)]
     pub(super) fn finish_pixel(
         &self,
@@ -170,12 +169,12 @@ impl QuantizedEpilogue<'_> {
             residual,
             results,
         };
-        // Arrays of more elements are not kept in registers.
+        // Larger arrays would not be kept in registers.
         part.finish_chunks::<16>(requantize).finish_chunks::<8>(requantize).finish_chunks::<1>(requantize);
     }
 }
 
-/// Sums that are to be finished, with what belongs to each.
+/// Sums to requantize, with their factors, residuals and results.
 struct RequantizePart<'a> {
     sums: &'a [i32],
     factors: &'a [f32],
@@ -184,7 +183,7 @@ struct RequantizePart<'a> {
 }
 
 impl RequantizePart<'_> {
-    /// Finishes so many at a time, and gives those that are left.
+    /// Requantizes `COUNT` at a time and returns the rest.
     #[inline(always)]
     fn finish_chunks<const COUNT: usize>(self, requantize: &RequantizeParameters) -> Self {
         let (sums, sums_left) = self.sums.as_chunks::<COUNT>();
@@ -200,30 +199,30 @@ impl RequantizePart<'_> {
     }
 }
 
-/// Where the results of some pixels and channels go, and how they are made of sums.
+/// The epilogue of a tile: where the results of some pixels and channels go, and how they are computed.
 pub(super) struct QuantizedTileEpilogue<'a> {
     pub(super) requantize: RequantizeParameters,
-    /// The factors of the channels, as many as there are channels.
+    /// The factors, one per channel.
     pub(super) factors: &'a [f32],
-    /// What is added to the first pixel, if anything is.
+    /// The residual of the first pixel; null for none.
     pub(super) residual: *const u8,
-    /// Where the results of the first pixel go, and how far the pixels are apart, here and in what is added.
+    /// Address for the results of the first pixel, and the distance between pixels, here and in the residual.
     pub(super) output: *mut u8,
     pub(super) pixel: usize,
 }
 
 impl QuantizedTileEpilogue<'_> {
-    /// Makes results of the sums of some pixels.
+    /// Requantizes the sums of some pixels.
     ///
     /// # Safety
     ///
-    /// There is room for the results of so many pixels, which is the caller's alone, and there is as much of what is added.
+    /// There is room for the results of the pixels, which only the caller accesses, and a residual of the same size, if any.
     #[inline(always)]
     pub(super) unsafe fn finish_pixels<const COUNT: usize>(&self, sums: &[[i32; COUNT]]) {
         let (requantize, channels) = (self.requantize, self.factors.len());
         for (pixel, sums) in sums.iter().enumerate() {
             let place = pixel * self.pixel;
-            // SAFETY: as the caller vouches.
+            // SAFETY: guaranteed by the caller.
             let (residual, results) = unsafe {
                 let residual = self.residual.wrapping_add(place);
                 let residual = (!self.residual.is_null()).then(|| slice::from_raw_parts(residual, channels));

@@ -1,7 +1,7 @@
-//! Vectors of 32-bit sums of each instruction set under one name. To each sum a step adds the products of four inputs, which
-//! are the same for all sums, with four weights of its own. Sums wrap around, and nothing on the way to them saturates.
+//! SIMD vectors of 32-bit sums of each instruction set behind one trait. A step adds to each sum the products of four inputs,
+//! which are the same for all sums, with four weights of its own. Sums wrap around, and no intermediate saturates.
 //!
-//! Whoever loads a vector vouches for the instruction set, once; a vector that exists proves it.
+//! Loading a vector requires the instruction set, which the caller guarantees once; a vector that exists proves it.
 
 #![expect(
     unsafe_code,
@@ -12,18 +12,17 @@ use super::requantize::QuantizedTileEpilogue;
 use super::tile::MAX_TILE_PIXELS;
 use crate::unrolled::unrolled;
 
-/// How many inputs and weights a step multiplies.
+/// Products per sum and step: what `vpdpbusd` multiplies in a 32-bit lane.
 pub(super) const QUAD: usize = 4;
 
-/// What is added to a signed byte so that it becomes an unsigned one, by turning its first bit.
+/// The sign bit of a byte. Flipping it adds 128 to a signed byte, which makes it unsigned.
 pub(super) const SIGN_BIT: u8 = 0x80;
 
-/// Sums that one instruction works on.
+/// A SIMD vector of sums.
 pub(super) trait IntegerVector: Copy + 'static {
-    /// How many there are.
     const LANES: usize;
 
-    /// Four inputs, for each sum.
+    /// Four inputs, broadcast to all sums.
     type Inputs: Copy;
 
     /// Four weights for each sum.
@@ -31,8 +30,8 @@ pub(super) trait IntegerVector: Copy + 'static {
 
     /// # Safety
     ///
-    /// All lanes can be read, and the machine has the instructions of this type. The latter holds for all functions here
-    /// without a `self`.
+    /// All lanes can be read, and the machine has the instructions of this type. The latter holds for all functions here without
+    /// `self`.
     unsafe fn load(place: *const i32) -> Self;
 
     /// # Safety
@@ -40,7 +39,7 @@ pub(super) trait IntegerVector: Copy + 'static {
     /// All lanes can be written.
     unsafe fn store(self, place: *mut i32);
 
-    /// Unsigned inputs; signed ones are made unsigned.
+    /// Loads unsigned inputs; signed ones are made unsigned.
     ///
     /// # Safety
     ///
@@ -52,21 +51,21 @@ pub(super) trait IntegerVector: Copy + 'static {
     /// Four bytes can be read for each sum.
     unsafe fn load_weights(place: *const i8) -> Self::Weights;
 
-    /// `self` and the four products of each lane.
+    /// Adds the four products of each lane.
     fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self;
 
-    /// Makes results of the sums of a tile, so many vectors for each pixel, and writes them.
+    /// Requantizes the sums of a tile, one or two vectors per pixel, and stores the results.
     ///
     /// # Safety
     ///
-    /// There is room for the results of so many pixels, which is the caller's alone, and there is as much of what is added.
+    /// There is room for the results of the pixels, which only the caller accesses, and a residual of the same size, if any.
     #[inline(always)]
     unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
         sums: &[[Self; 2]; MAX_TILE_PIXELS],
         ending: &QuantizedTileEpilogue<'_>,
     ) {
         let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
-        // SAFETY: there is room for two vectors for each pixel, and the caller vouches for the rest.
+        // SAFETY: there is room for two vectors per pixel, and the caller guarantees the rest.
         unsafe {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -78,10 +77,10 @@ pub(super) trait IntegerVector: Copy + 'static {
     }
 }
 
-/// The most sums of a vector.
+/// Lanes of the widest vector.
 pub(super) const MAX_LANES: usize = 16;
 
-/// Vectors of every machine.
+/// The fallback of every machine: four lanes, an xmm register on x86.
 #[derive(Clone, Copy)]
 pub(super) struct PortableIntegerVector([i32; 4]);
 
@@ -93,26 +92,26 @@ impl IntegerVector for PortableIntegerVector {
 
     #[inline(always)]
     unsafe fn load(place: *const i32) -> Self {
-        // SAFETY: the caller vouches for all lanes.
+        // SAFETY: the caller guarantees all lanes.
         Self(unsafe { place.cast::<[i32; 4]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, place: *mut i32) {
-        // SAFETY: the caller vouches for all lanes.
+        // SAFETY: the caller guarantees all lanes.
         unsafe { place.cast::<[i32; 4]>().write_unaligned(self.0) };
     }
 
     #[inline(always)]
     unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs {
-        // SAFETY: the caller vouches for four bytes.
+        // SAFETY: the caller guarantees four bytes.
         let inputs = unsafe { place.cast::<[u8; QUAD]>().read() };
         if SIGNED { inputs.map(|input| input ^ SIGN_BIT) } else { inputs }
     }
 
     #[inline(always)]
     unsafe fn load_weights(place: *const i8) -> Self::Weights {
-        // SAFETY: the caller vouches for four bytes for each sum.
+        // SAFETY: the caller guarantees four bytes for each sum.
         unsafe { place.cast::<[[i8; QUAD]; 4]>().read() }
     }
 
@@ -139,7 +138,7 @@ mod x86 {
     use crate::kernels::quantized::requantize::{InnerRounding, QuantizedTileEpilogue, ROUNDING_OFFSET};
     use crate::unrolled::unrolled;
 
-    /// The first bit of each of four bytes.
+    /// The sign bits of four bytes.
     const SIGN_BITS: i32 = i32::from_ne_bytes([SIGN_BIT; QUAD]);
 
     /// Vectors of AVX-512 with VNNI.
@@ -155,7 +154,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load(place: *const i32) -> Self {
-            // SAFETY: the caller vouches for the instructions and the lanes.
+            // SAFETY: the caller guarantees the instructions and the lanes.
             Self(unsafe { _mm512_loadu_si512(place.cast()) })
         }
 
@@ -167,7 +166,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs {
-            // SAFETY: the caller vouches for the instructions and four bytes.
+            // SAFETY: the caller guarantees the instructions and four bytes.
             unsafe {
                 let inputs = _mm512_set1_epi32(place.cast::<i32>().read_unaligned());
                 if SIGNED { _mm512_xor_si512(inputs, _mm512_set1_epi32(SIGN_BITS)) } else { inputs }
@@ -176,7 +175,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_weights(place: *const i8) -> Self::Weights {
-            // SAFETY: the caller vouches for the instructions and four bytes for each sum.
+            // SAFETY: the caller guarantees the instructions and four bytes for each sum.
             unsafe { _mm512_loadu_si512(place.cast()) }
         }
 
@@ -191,7 +190,7 @@ mod x86 {
             sums: &[[Self; 2]; MAX_TILE_PIXELS],
             ending: &QuantizedTileEpilogue<'_>,
         ) {
-            // SAFETY: the caller vouches for the instructions and the places of all pixels.
+            // SAFETY: the caller guarantees the instructions and the places of all pixels.
             unsafe {
                 let results = RequantizeVectors::new(ending);
                 if ending.residual.is_null() {
@@ -204,7 +203,7 @@ mod x86 {
                     });
                     return;
                 }
-                // What is longer is no loop written out, which would need the sums in memory from the start.
+                // A longer loop would not be unrolled, and then the sums would have to be in memory from the start.
                 let mut stored = [[Self(_mm512_setzero_si512()); 2]; MAX_TILE_PIXELS];
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 { stored[PIXEL][VECTOR] = sums[PIXEL][VECTOR]; });
@@ -215,7 +214,7 @@ mod x86 {
     }
 
     impl Avx512IntegerVector {
-        /// Makes results of the sums of some pixels, which are in memory, and writes them.
+        /// Requantizes the sums of some pixels, which are in memory, and stores the results.
         ///
         /// # Safety
         ///
@@ -225,7 +224,7 @@ mod x86 {
             rows: &[[Self; 2]],
             ending: &QuantizedTileEpilogue<'_>,
         ) {
-            // SAFETY: the caller vouches for the instructions and the places of all pixels.
+            // SAFETY: the caller guarantees the instructions and the places of all pixels.
             unsafe {
                 let results = RequantizeVectors::new(ending);
                 for (pixel, sums) in rows.iter().enumerate() {
@@ -241,7 +240,7 @@ mod x86 {
             }
         }
 
-        /// Stores the sums of so many channels of a pixel.
+        /// Stores the sums of the first channels of a pixel.
         ///
         /// # Safety
         ///
@@ -249,7 +248,7 @@ mod x86 {
         #[inline(always)]
         pub(in super::super) unsafe fn store_row(sums: [Self; 2], place: *mut i32, channels: usize) {
             let exists = (1u64 << channels) - 1;
-            // SAFETY: only sums of channels are written, for which the caller vouches.
+            // SAFETY: masked stores write only sums of channels, which the caller guarantees.
             unsafe {
                 _mm512_mask_storeu_epi32(place, exists as __mmask16, sums[0].0);
                 _mm512_mask_storeu_epi32(
@@ -261,15 +260,15 @@ mod x86 {
         }
     }
 
-    /// What makes results of sums, in vectors.
+    /// The constants of requantization, as vectors.
     struct RequantizeVectors {
-        /// Which channels there are, for each vector.
+        /// Masks of the channels that exist, for each vector.
         exists: [__mmask16; 2],
         factors: [__m512; 2],
         high: __m512,
         low: __m512i,
         zero: __m512i,
-        /// What puts two vectors that were packed side by side into their order.
+        /// Restores the order of two vectors packed into one: packing works within 128-bit lanes.
         order: __m512i,
     }
 
@@ -279,7 +278,7 @@ mod x86 {
             let exists = (1u64 << ending.factors.len()) - 1;
             let exists = [exists as __mmask16, (exists >> 16) as __mmask16];
             let [low, high] = ending.requantize.bounds;
-            // SAFETY: the caller vouches for the instructions, and only factors that exist are read.
+            // SAFETY: the caller guarantees the instructions, and only existing factors are read.
             unsafe {
                 let factors = ending.factors.as_ptr();
                 Self {
@@ -298,11 +297,11 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn scaled_steps(&self, sums: __m512i, vector: usize) -> __m512 {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             unsafe { _mm512_mul_ps(_mm512_cvtepi32_ps(sums), self.factors[vector]) }
         }
 
-        /// The steps, first made what would have been stored, and what is added to them.
+        /// Adds the residual to the scaled sums, after rounding them as if they had been stored in between.
         #[inline(always)]
         unsafe fn add_residual(
             &self,
@@ -313,11 +312,11 @@ mod x86 {
         ) -> __m512 {
             let addition = ending.requantize.residual;
             let place = ending.residual.wrapping_add(pixel * ending.pixel + vector * Self::LANES);
-            // SAFETY: the caller vouches for the instructions, and only what exists is read.
+            // SAFETY: the caller guarantees the instructions, and only existing bytes are read.
             unsafe {
                 let mut steps = steps;
                 if let Some(InnerRounding { factor, bounds: [low, high] }) = addition.inner {
-                    // What is no number is the lower bound, as in the general form.
+                    // NaN becomes the lower bound, as in the portable version.
                     let bounded =
                         _mm512_min_ps(_mm512_max_ps(steps, _mm512_set1_ps(low)), _mm512_set1_ps(high));
                     let whole = _mm512_set1_ps(ROUNDING_OFFSET);
@@ -325,8 +324,8 @@ mod x86 {
                     steps = _mm512_mul_ps(rounded, _mm512_set1_ps(factor));
                 }
                 let bytes = _mm_maskz_loadu_epi8(self.exists[vector], place.cast());
-                let turned = _mm_xor_si128(bytes, _mm_set1_epi8(addition.turned.cast_signed()));
-                let addend = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(turned));
+                let flipped = _mm_xor_si128(bytes, _mm_set1_epi8(addition.sign_flip.cast_signed()));
+                let addend = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(flipped));
                 let moved = _mm512_sub_ps(addend, _mm512_set1_ps(addition.zero));
                 _mm512_add_ps(steps, _mm512_mul_ps(moved, _mm512_set1_ps(addition.factor)))
             }
@@ -334,7 +333,7 @@ mod x86 {
 
         const LANES: usize = <Avx512IntegerVector as IntegerVector>::LANES;
 
-        /// Rounds and writes the steps of a pixel.
+        /// Rounds the steps of a pixel and stores them.
         #[inline(always)]
         unsafe fn store_pixel<const VECTORS: usize>(
             &self,
@@ -343,9 +342,10 @@ mod x86 {
             pixel: usize,
         ) {
             let place = ending.output.wrapping_add(pixel * ending.pixel);
-            // SAFETY: the caller vouches for the instructions, and only what exists is written.
+            // SAFETY: the caller guarantees the instructions, and only existing bytes are written.
             unsafe {
-                // What is no number goes through the minimum, and becomes the least integer, as what is too small does.
+                // `min` returns its second operand for NaN, and the conversion makes it the least integer, which the lower bound
+                // then clamps.
                 let first = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[0]));
                 let second = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[VECTORS - 1]));
                 let packed = _mm512_permutexvar_epi64(self.order, _mm512_packs_epi32(first, second));
@@ -363,8 +363,7 @@ mod x86 {
         }
     }
 
-    /// Vectors of AVX2. Bytes at even and at odd places are widened apart, since the instruction that multiplies bytes
-    /// saturates.
+    /// A vector of AVX2. Even and odd bytes are widened separately, because `vpmaddubsw` saturates its sums to 16 bits.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Avx2IntegerVector(__m256i);
 
@@ -376,7 +375,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load(place: *const i32) -> Self {
-            // SAFETY: the caller vouches for the instructions and the lanes.
+            // SAFETY: the caller guarantees the instructions and the lanes.
             Self(unsafe { _mm256_loadu_si256(place.cast()) })
         }
 
@@ -388,7 +387,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs {
-            // SAFETY: the caller vouches for the instructions and four bytes.
+            // SAFETY: the caller guarantees the instructions and four bytes.
             unsafe {
                 let quad = place.cast::<i32>().read_unaligned();
                 let inputs = _mm256_set1_epi32(if SIGNED { quad ^ SIGN_BITS } else { quad });
@@ -398,7 +397,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn load_weights(place: *const i8) -> Self::Weights {
-            // SAFETY: the caller vouches for the instructions and four bytes for each sum.
+            // SAFETY: the caller guarantees the instructions and four bytes for each sum.
             unsafe {
                 let weights = _mm256_loadu_si256(place.cast());
                 [_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(weights)), _mm256_srai_epi16::<8>(weights)]

@@ -1,5 +1,5 @@
-//! Layers of quantised numbers against sums written down plainly, for many sizes, on every instruction set, with one thread
-//! and with two. Results are exact.
+//! Compares quantized layers with plainly written sums, for many sizes, on every instruction set, with one thread and with two.
+//! Results are exact.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -18,7 +18,7 @@ use crate::kernels::channels_last::tests::reference::{
 use crate::kernels::conv::window::WindowAxis;
 use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
-/// A convolution and what follows it.
+/// A convolution with its epilogue.
 struct QuantizedLayerCase {
     geometry: NhwcGeometry,
     is_signed: bool,
@@ -116,7 +116,7 @@ impl QuantizedLayerCase {
         TestArray::from_bytes(if self.is_signed { i8::DTYPE } else { u8::DTYPE }, dims, bytes)
     }
 
-    /// Runs the row of an op on the operands of these shapes.
+    /// Runs the kernel of an op on operands of these shapes.
     fn run_op(
         &self,
         isa: Isa,
@@ -301,8 +301,8 @@ fn products_are_exact() {
         let [rows, depth, columns] = [rows, depth, outputs].map(|size| size as i64);
         for isa in isa_levels() {
             let dims: [&[i64]; 3] = [&[rows, 1, depth], &[columns, depth], &[rows, 1, columns]];
-            let turned = layer.run_op(isa, "QuantizedMatMul", &[("transB", TestAttribute::Int(1))], dims);
-            assert!(turned == expected, "{:?} on {isa}, turned", layer.geometry);
+            let transposed = layer.run_op(isa, "QuantizedMatMul", &[("transB", TestAttribute::Int(1))], dims);
+            assert!(transposed == expected, "{:?} on {isa}, transposed", layer.geometry);
         }
         let inputs = depth as usize;
         layer.w = (0..inputs * outputs).map(|at| layer.w[at % outputs * inputs + at / outputs]).collect();
@@ -343,11 +343,11 @@ fn threads_change_nothing() {
     }
 }
 
-/// What a team makes of a layer without bias.
+/// The results of a layer without bias, computed by a team.
 fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     let zero = (layer.zeros[0] as u8) ^ if layer.is_signed { 0x80 } else { 0 };
     let bounds = layer.bounds.map(|bound| (bound - layer.zeros[1]) as f32);
-    let none = ResidualAddition { factor: 0.0, zero: 0.0, turned: 0, inner: None };
+    let none = ResidualAddition { factor: 0.0, zero: 0.0, sign_flip: 0, inner: None };
     let requantize = RequantizeParameters { bounds, zero: layer.zeros[1] as i32, residual: none };
     let finish = QuantizedEpilogue { requantize: &requantize, factors: &layer.scale, residual: None };
     let images = QuantizedImages { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
@@ -384,8 +384,8 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     }
     let dense = QuantizedDenseConv::new(team, &layer.geometry);
     let bytes: Vec<u8> = layer.w.iter().map(|weight| weight.cast_unsigned()).collect();
-    let panels =
-        dense.pack_weights(team, WeightSource { bytes: &bytes, order: WeightOrder::OutputsFirst, turned: 0 });
+    let panels = dense
+        .pack_weights(team, WeightSource { bytes: &bytes, order: WeightOrder::OutputsFirst, sign_flip: 0 });
     let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
     starts.resize(starts.len().next_multiple_of(32), 0);
     let mut scratch = vec![0xff; dense.scratch_size()];
@@ -438,7 +438,7 @@ fn floats_become_bytes_as_the_general_row_makes_them() {
         [(false, 0.5f32, 3u8), (true, 0.5, 0x90), (false, 0.0, 255), (true, -0.3, 7)]
     {
         let dtype = if is_signed { i8::DTYPE } else { u8::DTYPE };
-        // More than one scale is what the general row is for.
+        // More than one scale needs the general kernel.
         let rows = TestArray::from_values(&[2, count], &[x.as_slice(), &x].concat());
         let scales = (TestArray::from_values(&[], &[scale]), TestArray::from_values(&[2], &[scale; 2]));
         let zeros =

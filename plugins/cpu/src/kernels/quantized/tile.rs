@@ -1,6 +1,6 @@
-//! The micro-kernels: each computes one tile, some pixels by one or two vectors of channels, whose sums all stay in registers
-//! over all taps and input channels, and until they are results where the instructions allow. With AMX, whose registers are
-//! good for nothing else, they are in the nearest cache meanwhile.
+//! Micro-kernels of quantized convolutions: each computes one tile, some pixels by one or two vectors of channels, over all taps
+//! and input channels. All sums stay in registers, and where the instructions allow, until they are requantized. AMX tiles can do
+//! nothing but multiply, so there the sums are in L1 meanwhile.
 
 #![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
 
@@ -15,61 +15,56 @@ use crate::row_blocks::BlockOperands;
 use crate::row_blocks::TILE_LINES;
 use crate::unrolled::unrolled;
 
-/// How many steps ahead weights are fetched. They are read once from a far cache or from memory, faster than a processor
-/// would foresee.
+/// Distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
+/// the hardware prefetcher follows: a step of a full tile is 28 VNNI instructions, or 14 cycles at two a cycle, so 16 steps are
+/// about 224 cycles.
 const PREFETCH_STEPS: usize = 16;
 
-/// What a micro-kernel works on.
+/// The arguments of a micro-kernel.
 pub(super) struct QuantizedTile<'a> {
-    /// For each tap, for each pixel, where the inputs under it begin.
+    /// For each tap and each pixel, the address of the inputs below it.
     pub(super) inputs: *const *const u8,
-    /// How many taps there are.
     pub(super) taps: usize,
-    /// How many times four inputs are read at each tap, and how many inputs after the first that the pointers point to.
+    /// Groups of four inputs to read at each tap, and inputs to skip from the pointer on.
     pub(super) quads: usize,
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and four inputs.
     pub(super) weights: *const i8,
-    /// Where the sums begin: whole vectors.
+    /// Initial values of the sums, in whole vectors.
     pub(super) start: *const i32,
-    /// What becomes of the sums.
     pub(super) outcome: &'a TileOutcome<'a>,
 }
 
-/// What becomes of the sums of a tile.
 pub(super) enum TileOutcome<'a> {
-    /// They are made numbers of eight bits.
+    /// Requantized to 8 bits.
     Bytes(QuantizedTileEpilogue<'a>),
-    /// They are stored as they are.
+    /// Stored as 32-bit integers.
     Sums(SumsTarget),
 }
 
-/// Where the sums of a tile go.
 pub(super) struct SumsTarget {
-    /// Where those of the first pixel go, and how far the pixels are apart.
+    /// Address for the sums of the first pixel, and the distance between pixels.
     pub(super) output: *mut i32,
     pub(super) pixel: usize,
     pub(super) channels: usize,
 }
 
-/// Computes the results of one tile.
-///
 /// # Safety
 ///
-/// Everything can be read and written as [`QuantizedTile`] and [`TileOutcome`] say, for as many pixels as the function is for and for as
-/// many whole vectors of weights as it has; nothing else touches the results meanwhile; and the machine has the instruction
-/// set of the table that the function is from.
+/// Everything can be read and written as [`QuantizedTile`] and [`TileOutcome`] say, for as many pixels and whole vectors of
+/// weights as the function is for. Nothing else accesses the results meanwhile, and the machine has the instruction set of the
+/// table that holds the function.
 pub(super) type QuantizedMicroKernel = unsafe fn(&QuantizedTile<'_>);
 
-/// Computes the results of a block of rows and columns, whose sums begin with what is given, in whole vectors.
+/// Computes a block of rows and columns with AMX. The sums start from the given values, in whole vectors.
 ///
 /// # Safety
 ///
-/// The block can be read, and everything written as [`TileOutcome`] says; nothing else touches the results meanwhile; and the
-/// registers of a block are ready.
+/// The block can be read, and everything written as [`TileOutcome`] says. Nothing else accesses the results meanwhile, and the
+/// AMX registers are configured.
 pub(super) type QuantizedBlockKernel = unsafe fn(&BlockOperands, *const i32, &TileOutcome<'_>);
 
-/// The function for blocks of so many channels, on machines with [`crate::row_blocks::RowBlocks`].
+/// The function for blocks of this many channels, on machines with [`crate::row_blocks::RowBlocks`].
 pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
     #[cfg(x86_vectors)]
     return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
@@ -79,15 +74,15 @@ pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
 
 /// The micro-kernels of an instruction set.
 pub(super) struct QuantizedMicroKernels {
-    /// How many sums a vector has.
+    /// Sums per vector.
     pub(super) lanes: usize,
-    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels
-    /// less one.
+    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels minus
+    /// one.
     by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
 }
 
 impl QuantizedMicroKernels {
-    /// The best that the machine has within an instruction set.
+    /// The best kernels within an instruction set: VNNI is not part of every AVX-512 machine.
     pub(super) fn for_isa(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
@@ -98,17 +93,14 @@ impl QuantizedMicroKernels {
         }
     }
 
-    /// The most pixels of a tile.
     pub(super) fn max_pixels(&self) -> usize {
         self.by_vectors[0][0].len()
     }
 
-    /// The most channels of a tile.
     pub(super) fn max_channels(&self) -> usize {
         2 * self.lanes
     }
 
-    /// The function for so many pixels and channels.
     pub(super) fn micro_kernel(
         &self,
         is_signed: bool,
@@ -127,7 +119,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
     tile: &QuantizedTile<'_>,
 ) {
     let size = QUAD * V::LANES;
-    // SAFETY: everything is there as the caller vouches.
+    // SAFETY: the caller guarantees that everything is there.
     unsafe {
         let first = V::load(tile.start);
         let mut sums = [[first; 2]; MAX_TILE_PIXELS];
@@ -157,6 +149,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
         }
         match tile.outcome {
             TileOutcome::Bytes(ending) => V::finish_tile::<PIXELS, VECTORS>(&sums, ending),
+            // Whole vectors of channels are stored directly; only a ragged tile goes through memory.
             TileOutcome::Sums(place) if place.channels == VECTORS * V::LANES => {
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -183,7 +176,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
     }
 }
 
-/// The module of an instruction set: its micro-kernels, compiled for it, for each number of pixels.
+/// Generates the module of an instruction set: its micro-kernels for each number of pixels.
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
@@ -202,13 +195,14 @@ macro_rules! kernels {
 
             $(#[$attribute])*
             unsafe fn run_tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &QuantizedTile<'_>) {
-                // SAFETY: the caller vouches for the tile and the instructions.
+                // SAFETY: the caller guarantees the tile and the instructions.
                 unsafe { super::compute_tile::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
             }
         }
     };
 }
 
+// 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and 1 of inputs, 31 of 32 zmm registers are in use.
 #[cfg(x86_vectors)]
 kernels!(
     vnni,
@@ -216,11 +210,13 @@ kernels!(
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
+// Without VNNI, weights and inputs are widened into even and odd bytes: 4 x 2 accumulators, 2 x 2 weights, 2 inputs and 1 product
+// take 15 of 16 ymm registers.
 #[cfg(x86_vectors)]
 kernels!(avx2, Avx2IntegerVector, #[target_feature(enable = "avx2")] [1 2 3 4]);
 kernels!(plain, PortableIntegerVector, [1 2 3 4]);
 
-/// Those for blocks, with AMX.
+/// The AMX kernels.
 #[cfg(x86_vectors)]
 mod blocks {
     use std::mem::MaybeUninit;
@@ -241,7 +237,7 @@ mod blocks {
     ) {
         let mut sums = MaybeUninit::<TileAccumulators<i32>>::uninit();
         let sums = sums.as_mut_ptr();
-        // SAFETY: the caller vouches for the block and the instructions. All sums that are read are written before.
+        // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
         unsafe {
             let first = sums.cast::<i32>();
             first.write_bytes(0, BLOCK_LINES);

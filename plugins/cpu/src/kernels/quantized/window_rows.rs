@@ -1,7 +1,8 @@
-//! Where the inputs under each window lie: as rows of bytes, of which whole fours are read.
+//! Addresses of the inputs under each window, as rows of bytes that are read in whole groups of four.
 //!
-//! Where there are few input channels, all of a row of the window is one tap: its elements lie side by side in an image that
-//! is padded along its rows. Where the channels of a group are no whole fours, they are read from a copy in which they are.
+//! With few input channels, a whole row of the window is one tap: its elements are contiguous in a copy of the image that is
+//! padded along its rows. If the channels of a group are no multiple of four, they are read from a copy in which they are padded
+//! to one.
 
 #![expect(unsafe_code, reason = "lines of a copy are written by several threads")]
 
@@ -10,15 +11,14 @@ use crate::gemm::{DisjointSlice, ThreadTeam};
 use crate::kernels::channels_last::geometry::NhwcGeometry;
 use crate::kernels::channels_last::indirection::IndirectionWindows;
 
-/// Input channels of a window whose rows are taps, at most.
+/// The most input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
 
-/// How the images of a convolution are read.
 pub(super) struct WindowRows {
     geometry: NhwcGeometry,
-    /// Whether a row of the window is one tap.
+    /// True if a row of the window is one tap.
     by_rows: bool,
-    /// How many pixels a line has where it is read, and how many bytes a pixel.
+    /// Pixels of a line as it is read, and bytes of a pixel.
     width: usize,
     pixel: usize,
 }
@@ -39,7 +39,7 @@ impl WindowRows {
         Self { geometry: geometry.clone(), by_rows, width, pixel }
     }
 
-    /// How many taps there are, and how many inputs each has.
+    /// Number of taps, and inputs of each.
     pub(super) fn tap_shape(&self) -> (usize, usize) {
         let NhwcGeometry { down, along, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
@@ -49,25 +49,25 @@ impl WindowRows {
         if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
     }
 
-    /// How many bytes before the inputs of a group lie.
+    /// Bytes before the inputs of a group.
     pub(super) fn group_offset(&self, group: usize) -> usize {
         group * (self.pixel / self.geometry.groups)
     }
 
-    /// How many bytes are read where there is padding.
+    /// Bytes that are read for padding.
     pub(super) fn padding_size(&self) -> usize {
         self.pixel.max(self.tap_shape().1.next_multiple_of(QUAD))
     }
 
-    /// How many bytes the copy of the images takes, if there has to be one.
+    /// Bytes of the copy of the images, if one is needed.
     pub(super) fn copy_size(&self) -> usize {
         let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
         let is_in_place = self.width == along.input && self.pixel == channels && !self.by_rows;
-        // The last row of a window is read to the end of its last four bytes.
+        // The last row of a window is read to the end of its last group of four bytes.
         if is_in_place { 0 } else { images * down.input * self.width * self.pixel + QUAD }
     }
 
-    /// Copies the images so that they can be read, with so much padding at both ends of their lines as is read there.
+    /// Copies the images to be read, with the padding at both ends of their lines.
     pub(super) fn copy_images(
         &self,
         team: &dyn ThreadTeam,
@@ -93,7 +93,7 @@ impl WindowRows {
                     inside.copy_from_slice(source);
                     after.fill(padding);
                 } else {
-                    // What stands after the channels of a group is multiplied with 0.
+                    // What follows the channels of a group is multiplied with weights of 0.
                     for (target, source) in target.chunks_exact_mut(padded).zip(source.chunks_exact(depth)) {
                         let (inside, after) = target.split_at_mut(depth);
                         inside.copy_from_slice(source);

@@ -1,7 +1,6 @@
-//! For each window over images, the sum of what is under it in all channels of a group.
+//! For each window over images, the sum of the inputs under it, over all channels of a group.
 //!
-//! Channels are summed first, then pixels beside each other, then those below each other, so that a number is read once and
-//! not once for each window that it is in.
+//! Channels are summed first, then adjacent pixels, then lines: each input is read once instead of once per window over it.
 
 #![expect(unsafe_code, reason = "threads write parts of one vector")]
 
@@ -14,8 +13,8 @@ use crate::kernels::conv::window::WindowAxis;
 /// Bytes that are worth a task of their own.
 const BYTES_PER_TASK: usize = 1 << 16;
 
-/// The sum of what is under each window, less the zero points, of which there is one or, for a product, one for each row: for
-/// each pixel of the output that of each group. Signed numbers count as what they are when their first bit is turned.
+/// The sum of each window less the zero points (one, or for a product one per row): for each pixel of the output, that of each
+/// group. Signed numbers count as the unsigned ones that flipping the sign bit makes of them.
 pub(super) fn sum_windows(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -28,13 +27,13 @@ pub(super) fn sum_windows(
     let pixels = geometry.images * down.input * along.input;
     let mut sums = vec![0; pixels * groups];
     let share = (BYTES_PER_TASK / depth.max(1)).max(1);
-    let (written, turned) = (DisjointSlice::new(&mut sums), if is_signed { SIGN_BIT } else { 0 });
+    let (written, sign_flip) = (DisjointSlice::new(&mut sums), if is_signed { SIGN_BIT } else { 0 });
     team.parallel_for_each((pixels * groups).div_ceil(share), &|task| {
         let part = task * share..(pixels * groups).min((task + 1) * share);
-        // SAFETY: no two tasks have elements in common.
+        // SAFETY: no two tasks share elements.
         let sums = unsafe { written.range_mut(part.clone()) };
         let images = &images[part.start * depth..part.end * depth];
-        team.isa().vectorize(ChannelSums { images, depth, turned, zeros, first: part.start, sums });
+        team.isa().vectorize(ChannelSums { images, depth, sign_flip, zeros, first: part.start, sums });
     });
     if geometry.is_pointwise() {
         return sums;
@@ -53,7 +52,7 @@ pub(super) fn sum_windows(
     made
 }
 
-/// Adds to each window along an axis, of so many elements, what is under each of its steps.
+/// Adds to each window along an axis, of `size` elements, what is under each of its steps.
 fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut [i32]) {
     for step in 0..axis.kernel {
         for (window, sums) in windows.chunks_exact_mut(size).enumerate() {
@@ -65,13 +64,12 @@ fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut 
     }
 }
 
-/// Sums the channels of some pixels.
 struct ChannelSums<'a> {
     images: &'a [u8],
     depth: usize,
-    turned: u8,
+    sign_flip: u8,
     zeros: &'a [i32],
-    /// Of which pixel the first sum is.
+    /// Index of the first sum's pixel.
     first: usize,
     sums: &'a mut [i32],
 }
@@ -81,10 +79,10 @@ impl SimdTask for ChannelSums<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let Self { images, depth, turned, zeros, first, sums } = self;
+        let Self { images, depth, sign_flip, zeros, first, sums } = self;
         for (pixel, sum) in sums.iter_mut().enumerate() {
             let channels = &images[pixel * depth..][..depth];
-            let all: u32 = channels.iter().map(|byte| u32::from(byte ^ turned)).fold(0, u32::wrapping_add);
+            let all: u32 = channels.iter().map(|byte| u32::from(byte ^ sign_flip)).fold(0, u32::wrapping_add);
             let zero = zeros[if zeros.len() == 1 { 0 } else { first + pixel }];
             *sum = (all as i32).wrapping_sub(zero.wrapping_mul(depth as i32));
         }

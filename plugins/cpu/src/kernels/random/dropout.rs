@@ -1,4 +1,4 @@
-//! `Dropout`: in training, elements that become 0 by chance while the others grow; otherwise a copy.
+//! `Dropout`: in training, zeroes elements at random and scales up the others; otherwise a copy.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
@@ -46,7 +46,7 @@ fn read_seed(call: &KernelCall<'_>) -> Result<Option<u32>> {
     Ok(call.int_attribute("seed")?.map(|seed| seed as u32))
 }
 
-/// How likely an element is to become 0.
+/// The probability that an element becomes 0.
 fn read_ratio(operands: &KernelOperands<'_, '_>) -> Result<f64> {
     let is_training = match operands.read_optional_input::<bool>(2)? {
         None => false,
@@ -104,7 +104,7 @@ fn drop_elements<T: FloatElement, M: ComputeElement>(
     let factor = T::Float::from_f64(1.0 / (1.0 - ratio));
     let marks = [M::from_float(M::Float::from_f64(0.0)), M::from_float(M::Float::from_f64(1.0))];
     let count = output.len();
-    // Seeded numbers follow from each other, so that no thread can begin in the middle.
+    // Seeded numbers depend on those before them, so no thread can begin in the middle.
     let seeded: Option<Vec<bool>> = seed.filter(|_| ratio > 0.0).map(|seed| {
         let mut numbers = MersenneTwister::new(seed);
         (0..count).map(|_| numbers.next_f64() >= ratio).collect()

@@ -1,4 +1,4 @@
-//! `RandomUniform`, `RandomNormal`, their `Like` forms and `Bernoulli`: a number for each element, on its own.
+//! `RandomUniform`, `RandomNormal`, their `Like` forms and `Bernoulli`: an independent number for each element.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, dispatch, ensure, family,
@@ -12,7 +12,7 @@ use crate::kernels::rows::number::{ComputeElement, ComputeFloat, FloatElement};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// Every dtype: of the input only the shape is looked at.
+/// All dtypes: only the shape of the input matters.
 const ANY_DTYPE: DtypeSet = DtypeSet((1 << (Dtype::STRING.0 + 1)) - 2);
 const RANDOM_FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 const BERNOULLI_DTYPES: DtypeSet = RANDOM_FLOATS
@@ -43,7 +43,7 @@ pub(super) fn fill_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// A distribution by the names of its two attributes and what they are when left out.
+/// A distribution: the names of its two attributes, and their defaults.
 struct RandomDistribution {
     is_normal: bool,
     names: [&'static str; 2],
@@ -58,7 +58,7 @@ impl RandomDistribution {
 struct RandomFill {
     seed: Option<u64>,
     is_normal: bool,
-    /// What is added to a number of the unit distribution after it was multiplied.
+    /// Added to a number of the unit distribution after it was scaled.
     start: f64,
     factor: f64,
 }
@@ -104,7 +104,7 @@ fn sample_unit<T: FloatElement>(source: PhiloxSource, index: usize, is_normal: b
     if !is_normal {
         return T::Float::from_f64(uniform(index));
     }
-    // A pair of uniform numbers is a random point, of which each coordinate is normal. 1 - u is never 0.
+    // Box-Muller: a pair of uniform numbers is a random point, whose coordinates are both normal. 1 - u is never 0.
     let (radius, angle) = (1.0 - uniform(index & !1), uniform(index | 1) * std::f64::consts::TAU);
     let radius = (-2.0 * radius.ln()).sqrt();
     T::Float::from_f64(radius * if index.is_multiple_of(2) { angle.cos() } else { angle.sin() })

@@ -1,10 +1,9 @@
-//! The Mersenne Twister, MT19937, as NumPy seeds and reads it. ONNX's reference takes its numbers from there where a seed is
-//! given, and a seed is given by those who want the same numbers everywhere.
+//! The Mersenne Twister, MT19937, as NumPy seeds and reads it. ONNX's reference uses it for seeded ops, and a seed means that the
+//! numbers should be the same everywhere.
 
 const STATE_LENGTH: usize = 624;
 const STATE_MIDDLE: usize = 397;
 
-/// Random numbers in their order.
 pub(super) struct MersenneTwister {
     words: [u32; STATE_LENGTH],
     next: usize,
@@ -21,7 +20,7 @@ impl MersenneTwister {
         Self { words, next: STATE_LENGTH }
     }
 
-    /// A number from 0 up to but not including 1, with 53 random bits.
+    /// A number in [0, 1), with 53 random bits.
     pub(super) fn next_f64(&mut self) -> f64 {
         let (high, low) = (self.next_word() >> 5, self.next_word() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0

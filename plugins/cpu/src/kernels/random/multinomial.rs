@@ -1,4 +1,4 @@
-//! `Multinomial`: classes drawn with the probabilities that logarithms of weights give.
+//! `Multinomial`: draws classes whose weights are given by their logarithms.
 
 use oarlock_sdk::{DtypeSet, Element, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
 
@@ -93,7 +93,7 @@ fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
     Ok(())
 }
 
-/// The running sums of the weights, the greatest of which is 1.
+/// The running sums of the weights, scaled so that the largest weight is 1.
 fn cumulative_weights<T: FloatElement>(logarithms: &[T]) -> Vec<f64> {
     let value = |logarithm: &T| logarithm.to_float().to_f64();
     let greatest = logarithms.iter().map(value).fold(f64::NEG_INFINITY, f64::max);

@@ -15,20 +15,19 @@ impl PhiloxSource {
         Self { key: [seed as u32, (seed >> 32) as u32], offset }
     }
 
-    /// The four words of a counter value.
     #[inline(always)]
     pub(super) fn words_at(self, index: u64) -> [u32; 4] {
         let counter = self.offset.wrapping_add(index);
         philox_rounds([counter as u32, (counter >> 32) as u32, 0, 0], self.key)
     }
 
-    /// Number `index` from 0 up to but not including 1, with 24 random bits.
+    /// Number `index` in [0, 1), with 24 random bits.
     #[inline(always)]
     pub(super) fn f32_at(self, index: usize) -> f32 {
         f32_from_word(self.words_at(index as u64 / 4)[index % 4])
     }
 
-    /// Number `index` from 0 up to but not including 1, with 53 random bits.
+    /// Number `index` in [0, 1), with 53 random bits.
     #[inline(always)]
     pub(super) fn f64_at(self, index: usize) -> f64 {
         let words = self.words_at(index as u64 / 2);

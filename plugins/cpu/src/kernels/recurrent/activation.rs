@@ -1,4 +1,4 @@
-//! The functions that gates and states pass through.
+//! The activation functions of gates and states.
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
@@ -6,7 +6,7 @@ use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::kernels::attributes::string_list;
 use crate::kernels::elementwise::math::{self, MathFloat};
 
-/// A function with its two numbers, of which most functions have none.
+/// A function with its two parameters, which most functions lack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RecurrentActivation {
     function: ActivationFunction,
@@ -29,7 +29,7 @@ enum ActivationFunction {
     Elu,
 }
 
-/// The names of the functions, how many numbers each takes, and what these are where nobody says.
+/// The names of the functions, their number of parameters, and the defaults of these.
 const FUNCTIONS: [(&str, ActivationFunction, usize, f64, f64); 11] = [
     ("Relu", ActivationFunction::Relu, 0, 0.0, 0.0),
     ("Tanh", ActivationFunction::Tanh, 0, 0.0, 0.0),
@@ -45,8 +45,8 @@ const FUNCTIONS: [(&str, ActivationFunction, usize, f64, f64); 11] = [
 ];
 
 impl RecurrentActivation {
-    /// The functions of all directions, one direction after the other. The lists of numbers go to the functions that take
-    /// any, in order.
+    /// The functions of all directions, one direction after the other. The lists of parameters are consumed in order by the
+    /// functions that take any.
     pub(super) fn all_directions(
         call: &KernelCall<'_>,
         defaults: &[&str],
@@ -54,7 +54,7 @@ impl RecurrentActivation {
     ) -> Result<Vec<Self>> {
         let names = string_list(call, "activations")?;
         let expected = defaults.len() * directions;
-        // The schema of `RNN` states two functions as the default, even for one direction.
+        // The schema of `RNN` has two functions as default, even for one direction.
         let names =
             names.map(|names| if names == ["Tanh"; 2] { names[..expected.min(2)].to_vec() } else { names });
         let names = names.unwrap_or_else(|| defaults.repeat(directions));
@@ -85,7 +85,7 @@ impl RecurrentActivation {
         names.iter().map(find).collect()
     }
 
-    /// Puts values through the function.
+    /// Applies the function to values.
     pub(super) fn apply_to<F: MathFloat>(self, isa: Isa, values: &mut [F]) {
         isa.vectorize(RecurrentActivationTask { activation: self, values });
     }

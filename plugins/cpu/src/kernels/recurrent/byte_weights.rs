@@ -1,5 +1,5 @@
-//! Weights of eight bits, for `oarlock.DynamicQuantizedLSTM`: what is multiplied with them is made bytes before, with one scale
-//! for all rows of a product, as `DynamicQuantizeLinear` has it.
+//! 8-bit weights for `oarlock.DynamicQuantizedLSTM`: the left operand is quantized before each product, with one scale for all
+//! rows, as `DynamicQuantizeLinear` does.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct ByteWeights {
     dtype: Dtype,
     depth: usize,
     rows: usize,
-    /// One, or one for each element that a product gives.
+    /// One, or one per column of a product.
     scales: Vec<f32>,
     zeros: Vec<i32>,
 }
@@ -54,7 +54,7 @@ impl RoundedWeights<f32> for ByteWeights {
     }
 }
 
-/// Weights that a call has at a place, with scales and zero points at two others: of all directions.
+/// Prepares the weights of all directions, with scales and zero points, from three operands.
 pub(super) fn prepare_byte_weights(
     cpu: &Cpu,
     call: &KernelCall<'_>,

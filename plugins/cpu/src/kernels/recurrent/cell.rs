@@ -1,19 +1,19 @@
-//! What a step does to the state of one sequence, once the products are there.
+//! The update of one sequence's state in a step, once the products are computed.
 
 use super::RecurrentFloat;
 use super::activation::RecurrentActivation;
 use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::kernels::elementwise::math;
 
-/// What the steps of one direction have in common.
+/// Everything that the steps of one direction share.
 pub(super) struct RecurrentCell<'a, C> {
     pub(super) isa: Isa,
     pub(super) hidden: usize,
-    /// What is added to each gate: both biases, where they can be added at once.
+    /// Added to each gate: both biases, if they can be added at once.
     pub(super) bias: Vec<C>,
-    /// What is added to the state's part of the last gate of `GRU` before it is reset.
+    /// Added to the state's part of the last gate of `GRU` before the reset.
     pub(super) reset_bias: Vec<C>,
-    /// Weights by which the cells of `LSTM` act on the gates that fill, let out and clear.
+    /// Weights by which the cells of `LSTM` act on the input, output and forget gates.
     pub(super) peepholes: Option<[&'a [C]; 3]>,
     pub(super) functions: &'a [RecurrentActivation],
     pub(super) clip: Option<C>,
@@ -70,7 +70,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         state.iter_mut().zip(out).for_each(|(state, out)| *state = *state * *out);
     }
 
-    /// The gates of `GRU` that update and reset. The state, reset, goes to `reset`.
+    /// The update and reset gates of `GRU`. The reset state is stored in `reset`.
     pub(super) fn step_gru_gates(&self, input: &[C], gates: &mut [C], state: &[C], reset: &mut [C]) {
         self.add_input(gates, input, 0);
         self.activate_gate(0, gates);
@@ -82,14 +82,14 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
             .for_each(|((reset, state), factor)| *reset = *state * *factor);
     }
 
-    /// The next state of `GRU`, of the gate that updates and the product of the reset state.
+    /// The next state of `GRU`, from the update gate and the product of the reset state.
     pub(super) fn step_gru(&self, input: &[C], update: &[C], new: &mut [C], state: &mut [C]) {
         self.add_input(new, input, 2);
         self.activate_gate(1, new);
         self.isa.vectorize(StateMix { state, share: update, new });
     }
 
-    /// The next state of `GRU`, where the product of the state is reset instead of the state.
+    /// The next state of `GRU` if the product of the state is reset instead of the state.
     pub(super) fn step_gru_reset_product(&self, input: &[C], gates: &mut [C], state: &mut [C]) {
         let (first, new) = gates.split_at_mut(2 * self.hidden);
         self.add_input(first, input, 0);

@@ -1,7 +1,7 @@
-//! Networks that step through sequences: `RNN`, `GRU` and `LSTM`.
+//! Recurrent networks: `RNN`, `GRU` and `LSTM`.
 //!
-//! The products of inputs and weights do not depend on what came before, so those of many steps are one product of
-//! matrices. Only the products with the state are made step by step. What gates do to each other is in [`cell`].
+//! The products of inputs and weights do not depend on earlier steps, so those of many steps form one matrix product. Only
+//! products with the state are computed step by step. The gates are in [`cell`].
 
 mod activation;
 mod byte_weights;
@@ -28,7 +28,6 @@ use crate::kernels::rows::operands::run_on_operands;
 
 const FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
-/// The kernels of this family.
 pub(crate) fn recurrent_kernels() -> Vec<Kernel<Cpu>> {
     vec![
         recurrent_kernel("RNN", RecurrentCellKind::Plain),
@@ -38,7 +37,7 @@ pub(crate) fn recurrent_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// The row of a network with weights of eight bits.
+/// The kernel of `LSTM` with 8-bit weights.
 fn quantized_lstm_kernel() -> Kernel<Cpu> {
     let (inputs, outputs) = recurrent_operands(RecurrentCellKind::Memory, DtypeSet::F32);
     let mut inputs = inputs;
@@ -84,7 +83,6 @@ fn recurrent_kernel(op: &str, kind: RecurrentCellKind) -> Kernel<Cpu> {
     .with_outputs(outputs)
 }
 
-/// The operands of a network.
 fn recurrent_operands(kind: RecurrentCellKind, floats: DtypeSet) -> (Vec<OperandSpec>, Vec<OperandSpec>) {
     let number = OperandSpec::new(floats).with_dtype_group(1);
     let optional = number.with_flags(OperandFlags::OPTIONAL);
@@ -108,13 +106,13 @@ fn recurrent_operands(kind: RecurrentCellKind, floats: DtypeSet) -> (Vec<Operand
     (inputs, outputs)
 }
 
-/// The floats that are computed in.
+/// Floats to compute in.
 trait RecurrentFloat: number::ComputeFloat + math::MathFloat + gemm::GemmElement + gemm::ConvertTo<Self> {
-    /// Weights of these floats that were made ready.
+    /// The cache of prepared weights of these floats.
     fn prepared_constants() -> &'static PreparedConstants<Self>;
 }
 
-/// Weights that were made ready, by the instruction set, the dtype, rows and depth of the weights, and whether products are small.
+/// Prepared weights by instruction set, dtype, rows and depth of the weights, and whether products are small.
 type PreparedConstants<C> = ConstantCache<(Isa, u32, usize, usize, bool), PackedGateWeights<C>>;
 
 macro_rules! computed {
@@ -130,10 +128,10 @@ macro_rules! computed {
 
 computed!(f32, f64);
 
-/// The floats that operands hold.
+/// Floats of operands.
 trait RecurrentElement: number::FloatElement + number::ComputeElement<Float: RecurrentFloat> {}
 
 impl<T: number::FloatElement + number::ComputeElement<Float: RecurrentFloat>> RecurrentElement for T {}
 
-/// What elements of a type are computed in.
+/// The compute type of an element.
 type FloatOf<E> = <E as number::ComputeElement>::Float;

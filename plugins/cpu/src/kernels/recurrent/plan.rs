@@ -1,4 +1,4 @@
-//! What a kernel is told by its attributes, and what it makes of weights that stay the same.
+//! The attributes of a recurrent kernel, and its prepared constant weights.
 
 use std::sync::Arc;
 
@@ -10,19 +10,18 @@ use super::{FloatOf, RecurrentElement, RecurrentFloat, byte_weights};
 use crate::device::Cpu;
 use crate::kernels::rows::operands::constant_elements;
 
-/// Which network it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecurrentCellKind {
-    /// One function of input and state.
+    /// `RNN`: one function of input and state.
     Plain,
     /// `GRU`: gates that update and reset the state.
     Gated,
-    /// `LSTM`: a state and cells that gates fill, clear and let out.
+    /// `LSTM`: a state, and cells with input, forget and output gates.
     Memory,
 }
 
 impl RecurrentCellKind {
-    /// How many vectors of the size of the state the products give.
+    /// Vectors of the size of the state that products compute.
     pub(super) fn gate_count(self) -> usize {
         match self {
             Self::Plain => 1,
@@ -40,33 +39,33 @@ impl RecurrentCellKind {
     }
 }
 
-/// What is the same in every run.
+/// Everything that is the same in every run.
 pub(super) struct RecurrentPlan<E: RecurrentElement> {
     pub(super) kind: RecurrentCellKind,
-    /// For each direction whether it goes from the end to the start.
+    /// For each direction, true if it goes from the end to the start.
     pub(super) directions: Vec<bool>,
     /// The functions of all directions.
     pub(super) activations: Vec<RecurrentActivation>,
-    /// Bounds of what goes into the functions of gates.
+    /// Bound of the arguments of gate functions.
     pub(super) clip: Option<f64>,
     pub(super) is_batch_first: bool,
-    /// Whether a gate of `LSTM` that fills the cells clears them by as much.
+    /// True if the input gate of `LSTM` also determines the forget gate.
     pub(super) couples_gates: bool,
-    /// Whether `GRU` resets what the state was multiplied to, instead of the state.
+    /// True if `GRU` resets the product of the state instead of the state.
     pub(super) resets_product: bool,
-    /// Whether weights are of eight bits, and turned.
+    /// True if weights are 8-bit and transposed.
     pub(super) has_bytes: bool,
     pub(super) ready: Vec<PreparedWeights<E>>,
 }
 
-/// The weights of one direction that were made ready.
+/// The prepared weights of one direction.
 pub(super) struct PreparedWeights<E: RecurrentElement> {
     pub(super) input: Option<Arc<PackedGateWeights<FloatOf<E>>>>,
     pub(super) recurrent: Vec<Arc<PackedGateWeights<FloatOf<E>>>>,
 }
 
 impl RecurrentPlan<f32> {
-    /// Of a network whose weights are of eight bits, which are made ready if they are constant.
+    /// The plan of a network with 8-bit weights, which are prepared if they are constant.
     pub(super) fn from_byte_weights(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let mut plan = Self::from_attributes(call, RecurrentCellKind::Memory)?;
         plan.has_bytes = true;
@@ -77,7 +76,7 @@ impl RecurrentPlan<f32> {
         Ok(plan)
     }
 
-    /// The weights of eight bits of a call.
+    /// The 8-bit weights of a call.
     pub(super) fn prepare_byte_weights(
         cpu: &Cpu,
         call: &KernelCall<'_>,
@@ -90,7 +89,7 @@ impl RecurrentPlan<f32> {
     }
 }
 
-/// The places of weights of eight bits, their scales and their zero points.
+/// Indices of 8-bit weights, their scales and their zero points.
 const INPUT_OPERANDS: [usize; 3] = [1, 8, 9];
 const RECURRENT_OPERANDS: [usize; 3] = [2, 10, 11];
 
@@ -101,7 +100,6 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         Ok(plan)
     }
 
-    /// What attributes say.
     fn from_attributes(call: &KernelCall<'_>, kind: RecurrentCellKind) -> Result<Self> {
         let directions = match call.string_attribute("direction")?.unwrap_or("forward") {
             "forward" => vec![false],
@@ -126,7 +124,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
             kind,
             directions,
             activations,
-            // What is not bounded is sometimes written as a bound of 0.
+            // Some models write a bound of 0 for no bound.
             clip: clip.filter(|clip| *clip > 0.0),
             is_batch_first: is_set("layout")?,
             couples_gates: is_set("input_forget")?,
@@ -142,7 +140,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         &self.activations[direction * count..][..count]
     }
 
-    /// How many gates each product with the state gives.
+    /// The gates that each product with the state computes.
     pub(super) fn recurrent_gates(&self) -> &'static [usize] {
         match self.kind {
             RecurrentCellKind::Gated if !self.resets_product => &[2, 1],
@@ -152,7 +150,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         }
     }
 
-    /// Puts constant weights into the order in which products read them.
+    /// Packs constant weights for the products.
     fn prepare_weights(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Vec<PreparedWeights<E>>> {
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =

@@ -1,4 +1,4 @@
-//! The walk through the steps.
+//! The loop over the steps.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,8 @@ use crate::kernels::rows::operands::KernelOperands;
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 use crate::kernels::rows::scratch::try_filled_vec;
 
-/// About as many rows are multiplied with the weights of inputs at once: enough for a good product, and few enough to be
-/// still near when their steps come.
+/// Rows multiplied with the input weights at once, approximately: enough for an efficient product, and few enough to be still in
+/// cache when their steps come.
 const ROWS_AT_ONCE: usize = 256;
 
 /// The sizes that operands have to agree on.
@@ -35,22 +35,23 @@ impl RecurrentShape {
     fn new<E: RecurrentElement>(plan: &RecurrentPlan<E>, operands: &KernelOperands<'_, '_>) -> Result<Self> {
         let call = operands.call();
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
-        let ([first, second, features], [_, turned_hidden, hidden]) = (x.dims(), r.dims()) else {
+        let ([first, second, features], [_, transposed_hidden, hidden]) = (x.dims(), r.dims()) else {
             return Err(PluginError::invalid_argument(format!(
                 "expected `X` and `R` of three dimensions, found {:?} and {:?}",
                 x.dims(),
                 r.dims()
             )));
         };
-        let hidden = if plan.has_bytes { turned_hidden } else { hidden };
+        let hidden = if plan.has_bytes { transposed_hidden } else { hidden };
         let (steps, batches) = if plan.is_batch_first { (second, first) } else { (first, second) };
         let directions = plan.directions.len();
         element_count(&[*hidden, *batches, 4 * 2])?;
         let rows = hidden.saturating_mul(plan.kind.gate_count() as i64);
         let known = directions as i64;
-        let turned = |depth: i64| if plan.has_bytes { [known, depth, rows] } else { [known, rows, depth] };
-        operands.expect_dims(&w, "W", &turned(*features))?;
-        operands.expect_dims(&r, "R", &turned(*hidden))?;
+        let transposed =
+            |depth: i64| if plan.has_bytes { [known, depth, rows] } else { [known, rows, depth] };
+        operands.expect_dims(&w, "W", &transposed(*features))?;
+        operands.expect_dims(&r, "R", &transposed(*hidden))?;
         let state = if plan.is_batch_first { [*batches, known, *hidden] } else { [known, *batches, *hidden] };
         let optional: [(usize, &str, &[i64]); 5] = [
             (3, "B", &[known, rows.saturating_mul(2)]),
@@ -86,7 +87,6 @@ impl RecurrentShape {
     }
 }
 
-/// Runs the network.
 pub(super) fn run_recurrent<E: RecurrentElement>(
     cpu: &Cpu,
     plan: &RecurrentPlan<E>,
@@ -95,7 +95,7 @@ pub(super) fn run_recurrent<E: RecurrentElement>(
     run_with_weights(cpu, plan, &plan.ready, operands)
 }
 
-/// The same with weights that were made ready.
+/// As [`run_recurrent`], with prepared weights.
 pub(super) fn run_with_weights<E: RecurrentElement>(
     cpu: &Cpu,
     plan: &RecurrentPlan<E>,
@@ -108,7 +108,7 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     let optional = |index| Ok(operands.read_optional_input(index)?.map(widened));
     let x = extent.steps_first(floats(0)?, plan.is_batch_first);
     let (bias, peepholes) = (optional(3)?, optional(7)?);
-    // Weights of eight bits are all ready.
+    // 8-bit weights are always prepared.
     let none = || Cow::Borrowed(&[][..]);
     let (w, r) = if plan.has_bytes { (none(), none()) } else { (floats(1)?, floats(2)?) };
     let lengths = sequence_lengths(operands, extent.steps)?;
@@ -156,12 +156,12 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     Ok(())
 }
 
-/// Some weights, or none where they are all ready.
+/// A range of weights, or nothing if they are prepared.
 fn weight_range<C>(all: &[C], start: usize, count: usize) -> &[C] {
     all.get(start..start + count).unwrap_or_default()
 }
 
-/// How long each sequence is.
+/// The length of each sequence.
 fn sequence_lengths(operands: &KernelOperands<'_, '_>, steps: usize) -> Result<Option<Vec<usize>>> {
     let Some(lengths) = operands.read_optional_input::<i32>(4)? else { return Ok(None) };
     let length = |length: &i32| {
@@ -210,27 +210,27 @@ fn make_cell<'a, E: RecurrentElement>(
 }
 
 impl RecurrentShape {
-    /// The inputs of all sequences at a step, one step after the other.
+    /// The inputs of all sequences, transposed to have the steps first.
     fn steps_first<'a, C: RecurrentFloat>(&self, x: Cow<'a, [C]>, is_batch_first: bool) -> Cow<'a, [C]> {
         let &Self { steps, batches, features, .. } = self;
         if !is_batch_first || steps == 1 || batches == 1 {
             return x;
         }
-        let mut turned = Vec::with_capacity(x.len());
+        let mut transposed = Vec::with_capacity(x.len());
         for step in 0..steps {
             for batch in 0..batches {
-                turned.extend_from_slice(&x[(batch * steps + step) * features..][..features]);
+                transposed.extend_from_slice(&x[(batch * steps + step) * features..][..features]);
             }
         }
-        turned.into()
+        transposed.into()
     }
 
-    /// Which vector of a state is that of a sequence.
+    /// Index of a sequence's vector in a state.
     fn state_index(&self, direction: usize, batch: usize, is_batch_first: bool) -> usize {
         if is_batch_first { batch * self.directions + direction } else { direction * self.batches + batch }
     }
 
-    /// The states of all sequences before the first step.
+    /// The initial states of all sequences.
     fn initial_states<C: RecurrentFloat>(
         &self,
         given: Option<&[C]>,
@@ -245,7 +245,7 @@ impl RecurrentShape {
     }
 }
 
-/// One direction's way through the steps.
+/// The loop over the steps of one direction.
 struct DirectionWalk<'a, E: RecurrentElement> {
     cpu: &'a Cpu,
     plan: &'a RecurrentPlan<E>,
@@ -253,7 +253,7 @@ struct DirectionWalk<'a, E: RecurrentElement> {
     lengths: Option<&'a [usize]>,
     cell: RecurrentCell<'a, FloatOf<E>>,
     recurrent: Vec<GateWeights<'a, FloatOf<E>>>,
-    /// What the products with the state give, and what becomes of it.
+    /// The products with the state, updated to gates in place.
     gates: Vec<FloatOf<E>>,
     reset: Vec<FloatOf<E>>,
     state: Vec<FloatOf<E>>,
@@ -262,7 +262,7 @@ struct DirectionWalk<'a, E: RecurrentElement> {
 }
 
 impl<E: RecurrentElement> DirectionWalk<'_, E> {
-    /// Goes through all steps and hands out the state after each.
+    /// Runs all steps and passes on the state after each.
     fn walk_steps(
         &mut self,
         x: &[FloatOf<E>],
@@ -271,7 +271,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         mut each: impl FnMut(usize, StepStates<'_, E>),
     ) -> Result<()> {
         let &RecurrentShape { steps, batches, features, rows, .. } = self.extent;
-        // What is rounded has one scale for all steps.
+        // Rounded inputs share one scale over all steps.
         let at_once = if self.plan.has_bytes { steps.max(1) } else { (ROWS_AT_ONCE / batches).max(1) };
         let mut products = try_filled_vec(FloatOf::<E>::default(), at_once.min(steps) * batches * rows)?;
         let blocks = steps.div_ceil(at_once);
@@ -291,7 +291,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         Ok(())
     }
 
-    /// Goes one step: `input` holds the products of all sequences' inputs.
+    /// Runs one step: `input` holds the input products of all sequences.
     fn run_step(&mut self, step: usize, input: &[FloatOf<E>]) -> Result<()> {
         let &RecurrentShape { batches, hidden, rows, .. } = self.extent;
         let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, room, .. } = self;
@@ -351,13 +351,12 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
     }
 }
 
-/// The states after a step, with the lengths of the sequences they are of.
+/// The states after a step, with the lengths of their sequences.
 struct StepStates<'a, E: RecurrentElement> {
     states: &'a [FloatOf<E>],
     lengths: Option<&'a [usize]>,
 }
 
-/// Where results go.
 struct RecurrentOutputs<'a, E> {
     all: Option<&'a mut [E]>,
     state: Option<&'a mut [E]>,
@@ -366,7 +365,7 @@ struct RecurrentOutputs<'a, E> {
 }
 
 impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
-    /// Writes the states after a step; zeros where a sequence has ended.
+    /// Stores the states after a step; zeros for sequences that have ended.
     fn write_step(&mut self, extent: &RecurrentShape, direction: usize, step: usize, at: StepStates<'_, E>) {
         let Some(all) = &mut self.all else { return };
         let &RecurrentShape { steps, batches, hidden, directions, .. } = extent;
@@ -384,7 +383,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
         }
     }
 
-    /// Writes the states after the last step.
+    /// Stores the states after the last step.
     fn write_final(
         &mut self,
         extent: &RecurrentShape,

@@ -1,4 +1,4 @@
-//! What the cases of the operator tests do not show: how threads and hostile calls are taken.
+//! Complements the cases of the operator tests: use of threads, and hostile calls.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -129,7 +129,7 @@ fn constant_weights_give_what_others_give() {
     }
 }
 
-/// What is rounded to bytes is off by half a step of 255 at most, which the gates make less.
+/// Rounding to bytes is off by half a step of 255 at most, and gates reduce the error.
 #[test]
 fn weights_of_eight_bits_give_about_what_floats_give() {
     let (steps, batches, features, hidden) = (4, 3, 19, 37);
@@ -148,7 +148,7 @@ fn weights_of_eight_bits_give_about_what_floats_give() {
         let list: &[i64] = if has_many { &[2, 4 * hidden] } else { &[2] };
         let scales: Vec<f32> = (0..count).map(|at| 0.002 + 0.001 * (at % 3) as f32).collect();
         let zeros: Vec<u8> = (0..count).map(|at| if has_many { 120 + (at % 5) as u8 } else { 3 }).collect();
-        // The same weights as bytes and, turned back, as floats.
+        // The same weights as bytes and, dequantized, as floats.
         let weights = |depth: i64| {
             let rows = 4 * hidden;
             let bytes: Vec<u8> = (0..2 * depth * rows).map(|at| (at * 71 % 256) as u8).collect();

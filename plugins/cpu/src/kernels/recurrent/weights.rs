@@ -9,32 +9,32 @@ use crate::gemm::{
     gemm_scratch_size, multiply_rows, row_tile_size,
 };
 
-/// More weights than these are worth a second thread, even for one row.
+/// More weights than this make a second thread pay off, even for one row: 1 MiB of f32, the size of an L2.
 const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
-/// Where vectors of weights begin.
+/// Alignment of vectors of weights.
 const CACHE_LINE: usize = 64;
 
-/// Constant weights in the order in which products read them.
+/// Constant weights, packed for the products.
 pub(super) enum PackedGateWeights<C> {
-    /// For products of many rows, or of more than one thread.
+    /// For products of many rows, or on several threads.
     Packed(PackedOperand<C>),
-    /// For those of a few rows, of which there is one for each step, so that little may be done before and after.
+    /// For products of a few rows, one per step, where any overhead before and after counts.
     Panels(RecurrentPanels<C>),
-    /// For those that are rounded.
+    /// For products that are rounded.
     Rounding(Box<dyn RoundedWeights<C>>),
 }
 
-/// Weights of fewer bits, with products that are rounded.
+/// Weights of fewer bits, with rounded products.
 pub(super) trait RoundedWeights<C>: Send + Sync {
-    /// Elements that a product gives, and steps of each.
+    /// Elements that a product computes, and steps of each.
     fn matrix_size(&self) -> (usize, usize);
 
-    /// Multiplies rows, one after the other.
+    /// Multiplies consecutive rows.
     fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]);
 }
 
 impl<C: RecurrentFloat> PackedGateWeights<C> {
-    /// Makes weights ready for products of so many lines.
+    /// Packs weights for products of this many rows.
     pub(super) fn new(
         cpu: &Cpu,
         elements: &[C],
@@ -52,17 +52,17 @@ impl<C: RecurrentFloat> PackedGateWeights<C> {
         )))
     }
 
-    /// Whether products of so many lines are done at once.
+    /// True if products of this many rows use the small kernels.
     pub(super) fn is_small_product(cpu: &Cpu, (rows, depth): (usize, usize), lines: usize) -> bool {
         let is_alone = cpu.worker_count() == 1 || rows.saturating_mul(depth) <= SINGLE_THREAD_WEIGHTS;
         depth > 0 && is_alone && lines <= row_tile_size::<C>(cpu.isa()).0
     }
 }
 
-/// Weights of as many elements of a product as a micro-kernel makes at once, step after step, and then those of the next.
+/// Weights in panels as wide as a micro-kernel's tile, step after step, one panel after the other.
 pub(super) struct RecurrentPanels<C> {
     elements: Vec<C>,
-    /// Where the first panel begins.
+    /// Start of the first panel.
     start: usize,
     rows: usize,
     depth: usize,
@@ -82,7 +82,7 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
         Self { elements: panels, start, rows, depth, width }
     }
 
-    /// Multiplies a few rows, one after the other.
+    /// Multiplies a few consecutive rows.
     fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]) {
         let &Self { rows, depth, width, .. } = self;
         let count = output.len() / rows;
@@ -93,7 +93,7 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
     }
 }
 
-/// Weights of some gates: a row for each element that a product gives.
+/// Weights of some gates: a row per element of the product.
 pub(super) struct GateWeights<'a, C> {
     elements: &'a [C],
     rows: usize,
@@ -121,7 +121,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         StridedMatrix::new(elements, vec![0], (rows, depth), (depth, 1)).ok_or_else(operand_size_error)
     }
 
-    /// Multiplies rows, one after the other, with the weights.
+    /// Multiplies consecutive rows with the weights.
     pub(super) fn multiply_rows(
         &self,
         cpu: &Cpu,
@@ -164,12 +164,12 @@ fn operand_size_error() -> PluginError {
     PluginError::out_of_range("expected weights and states as large as their shapes say, found smaller ones")
 }
 
-/// Scratch memory that is kept from one product to the next.
+/// Scratch memory that is kept between products.
 #[derive(Default)]
 pub(super) struct ReusableScratch(Vec<u8>);
 
 impl ReusableScratch {
-    /// The most that is lost to alignment.
+    /// The most that alignment wastes.
     const SLACK: usize = 64;
 
     fn reserve_scratch(&mut self, size: u64) -> ScratchBuffer<'_> {

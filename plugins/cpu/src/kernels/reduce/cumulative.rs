@@ -23,8 +23,8 @@ const CUMULATIVE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::F32,
     Dtype::F64,
 ]);
-/// How many lines are walked side by side: so many that memory is read in long pieces, and not more than stay in the nearest
-/// cache.
+/// Lines that are processed side by side: enough to read memory in long runs, and few enough that the running results stay in L1.
+/// 1024 `f32` are 4 KiB.
 const LINES_ABREAST: usize = 1024;
 
 pub(super) fn cumulative_kernels() -> Vec<Kernel<Cpu>> {
@@ -123,6 +123,7 @@ fn accumulate_lines<T: Element, R: Reducer<T>>(
         let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
         if axis.inner == 1 {
             let (elements, results) = (&input[start..start + axis.length], part.contiguous_line(line));
+            // A running sum along a line is one dependency chain: it cannot vectorize without changing the order of additions.
             let mut partial = R::NONE;
             for position in (0..axis.length).map(place) {
                 results[position] = advance(&mut partial, elements[position]);
@@ -131,6 +132,7 @@ fn accumulate_lines<T: Element, R: Reducer<T>>(
         }
         partials.fill(R::NONE);
         for position in (0..axis.length).map(place) {
+            // Neighboring lines are independent chains, so a position of all of them is vector code.
             let elements = &input[start + position * axis.inner..][..lines];
             let results = part.lines_at(line, lines, position);
             for ((partial, element), result) in partials.iter_mut().zip(elements).zip(results) {

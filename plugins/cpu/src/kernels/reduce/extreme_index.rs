@@ -1,4 +1,4 @@
-//! `ArgMax` and `ArgMin`: where the greatest or least element of each line is. What is not a number counts as both, as in NumPy.
+//! `ArgMax` and `ArgMin`: the position of the largest or smallest element of each line. NaN counts as both, as in NumPy.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure, family};
 
@@ -23,9 +23,9 @@ const ARG_EXTREME_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
 
-/// How many lines that lie side by side are looked at together, at least.
+/// The minimum number of neighboring lines that are processed together: 8 `f32` fill a ymm register.
 const LINES_ABREAST: usize = 8;
-/// Elements that are looked at together for the extreme.
+/// Elements that are searched together for the extreme.
 const SCAN_BLOCK: usize = 64;
 pub(super) fn arg_extreme_kernels() -> Vec<Kernel<Cpu>> {
     vec![arg_extreme_kernel::<false>("ArgMax"), arg_extreme_kernel::<true>("ArgMin")]
@@ -93,7 +93,7 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
     Ok(())
 }
 
-/// Lines of a few elements are turned to lie side by side.
+/// Transposes lines of a few elements, so that they lie side by side.
 fn find_in_short_lines<T: ComputeElement, const LEAST: bool>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -132,7 +132,7 @@ fn find_in_short_lines<T: ComputeElement, const LEAST: bool>(
     );
 }
 
-/// Finds the extreme, then the block it is in: both are loops without a dependency from one element to the next.
+/// Finds the extreme, then the block that has it: neither loop has a dependency from one element to the next, so both vectorize.
 #[inline(always)]
 fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bool) -> usize {
     let extreme = if LEAST {
@@ -144,6 +144,7 @@ fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bo
         let element = element.to_accumulator();
         if extreme.is_nan() { element.is_nan() } else { element == extreme }
     };
+    // `|` instead of `any`: without an early exit, a block is compared in whole registers.
     let has_extreme = |block: &[T]| block.iter().fold(false, |any, element| any | is_extreme(element));
     let mut blocks = line.chunks(SCAN_BLOCK);
     let block = if takes_last { blocks.rposition(has_extreme) } else { blocks.position(has_extreme) };
@@ -154,7 +155,7 @@ fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bo
     start + place.unwrap_or(0)
 }
 
-/// Lines that lie side by side, many at a time: their extremes and places stay in registers.
+/// Neighboring lines, many at a time: their extremes and positions stay in registers.
 #[inline(always)]
 fn find_in_lines<T: ComputeElement, const LEAST: bool>(
     input: &[T],
@@ -209,7 +210,7 @@ fn find_in_columns<T: ComputeElement, const LEAST: bool, const LAST: bool, const
         let Some((elements, _)) = input[position * axis.inner..].split_first_chunk::<LINES>() else { return };
         for line in 0..LINES {
             let (element, so_far) = (elements[line].to_accumulator(), best[line]);
-            // What is not a number is neither less nor greater.
+            // NaN is neither less nor greater.
             let is_better = if LAST {
                 (if LEAST { element <= so_far } else { element >= so_far }) | element.is_nan()
             } else {

@@ -1,14 +1,14 @@
-//! What becomes of partial results: the last step of a reduction, done for many outputs at a time.
+//! Turns partial results into outputs: the last step of a reduction, for many outputs at a time.
 
 use super::reduction::Reducer;
 use crate::isa::Isa;
 use crate::kernels::rows::isa_dispatch::with_isa;
 use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 
-/// Makes outputs of as many results, each of `count` elements.
+/// Turns results, each of `count` elements, into outputs.
 pub(super) type FinalizeFunction<P, T> = fn(isa: Isa, partials: &[P], count: usize, outputs: &mut [T]);
 
-/// The results themselves.
+/// The results themselves, as elements.
 pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
     isa: Isa,
     partials: &[R::Partial],
@@ -32,7 +32,6 @@ pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], coun
     });
 }
 
-/// Square roots of sums.
 pub(super) fn finalize_root<T: ComputeElement>(isa: Isa, sums: &[T::Float], _: usize, outputs: &mut [T]) {
     with_isa!(isa, || {
         for (output, sum) in outputs.iter_mut().zip(sums) {
@@ -41,7 +40,6 @@ pub(super) fn finalize_root<T: ComputeElement>(isa: Isa, sums: &[T::Float], _: u
     });
 }
 
-/// Logarithms of sums.
 pub(super) fn finalize_logarithm<T: ComputeElement>(
     isa: Isa,
     sums: &[T::Float],

@@ -1,4 +1,4 @@
-//! Reductions: sums, means, extremes and norms over axes, the places of extremes, and running sums and products.
+//! Reductions: sums, means, extremes and norms over axes, the positions of extremes, and running sums and products.
 
 mod cumulative;
 mod extreme_index;

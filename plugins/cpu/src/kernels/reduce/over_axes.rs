@@ -1,4 +1,4 @@
-//! The rows of the reductions over axes: which versions take the axes as an attribute, which as an input.
+//! The rows of the reductions over axes: some versions take the axes as an attribute, others as an input.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, Result, bf16,
@@ -15,7 +15,7 @@ use crate::kernels::rows::axis;
 use crate::kernels::rows::number::{ComputeElement, FloatElement};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-/// What the reductions take, and the extremes beyond that.
+/// The dtypes of all reductions; extremes take more.
 const REDUCED_DTYPES: DtypeSet = dtype_set(&[
     Dtype::U32,
     Dtype::U64,
@@ -28,7 +28,6 @@ const REDUCED_DTYPES: DtypeSet = dtype_set(&[
 ]);
 const EXTREME_DTYPES: DtypeSet = REDUCED_DTYPES.union(dtype_set(&[Dtype::U8, Dtype::I8, Dtype::BOOL]));
 
-/// The reductions that are ops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReductionOp {
     Sum,
@@ -61,10 +60,9 @@ pub(super) fn axis_reduction_kernels() -> Vec<Kernel<Cpu>> {
     .collect()
 }
 
-/// The attributes of a reduction.
 struct ReduceAxes {
     keeps_dims: bool,
-    /// No axes mean none instead of all.
+    /// True if an empty list of axes reduces none of them instead of all.
     keeps_all_without_axes: bool,
     axes: Vec<i64>,
 }
@@ -78,7 +76,7 @@ impl ReduceAxes {
         })
     }
 
-    /// For each dimension whether it is reduced.
+    /// For each dimension, true if it is reduced.
     fn reduced_mask(&self, operands: &KernelOperands<'_, '_>, rank: usize) -> Result<Vec<bool>> {
         let axes = operands.read_optional_input::<i64>(1)?.unwrap_or(&self.axes);
         if axes.is_empty() {
@@ -134,7 +132,6 @@ fn run_reduction(
     }
 }
 
-/// Does a reduction with elements of a type.
 type ReduceFunction<T> = fn(ReductionOp, &Cpu, &ReduceShape, &[T], &mut [T]);
 
 fn reduce_operand<T: ComputeElement>(
@@ -152,7 +149,8 @@ fn reduce_operand<T: ComputeElement>(
     Ok(())
 }
 
-/// Sums of floats are exact ones in the float that the type is calculated in, so each is compiled once, whatever becomes of it.
+/// Sums of floats are the exact ones of the float in which the type is computed, so each is compiled once, however it is
+/// finalized.
 fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
         ReductionOp::Sum => {
@@ -199,7 +197,7 @@ fn reduce_integers<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &Reduce
     }
 }
 
-/// The greatest element, or the least: of the narrowest types there is nothing else.
+/// The largest or the smallest element; the narrowest types have no other reductions.
 fn reduce_extremes<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     if op == ReductionOp::Minimum {
         reduce_elements::<T, Minimum>(cpu, shape, x, y, finalize::finalize_plain::<T, Minimum>);

@@ -1,6 +1,6 @@
-//! Sums of finite numbers that leave the range of their type on the way, and would be within it in the end: where one lane has
-//! become infinite and another its opposite, together they are no number. Those sums, which are few, are made again in a wider
-//! range. How lanes meet then decides nothing, so that any number of threads gives the same bits.
+//! Repairs sums of finite numbers that leave the range of their type on the way but not in the end: if one lane overflows to
+//! infinity and another to its opposite, their sum is NaN. Such sums are rare, and are computed again in a wider range. So it
+//! does not matter how lanes meet, and any number of threads gives the same bits.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -11,19 +11,18 @@ use crate::kernels::rows::fold::fold_slice;
 use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// What elements are multiplied by to be summed in `f64`, so that no sum of them leaves its range; none for types whose sums
-/// do not leave theirs.
+/// The factor by which elements are multiplied so that no sum of them in `f64` overflows; `None` for types whose sums cannot.
 const fn overflow_scale<T: Element>() -> Option<f64> {
     match T::DTYPE {
         Dtype::F32 | Dtype::BF16 => Some(1.0),
-        // 2 to the power of -64: there are fewer elements than that would take.
+        // 2⁻⁶⁴: an overflow would take more elements than there are.
         Dtype::F64 => Some(1.0 / 18_446_744_073_709_551_616.0),
         _ => None,
     }
 }
 
-/// Makes again what is not finite among the results of a reduction of sums, in which large elements may cancel each other.
-/// `finish` says what becomes of the sum of so many elements.
+/// Computes those results of a sum again that are not finite, in which large elements may cancel. `finish` finalizes the sum of
+/// the given number of elements.
 pub(super) fn repair_overflow<T: ComputeElement>(
     cpu: &Cpu,
     shape: &ReduceShape,
@@ -46,7 +45,7 @@ pub(super) fn repair_overflow<T: ComputeElement>(
     });
 }
 
-/// The sum of the elements that become one output, each multiplied by a factor.
+/// The sum of the elements of one output, each multiplied by a factor.
 fn sum_scaled<T: ComputeElement>(shape: &ReduceShape, input: &[T], item: usize, factor: f64) -> f64 {
     let length = if shape.last_is_reduced { shape.last } else { 1 };
     let mut all = 0.0;
@@ -59,7 +58,7 @@ fn sum_scaled<T: ComputeElement>(shape: &ReduceShape, input: &[T], item: usize, 
                 |sum, element| sum + element.to_float().to_f64() * factor,
                 |a, b| a + b,
             );
-            // It stays so, whatever comes.
+            // NaN stays NaN, whatever follows.
             if all.is_nan() {
                 return all;
             }

@@ -1,5 +1,5 @@
-//! What reductions do with elements: how one is added to a partial result, and how two of these are joined. What becomes of the
-//! last is in [`super::finalize`], so that reductions that differ in their end alone, such as sum and mean, are compiled once.
+//! What reductions do with elements: how one is added to a partial result, and how two of these are joined. The last step is in
+//! [`super::finalize`], so that reductions that differ in it alone, such as sum and mean, are compiled once.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -10,20 +10,17 @@ use crate::kernels::rows::number::{AccumulatorNumber, ComputeElement, ComputeFlo
 
 /// One kind of reduction. Partial results are joined in an order that only the shape decides.
 pub(crate) trait Reducer<T>: Copy + Send + Sync + 'static {
-    /// A result of some elements.
     type Partial: Copy + Send + Sync;
     /// The result of no elements.
     const NONE: Self::Partial;
-    /// Whether it is compiled for each instruction set. Reductions that no model has are not: the plugin would be larger by what
-    /// nobody waits for.
+    /// True if it is compiled for each instruction set. Reductions that models do not use are not: they would only make the
+    /// plugin larger.
     const IS_VECTORIZED: bool;
 
     fn add_element(partial: Self::Partial, element: T) -> Self::Partial;
     fn join_partials(left: Self::Partial, right: Self::Partial) -> Self::Partial;
-    /// A result as an element.
     fn to_element(partial: Self::Partial) -> T;
 
-    /// The result of each of some lines.
     #[inline(always)]
     fn reduce_lines<const LINES: usize>(lines: LineBundle<'_, T, LINES>) -> [Self::Partial; LINES]
     where
@@ -36,7 +33,6 @@ pub(crate) trait Reducer<T>: Copy + Send + Sync + 'static {
         )
     }
 
-    /// The result of elements that lie in one piece.
     #[inline(always)]
     fn reduce_slice(elements: &[T]) -> Self::Partial
     where
@@ -51,7 +47,7 @@ const fn is_float<T: Element>() -> bool {
     matches!(T::DTYPE, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
-/// The extreme of a slice, or what is not a number in it, which `join` keeps.
+/// The extreme of a slice; a NaN wins, which `join` keeps.
 #[inline(always)]
 fn slice_extreme<T: ComputeElement>(
     elements: &[T],
@@ -63,7 +59,7 @@ fn slice_extreme<T: ComputeElement>(
     let Some(lanes) = fold_lanes::<true, _, _>(elements, none, add, &join) else {
         return elements.iter().fold(none, |found, element| add(found, *element));
     };
-    // The sum is no number where a lane is none. Where it is not so for that reason, time is all that is lost.
+    // The sum is NaN if a lane is. It may also be NaN for another reason, such as opposite infinities, which only costs time.
     if join_lanes(lanes, T::Accumulator::plus).is_nan() {
         lanes.into_iter().fold(none, &join)
     } else {
@@ -107,21 +103,15 @@ macro_rules! exact_reductions {
 }
 
 exact_reductions! {
-    /// The sum.
     Sum: ZERO, plus, |x| x;
-    /// The product.
     Product: ONE, times, |x| x;
-    /// The greatest element.
     Maximum: LOWEST, maximum by gt, |x| x;
-    /// The least element.
     Minimum: GREATEST, minimum by lt, |x| x;
-    /// The sum of magnitudes.
     L1: ZERO, plus, AccumulatorNumber::magnitude;
-    /// The sum of squares.
     SumSquare: ZERO, plus, |x: T::Accumulator| x.times(x);
 }
 
-/// Reductions of integers whose results are floats. Those of floats are the exact ones.
+/// Reductions of integers with float results. Floats use the exact ones.
 macro_rules! float_reductions {
     ($($(#[$docs:meta])* $name:ident: $prepare:expr;)*) => {
         $(
@@ -158,12 +148,11 @@ float_reductions! {
     FloatSumSquare: |x: T::Float| x * x;
 }
 
-/// The logarithm of the sum of exponentials, which are taken of distances to the greatest element, so that they stay
-/// within the range of the type.
+/// The logarithm of the sum of exponentials, taken relative to the largest element so that none overflows.
 #[derive(Clone, Copy)]
 pub(crate) struct LogSumExp;
 
-/// The greatest element and the sum of the exponentials of the distances to it.
+/// The largest element, and the sum of the exponentials of the distances to it.
 #[derive(Clone, Copy)]
 pub(crate) struct ExponentialSum<F> {
     greatest: F,
@@ -171,7 +160,7 @@ pub(crate) struct ExponentialSum<F> {
 }
 
 impl<F: ComputeFloat> ExponentialSum<F> {
-    /// The sum as if another element were the greatest.
+    /// The sum relative to another largest element.
     #[inline(always)]
     fn relative_to(self, greatest: F) -> F {
         self.sum
@@ -220,7 +209,7 @@ impl<T: ComputeElement> Reducer<T> for LogSumExp {
 }
 
 impl LogSumExp {
-    /// A sum of nothing stays nothing, whatever it was relative to.
+    /// An empty sum stays 0, whatever it was relative to.
     #[inline(always)]
     fn rescale_sum<F: ComputeFloat>(partial: ExponentialSum<F>, greatest: F) -> F {
         if partial.sum == F::ZERO { F::ZERO } else { partial.relative_to(greatest) }

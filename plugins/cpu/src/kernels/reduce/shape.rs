@@ -1,27 +1,25 @@
-//! How the elements of a reduction lie: dimensions that are kept and dimensions that are reduced, the fewest of each.
+//! The layout of a reduction: which dimensions are kept and which are reduced, as few of each as possible.
 
 use oarlock_sdk::{Result, ensure};
 
 use crate::kernels::rows::axis::{self, AxisLayout};
 
-/// A dimension: how many indices, and how many elements from one to the next.
+/// A dimension: its size and its stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReduceDimension {
     length: usize,
     step: usize,
 }
 
-/// Nested dimensions, the fastest last.
+/// Nested dimensions, the innermost last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DimensionNest(Vec<ReduceDimension>);
 
 impl DimensionNest {
-    /// How many combinations of indices there are.
     pub(super) fn combination_count(&self) -> usize {
         self.0.iter().map(|dimension| dimension.length).product()
     }
 
-    /// Where the elements of a combination start.
     pub(super) fn combination_offset(&self, mut combination: usize) -> usize {
         let mut offset = 0;
         for dimension in self.0.iter().rev() {
@@ -31,23 +29,21 @@ impl DimensionNest {
         offset
     }
 
-    /// How many elements there are from the start of a combination to the start of the next one, and for how many combinations
-    /// from this one on it is so.
+    /// The distance from a combination to the next one, and the number of combinations from this one on that are that far apart.
     pub(super) fn uniform_run(&self, combination: usize) -> (usize, usize) {
         self.0.last().map_or((usize::MAX, 1), |last| (last.step, last.length - combination % last.length))
     }
 }
 
-/// The kept and the reduced dimensions of an input, neighbours of one kind merged and those of length 1 left out.
+/// The kept and the reduced dimensions of an input. Neighbors of one kind are merged, and those of size 1 left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReduceShape {
     pub(super) kept: DimensionNest,
     pub(super) reduced: DimensionNest,
-    /// How many elements lie in one piece: of the last dimension, which is in neither nest.
+    /// The number of contiguous elements: the size of the last dimension, which is in neither nest.
     pub(super) last: usize,
-    /// Whether the last dimension is reduced.
     pub(super) last_is_reduced: bool,
-    /// How many elements become one.
+    /// The number of elements that become one.
     pub(crate) share: usize,
 }
 
@@ -59,7 +55,7 @@ impl ReduceShape {
         let mut merged: Vec<(usize, bool)> = Vec::new();
         for (dim, is_reduced) in dims.iter().zip(is_reduced).filter(|pair| *pair.0 != 1) {
             match merged.last_mut().filter(|last| last.1 == *is_reduced) {
-                // The product of all dimensions fits or one is 0, so that nothing is walked.
+                // The product of all dimensions fits, or one is 0 and nothing is walked.
                 Some(last) => last.0 = last.0.saturating_mul(*dim as usize),
                 None => merged.push((*dim as usize, *is_reduced)),
             }
@@ -74,7 +70,7 @@ impl ReduceShape {
         Ok(Self { kept, reduced, last, last_is_reduced, share: axis::element_count(&share)? })
     }
 
-    /// The axis along which is reduced, if there is no other.
+    /// The axis that is reduced, if there is only one.
     pub(super) fn single_axis(&self) -> Option<AxisLayout> {
         let (outer, last) = (self.kept.combination_count(), self.last);
         match self.reduced.0[..] {
@@ -86,7 +82,7 @@ impl ReduceShape {
         }
     }
 
-    /// Where an element of a group lies: the group is what becomes one output.
+    /// The offset of an element of a group; a group becomes one output.
     pub(crate) fn element_offset(&self, group: usize, index: usize) -> usize {
         if self.last_is_reduced {
             return self.kept.combination_offset(group)
@@ -99,13 +95,12 @@ impl ReduceShape {
     }
 }
 
-/// What becomes of the shape: without the reduced dimensions, or with 1 in their place.
+/// The output shape: without the reduced dimensions, or with 1 in their place.
 pub(super) fn reduced_dims(dims: &[i64], is_reduced: &[bool], keeps_dims: bool) -> Vec<i64> {
     let pairs = dims.iter().zip(is_reduced);
     pairs.filter(|pair| keeps_dims || !pair.1).map(|pair| if *pair.1 { 1 } else { *pair.0 }).collect()
 }
 
-/// Checks the shape of an output.
 pub(super) fn expect_reduced_dims(
     dims: &[i64],
     is_reduced: &[bool],

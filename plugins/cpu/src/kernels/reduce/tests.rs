@@ -11,7 +11,7 @@ fn the_cases_of_the_file_give_what_it_says() {
     check_cases(include_str!("cases.txt"));
 }
 
-/// Small whole numbers, whose sums are exact in any order.
+/// Small integers, whose sums are exact in any order.
 fn whole_numbers(count: usize) -> Vec<f32> {
     (0..count).map(|index| ((index * 7919) % 23) as f32 - 11.0).collect()
 }
@@ -58,7 +58,7 @@ fn long_lines_are_cut_without_losing_elements() {
     check_kernel("ReduceSum", 13, &[], &[Some(&TestArray::from_values(&[40_000], &halves)), None], &[sum]);
 }
 
-/// Lines are evenly apart only along one axis, and those along it are not as many as are joined at a time.
+/// Lines are evenly spaced only along one axis, and their number along it is no multiple of those joined at a time.
 #[test]
 fn lines_spread_over_two_axes_are_each_counted_once() {
     for [outer, inner, length] in [[1, 17, 3], [40, 50, 7], [5, 16, 1025], [300, 3, 2], [2, 2, 20_000]] {
@@ -76,7 +76,7 @@ fn lines_spread_over_two_axes_are_each_counted_once() {
     }
 }
 
-/// All of them are rounded the same way, so that nothing evens out.
+/// All of them are rounded the same way, so that errors do not cancel.
 #[test]
 fn rounding_does_not_add_up_in_long_sums() {
     let count = 1usize << 20;
@@ -108,7 +108,7 @@ fn rounding_does_not_add_up_in_long_sums() {
     }
 }
 
-/// Neighbours in a sum are of opposite signs, so that lanes hold elements of one sign.
+/// Neighbors in a sum have opposite signs, so that a lane holds elements of one sign.
 #[test]
 fn large_numbers_cancel_whichever_lanes_they_meet_in() {
     for (dims, axes) in [
@@ -275,7 +275,7 @@ fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
     check_kernel("ReduceMax", 18, &[], &[Some(&data), Some(&axes)], &[expected]);
 }
 
-/// Where the greatest or least of some elements is: what is not a number counts as both.
+/// The position of the largest or smallest of some elements; NaN counts as both.
 fn find_extreme(elements: &[f32], is_least: bool, is_last: bool) -> i64 {
     let is_beyond = |a: f32, b: f32| if is_least { a < b } else { a > b };
     let mut best = 0;
@@ -333,7 +333,7 @@ fn check_reduction<T: Element>(op: &str, element: impl Fn(usize) -> T) {
     });
 }
 
-/// Numbers of many digits, whose sums depend on the order, among which are some that are not numbers and both zeros.
+/// Numbers of many digits, whose sums depend on the order, with some NaNs and both zeros among them.
 fn awkward_number(index: usize) -> f32 {
     match index % 97 {
         13 => f32::NAN,

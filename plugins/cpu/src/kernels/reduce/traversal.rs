@@ -1,5 +1,5 @@
-//! Walks over the elements of a reduction. How work is cut into partial results is decided by the shape alone and they are
-//! joined in order, so that the number of threads does not change a bit of the result.
+//! Walks over the elements of a reduction. The shape alone decides how work is cut into partial results, and they are joined in
+//! order, so that the number of threads does not change a bit of the result.
 
 use std::ops::Range;
 
@@ -19,24 +19,25 @@ use crate::kernels::rows::line_bundle::{
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 use crate::kernels::rows::{GRAIN, grain_for};
 
-/// How many elements of a line become one partial result, at most.
+/// The maximum number of elements of a line per partial result.
 const LINE_CHUNK: usize = GRAIN;
-/// How many rows become one row of partial results, at most.
+/// The maximum number of rows per row of partial results.
 const ROW_CHUNK: usize = 256;
-/// How many rows or lines are added up one after the other before they are joined with those before.
+/// Rows or lines that are added one after the other before they are joined with those before: a short chain keeps the rounding
+/// error small.
 const SERIAL_COUNT: usize = 16;
-/// How many columns are added up together: their partial results stay in the nearest cache.
+/// Columns that are added up together: their partial results, 4 KiB of `f32`, stay in L1.
 const COLUMN_CHUNK: usize = 1024;
 
-/// Partial results of columns that lie in memory as registers do: each row of elements waits for what was written of the one
-/// before it, which takes much longer where that is in two parts.
+/// Partial results of columns, aligned like registers: each row of elements reads what was just written for the one before it,
+/// which takes much longer if it spans two cache lines.
 #[repr(align(64))]
 struct AlignedPartials<P>([P; COLUMN_CHUNK]);
 
-/// Results that are finished at a time where they are not all in memory.
+/// Results that are finalized at a time if they are not all in memory.
 const FINALIZE_CHUNK: usize = 64;
 
-/// Runs a body for the instruction sets of the level where the reduction is compiled for each of them.
+/// Runs a body for the instruction sets of the level, if the reduction is compiled for each of them.
 macro_rules! with_isa_of {
     ($reduction:ty, $isa:expr, || $body:expr) => {
         if const { <$reduction as Reducer<T>>::IS_VECTORIZED } { with_isa!($isa, || $body) } else { $body }
@@ -72,7 +73,7 @@ pub(super) fn reduce_elements<T: Element, R: Reducer<T>>(
     }
 }
 
-/// One dimension of a few elements is reduced: lines along it are reduced side by side.
+/// Reduces one short dimension: lines along it are reduced side by side.
 fn reduce_short_lines<T: Element, R: Reducer<T>>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -103,7 +104,7 @@ fn reduce_short_lines<T: Element, R: Reducer<T>>(
     );
 }
 
-/// Every output is made of one line, which lies in one piece and is not worth cutting.
+/// Each output comes from one contiguous line that is not worth cutting.
 fn reduce_whole_lines<T: Element, R: Reducer<T>>(
     cpu: &Cpu,
     axis: AxisLayout,
@@ -123,7 +124,7 @@ fn reduce_whole_lines<T: Element, R: Reducer<T>>(
     });
 }
 
-/// How the lines of one output are cut: long ones into pieces, short ones gathered to a piece.
+/// How the lines of one output are cut: long ones into pieces, short ones several to a piece.
 #[derive(Clone, Copy)]
 struct LinePartition {
     pieces: usize,
@@ -170,7 +171,7 @@ impl LinePartition {
     }
 }
 
-/// Folds lines of one length, each of which begins so many elements after the one before.
+/// Folds lines of one length, each of which begins `step` elements after the one before.
 fn fold_lines<T: Element, R: Reducer<T>>(
     isa: Isa,
     input: &[T],
@@ -191,12 +192,12 @@ fn fold_each_line<T: Element, R: Reducer<T>>(
     let mut rest = input;
     for partial in partials {
         *partial = R::reduce_slice(&rest[..length]);
-        // After the last line there may be less.
+        // After the last line there may be less than a step.
         rest = rest.get(step..).unwrap_or_default();
     }
 }
 
-/// The last dimension is reduced: each output is made of lines of elements that lie in one piece.
+/// Reduces the last dimension: each output comes from lines of contiguous elements.
 fn reduce_inner_axis<T: Element, R: Reducer<T>>(
     cpu: &Cpu,
     shape: &ReduceShape,
@@ -222,7 +223,7 @@ fn reduce_inner_axis<T: Element, R: Reducer<T>>(
     finalize_pieces::<T, R>(cpu, shape, [1, pieces], &partials, output, finish);
 }
 
-/// The last dimension is kept: rows of elements are added up column by column.
+/// Keeps the last dimension: rows of elements are added up column by column.
 fn reduce_outer_axis<T: Element, R: Reducer<T>>(
     cpu: &Cpu,
     shape: &ReduceShape,
@@ -263,7 +264,7 @@ fn reduce_outer_axis<T: Element, R: Reducer<T>>(
     finalize_pieces::<T, R>(cpu, shape, [width, groups], &partials, output, finish);
 }
 
-/// Adds up rows, first a few in the place for that, and joins what becomes of those.
+/// Adds up rows: [`SERIAL_COUNT`] of them in `few`, which is then joined with the partial results.
 fn add_rows<T: Element, R: Reducer<T>>(
     isa: Isa,
     input: &[T],
@@ -284,6 +285,7 @@ fn add_each_row<T: Element, R: Reducer<T>>(
     partials: &mut [R::Partial],
 ) {
     for begin in rows.clone().step_by(SERIAL_COUNT) {
+        // The first row overwrites `few`, which saves a pass that clears it.
         for (partial, element) in few.iter_mut().zip(&input[nest.combination_offset(begin)..]) {
             *partial = R::add_element(R::NONE, *element);
         }
@@ -298,10 +300,10 @@ fn add_each_row<T: Element, R: Reducer<T>>(
     }
 }
 
-/// Partial results that are joined as they come, always two of as many: so rounding grows with the logarithm of how many there
-/// are, not with their number.
+/// Partial results that are joined as they come, always two of the same count: rounding errors grow with the logarithm of their
+/// number, not with the number itself.
 struct PairwisePartials<T, R: Reducer<T>> {
-    /// Where the bit of a power of two is set in the count, what so many became.
+    /// For each power of two in the count, the joined result of so many.
     powers: [R::Partial; usize::BITS as usize],
     count: usize,
 }
@@ -330,7 +332,7 @@ impl<T, R: Reducer<T>> PairwisePartials<T, R> {
     }
 }
 
-/// So many partial results joined.
+/// Joins `count` partial results.
 fn join_pairwise<T, R: Reducer<T>>(count: usize, mut partial: impl FnMut(usize) -> R::Partial) -> R::Partial {
     if count == 1 {
         return partial(0);
@@ -340,8 +342,8 @@ fn join_pairwise<T, R: Reducer<T>>(count: usize, mut partial: impl FnMut(usize) 
     halves.join_all()
 }
 
-/// Joins the partial results of each output. Outputs lie in lines of this width, and so do as many partial results as each has,
-/// a line of the first ones of all before the next.
+/// Joins the partial results of each output. Outputs lie in lines of `width`, and so do their partial results: a line with the
+/// first ones of all outputs comes before the next.
 fn finalize_pieces<T: Element, R: Reducer<T>>(
     cpu: &Cpu,
     shape: &ReduceShape,

@@ -1,8 +1,8 @@
-//! Axes of a shape: what users name, counted from either end, becomes how elements lie.
+//! Axes of a shape: users count them from either end, and kernels need a layout.
 
 use oarlock_sdk::{PluginError, Result, ensure};
 
-/// The dimensions before an axis, the axis and the dimensions after it, as numbers of elements.
+/// The numbers of elements before, along and after an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AxisLayout {
     pub(crate) outer: usize,
@@ -11,7 +11,6 @@ pub(crate) struct AxisLayout {
 }
 
 impl AxisLayout {
-    /// One axis.
     pub(crate) fn new(dims: &[i64], axis: i64) -> Result<Self> {
         let axis = resolve_axis(axis, dims.len())?;
         Ok(Self {
@@ -21,19 +20,18 @@ impl AxisLayout {
         })
     }
 
-    /// All dimensions from one on, as if they were a single axis. The one past the last is taken too.
+    /// All dimensions from one on as a single axis. The one past the last is allowed too.
     pub(crate) fn from_flattened(dims: &[i64], axis: i64) -> Result<Self> {
         let axis = if axis == dims.len() as i64 { dims.len() } else { resolve_axis(axis, dims.len())? };
         Ok(Self { outer: element_count(&dims[..axis])?, length: element_count(&dims[axis..])?, inner: 1 })
     }
 
-    /// How many lines run along the axis.
     pub(crate) fn line_count(&self) -> usize {
         self.outer * self.inner
     }
 }
 
-/// The index of a dimension that is counted from the end when it is negative.
+/// Resolves an axis that may count from the end.
 pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     let counted = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let found = counted.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
@@ -42,7 +40,7 @@ pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
     })
 }
 
-/// For each dimension whether it is among the axes, of which none may be named twice.
+/// For each dimension, true if it is among the axes, none of which may be named twice.
 pub(crate) fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     let mut mask = vec![false; rank];
     for axis in axes {
@@ -53,7 +51,6 @@ pub(crate) fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     Ok(mask)
 }
 
-/// How many elements a shape has.
 pub(crate) fn element_count(dims: &[i64]) -> Result<usize> {
     let product =
         dims.iter().try_fold(1usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));

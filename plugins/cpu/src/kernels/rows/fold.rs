@@ -2,17 +2,17 @@
 
 use std::hint::black_box;
 
-/// Partial results that fill the widest register.
+/// Partial results of a fold: 16 `f32` fill a zmm register.
 pub(crate) const FOLD_LANES: usize = 16;
-/// How many elements a lane is made of before it is joined with what came before. What rounding adds up to in a long line grows
-/// with this and with the number of such rounds, not with their product.
+/// Elements per lane before it is joined with earlier results. Rounding errors of a long line grow with this plus the number of
+/// such rounds, not with their product.
 const LANE_ROUNDS: usize = 16;
 
-/// Lanes in memory, where they lie as the widest registers do: what was just written in two parts is waited for when it is read.
+/// Lanes in memory, aligned like the widest registers: reading back what was written in two parts has to wait for both.
 #[repr(align(64))]
 struct LaneRegisters<P>([P; FOLD_LANES]);
 
-/// Folds a slice in lanes that do not wait for each other, and joins them in a fixed order.
+/// Folds a slice in independent lanes, and joins them in a fixed order.
 #[inline(always)]
 pub(crate) fn fold_slice<T: Copy, P: Copy>(
     elements: &[T],
@@ -26,7 +26,7 @@ pub(crate) fn fold_slice<T: Copy, P: Copy>(
     }
 }
 
-/// Folds a slice in the same way, where a partial result stays what it is when an element is added again.
+/// As [`fold_slice`], for folds that do not change if an element is added again, such as a maximum.
 #[inline(always)]
 pub(crate) fn fold_idempotent<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P) -> P {
     match fold_lanes::<true, _, _>(elements, none, &add, &add) {
@@ -35,11 +35,11 @@ pub(crate) fn fold_idempotent<P: Copy>(elements: &[P], none: P, add: impl Fn(P, 
     }
 }
 
-/// Folds a slice that has elements for all lanes. Those left in the end are read together with elements before them, as many
-/// as fill all lanes, of which those before are added again only if that changes nothing: where `AGAIN` is true.
+/// Folds a slice that has elements for all lanes. The remainder is read as the last [`FOLD_LANES`] elements of the slice. Those
+/// that were already added are added again only if that changes nothing: if `AGAIN` is true.
 ///
-/// Four registers of lanes hide the latency of an addition. They are arrays of their own, and none is indexed by more than a
-/// loop of known length, since only then does the compiler keep them in registers.
+/// Four registers of lanes are four independent chains, which hide an addition's latency of about four cycles. They are separate
+/// arrays, and only loops of constant length index them, since only then does the compiler keep them in registers.
 #[inline(always)]
 pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
     elements: &[T],
@@ -91,15 +91,15 @@ pub(crate) fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
             first[lane] = if is_new[lane] == 0 { first[lane] } else { more[lane] };
         }
     }
-    // Else the compiler would see which lanes are joined first, and fold those in registers of their own.
+    // Otherwise the compiler sees which lanes are joined first, and folds those in registers of their own.
     Some(black_box(LaneRegisters(first)).0)
 }
 
-/// Which lanes are among so many at the end: 1 for each that is, 0 for the others.
+/// A mask of the last `count` lanes: 1 for those, 0 for the others.
 #[inline(always)]
 fn tail_mask(count: usize) -> &'static [u32; FOLD_LANES] {
     static TAIL_MARKS: [[u32; FOLD_LANES]; 2] = [[0; FOLD_LANES], [1; FOLD_LANES]];
-    // Else the compiler would see that some lanes are never among them, and handle those apart from the others.
+    // Otherwise the compiler sees that some lanes are never among them, and handles those apart from the others.
     let marks = black_box(&TAIL_MARKS).as_flattened();
     marks[count..].first_chunk().unwrap_or(&TAIL_MARKS[1])
 }
@@ -117,7 +117,7 @@ pub(crate) fn join_lanes<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], joi
     lanes[0]
 }
 
-/// Folds each of some lines that lie side by side and are short, in the order in which [`fold`] folds one.
+/// Folds each of some short lines that lie side by side, in the order in which [`fold_slice`] folds one.
 #[inline(always)]
 pub(super) fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     mut positions: impl ExactSizeIterator<Item = &'a [T; LINES]>,
@@ -142,7 +142,6 @@ pub(super) fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     join_lanes(lanes, |left, right| join_lines(left, right, &join))
 }
 
-/// Adds an element to the partial result of each line.
 #[inline(always)]
 fn add_to_lines<T: Copy, P: Copy, const LINES: usize>(
     partials: &mut [P; LINES],
@@ -154,7 +153,6 @@ fn add_to_lines<T: Copy, P: Copy, const LINES: usize>(
     }
 }
 
-/// Joins the partial results of each line.
 #[inline(always)]
 fn join_lines<P: Copy, const LINES: usize>(
     mut left: [P; LINES],

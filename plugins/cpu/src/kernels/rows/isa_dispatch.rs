@@ -11,11 +11,11 @@
 #[cfg(x86_vectors)]
 use crate::isa::Isa;
 
-/// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner
-/// loops are `#[inline(always)]`.
+/// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner loops
+/// are `#[inline(always)]`.
 ///
-/// Each level gets a closure of its own that is called in one place, for only then does the compiler move it into the
-/// function that has the instruction sets.
+/// Each level gets a closure of its own that is called in one place: only then does the compiler inline it into the function that
+/// has the instruction sets.
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
         match $isa {
@@ -39,7 +39,7 @@ macro_rules! with_isa {
             ),
         }
     };
-    // The body may name the level as a type, for functions that differ where a product and a sum are one instruction.
+    // The body may name the level as a type, for functions that differ if the target has FMA.
     ($isa:expr, $level:ident => || $body:expr) => {
         match $isa {
             #[cfg(x86_vectors)]
@@ -80,7 +80,7 @@ pub(crate) use with_isa;
 #[inline(always)]
 pub(crate) fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     assert!(isa >= Isa::Avx512, "a level for this code");
-    // SAFETY: levels other than the lowest are only made where the machine has them.
+    // SAFETY: levels above the lowest are only constructed on machines that have them.
     unsafe { run_avx512(body) }
 }
 

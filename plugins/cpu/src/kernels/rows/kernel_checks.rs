@@ -1,7 +1,7 @@
-//! Compares what kernels give, with every level of instruction sets, to what was expected.
+//! Compares the results of kernels, at every level of instruction sets, with expected ones.
 //!
-//! Cases are text, a paragraph each: a comment, the op and its version, attributes as kind, name and value, then the operands
-//! as `in` or `out`, dtype with shape, and elements.
+//! Cases are text, a paragraph each: a comment, the op and its version, attributes as kind, name and value, then the operands as
+//! `in` or `out`, dtype with shape, and elements.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
 const ISA_LEVELS: [&str; 3] = ["scalar", "avx2", "avx512"];
 
-/// Runs an op with each level of instruction sets and checks its outputs.
+/// Runs an op at each level of instruction sets and checks its outputs.
 pub(crate) fn check_kernel(
     op: &str,
     version: u32,
@@ -30,7 +30,6 @@ pub(crate) fn check_kernel(
     }
 }
 
-/// Checks the cases of a file.
 pub(crate) fn check_cases(cases: &str) {
     for case in cases.split("\n\n") {
         check_case(case);
@@ -118,7 +117,7 @@ fn compare_elements<T: Element + ComputeElement>(
     assert!(all_close, "{what}: expected {expected:?}, found {found:?}");
 }
 
-/// Shapes of lines along the middle axis, so short and so many that lines are turned to lie side by side.
+/// Shapes of lines along the middle axis, so short and so many that they are transposed.
 const SHORT_LINE_SHAPES: [[usize; 3]; 11] = [
     [16, 1, 2],
     [64, 2, 1],
@@ -132,11 +131,11 @@ const SHORT_LINE_SHAPES: [[usize; 3]; 11] = [
     [33, 63, 1],
     [20, 9, 14],
 ];
-/// Fewer lines than are turned.
+/// Too few lines to be transposed.
 const FEW_LINES: usize = 15;
 
-/// Checks that an op gives for many short lines, bit for bit, what it gives for few of them, with each level of instruction
-/// sets. `element` makes an element of its index, and `run` runs the op along the axis 1 of an input.
+/// Checks that an op gives for many short lines, bit for bit, what it gives for few of them, at each level of instruction sets.
+/// `element` makes an element of its index, and `run` runs the op along axis 1 of an input.
 pub(crate) fn check_short_lines<T: Element>(
     element: impl Fn(usize) -> T,
     run: impl Fn(&str, &TestArray) -> Vec<TestArray>,

@@ -1,6 +1,6 @@
-//! Lines, many at a time. What a loop over a line of a few elements costs is mostly its beginning and its end. So short lines
-//! are turned to lie side by side, as many as fill registers, and each step handles an element of all of them. Lines that
-//! fill registers are read where they lie.
+//! Bundles of lines. A loop over a line of a few elements mostly costs its setup and its remainder. So short lines are transposed
+//! to lie side by side, as many as fill registers, and each step handles an element of all of them. Lines that fill registers are
+//! read in place.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -10,36 +10,34 @@ use super::number::ComputeFloat;
 use crate::isa::Isa;
 use crate::kernels::movement::plane_transpose::PlaneTranspose;
 
-/// How many lines lie side by side. With fewer, the compiler writes loops over them out before it sees that registers could
-/// do many of the steps at once, and then does not see it.
+/// Lines side by side: 64 `f32` are eight ymm or four zmm registers. With fewer, the compiler unrolls loops over them before it
+/// vectorizes, and then misses that it could.
 pub(crate) const BUNDLE_WIDTH: usize = 64;
-/// How many elements a line has that is worth turning, where nothing else is said: longer ones fill registers themselves.
+/// The maximum length of lines that are worth transposing, unless stated otherwise: longer ones fill registers themselves.
 pub(crate) const MAX_SHORT_LINE: usize = 63;
-/// How many elements a block of lines has, which follow one another in memory, at most.
+/// The maximum number of contiguous elements in a block of lines.
 const BLOCK_ELEMENTS: usize = 128;
-/// How many blocks have to be there.
+/// Fewer blocks are not worth transposing.
 const MIN_BLOCKS: usize = 16;
 
-/// Whether lines of such elements are turned at all: those that models have. For others nobody waits, and a program would be
-/// larger by what turns them.
+/// True for element types that models use. For others, transposing would only make the plugin larger.
 pub(crate) const fn is_transposable<T: Element>() -> bool {
     matches!(T::DTYPE, Dtype::F32 | Dtype::F16 | Dtype::I64)
 }
 
-/// Whether lines along an axis are best turned: whether they have at most so many elements, and short blocks of them are
-/// many.
+/// True if lines along an axis are best transposed: they have at most `most` elements, and short blocks of them are many.
 pub(crate) fn are_lines_short(axis: AxisLayout, most: usize) -> bool {
     let block = axis.length.saturating_mul(axis.inner);
     axis.outer >= MIN_BLOCKS && axis.length <= most && (1..=BLOCK_ELEMENTS).contains(&block)
 }
 
-/// Whether lines along an axis are read in registers where they lie, which takes less than turning them.
+/// True if lines along an axis fill registers in place, which is cheaper than transposing them.
 pub(crate) fn fills_registers(axis: AxisLayout) -> bool {
     axis.inner == 1 && axis.length >= FOLD_LANES
 }
 
-/// Hands over blocks of so many elements in tiles: the index of the first block, and for each position the elements there of
-/// this and of the next blocks. Where fewer blocks are left than lie side by side, what is in their place means nothing.
+/// Passes transposed tiles of blocks to `body`: the index of the first block, and for each position the elements there of this
+/// and the next blocks. Lanes past the last block are unspecified.
 pub(crate) fn for_transposed_blocks<T: Copy, const LINES: usize>(
     isa: Isa,
     input: &[T],
@@ -55,7 +53,7 @@ pub(crate) fn for_transposed_blocks<T: Copy, const LINES: usize>(
     }
 }
 
-/// Writes the blocks of a tile from the place of the first one on, one after the other, as many as there is place for.
+/// Writes the blocks of a tile to the place of the first one and on, as many as fit.
 pub(crate) fn transpose_back<T: Copy, const LINES: usize>(
     isa: Isa,
     tile: &[[T; LINES]],
@@ -74,17 +72,17 @@ pub(crate) fn transpose_back<T: Copy, const LINES: usize>(
         .transpose_plane(isa);
 }
 
-/// How lines of the same length lie.
+/// The layout of lines of the same length.
 #[derive(Clone, Copy)]
 enum BundleLayout {
-    /// The first elements of all lines, then, so many times as many elements on, the next ones.
+    /// The first elements of all lines; the next ones follow `step` times as many elements later.
     SideBySide { step: usize },
-    /// Each line in one piece, at most as many as the bundle has.
+    /// Each line is contiguous; there are at most as many as the bundle holds.
     InTurn { length: usize },
 }
 
-/// Some lines of the same length. What is said about one of them is calculated for all, before it is for any what is made of
-/// that, so that the processor need not wait for what one of them takes.
+/// Lines of the same length. Each step is computed for all of them before the next, so that the processor overlaps the latencies
+/// of the lines.
 #[derive(Clone, Copy)]
 pub(crate) struct LineBundle<'a, T, const LINES: usize> {
     elements: &'a [T],
@@ -92,7 +90,7 @@ pub(crate) struct LineBundle<'a, T, const LINES: usize> {
 }
 
 impl<'a, T: Copy> LineBundle<'a, T, 1> {
-    /// A line that lies in one piece.
+    /// A contiguous line.
     #[inline(always)]
     pub(crate) fn from_line(line: &'a [T]) -> Self {
         Self::from_consecutive(line, line.len())
@@ -100,13 +98,13 @@ impl<'a, T: Copy> LineBundle<'a, T, 1> {
 }
 
 impl<'a, T: Copy, const LINES: usize> LineBundle<'a, T, LINES> {
-    /// Lines that start where the elements do and lie side by side.
+    /// Lines that lie side by side, from the first elements on.
     #[inline(always)]
     pub(crate) fn new(elements: &'a [[T; LINES]], step: usize) -> Self {
         Self { elements: elements.as_flattened(), layout: BundleLayout::SideBySide { step } }
     }
 
-    /// Lines of so many elements, one after the other.
+    /// Contiguous lines of `length` elements, one after the other.
     #[inline(always)]
     pub(crate) fn from_consecutive(elements: &'a [T], length: usize) -> Self {
         Self { elements, layout: BundleLayout::InTurn { length: length.max(1) } }
@@ -118,7 +116,7 @@ impl<'a, T: Copy, const LINES: usize> LineBundle<'a, T, LINES> {
         self.elements.as_chunks().0.iter().step_by(step)
     }
 
-    /// Folds each line. What is added may depend on the line.
+    /// Folds each line. `add` gets the index of the line.
     #[inline(always)]
     pub(crate) fn fold_lines<P: Copy>(
         self,
@@ -145,7 +143,7 @@ impl<'a, T: Copy, const LINES: usize> LineBundle<'a, T, LINES> {
         }
     }
 
-    /// The sum of what becomes of the elements of each line.
+    /// The sum of `value` over the elements of each line.
     #[inline(always)]
     pub(crate) fn sum_lines<F: ComputeFloat>(self, value: impl Fn(T, usize) -> F) -> [F; LINES] {
         self.fold_lines(
@@ -158,7 +156,7 @@ impl<'a, T: Copy, const LINES: usize> LineBundle<'a, T, LINES> {
 }
 
 impl<F: ComputeFloat, const LINES: usize> LineBundle<'_, F, LINES> {
-    /// The greatest number of each line. What is not a number is passed over.
+    /// The maximum of each line. NaN is skipped.
     #[inline(always)]
     pub(crate) fn max_of_lines(self) -> [F; LINES] {
         let greater = |greatest: F, element: F| greatest.max_ignoring_nan(element);
@@ -177,32 +175,32 @@ impl<F: ComputeFloat, const LINES: usize> LineBundle<'_, F, LINES> {
     }
 }
 
-/// What becomes of the elements of a bundle.
+/// The results for the elements of a bundle.
 pub(crate) struct BundleResults<'a, T, const LINES: usize> {
     elements: &'a mut [T],
     layout: BundleLayout,
 }
 
 impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
-    /// Those of lines that start where the elements do and lie side by side.
+    /// Results of lines that lie side by side, from the first elements on.
     #[inline(always)]
     pub(crate) fn new(elements: &'a mut [[T; LINES]], step: usize) -> Self {
         Self { elements: elements.as_flattened_mut(), layout: BundleLayout::SideBySide { step } }
     }
 
-    /// Those of lines of so many elements, one after the other.
+    /// Results of contiguous lines of `length` elements, one after the other.
     #[inline(always)]
     pub(crate) fn from_consecutive(elements: &'a mut [T], length: usize) -> Self {
         Self { elements, layout: BundleLayout::InTurn { length: length.max(1) } }
     }
 
-    /// What has been written.
+    /// The results so far, as input of a next step.
     #[inline(always)]
     pub(crate) fn as_bundle(&self) -> LineBundle<'_, T, LINES> {
         LineBundle { elements: self.elements, layout: self.layout }
     }
 
-    /// Writes what becomes of each element of a bundle and its line.
+    /// Writes the value of each element, given its line.
     #[inline(always)]
     pub(crate) fn write_mapped(&mut self, from: LineBundle<'_, T, LINES>, value: impl Fn(T, usize) -> T) {
         match self.layout {
@@ -228,7 +226,7 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
         }
     }
 
-    /// Puts what becomes of each element and its line in its place, from the first position of a line to the last or at once.
+    /// Replaces each element by its value, given its line. Positions of a line come in order.
     #[inline(always)]
     pub(crate) fn map_in_place(&mut self, mut value: impl FnMut(T, usize) -> T) {
         match self.layout {
@@ -249,7 +247,7 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
         }
     }
 
-    /// Puts the product of each element and the factor of its line in its place.
+    /// Multiplies each element with the factor of its line.
     #[inline(always)]
     pub(crate) fn scale_lines(&mut self, factors: &[T; LINES])
     where
@@ -266,8 +264,8 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
     }
 }
 
-/// Writes what becomes of each element. Those left when registers have been filled are written together with some before
-/// them, which are written again.
+/// Writes the value of each element. The remainder is computed as the last [`FOLD_LANES`] elements, some of which are written
+/// again: one more full vector instead of a scalar loop.
 #[inline(always)]
 fn write_line<T: Copy>(results: &mut [T], elements: &[T], value: impl Fn(T) -> T) {
     let Some(last) = elements.last_chunk::<FOLD_LANES>() else {
@@ -289,8 +287,8 @@ fn write_mapped_line<T: Copy>(results: &mut [T], elements: &[T], value: impl Fn(
     }
 }
 
-/// Puts the product of each element and a factor in its place. Those left when registers have been filled are read together
-/// with some before them, before those are changed.
+/// Multiplies each element with a factor. The remainder shares a vector with some elements before it, which is read before those
+/// change.
 #[inline(always)]
 fn scale_line<F: ComputeFloat>(elements: &mut [F], factor: F) {
     let whole = elements.len() / FOLD_LANES * FOLD_LANES;

@@ -12,10 +12,10 @@ pub(crate) mod operands;
 pub(crate) mod output_parts;
 pub(crate) mod scratch;
 
-/// About as many elements as are worth a thread's while. Work is handed to threads in pieces of at least this size.
+/// Fewer elements are not worth another thread. Work is handed to threads in pieces of at least about this size.
 pub(crate) const GRAIN: usize = 16 * 1024;
 
-/// How many items of a loop make a piece that is worth a thread's while, when each handles this many elements.
+/// The number of items in a piece that is worth a thread, if each handles this many elements.
 pub(crate) fn grain_for(elements_per_item: usize) -> usize {
     (GRAIN / elements_per_item.max(1)).max(1)
 }

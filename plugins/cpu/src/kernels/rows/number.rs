@@ -1,4 +1,4 @@
-//! Arithmetic that generic kernels need, per element type: what sums are kept in, and what roots and logarithms are taken in.
+//! Arithmetic of generic kernels, per element type: the types of sums, and those in which roots and logarithms are computed.
 
 use std::borrow::Cow;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -9,21 +9,21 @@ use super::isa_dispatch::with_isa;
 use crate::isa::{BaselineTarget, Isa, SimdTarget};
 use crate::kernels::elementwise::{halves, math};
 
-/// An element type with what to calculate in.
+/// An element type, and the types in which it is computed.
 pub(crate) trait ComputeElement: Element {
-    /// What sums, products and extremes are kept in: the type itself, or `f32` for the narrow floats.
+    /// The type of sums, products and extremes: the type itself, or `f32` for narrow floats.
     type Accumulator: AccumulatorNumber;
-    /// What roots, logarithms and means are taken in: a float, `f64` for integers.
+    /// The type of roots, logarithms and means: a float, `f64` for integers.
     type Float: ComputeFloat;
 
     fn to_accumulator(self) -> Self::Accumulator;
     fn from_accumulator(exact: Self::Accumulator) -> Self;
     fn to_float(self) -> Self::Float;
-    /// Rounds to a float; to an integer, cuts the fraction off and stays within its range.
+    /// Rounds to a float; to an integer, truncates and saturates.
     fn from_float(float: Self::Float) -> Self;
 }
 
-/// Arithmetic of sums. Integers wrap around, and what is not a number stays so.
+/// Arithmetic of sums. Integers wrap around, and NaN stays NaN.
 pub(crate) trait AccumulatorNumber: Copy + Send + Sync + PartialOrd + 'static {
     const ZERO: Self;
     const ONE: Self;
@@ -34,7 +34,6 @@ pub(crate) trait AccumulatorNumber: Copy + Send + Sync + PartialOrd + 'static {
     fn times(self, other: Self) -> Self;
     fn magnitude(self) -> Self;
 
-    /// Whether it equals no number, not even itself.
     #[inline(always)]
     #[expect(clippy::eq_op, reason = "only what is not a number differs from itself")]
     fn is_nan(self) -> bool {
@@ -51,18 +50,18 @@ pub(crate) trait AccumulatorNumber: Copy + Send + Sync + PartialOrd + 'static {
         if (self < other) | self.is_nan() { self } else { other }
     }
 
-    /// The greater of a number and another, which is passed over if it is not a number.
+    /// The larger of two numbers. A NaN on the right is skipped.
     #[inline(always)]
     fn max_ignoring_nan(self, other: Self) -> Self {
+        // Exactly what x86 `max` instructions compute, so it needs no extra test for NaN.
         if other > self { other } else { self }
     }
 
-    /// A number that is the greater the greater it is. Zeros are equal, and so are all that are not numbers, which are greater
-    /// than all others.
+    /// A rank that grows with the number. Zeros are equal, and so are all NaNs, which are above all others.
     fn order_rank(self) -> u64;
 }
 
-/// A float that is calculated in.
+/// A float to compute in.
 pub(crate) trait ComputeFloat:
     AccumulatorNumber
     + Default
@@ -76,24 +75,25 @@ pub(crate) trait ComputeFloat:
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     fn square_root(self) -> Self;
-    /// e to the power of it.
+    /// eˣ.
     fn exponential<T: SimdTarget>(self) -> Self;
-    /// e to the power of it, which is not positive; 0 in place of what is subnormal.
+    /// eˣ for x ≤ 0; 0 in place of a subnormal result.
     fn exp_of_negative<T: SimdTarget>(self) -> Self;
     fn logarithm(self) -> Self;
 
-    /// Zero in place of what is no finite number.
+    /// 0 in place of infinities and NaN.
     #[inline(always)]
     fn finite_or_zero(self) -> Self {
+        // False for NaN as well, so one comparison covers both.
         if self.magnitude() < Self::GREATEST { self } else { Self::ZERO }
     }
 }
 
-/// The floats that tensors hold, of which the narrow ones are calculated in `f32`.
+/// The floats of tensors. Narrow ones are computed in `f32`.
 pub(crate) trait FloatElement: ComputeElement<Accumulator = <Self as ComputeElement>::Float> {
-    /// The elements as they are calculated in.
+    /// The elements as the floats in which they are computed; wide ones are borrowed.
     fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [Self::Float]>;
-    /// Has the elements written as they are calculated in.
+    /// Calls `write` with the floats in which elements are computed, and rounds them to the elements.
     fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [Self::Float]));
 }
 
@@ -134,7 +134,6 @@ macro_rules! narrow_reals {
 wide_reals!(f32, f64);
 narrow_reals!(f16, bf16);
 
-/// Writes elements for the floats that they were calculated in.
 fn round_floats<T: FloatElement>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
     with_isa!(isa, || {
         for (element, float) in elements.iter_mut().zip(floats) {
@@ -190,7 +189,7 @@ macro_rules! unsigned {
     };
 }
 
-/// The lowest gets 0.
+/// Maps the lowest value to 0.
 macro_rules! from_lowest {
     ($value:expr) => {
         i64::from($value).wrapping_sub(i64::MIN) as u64
@@ -207,7 +206,7 @@ integers! {
     u8: unsigned from_zero; u16: unsigned from_zero; u32: unsigned from_zero; u64: unsigned from_zero;
 }
 
-/// Truth is the greater of the two values.
+/// True is the larger value.
 impl ComputeElement for bool {
     type Accumulator = u8;
     type Float = f64;
@@ -287,10 +286,10 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// The bits of numbers are in their order, but for those of negative ones, which are in the opposite order.
+/// The bits of floats are in the order of the numbers, except that negative ones are in the opposite order.
 #[inline(always)]
 fn float_order_rank(value: f64) -> u64 {
-    // It makes both zeros one.
+    // Turns -0 into 0.
     let bits = (value + 0.0).to_bits() as i64;
     let rank = (bits ^ (bits >> 63) & i64::MAX).wrapping_sub(i64::MIN) as u64;
     if value.is_nan() { u64::MAX } else { rank }

@@ -9,14 +9,12 @@ use oarlock_sdk::{Element, Kernel, KernelCall, PluginError, Result, TensorView};
 
 use crate::device::Cpu;
 
-/// The operands of one run of a kernel.
 pub(crate) struct KernelOperands<'c, 'a> {
     call: &'c KernelCall<'a>,
-    /// A bit for each output that was handed out, since two slices of one must never exist together.
+    /// A bit for each output that was handed out: two slices of one must never coexist.
     written: Cell<u64>,
 }
 
-/// What a kernel does in each run.
 pub(crate) type KernelRun = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
 /// A kernel that reads the attributes once, into a `Plan`, and then runs on operands.
@@ -31,7 +29,6 @@ pub(crate) fn operand_kernel<Plan: Send + Sync + 'static>(
     })
 }
 
-/// A run on operands.
 pub(crate) fn run_on_operands(
     run: impl Fn(&Cpu, &KernelOperands<'_, '_>) -> Result<()> + Send + Sync + 'static,
 ) -> Arc<KernelRun> {
@@ -40,7 +37,7 @@ pub(crate) fn run_on_operands(
     })
 }
 
-/// The elements of an input that stay as they are while a prepared kernel lives.
+/// The elements of an input that do not change while a prepared kernel lives.
 pub(crate) fn constant_elements<'a, T: Element>(input: TensorView<'a>) -> Result<Option<&'a [T]>> {
     if input.is_constant() { contiguous_elements(input).map(Some) } else { Ok(None) }
 }
@@ -51,22 +48,20 @@ impl<'a> KernelOperands<'_, 'a> {
         self.call
     }
 
-    /// The elements of an input.
     pub(crate) fn read_input<T: Element>(&self, index: usize) -> Result<&'a [T]> {
         contiguous_elements(self.call.input(index)?)
     }
 
-    /// The elements of an input that may be left out.
     pub(crate) fn read_optional_input<T: Element>(&self, index: usize) -> Result<Option<&'a [T]>> {
         self.call.optional_input(index)?.map(contiguous_elements).transpose()
     }
 
-    /// The elements of an output, which can be had once.
+    /// The elements of an output, which can be taken once.
     pub(crate) fn write_output<T: Element>(&self, index: usize) -> Result<&'a mut [T]> {
         self.claim_output(self.call.output(index)?, index)
     }
 
-    /// The elements of an output that may be left out, which can be had once.
+    /// The elements of an output that may be left out, which can be taken once.
     pub(crate) fn write_optional_output<T: Element>(&self, index: usize) -> Result<Option<&'a mut [T]>> {
         self.call.optional_output(index)?.map(|output| self.claim_output(output, index)).transpose()
     }
@@ -79,12 +74,11 @@ impl<'a> KernelOperands<'_, 'a> {
             )));
         };
         self.written.set(self.written.get() | bit);
-        // SAFETY: the device's memory is the host's, the call vouches that outputs touch no other operand, as kernels made
+        // SAFETY: the device's memory is the host's, the call vouches that outputs do not overlap other operands, as kernels made
         // here let no output use the memory of an input, and the bit makes this the only slice.
         unsafe { output.elements_mut() }
     }
 
-    /// Checks that an operand has a shape.
     pub(crate) fn expect_dims(&self, found: &TensorView<'_>, name: &str, expected: &[i64]) -> Result<()> {
         oarlock_sdk::ensure!(
             found.dims() == expected,

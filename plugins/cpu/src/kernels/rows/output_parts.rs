@@ -14,10 +14,10 @@ pub(crate) trait OutputParts: Sync {
     /// What one piece of the loop may write.
     type Part;
 
-    /// Whether there is something to write for each of so many items, and for no more.
+    /// True if there is something to write for exactly this many items.
     fn fits(&self, items: usize) -> bool;
 
-    /// Whether there is nothing to write, however many items there are.
+    /// True if there is nothing to write, however many items there are.
     fn is_empty(&self) -> bool;
 
     /// The part of some items.
@@ -28,8 +28,8 @@ pub(crate) trait OutputParts: Sync {
     unsafe fn item_part(&self, begin: usize, end: usize) -> Self::Part;
 }
 
-/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs. Of items
-/// for which there is nothing to write there may be more than anybody could go through, so they are left out.
+/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs. Items for which
+/// there is nothing to write are skipped: there may be more than a loop could visit.
 pub(crate) fn parallel_for_parts<P: OutputParts>(
     cpu: &Cpu,
     count: usize,
@@ -48,7 +48,7 @@ pub(crate) fn parallel_for_parts<P: OutputParts>(
     });
 }
 
-/// The same for a body that may fail. What is left is not begun after that.
+/// As [`parallel_for_parts`], for a body that may fail. After an error, no further piece begins.
 pub(crate) fn try_parallel_for_parts<P: OutputParts>(
     cpu: &Cpu,
     count: usize,
@@ -61,19 +61,19 @@ pub(crate) fn try_parallel_for_parts<P: OutputParts>(
         if failure.get().is_none()
             && let Err(error) = body(begin, part)
         {
-            // Another may have failed meanwhile.
+            // Another thread may have failed in the meantime.
             let _ = failure.set(error);
         }
     });
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Outputs of which each item is a block of some of the items they have.
+/// Outputs in blocks: each item is a block of items of `parts`.
 pub(crate) struct OutputBlocks<P> {
     pub(crate) parts: P,
-    /// How many items there are, of which the last block may have fewer.
+    /// The number of items of `parts`; the last block may have fewer than the others.
     pub(crate) count: usize,
-    /// How many items are a block.
+    /// The number of items in a block.
     pub(crate) size: usize,
 }
 
@@ -95,7 +95,7 @@ impl<P: OutputParts> OutputParts for OutputBlocks<P> {
     }
 }
 
-/// A slice of which each item has a row of the same width.
+/// A slice in which each item has a row of the same width.
 pub(crate) struct OutputRows<'a, T> {
     start: *mut T,
     length: usize,
@@ -172,7 +172,7 @@ macro_rules! tuples {
 tuples!(A 0, B 1);
 tuples!(A 0, B 1, C 2);
 
-/// A tensor of which each item is a line along one axis: `inner` lines lie side by side, `length` elements each.
+/// A tensor in which each item is a line along one axis: `inner` lines lie side by side, of `length` elements each.
 pub(crate) struct AxisLines<'a, T> {
     start: *mut T,
     count: usize,
@@ -228,7 +228,6 @@ impl<T> AxisLinesPart<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), lines) }
     }
 
-    /// All elements of a line.
     pub(crate) fn line_elements(&mut self, line: usize) -> impl Iterator<Item = &mut T> {
         assert!((self.begin..self.end).contains(&line), "a line of this part");
         let first = line / self.inner * self.length * self.inner + line % self.inner;
@@ -237,7 +236,7 @@ impl<T> AxisLinesPart<'_, T> {
         (0..self.length).map(move |position| unsafe { &mut *start.add(first + position * inner) })
     }
 
-    /// A whole line, where each lies in one piece.
+    /// A whole line, if lines are contiguous.
     pub(crate) fn contiguous_line(&mut self, line: usize) -> &mut [T] {
         assert!(
             self.inner == 1 && (self.begin..self.end).contains(&line),
@@ -247,7 +246,7 @@ impl<T> AxisLinesPart<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(line * self.length), self.length) }
     }
 
-    /// The lines of this part in groups of at most `width` that lie side by side: the first and how many.
+    /// The lines of this part in groups of at most `width` that lie side by side: the first one and their number.
     pub(crate) fn line_groups(&self, width: usize) -> impl Iterator<Item = (usize, usize)> + use<T> {
         let (mut next, end, inner) = (self.begin, self.end, self.inner);
         std::iter::from_fn(move || {

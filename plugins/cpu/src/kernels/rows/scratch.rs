@@ -1,9 +1,9 @@
-//! Memory that kernels take beside their operands. How much follows from sizes that a model states, which may be more than
-//! there is, so that it is asked for in a way that may be refused.
+//! Scratch memory of kernels. Its size follows from sizes that a model states, which may be more than there is, so allocating it
+//! may fail with an error.
 
 use oarlock_sdk::{PluginError, Result};
 
-/// Room for so many items.
+/// An empty vector with room for `count` items.
 pub(crate) fn try_reserve_vec<T>(count: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     match room.try_reserve_exact(count) {
@@ -15,7 +15,7 @@ pub(crate) fn try_reserve_vec<T>(count: usize) -> Result<Vec<T>> {
     }
 }
 
-/// So many copies of an item.
+/// A vector of `count` copies of an item.
 pub(crate) fn try_filled_vec<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
     let mut items = try_reserve_vec(count)?;
     items.resize(count, item);

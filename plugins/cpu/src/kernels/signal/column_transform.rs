@@ -1,8 +1,8 @@
-//! Fourier transforms of eight columns that lie side by side, of a length without large primes. As eight are done at once, every
-//! step is the same arithmetic on vectors, however small or odd the length is.
+//! Fourier transforms of eight columns that lie side by side, of a length without large primes. With eight lanes, every step is
+//! the same arithmetic on vectors, however small or odd the length is.
 //!
-//! Each pass takes one factor off the length and moves what it writes to where the next pass reads it in order (Stockham's
-//! algorithm), so nothing has to be put in its order at the end.
+//! Each pass takes one factor off the length and writes where the next pass reads in order (Stockham's algorithm), so no
+//! reordering is needed at the end.
 
 use std::array::from_fn;
 
@@ -10,13 +10,13 @@ use super::fourier::{ComplexF64, root_of_unity};
 use crate::isa::Isa;
 use crate::kernels::rows::isa_dispatch::with_isa;
 
-/// How many columns are transformed at once.
+/// Columns that are transformed at once: 8 `f64` are one zmm or two ymm registers.
 pub(super) const FFT_LANES: usize = 8;
 
-/// The largest factor of a length.
+/// The largest factor of a length; Bluestein's algorithm handles lengths with larger primes.
 pub(super) const LARGEST_FACTOR: usize = 31;
 
-/// A row of the columns.
+/// A row of the columns. Real and imaginary parts are apart, so that complex arithmetic needs no shuffles.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ComplexLanes {
     pub(super) re: [f64; FFT_LANES],
@@ -56,7 +56,7 @@ impl ComplexLanes {
         }
     }
 
-    /// Some more of another row.
+    /// `self` + `other` · `some`.
     #[inline(always)]
     fn plus_scaled(self, other: Self, some: f64) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl ComplexLanes {
         }
     }
 
-    /// Turned by a quarter to the right: times -i.
+    /// Times -i: rotated by a quarter turn to the right.
     #[inline(always)]
     fn times_minus_i(self) -> Self {
         Self { re: self.im, im: self.re.map(|part| -part) }
     }
 }
 
-/// A transform of columns of one length, forwards.
+/// A forward transform of columns of one length.
 pub(super) struct ColumnTransform {
     factors: Vec<usize>,
     /// The powers of the root of unity.
@@ -80,10 +80,10 @@ pub(super) struct ColumnTransform {
 }
 
 impl ColumnTransform {
-    /// A transform of columns whose length has these factors, none above the largest.
+    /// A transform of a length with these factors, none above [`LARGEST_FACTOR`].
     pub(super) fn new(factors: &[usize]) -> Self {
         let length: usize = factors.iter().product();
-        // Two pairs are taken off together where there are as many.
+        // Two factors of 2 become one of 4: half as many passes over memory.
         let pairs = factors.iter().filter(|factor| **factor == 2).count();
         let others = factors.iter().copied().filter(|factor| *factor != 2);
         let fours = std::iter::repeat_n(4, pairs / 2);
@@ -95,8 +95,8 @@ impl ColumnTransform {
         self.roots.len()
     }
 
-    /// Transforms rows, with room for as many, and returns where the results are. Of each of them the lanes are turned by a row
-    /// of turns, if there are any, and then all alike.
+    /// Transforms rows, with scratch room for as many, and returns the results. Each row of them is multiplied by a row of
+    /// `turns`, if there are any, and by one factor for all lanes.
     pub(super) fn transform<'a>(
         &self,
         isa: Isa,
@@ -107,7 +107,7 @@ impl ColumnTransform {
     ) -> &'a mut [ComplexLanes] {
         with_isa!(isa, || {
             let (mut from, mut to) = (&mut *rows, &mut *room);
-            // How many rows lie between those of one transform that are left to do.
+            // The number of rows between those of one of the remaining transforms.
             let mut step = 1;
             for factor in &self.factors {
                 match factor {
@@ -161,8 +161,8 @@ impl ColumnTransform {
         }
     }
 
-    /// Terms that are as far from the first one as from the last go together: their sum with a cosine, and their difference
-    /// with a sine.
+    /// Terms that are equally far from both ends go together: their sum with a cosine, and their difference with a sine, which
+    /// halves the multiplications.
     #[inline(always)]
     fn radix_odd(&self, factor: usize, step: usize, from: &[ComplexLanes], to: &mut [ComplexLanes]) {
         let (length, half) = (self.length(), factor / 2);

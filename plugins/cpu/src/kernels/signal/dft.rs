@@ -50,7 +50,7 @@ struct DftSettings {
     default_axis: i64,
     is_inverse: bool,
     is_onesided: bool,
-    /// The transform that was made last, which takes longer than to use it.
+    /// The last transform: making one takes longer than using it.
     known: Mutex<Option<Arc<LineTransform>>>,
 }
 
@@ -68,7 +68,7 @@ impl DftSettings {
     }
 }
 
-/// The one integer of an operand that may be left out.
+/// The integer in an operand that may be left out.
 pub(super) fn optional_integer(operands: &KernelOperands<'_, '_>, index: usize) -> Result<Option<i64>> {
     let Some(input) = operands.call().optional_input(index)? else { return Ok(None) };
     let found = match input.dtype() {
@@ -135,7 +135,6 @@ fn run_dft<T: FloatElement>(
     }
 }
 
-/// How lines are transformed.
 enum LineTransform {
     Whole(FourierTransform),
     Halved(RealFourierTransform),
@@ -169,10 +168,9 @@ impl DftSettings {
     }
 }
 
-/// Transforms of all lines along an axis.
 struct DftTask<'a> {
     way: &'a LineTransform,
-    /// Elements of a number of the input.
+    /// The number of elements per number of the input.
     parts: usize,
     from: AxisLayout,
     to: AxisLayout,
@@ -206,7 +204,7 @@ impl DftTask<'_> {
         })
     }
 
-    /// Makes room for what is read of a line, all zeros.
+    /// Zeroes the memory for a line.
     fn reset_line<'w>(
         &self,
         work: &'w mut DftScratch,
@@ -227,8 +225,7 @@ impl DftTask<'_> {
         Ok(&mut work.numbers[..read])
     }
 
-    /// Reads the numbers of a line, at most as many as there is room for. Real ones are read in pairs where the transform
-    /// takes them so.
+    /// Reads the numbers of a line, as many as there is room for. Real ones are read in pairs if the transform takes them so.
     fn read_line<T: FloatElement>(&self, elements: &[T], inner: usize, numbers: &mut [Complex<f64>]) {
         let of = |part: &T| part.to_float().to_f64();
         let count = self.from.length;
@@ -250,7 +247,7 @@ impl DftTask<'_> {
         }
     }
 
-    /// Makes of the numbers what is written. The inverse is the transform of what has its parts exchanged.
+    /// Transforms a line in place. The inverse is the transform of numbers with swapped components.
     fn transform_line(&self, cpu: &Cpu, work: &mut DftScratch, is_real_output: bool) -> Result<()> {
         let DftScratch { numbers, others, room } = work;
         let scale = 1.0 / self.way.length() as f64;
@@ -279,7 +276,7 @@ impl DftTask<'_> {
     }
 }
 
-/// Memory that is used for one line after the other.
+/// Memory that lines reuse, one after the other.
 #[derive(Default)]
 struct DftScratch {
     numbers: Vec<Complex<f64>>,
@@ -287,7 +284,7 @@ struct DftScratch {
     room: Vec<Complex<f64>>,
 }
 
-/// Writes a line of numbers, of which pairs are two real ones each.
+/// Writes a line of numbers; if they are paired, the parts of each are two real numbers.
 fn write_line<'a, T: FloatElement, const PARTS: usize>(
     mut out: impl Iterator<Item = &'a mut [T; PARTS]>,
     numbers: &[Complex<f64>],
@@ -303,7 +300,7 @@ fn write_line<'a, T: FloatElement, const PARTS: usize>(
     }
 }
 
-/// Completes the spectrum of a real signal, of which the first half is there.
+/// Completes the spectrum of a real signal from its first half.
 fn mirror_spectrum(numbers: &mut [Complex<f64>]) {
     let length = numbers.len();
     for index in 0..=length / 2 {
@@ -335,7 +332,7 @@ mod tests {
         check_kernel("DFT", 20, &both, &[found[0].as_ref(), Some(&length), None], &[signal]);
     }
 
-    /// What a transform stands for, of numbers as pairs.
+    /// The definition of the transform, on numbers as pairs.
     fn direct_dft(numbers: &[[f64; 2]], sign: f64) -> Vec<[f64; 2]> {
         let length = numbers.len();
         let roots: Vec<(f64, f64)> = (0..length)
@@ -392,7 +389,7 @@ mod tests {
             assert!(is_close(&found, spectrum.as_flattened(), length), "{length} real numbers");
             let mut half = run(&["onesided"], &[1, size, 1], &reals, &[1, bins, 2]);
             assert!(is_close(&half, spectrum[..bins as usize].as_flattened(), length), "half of {length}");
-            // What the imaginary parts of the ends are does not matter.
+            // The imaginary parts of the ends do not matter.
             half[1] = 7.0;
             if length % 2 == 0 {
                 *half.last_mut().unwrap() = 7.0;

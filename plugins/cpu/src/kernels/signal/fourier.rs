@@ -1,9 +1,9 @@
 //! The fast Fourier transform of any length, in 64 bits.
 //!
-//! A length is taken apart into two factors of about the same size, and what is transformed is looked at as a matrix with so many
-//! rows: its columns are transformed, turned, and as the rows of what that makes transformed again, both times many columns at
-//! once. Where a prime factor of the length is large, the transform is written as a convolution instead (Bluestein's algorithm),
-//! which a transform of a longer length without large primes does.
+//! A length is split into two factors of about the same size, and the numbers are seen as a matrix: its columns are transformed,
+//! multiplied by twiddle factors and written as rows; then the former rows are transformed, both times many columns at once. If a
+//! prime factor of the length is large, the transform is written as a convolution instead (Bluestein's algorithm), which a longer
+//! transform without large primes computes.
 
 use std::f64::consts::PI;
 
@@ -19,7 +19,7 @@ use crate::kernels::rows::scratch::{try_filled_vec, try_reserve_vec};
 
 pub(super) type ComplexF64 = Complex<f64>;
 
-/// A transform of a length, forwards.
+/// A forward transform of a length.
 pub(super) struct FourierTransform {
     length: usize,
     way: FourierMethod,
@@ -30,17 +30,17 @@ enum FourierMethod {
     Convolution(Box<BluesteinTransform>),
 }
 
-/// What the transform of an awkward length needs of a longer one.
+/// A transform of an awkward length, by way of a longer one.
 struct BluesteinTransform {
     longer: FourierTransform,
     /// exp(-πi k² / length)
     chirp: Vec<ComplexF64>,
-    /// The transform of what is convolved with.
+    /// The transform of the convolution's kernel.
     kernel: Vec<ComplexF64>,
 }
 
 impl FourierTransform {
-    /// The transform of a length that is at most 2^62.
+    /// A transform of a length of at most 2^62.
     pub(super) fn new(cpu: &Cpu, length: usize) -> Result<Self> {
         let factors = prime_factors(length);
         let is_awkward = factors.iter().any(|factor| *factor > LARGEST_FACTOR);
@@ -52,12 +52,11 @@ impl FourierTransform {
         Ok(Self { length, way })
     }
 
-    /// How many numbers are transformed.
     pub(super) fn length(&self) -> usize {
         self.length
     }
 
-    /// Transforms as many numbers as the length says. `room` is scratch memory.
+    /// Transforms numbers in place. `room` is scratch memory.
     pub(super) fn transform_forward(
         &self,
         cpu: &Cpu,
@@ -72,11 +71,11 @@ impl FourierTransform {
     }
 }
 
-/// Two factors of a length, and what turns there are between them.
+/// Two factors of a length, and the twiddle factors between them.
 struct FactoredTransform {
     columns: ColumnTransform,
     rows: ColumnTransform,
-    /// By how much the lanes of a block are turned in each row, beyond the first lane.
+    /// The twiddle factors of the lanes of a block in each row, relative to the first lane.
     turns: Vec<ComplexLanes>,
     roots: RootsOfUnity,
 }
@@ -103,12 +102,14 @@ impl FactoredTransform {
     }
 
     fn transform(&self, cpu: &Cpu, numbers: &mut [ComplexF64], room: &mut Vec<ComplexF64>) -> Result<()> {
+        // Both factors are about √length, so a block of eight columns stays in the cache over all passes, even if the numbers do
+        // not.
         let (height, width) = (self.columns.length(), self.rows.length());
         if room.len() != numbers.len() {
             *room = try_filled_vec(ComplexF64::default(), numbers.len())?;
         }
         let grain = (GRAIN / (FFT_LANES * height.max(width))).max(1);
-        // Each column becomes a row of what is turned.
+        // Each column becomes a row of the transpose.
         let blocks = OutputBlocks { parts: OutputRows::new(room, height), count: width, size: FFT_LANES };
         parallel_for_parts(cpu, width.div_ceil(FFT_LANES), grain, blocks, |block, turned| {
             self.transform_columns(cpu, block * FFT_LANES, numbers, turned);
@@ -121,7 +122,7 @@ impl FactoredTransform {
         Ok(())
     }
 
-    /// Transforms columns from one on, turns each number by its place, and writes each column as a row.
+    /// Transforms columns from `first` on, multiplies each number by its twiddle factor, and writes each column as a row.
     fn transform_columns(&self, cpu: &Cpu, first: usize, numbers: &[ComplexF64], turned: &mut [ComplexF64]) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![ComplexLanes::default(); 2 * height];
@@ -142,7 +143,7 @@ impl FactoredTransform {
         }
     }
 
-    /// Transforms what were rows, which are the columns of what was turned.
+    /// Transforms the former rows, which are the columns of the transpose.
     fn transform_rows(&self, cpu: &Cpu, turned: &[ComplexF64], lines: &mut AxisLinesPart<'_, ComplexF64>) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![ComplexLanes::default(); 2 * width];
@@ -162,7 +163,7 @@ impl FactoredTransform {
     }
 }
 
-/// Reads numbers into the first lanes of a row.
+/// Loads numbers into the first lanes of a row.
 #[inline(always)]
 fn load_lanes(row: &mut ComplexLanes, numbers: &[ComplexF64]) {
     for (lane, number) in numbers.iter().enumerate() {
@@ -173,7 +174,7 @@ fn load_lanes(row: &mut ComplexLanes, numbers: &[ComplexF64]) {
 impl BluesteinTransform {
     fn new(cpu: &Cpu, length: usize) -> Result<Self> {
         let longer = FourierTransform::new(cpu, (2 * length).next_power_of_two())?;
-        // The square is taken modulo the period first, where it is still exact.
+        // The square is reduced modulo the period first, while it is still an exact integer.
         let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as usize;
         let mut chirp: Vec<ComplexF64> = try_reserve_vec(length)?;
         chirp.extend((0..length).map(|index| root_of_unity(turn(index), 2 * length)));
@@ -188,7 +189,7 @@ impl BluesteinTransform {
         Ok(Self { longer, chirp, kernel })
     }
 
-    /// The way back from the longer transform is the way there of what has its parts exchanged.
+    /// The inverse of the longer transform is the transform of numbers with swapped components.
     fn transform(&self, cpu: &Cpu, numbers: &mut [ComplexF64], room: &mut Vec<ComplexF64>) -> Result<()> {
         let mut padded = try_filled_vec(ComplexF64::default(), self.longer.length)?;
         for ((padded, number), chirp) in padded.iter_mut().zip(&*numbers).zip(&self.chirp) {
@@ -206,20 +207,20 @@ impl BluesteinTransform {
     }
 }
 
-/// A number with its parts exchanged. The transform of such numbers, with its parts exchanged, is the inverse of the transform,
+/// Swaps the components of a number. The transform of such numbers, with its components swapped, is the inverse of the transform,
 /// times the length.
 #[inline(always)]
 pub(super) fn swap_components(number: ComplexF64) -> ComplexF64 {
     Complex::new(number.im, number.re)
 }
 
-/// The powers of a root of unity, as products of two, so that few are kept.
+/// The powers of a root of unity, as products of two, so that about 2 · √length are stored instead of all.
 pub(super) struct RootsOfUnity {
     length: usize,
     low_bits: u32,
-    /// The powers up to a power of two.
+    /// The powers below a power of two.
     low: Vec<ComplexF64>,
-    /// The powers that are multiples of it.
+    /// The powers that are multiples of that.
     high: Vec<ComplexF64>,
 }
 
@@ -234,18 +235,18 @@ impl RootsOfUnity {
         Ok(roots)
     }
 
-    /// The power of a number below the length.
+    /// The power `turn`, which is below the length.
     #[inline(always)]
     pub(super) fn root_power(&self, turn: usize) -> ComplexF64 {
         debug_assert!(turn < self.length.max(1), "a turn below a whole one");
-        // How many low ones there are is a power of two.
+        // The number of low powers is a power of two.
         self.high[turn >> self.low_bits] * self.low[turn & (self.low.len() - 1)]
     }
 }
 
-/// The number of size 1 after so many of so many parts of a turn, to the right.
+/// exp(-2πi · `turn` / `parts`).
 pub(super) fn root_of_unity(turn: usize, parts: usize) -> ComplexF64 {
-    // From the nearest quarter on, where the angle is small and quarters are exact.
+    // Relative to the nearest quarter turn, where the angle is small and quarters are exact.
     let eighths = (8 * (turn as u128 % parts as u128) / parts as u128) as usize;
     let quarters = eighths.div_ceil(2);
     let rest = (4 * (turn % parts) as i128 - (quarters * parts) as i128) as f64;
@@ -259,7 +260,6 @@ pub(super) fn root_of_unity(turn: usize, parts: usize) -> ComplexF64 {
     }
 }
 
-/// The prime factors of a length.
 fn prime_factors(mut length: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut factor = 2;

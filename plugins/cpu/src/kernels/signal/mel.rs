@@ -1,4 +1,4 @@
-//! `MelWeightMatrix`: triangles that gather the bins of a spectrum by how high they sound.
+//! `MelWeightMatrix`: triangular filters that gather the bins of a spectrum by their pitch.
 
 use oarlock_sdk::{Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch, ensure};
 
@@ -69,7 +69,7 @@ fn write_mel_weights<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Re
             let weight = match () {
                 () if at < middle => (at - left) / (middle - left),
                 () if at < right => (right - at) / (right - middle),
-                // The top, where no slope follows that would say so.
+                // The peak, which no slope defines.
                 () if at == middle => 1.0,
                 () => continue,
             };
@@ -81,7 +81,6 @@ fn write_mel_weights<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Re
 
 const MEL_SCALE: f64 = 2595.0;
 
-/// How high a frequency sounds.
 fn hertz_to_mel(hertz: f64) -> f64 {
     MEL_SCALE * (hertz / 700.0).ln_1p() / std::f64::consts::LN_10
 }

@@ -1,5 +1,5 @@
-//! Signals: Fourier transforms, the windows that are laid over signals before, what spectra are weighed with
-//! after, and how two of them are laid side by side.
+//! Signals: Fourier transforms, the windows that are applied before them, the weights that are applied to spectra after, and the
+//! alignment of two signals.
 
 mod column_transform;
 mod dft;
@@ -17,7 +17,6 @@ use crate::device::Cpu;
 const SIGNAL_FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 const LENGTH_DTYPES: DtypeSet = DtypeSet::I32.union(DtypeSet::I64);
 
-/// The kernels of this family.
 pub(crate) fn signal_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
         dft::dft_kernels(),

@@ -1,6 +1,5 @@
-//! Transforms of real numbers, an even number of them, by one of complex numbers half as long: neighbours are taken as the parts
-//! of one number, and what becomes of the first and of the second parts is told apart by how spectra of real numbers mirror
-//! themselves.
+//! Transforms of an even number of real numbers, by one of half as many complex numbers: neighbors become the parts of one
+//! number. Spectra of real numbers are symmetric, which tells apart what comes from the first and from the second parts.
 
 use oarlock_sdk::{Complex, Result};
 
@@ -8,24 +7,23 @@ use super::fourier::{ComplexF64, FourierTransform, RootsOfUnity, swap_components
 use crate::device::Cpu;
 use crate::kernels::rows::scratch::try_reserve_vec;
 
-/// A transform of real numbers, and back.
+/// A transform of real numbers, and its inverse.
 pub(super) struct RealFourierTransform {
     half: FourierTransform,
     roots: RootsOfUnity,
 }
 
 impl RealFourierTransform {
-    /// The transform of an even number of real numbers.
+    /// A transform of an even number of real numbers.
     pub(super) fn new(cpu: &Cpu, length: usize) -> Result<Self> {
         Ok(Self { half: FourierTransform::new(cpu, length / 2)?, roots: RootsOfUnity::new(length)? })
     }
 
-    /// How many numbers are transformed.
     pub(super) fn length(&self) -> usize {
         2 * self.half.length()
     }
 
-    /// Transforms pairs of real numbers; [`RealFourierTransform::spectrum`] then knows what of it is whose.
+    /// Transforms pairs of real numbers; [`RealFourierTransform::spectrum`] then separates them.
     pub(super) fn transform_forward(
         &self,
         cpu: &Cpu,
@@ -35,7 +33,7 @@ impl RealFourierTransform {
         self.half.transform_forward(cpu, pairs, room)
     }
 
-    /// So many numbers of the spectrum: the first half with the one in the middle, or all.
+    /// `count` numbers of the spectrum: the first half with the one in the middle, or all.
     pub(super) fn spectrum(
         &self,
         pairs: &[ComplexF64],
@@ -59,7 +57,7 @@ impl RealFourierTransform {
         Ok(())
     }
 
-    /// Makes pairs of real numbers of the first half of their spectrum, each times the length.
+    /// Turns the first half of the spectrum of real numbers back into pairs of them, each times the length.
     pub(super) fn transform_backward(
         &self,
         cpu: &Cpu,

@@ -1,4 +1,4 @@
-//! `DynamicTimeWarping`: the cheapest way from the first corner of a matrix of costs to the last.
+//! `DynamicTimeWarping`: the cheapest path through a matrix of costs, from the first corner to the last.
 
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelFlags, OperandSpec, PluginError, Result, ensure};
 
@@ -18,7 +18,7 @@ pub(super) fn time_warping_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// Where the way to a place comes from.
+/// Where the path to a place comes from.
 #[derive(Clone, Copy)]
 enum WarpStep {
     Corner,
@@ -48,10 +48,10 @@ fn run_time_warping(operands: &KernelOperands<'_, '_>) -> Result<()> {
     Ok(())
 }
 
-/// The places on the way, the last one first.
+/// The places on the path, the last one first.
 fn cheapest_path(costs: &[f32], rows: usize, columns: usize) -> Result<Vec<(usize, usize)>> {
     let mut came = try_filled_vec(WarpStep::Corner, costs.len())?;
-    // What it costs to get to the places of the row above and of this one, with nowhere before the first.
+    // The cost of reaching the places of the row above and of this one, with a border before the first.
     let (mut above, mut here) =
         (try_filled_vec(f32::INFINITY, columns + 1)?, try_filled_vec(f32::INFINITY, columns + 1)?);
     above[0] = 0.0;
@@ -73,7 +73,7 @@ fn cheapest_path(costs: &[f32], rows: usize, columns: usize) -> Result<Vec<(usiz
     let (mut path, mut place) = (Vec::new(), Some((rows - 1, columns - 1)));
     while let Some((row, column)) = place {
         path.push((row, column));
-        // The first place comes from beyond the corner; where costs are not finite, others may come from beyond an edge.
+        // The first place comes from beyond the corner; if costs are not finite, others may come from beyond an edge.
         place = match came[row * columns + column] {
             WarpStep::Corner => row.checked_sub(1).zip(column.checked_sub(1)),
             WarpStep::Above => row.checked_sub(1).zip(Some(column)),

@@ -10,7 +10,6 @@ use crate::device::Cpu;
 use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-/// What windows may be made of.
 pub(super) const WINDOW_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
     .union(DtypeSet::BF16)
@@ -18,7 +17,7 @@ pub(super) const WINDOW_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::U32)
     .union(DtypeSet::U64);
 
-/// What the cosines of 0, 1 and 2 turns count.
+/// The weights of the cosines of 0, 1 and 2 turns.
 type CosineWeights = [f64; 3];
 
 const HANN: CosineWeights = [0.5, -0.5, 0.0];
@@ -57,7 +56,7 @@ fn write_window<T: ComputeElement>(
     for (index, out) in operands.write_output::<T>(0)?.iter_mut().enumerate() {
         let turn = TAU * index as f64 / period;
         let value = weights[0] + weights[1] * turn.cos() + weights[2] * (2.0 * turn).cos();
-        // A window of one element has nothing to fade to.
+        // A window of one element cannot fade.
         let value = if size == 1 { 1.0 } else { value };
         *out = T::from_float(T::Float::from_f64(value));
     }

@@ -1,4 +1,4 @@
-//! `AffineGrid`: the places that a grid comes from when it is turned, scaled and moved.
+//! `AffineGrid`: a sampling grid that is rotated, scaled and translated.
 
 use oarlock_sdk::{DtypeSet, Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch};
 
@@ -51,7 +51,7 @@ fn write_affine_grid<T: FloatElement>(
     let places = element_count(axes)?;
     let theta: Vec<f64> =
         operands.read_input::<T>(0)?.iter().map(|number| number.to_float().to_f64()).collect();
-    // The places of each axis from -1 to 1, the last axis first.
+    // The coordinates of each axis from -1 to 1, the last axis first.
     let coordinates: Vec<Vec<f64>> =
         axes.iter().rev().map(|axis| axis_coordinates(*axis as usize, aligns_corners)).collect();
     let out = operands.write_output::<T>(0)?;
@@ -79,7 +79,7 @@ fn write_affine_grid<T: FloatElement>(
     Ok(())
 }
 
-/// Places from -1 to 1: of the outermost elements, or of the outer edges of these.
+/// Coordinates from -1 to 1: of the outermost elements, or of the outer edges of these.
 fn axis_coordinates(length: usize, aligns_corners: bool) -> Vec<f64> {
     let place = |index: usize| match (aligns_corners, length) {
         (true, 1) => 0.0,

@@ -1,11 +1,11 @@
-//! The attributes that say how blocks lie in an image.
+//! The attributes that describe how blocks lie in an image.
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// No size or distance is larger than this, so that sums of them stay far from what an integer holds.
+/// The maximum of sizes and distances, so that sums of them stay far from overflow.
 pub(super) const MAX_SIZE: i64 = 1 << 40;
 
-/// How blocks lie in an image: empty lists where nothing was said.
+/// How blocks lie in an image; lists are empty if nothing was given.
 #[derive(Clone)]
 pub(super) struct BlockSettings {
     strides: Vec<i64>,

@@ -1,4 +1,4 @@
-//! `Col2Im`: images put together of blocks that overlap, whose elements are added up.
+//! `Col2Im`: images assembled from overlapping blocks, whose elements are added up.
 
 use oarlock_sdk::{DtypeSet, Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch, ensure, family};
 
@@ -126,7 +126,7 @@ mod tests {
         check_kernel("Col2Im", 18, &[], &inputs, &[TestArray::from_values(&[1, 1, 3], &[1, 12, 20])]);
     }
 
-    /// Adds blocks up that have such a size, stride, dilation and padding along the last of three axes of an image.
+    /// Adds up blocks of such a size, stride, dilation and padding along the last of three axes of an image.
     fn check_col2im([size, block, stride, dilation, before, after]: [usize; 6]) {
         let (image, block) = ([3usize, 6, size], [2usize, 1, block]);
         let (strides, dilations) = ([1usize, 2, stride], [2usize, 1, dilation]);

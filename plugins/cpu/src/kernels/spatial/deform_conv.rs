@@ -1,7 +1,7 @@
-//! `DeformConv`: a convolution that reads each pixel under its window at a place of its own.
+//! `DeformConv`: a convolution that samples each pixel under its window at a place of its own.
 //!
-//! What the windows see is the right operand of a product of matrices. It is gathered while its panels are packed, with the
-//! channels of a pixel side by side: a place between pixels and what these weigh are found once for all channels that share it.
+//! The sampled windows are the right operand of a product of matrices. They are gathered while its panels are packed, with the
+//! channels of a pixel side by side: a place between pixels and its weights are computed once for all channels that share it.
 
 use std::ops::Range;
 
@@ -159,8 +159,7 @@ impl DeformConvLayer {
         self.channels / self.groups
     }
 
-    /// The pixels around a place, and what each of them weighs. What lies beyond the edges is the pixel after the last, and
-    /// weighs nothing.
+    /// The pixels around a place, and their weights. Beyond the edges it is the pixel after the last, with weight 0.
     #[inline(always)]
     fn bilinear_corners(&self, place: [f64; 2]) -> [(usize, f64); 4] {
         let along = |axis: usize| {
@@ -183,11 +182,11 @@ impl DeformConvLayer {
     }
 }
 
-/// The right operand: for each window what it sees, by step and then by channel.
+/// The right operand: for each window its samples, by step and then by channel.
 struct SampledWindows<'a, T: FloatElement> {
     layer: &'a DeformConvLayer,
     isa: Isa,
-    /// Images with the channels of a pixel side by side.
+    /// Images with the channels of a pixel side by side (NHWC).
     pixels: &'a [T::Float],
     /// A pixel of zeros.
     beyond: &'a [T::Float],
@@ -222,7 +221,7 @@ where
     }
 }
 
-/// Some windows of an item and some elements that they see: of a window one after the other.
+/// Samples some windows of an item, for a range of their elements, window after window.
 struct SampleWindowsTask<'a, T: FloatElement> {
     operand: &'a SampledWindows<'a, T>,
     item: usize,
@@ -248,14 +247,14 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
         let (outputs, steps) = (layer.output_pixels(), layer.window_pixels());
         let area = layer.input[0] * layer.input[1];
         let pixels = &pixels[image * area * channels..][..area * channels];
-        // Where windows begin along an axis.
+        // Where a window begins along an axis.
         let start = |axis: usize, index: usize| index as f64 * layer.strides[axis] - layer.pads[axis];
         let across = layer.output[1];
         let starts: Vec<_> =
             lanes.clone().map(|window| [start(0, window / across), start(1, window % across)]).collect();
         let mut begin = depth.start;
         while begin < depth.end {
-            // Channels that are seen at the same step and share their offsets.
+            // Channels of one step that share their offsets.
             let (step, within) = (begin / layer.group_channels(), begin % layer.group_channels());
             let channel = group * layer.group_channels() + within;
             let shared = per_offset_group - channel % per_offset_group;
@@ -287,10 +286,10 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
     }
 }
 
-/// Elements that are weighed together.
+/// Channels that are blended together: 8 `f32` are one ymm register.
 const BLEND_BLOCK: usize = 8;
 
-/// The sums of pixels times what they weigh, for as many channels as there is room for.
+/// Weighted sums of four pixels, for as many channels as `sums` has room for.
 #[inline(always)]
 fn blend_pixels<F: ComputeFloat>(sums: &mut [F], pixels: [&[F]; 4], weights: [F; 4]) {
     let blend = |[first, second, third, fourth]: [F; 4]| {
@@ -327,14 +326,15 @@ where
     let (steps, depth) = (layer.window_pixels(), layer.group_channels() * layer.window_pixels());
     let mut pixels = try_filled_vec(T::Float::default(), x.len())?;
     transpose_planes(cpu, &x, &mut pixels, area, layer.channels);
-    let mut turned = try_filled_vec(T::Float::default(), weights.len())?;
-    transpose_planes(cpu, &weights, &mut turned, steps, layer.group_channels());
+    let mut transposed = try_filled_vec(T::Float::default(), weights.len())?;
+    transpose_planes(cpu, &weights, &mut transposed, steps, layer.group_channels());
     let beyond = try_filled_vec(T::Float::default(), layer.channels)?;
     let offset = operands.read_input::<T>(2)?;
     let offsets = (0..layer.groups).map(|group| group * layer.rows * depth).collect();
-    let left = StridedMatrix::new(&turned, offsets, (layer.rows, depth), (depth, 1)).ok_or_else(|| {
-        PluginError::out_of_range("expected weights as large as their shape says, found fewer")
-    })?;
+    let left =
+        StridedMatrix::new(&transposed, offsets, (layer.rows, depth), (depth, 1)).ok_or_else(|| {
+            PluginError::out_of_range("expected weights as large as their shape says, found fewer")
+        })?;
     let right =
         SampledWindows { layer: &layer, isa: cpu.isa(), pixels: &pixels, beyond: &beyond, offset, mask };
     let items = layer.images * layer.groups;
@@ -356,7 +356,7 @@ mod tests {
         (0..count).map(|at| (at * factor % 211) as f64 / 105.0 - 1.0).collect()
     }
 
-    /// What lies at a place of a plane of 5 times 7 pixels.
+    /// The value at a place of a plane of 5 times 7 pixels.
     fn sample_plane(plane: &[f64], [y, x]: [f64; 2]) -> f64 {
         let pixel = |row: f64, column: f64| {
             let is_inside = (0.0..5.0).contains(&row) && (0.0..7.0).contains(&column);

@@ -49,7 +49,7 @@ fn compute_determinants<T: FloatElement>(cpu: &Cpu, operands: &KernelOperands<'_
     Ok(())
 }
 
-/// Eliminates column by column, each with the largest element left, which keeps errors small.
+/// Gaussian elimination, column by column, each with the largest element left as pivot, which keeps errors small.
 fn determinant(matrix: &mut [f64], size: usize) -> f64 {
     let mut product = 1.0;
     for column in 0..size {

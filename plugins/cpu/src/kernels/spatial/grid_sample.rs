@@ -1,4 +1,4 @@
-//! `GridSample`: images seen at the places of a grid.
+//! `GridSample`: images sampled at the places of a grid.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
 const SAMPLE_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
 
-/// Channels that are read together, so that places and weights are fetched once for them.
+/// Channels that are read together, so that places and weights are loaded once for them.
 const CHANNEL_BLOCK: usize = 4;
 
-/// Places of a grid that are worked out before all channels are read at them.
+/// Places of a grid whose taps are computed before all channels are read at them.
 const POINT_BLOCK: usize = 128;
 
 pub(super) fn grid_sample_kernels() -> Vec<Kernel<Cpu>> {
@@ -73,7 +73,7 @@ impl GridSampleSettings {
         Ok(Self { method, beyond, aligns_corners: call.int_attribute("align_corners")?.unwrap_or(0) != 0 })
     }
 
-    /// What is seen at a place from -1 to 1 along an axis.
+    /// The taps of a place from -1 to 1 along an axis.
     #[inline(always)]
     fn axis_taps(&self, place: f64, length: usize) -> AxisTaps {
         let last = length as f64 - 1.0;
@@ -86,7 +86,7 @@ impl GridSampleSettings {
     }
 }
 
-/// Adds the places in a part of the grid to a list.
+/// Appends the places in a part of the grid to a list.
 type GridReader<'a> = dyn Fn(Range<usize>, &mut Vec<f64>) + Sync + 'a;
 
 fn grid_reader<'a, P: ComputeElement>(operands: &'a KernelOperands<'_, '_>) -> Result<Box<GridReader<'a>>> {
@@ -130,7 +130,7 @@ fn sample_grid<S: ComputeElement>(
     parallel_for_parts(cpu, rows, grain_for(places * 8), OutputRows::new(y, places), |first, y| {
         let (mut taps, mut grid_of_part) = (TapList::<S::Float>::default(), Vec::new());
         let mut row = 0;
-        // Channels of one image share their grid.
+        // Channels of an image share their grid.
         while row * places < y.len() {
             let image = (first + row) / channels;
             let shared = (channels - (first + row) % channels).min(y.len() / places - row);
@@ -165,20 +165,20 @@ fn sample_grid<S: ComputeElement>(
     Ok(())
 }
 
-/// Elements of an image to be read at some places, and what each weighs. Places in the image, of which there are the most, are
-/// read without a look at each element; others have those of their elements that exist.
+/// The taps of an image at some places. Most places are inside of the image and have all four taps, so they are read without
+/// checking each; others list the taps that exist.
 #[derive(Default)]
 struct TapList<F> {
     /// Places between the elements of two lines.
     inside: Vec<(usize, [(usize, F); 4])>,
-    /// Other places, how many elements each has, and those, one place after the other.
+    /// Other places with their number of taps; the taps follow each other, place after place.
     others: Vec<(usize, usize)>,
     taps: Vec<(usize, F)>,
-    /// Whether elements are copied as they are.
+    /// True if elements are copied as they are.
     is_nearest: bool,
 }
 
-/// Lists what to read at the places of a part of a grid.
+/// Lists the taps at the places of a part of a grid.
 struct TapListTask<'a, F> {
     taps: &'a mut TapList<F>,
     settings: &'a GridSampleSettings,
@@ -213,12 +213,12 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
             }
             now.clear();
             now.push((0, 1.0));
-            // The last axis comes first in a grid.
+            // A grid has the last axis first.
             for (axis, place) in axes.iter().zip(place.iter().rev()) {
                 let taps = settings.axis_taps(*place, *axis);
                 next.clear();
                 for (at, weight) in &now {
-                    // Nothing is read beyond an edge, not even something that is not a number.
+                    // Nothing is read beyond an edge, not even a NaN.
                     let exist =
                         taps.iter().filter_map(|(index, share)| Some((at * axis + index?, weight * share)));
                     next.extend(exist);
@@ -237,7 +237,7 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
 }
 
 impl<F: ComputeFloat> TapList<F> {
-    /// Reads some channels of an image at these places, of which the first has this number in the output.
+    /// Samples some channels of an image at these places, the first of which has the index `start` in the output.
     fn sample_channels<S: ComputeElement<Float = F>, const CHANNELS: usize>(
         &self,
         image: &[S],

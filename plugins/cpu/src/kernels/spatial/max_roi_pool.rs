@@ -36,7 +36,7 @@ impl MaxRoiPoolSettings {
         Ok(Self { size: [height, width], scale: call.float_attribute("spatial_scale")?.unwrap_or(1.0) })
     }
 
-    /// The pixels of each cell along one axis: from the first to the one behind the last.
+    /// The pixels of each cell along one axis, as half-open ranges.
     fn cell_ranges(&self, start: f64, end: f64, cells: i64, length: i64) -> Vec<(usize, usize)> {
         let (start, end) = ((start * self.scale).round(), (end * self.scale).round());
         let cell = (end - start + 1.0).max(1.0) / cells as f64;

@@ -1,7 +1,7 @@
-//! Images seen as places: ops that read between pixels, put blocks back where they were cut out, or say where to look.
+//! Spatial ops: they sample between pixels, put blocks back where they were cut out, or compute where to sample.
 //!
-//! What is read between pixels is a sum of a few of them. Where these lie and what they weigh depends on the place alone, so it
-//! is worked out once for all channels.
+//! A sample between pixels is a weighted sum of a few of them. Their positions and weights depend on the place alone, so they are
+//! computed once for all channels.
 
 mod affine;
 mod block_settings;
@@ -19,7 +19,6 @@ use crate::device::Cpu;
 
 const SPATIAL_FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
-/// The kernels of this family.
 pub(crate) fn spatial_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
         affine::affine_grid_kernels(),

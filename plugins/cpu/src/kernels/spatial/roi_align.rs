@@ -1,4 +1,4 @@
-//! `RoiAlign`: regions of images, each brought to the same size.
+//! `RoiAlign`: regions of images, each resampled to the same size.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure};
 
@@ -10,8 +10,8 @@ use crate::kernels::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// More samples of a cell are not taken along an axis: asking for them is refused, and a region that is so large that there
-/// would be more without being asked for lies beyond the image but for few of them.
+/// The maximum number of samples of a cell along an axis. Asking for more is refused; a region so large that it would need more
+/// by itself lies mostly outside of the image.
 const MAX_CELL_SAMPLES: i64 = 4096;
 
 pub(super) fn roi_align_kernels() -> Vec<Kernel<Cpu>> {
@@ -37,7 +37,7 @@ pub(super) fn roi_align_kernels() -> Vec<Kernel<Cpu>> {
 
 struct RoiAlignSettings {
     takes_maximum: bool,
-    /// What lies between the corner of a pixel and the place that stands for it.
+    /// The distance from the corner of a pixel to its sampling point.
     shift: f64,
     size: [i64; 2],
     /// Samples of a cell along each axis; 0 takes as many as there are pixels.
@@ -89,7 +89,6 @@ impl RoiAlignSettings {
     }
 }
 
-/// A region along one axis.
 struct RegionSpan {
     start: f64,
     cell: f64,
@@ -97,7 +96,7 @@ struct RegionSpan {
 }
 
 impl RoiAlignSettings {
-    /// In the precision of the operands, on which the number of samples may depend.
+    /// In the precision of the operands, which may decide the number of samples.
     fn region_span<F: ComputeFloat>(&self, start: F, end: F, cells: i64) -> RegionSpan {
         let (scale, shift) = (F::from_f64(self.scale), F::from_f64(self.shift));
         let start = start * scale - shift;
@@ -116,14 +115,14 @@ impl RoiAlignSettings {
 }
 
 impl RegionSpan {
-    /// For each cell its samples: the two pixels it lies between, and what they weigh. `None` lies outside.
+    /// The samples of each cell: two neighboring pixels and their weights. `None` lies outside.
     fn cell_samples(&self, cells: i64, length: usize) -> Vec<Option<[(usize, f64); 2]>> {
         let sample = |index: usize| {
             let (cell, sample) = (index / self.samples, index % self.samples);
             let place = self.start
                 + cell as f64 * self.cell
                 + (sample as f64 + 0.5) * self.cell / self.samples as f64;
-            // What is no number lies outside, too.
+            // NaN lies outside, too.
             if !(-1.0..=length as f64).contains(&place) {
                 return None;
             }
@@ -190,7 +189,7 @@ fn align_regions<T: FloatElement>(
                 let (downs, acrosses) =
                     (down.cell_samples(rows, height as usize), across.cell_samples(columns, width as usize));
                 let image = &x[images_of[region] as usize * channels * size..][..channels * size];
-                // All channels share where a cell has its samples.
+                // All channels share the samples of a cell.
                 for cell in 0..area {
                     let (row, column) = (cell / columns as usize, cell % columns as usize);
                     let downs = &downs[row * down.samples..][..down.samples];
@@ -212,20 +211,20 @@ fn align_regions<T: FloatElement>(
     Ok(())
 }
 
-/// Pixels that are listed before they are read in all channels.
+/// The maximum number of pixels that are listed before all channels read them.
 const MAX_LISTED_PIXELS: usize = 4096;
 
-/// Channels that are read together, so that their sums do not wait for each other.
+/// Channels that are read together: their sums are independent chains, which hide the latency of an addition.
 const CHANNEL_BLOCK: usize = 8;
 
-/// Where the samples of a cell lie along one axis.
+/// The samples of a cell along one axis.
 type CellSamples = [Option<[(usize, f64); 2]>];
 
-/// What each pixel weighs in the sum of some samples. A sample outside of the image is zero.
+/// The weight of each pixel in the sum of some samples. A sample outside of the image is 0.
 fn pixel_weights(samples: &CellSamples) -> Vec<(usize, f64)> {
     let mut weights: Vec<(usize, f64)> = Vec::with_capacity(samples.len() + 1);
     for (pixel, weight) in samples.iter().flatten().flatten() {
-        // Samples lie in order, forwards or backwards, so that a pixel that is known is among the last.
+        // Samples are in order, forwards or backwards, so a known pixel is among the last.
         match weights.iter_mut().rev().take(3).find(|(known, _)| known == pixel) {
             Some((_, sum)) => *sum += weight,
             None => weights.push((*pixel, *weight)),
@@ -235,7 +234,7 @@ fn pixel_weights(samples: &CellSamples) -> Vec<(usize, f64)> {
 }
 
 impl RoiAlignSettings {
-    /// Adds the samples of a cell to what there is of each channel: their sum or their maximum.
+    /// Adds the samples of a cell to the result of each channel: their sum or their maximum.
     fn add_samples<T: FloatElement>(
         &self,
         totals: &mut [Option<T::Float>],
@@ -265,7 +264,7 @@ impl RoiAlignSettings {
         self.add_products(totals, image, width, inside);
     }
 
-    /// Adds pixels by what they weigh down the image and across it.
+    /// Adds pixels, weighted by the products of their weights down the image and across it.
     fn add_products<'a, T: FloatElement>(
         &self,
         totals: &mut [Option<T::Float>],
@@ -322,7 +321,7 @@ impl RoiAlignSettings {
         for (at, weight) in pixels {
             for (sum, channel) in sums.iter_mut().zip(channels) {
                 let weighed = channel[*at].to_float() * *weight;
-                // The op compares what pixels weigh, not what lies between them.
+                // The op takes the maximum of the weighted pixels, not of the interpolated samples.
                 *sum = if self.takes_maximum { sum.maximum(weighed) } else { *sum + weighed };
             }
         }
@@ -365,7 +364,7 @@ mod tests {
         let (channels, height, width) = (11, 6, 5);
         let values: Vec<f32> =
             (0..channels * height * width).map(|at| (at * 37 % 101) as f32 - 50.0).collect();
-        // A region is within the image, one reaches out of it, and one goes backwards.
+        // A region within the image, one that reaches out of it, and one that goes backwards.
         let corners = [[0.5f64, 1.0, 4.5, 5.0], [-3.0, -2.0, 4.0, 9.0], [4.0, 5.0, 1.0, 0.5]];
         for (mode, samples) in [("avg", 1), ("avg", 3), ("max", 1), ("max", 3)] {
             let mut expected = Vec::new();

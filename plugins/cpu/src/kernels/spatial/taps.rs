@@ -1,6 +1,6 @@
-//! Where to read along one axis to see what lies between its elements.
+//! The taps of a sample between elements, along one axis.
 
-/// How places between elements are seen.
+/// How values between elements are interpolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SampleMethod {
     Nearest,
@@ -8,7 +8,7 @@ pub(super) enum SampleMethod {
     Cubic,
 }
 
-/// What is seen beyond the edges.
+/// What lies beyond the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PaddingMode {
     Zeros,
@@ -16,7 +16,7 @@ pub(super) enum PaddingMode {
     Reflection,
 }
 
-/// Some elements of an axis and what each weighs. Elements beyond the edges that count as zero are `None`.
+/// Elements of an axis and their weights. Elements beyond the edges that count as zero are `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisTaps {
     taps: [(Option<usize>, f64); 4],
@@ -24,7 +24,7 @@ pub(super) struct AxisTaps {
 }
 
 impl AxisTaps {
-    /// What is seen at a place of an axis of so many elements, at least one. `edges` are where reflections turn.
+    /// The taps of a place on an axis of at least one element. Reflections mirror at `edges`.
     #[inline(always)]
     pub(super) fn new(
         place: f64,
@@ -37,7 +37,7 @@ impl AxisTaps {
         if place < edges.0 || place > edges.1 {
             place = match beyond {
                 PaddingMode::Zeros => place,
-                // Each of four neighbours is moved to the border by itself.
+                // Each of the four neighbors is clamped to the border on its own.
                 PaddingMode::Border if method == SampleMethod::Cubic => place,
                 PaddingMode::Border => place.clamp(0.0, length as f64 - 1.0),
                 PaddingMode::Reflection => reflect_at_edges(place, edges),
@@ -60,14 +60,14 @@ impl AxisTaps {
         }
     }
 
-    /// The two elements of a place that lies between two.
+    /// The two elements around a place that lies between two.
     #[inline(always)]
     pub(super) fn linear_pair(&self) -> Option<[(usize, f64); 2]> {
         let [(Some(first), one), (Some(second), other), ..] = self.taps else { return None };
         (self.count == 2).then_some([(first, one), (second, other)])
     }
 
-    /// The first two elements: all there are of what is seen linearly.
+    /// The first two taps: linear interpolation has no others.
     #[inline(always)]
     pub(super) fn first_pair(&self) -> [(Option<usize>, f64); 2] {
         [self.taps[0], self.taps[1]]
@@ -78,7 +78,7 @@ impl AxisTaps {
     }
 }
 
-/// The element at a whole place.
+/// The element at an integer place.
 #[inline(always)]
 fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f64)) -> Option<usize> {
     let last = length as f64 - 1.0;
@@ -87,7 +87,7 @@ fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f6
     }
     match beyond {
         PaddingMode::Zeros => None,
-        // What is not a number has some place, too: its weights are not numbers either.
+        // NaN has some place, too: its weights are NaN anyway.
         PaddingMode::Border => Some((place.max(0.0) as usize).min(length - 1)),
         PaddingMode::Reflection => Some((reflect_at_edges(place, edges).max(0.0) as usize).min(length - 1)),
     }
@@ -103,7 +103,7 @@ fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
     low + if turned > range { 2.0 * range - turned } else { turned }
 }
 
-/// What four neighbours weigh, of which the place lies behind the second by a part of the way to the third.
+/// The cubic weights of four neighbors, for a place `part` of the way from the second to the third.
 fn cubic_weights(part: f64) -> [f64; 4] {
     const CUBIC_COEFFICIENT: f64 = -0.75;
     let near = |x: f64| ((CUBIC_COEFFICIENT + 2.0) * x - (CUBIC_COEFFICIENT + 3.0)) * x * x + 1.0;

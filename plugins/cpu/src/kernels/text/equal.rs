@@ -1,4 +1,4 @@
-//! `Equal` and `Where` on text.
+//! `Equal` and `Where` on strings.
 
 use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, PluginError, Result, ensure};
 
@@ -47,7 +47,7 @@ fn select_texts(operands: &KernelOperands<'_, '_>) -> Result<()> {
     write_texts(&output, chosen.into_iter())
 }
 
-/// The places of an operand's elements in the order of a shape that it is repeated to.
+/// The positions of an operand's elements, in the order of a shape that it is broadcast to.
 pub(super) struct BroadcastPositions {
     dims: Vec<usize>,
     steps: Vec<usize>,

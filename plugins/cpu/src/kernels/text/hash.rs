@@ -1,4 +1,4 @@
-//! `MurmurHash3`: a number of 32 bits for each text or number, by the method of that name for processors of 32 bits.
+//! `MurmurHash3`: a 32-bit hash of each string or number, by the variant of that algorithm for 32-bit processors.
 
 use oarlock_sdk::{Dtype, DtypeSet, Element, Kernel, KernelCall, OperandSpec, Result, dtype_set};
 
@@ -10,7 +10,7 @@ const HASHABLE_DTYPES: DtypeSet =
     dtype_set(&[Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64, Dtype::F32, Dtype::F64, Dtype::STRING]);
 
 pub(super) fn hash_kernels() -> Vec<Kernel<Cpu>> {
-    // A seed is 32 bits, of whatever sign it was written with.
+    // A seed is 32 bits, whatever sign it was written with.
     let seed = |call: &KernelCall<'_>| Ok(call.int_attribute("seed")?.unwrap_or(0) as u32);
     let kernel = operand_kernel("MurmurHash3", seed, |_, seed, operands| hash_all(*seed, operands));
     let made = OperandSpec::new(dtype_set(&[Dtype::I32, Dtype::U32]));
@@ -78,7 +78,7 @@ fn murmur_hash3(bytes: &[u8], seed: u32) -> u32 {
     hash ^ (hash >> 16)
 }
 
-/// Four bytes on their way into a hash.
+/// Mixes four bytes before they go into a hash.
 fn mix_word(word: u32) -> u32 {
     word.wrapping_mul(0xCC9E_2D51).rotate_left(15).wrapping_mul(0x1B87_3593)
 }

@@ -1,4 +1,4 @@
-//! Ops on text, and those that count pieces of it.
+//! Ops on strings, and those that count pieces of them.
 
 mod equal;
 mod hash;
@@ -13,7 +13,6 @@ use oarlock_sdk::{Kernel, KernelFlags};
 
 use crate::device::Cpu;
 
-/// The kernels of this family.
 pub(crate) fn text_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
         equal::text_equal_kernels(),

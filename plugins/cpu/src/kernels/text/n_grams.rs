@@ -1,4 +1,4 @@
-//! `TfIdfVectorizer`: how often known sequences of words, or of numbers, stand in rows of them.
+//! `TfIdfVectorizer`: how often known sequences of words, or of numbers, occur in rows of them.
 
 use std::collections::HashMap;
 
@@ -34,11 +34,11 @@ struct NGramVectorizer {
     mode: NGramMode,
     shortest: usize,
     longest: usize,
-    /// How many items may be left out between two of a sequence.
+    /// The maximum number of items between two of a sequence.
     most_skips: usize,
     words: HashMap<String, usize>,
     numbers: HashMap<i64, usize>,
-    /// For a node of the tree of known sequences and an item the node it leads to. The root is 0.
+    /// The trie of known sequences: a node and an item lead to a node. The root is 0.
     tree: HashMap<(usize, usize), usize>,
     /// For each node the column of the sequence that ends there.
     columns: Vec<Option<usize>>,
@@ -100,7 +100,7 @@ impl NGramVectorizer {
         Ok(this)
     }
 
-    /// The items of all known sequences, as numbers that stand for them.
+    /// The items of all known sequences, as ids.
     fn read_pool(&mut self, call: &KernelCall<'_>) -> Result<Vec<usize>> {
         if let Some(numbers) = call.ints_attribute("pool_int64s")?.filter(|numbers| !numbers.is_empty()) {
             let known = &mut self.numbers;
@@ -122,7 +122,7 @@ impl NGramVectorizer {
             .collect())
     }
 
-    /// Makes the tree of the known sequences: `starts` says for each length where in the pool the sequences of it start.
+    /// Builds the trie of the known sequences: `starts` says for each length where in the pool its sequences start.
     fn build_tree(&mut self, pool: &[usize], starts: &[i64], indexes: &[i64]) -> Result<()> {
         let mut columns = indexes.iter();
         for (length, start) in starts.iter().enumerate() {
@@ -232,7 +232,7 @@ impl NGramVectorizer {
                     }
                 }
             }
-            // Single items have nothing between them, so they count once.
+            // Single items have no gaps, so they are counted once.
             if shortest == 1 {
                 shortest = 2;
                 if shortest > self.longest {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn sequences_are_counted_with_and_without_gaps() {
         let rows = TestArray::from_values(&[2, 3], &[1i64, 2, 2, 7, 1, 7]);
-        // One pair side by side, one with a number between.
+        // One pair side by side, and one with a number between.
         let counts = TestArray::from_values(&[2, 3], &[2f32, 2., 1., 0., 0., 1.]);
         check_kernel("TfIdfVectorizer", 9, &vectorizer_attributes("TF", &[]), &[Some(&rows)], &[counts]);
         let weighed = [("weights", TestAttribute::Floats(&[0.5, 1.0, 3.0]))];

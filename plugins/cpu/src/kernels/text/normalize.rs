@@ -1,7 +1,7 @@
-//! `StringNormalizer`: words without those that say nothing.
+//! `StringNormalizer`: words without stop words.
 //!
-//! Words in another case would be new text, which a kernel has no way to keep for its output, so only the attribute
-//! `case_change_action` with the value `NONE` is taken.
+//! Words in another case would be new strings, which a kernel has no way to store for its output, so only the attribute
+//! `case_change_action` with the value `NONE` is supported.
 
 use std::collections::HashSet;
 
@@ -66,7 +66,7 @@ impl StopWords {
         };
         let mut kept: Vec<&str> =
             read_texts(&input)?.into_iter().filter(|word| self.keeps_word(word)).collect();
-        // Where no word is left, the output is one without letters.
+        // If no word is left, the output is one empty string.
         if kept.is_empty() {
             kept.push("");
         }

@@ -1,10 +1,9 @@
-//! Operands of text. Their elements say where the text lies; whoever made an operand keeps it there.
+//! Operands of strings. Their elements hold the address of the text; whoever made an operand keeps the text alive.
 
 #![expect(unsafe_code, reason = "elements of text are addresses in memory that the call vouches for")]
 
 use oarlock_sdk::{Dtype, PluginError, Result, Str, TensorView, ensure};
 
-/// The texts of an input.
 pub(crate) fn read_texts<'a>(input: &TensorView<'a>) -> Result<Vec<&'a str>> {
     let (address, count) = text_elements(input)?;
     let text = |index: usize| {
@@ -15,7 +14,7 @@ pub(crate) fn read_texts<'a>(input: &TensorView<'a>) -> Result<Vec<&'a str>> {
     (0..count).map(text).collect()
 }
 
-/// Writes the elements of an output: texts that inputs keep, which are kept for the output, too.
+/// Writes the elements of an output: strings of inputs, whose text is kept alive for the output, too.
 pub(crate) fn write_texts<'a>(
     output: &TensorView<'_>,
     texts: impl ExactSizeIterator<Item = &'a str>,
@@ -30,7 +29,7 @@ pub(crate) fn write_texts<'a>(
     Ok(())
 }
 
-/// Where the elements lie, and how many there are.
+/// The address of the elements, and their number.
 fn text_elements(operand: &TensorView<'_>) -> Result<(*mut Str, usize)> {
     ensure!(
         operand.dtype() == Dtype::STRING && operand.strides().is_empty(),

@@ -1,5 +1,4 @@
-//! `Cast` and `CastLike` of text to numbers. What numbers become as text is made by the engine, as kernels have nowhere to put
-//! new text.
+//! `Cast` and `CastLike` of strings to numbers. The engine casts numbers to strings, as kernels have nowhere to store new text.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, OperandSpec, PluginError, Result, bf16, dispatch, dtype_set, f16,
@@ -10,7 +9,7 @@ use super::operand::read_texts;
 use crate::device::Cpu;
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-/// What text is read as.
+/// The dtypes that strings are parsed as.
 const PARSED_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL.union(dtype_set(&[
     Dtype::F16,
     Dtype::BF16,
@@ -50,7 +49,6 @@ fn parse_texts_as<T: ParseNumber>(operands: &KernelOperands<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// What can be read from text.
 trait ParseNumber: Element {
     fn parse_text(text: &str) -> Option<Self>;
 }
@@ -68,7 +66,7 @@ macro_rules! floats {
 macro_rules! integers {
     ($($ty:ty)*) => {
         $(impl ParseNumber for $ty {
-            /// A fraction is cut off, and what is out of range becomes what is nearest.
+            /// Truncates a fraction, and saturates what is out of range.
             fn parse_text(text: &str) -> Option<Self> {
                 let fraction = || text.parse::<f64>().ok().filter(|number| !number.is_nan()).map(|number| number as Self);
                 text.parse().ok().or_else(fraction)

@@ -1,7 +1,7 @@
-//! `RegexFullMatch`: whether whole texts match a pattern.
+//! `RegexFullMatch`: whether whole strings match a pattern.
 //!
-//! The schema asks for patterns of RE2. `regex-lite` takes these, other than classes by Unicode's properties, and matches in a
-//! time that grows with the text only, as RE2 does; what `\d`, `\w` and `\s` stand for is ASCII in both.
+//! The schema asks for patterns of RE2. `regex-lite` accepts these, except classes by Unicode properties, and its time is linear
+//! in the text, as RE2's is; `\d`, `\w` and `\s` are ASCII in both.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result};
 use regex_lite::Regex;
@@ -23,7 +23,7 @@ pub(super) fn regex_kernels() -> Vec<Kernel<Cpu>> {
     vec![kernel.since_version(20).with_inputs([text.with_name("X")]).with_outputs([truth.with_name("Y")])]
 }
 
-/// The pattern of the attribute, to be matched from the start to the end.
+/// The pattern of the attribute, anchored at both ends.
 fn read_pattern(call: &KernelCall<'_>) -> Result<Regex> {
     let written = call.string_attribute("pattern")?;
     let written = written
@@ -33,7 +33,7 @@ fn read_pattern(call: &KernelCall<'_>) -> Result<Regex> {
             "expected `pattern` to be a regular expression, found `{written}`: {error}"
         ))
     };
-    // By itself first: what closes a group that it does not open is no pattern.
+    // First by itself: anchored, a pattern that closes a group which it does not open could become valid.
     Regex::new(written).map_err(wrong)?;
     Regex::new(&format!(r"\A(?:{written})\z")).map_err(wrong)
 }

@@ -1,4 +1,4 @@
-//! `StringSplit`: texts cut at a delimiter.
+//! `StringSplit`: strings split at a delimiter.
 
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result};
 
@@ -19,9 +19,9 @@ pub(super) fn string_split_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// How texts are cut.
+/// How strings are split.
 struct StringSplitter {
-    /// Without it, at any blanks.
+    /// Without one, at whitespace.
     delimiter: Option<String>,
     most: usize,
 }
@@ -40,7 +40,7 @@ impl StringSplitter {
         }
     }
 
-    /// Words between blanks. What is left after the last cut keeps the blanks in it.
+    /// Words between whitespace. The rest after the last split keeps its whitespace.
     fn split_words<'a>(&self, text: &'a str) -> Vec<&'a str> {
         let (mut words, mut rest) = (Vec::new(), text.trim_start());
         while !rest.is_empty() {

@@ -5,7 +5,7 @@ use oarlock_sdk::{PluginError, Result, TensorView, dispatch};
 use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 use crate::kernels::rows::operands::KernelOperands;
 
-/// Rows of numbers in 64 bits, which hold what all but very large integers say.
+/// Rows of `f64`, which is exact for all but very large integers.
 pub(super) struct FeatureMatrix {
     pub(super) elements: Vec<f64>,
     pub(super) rows: usize,

@@ -94,7 +94,7 @@ fn extract_strings(operands: &KernelOperands<'_, '_>) -> Result<()> {
     write_texts(&operands.call().output(0)?, found.into_iter())
 }
 
-/// How many features there are, and which of them are taken.
+/// The number of features, and which of them are taken.
 fn selected_columns<'a>(operands: &KernelOperands<'a, '_>) -> Result<(usize, &'a [i64])> {
     let call = operands.call();
     let (x, indices, z) = (call.input(0)?, operands.read_input::<i64>(1)?, call.output(0)?);
@@ -122,7 +122,7 @@ fn binarize<T: ComputeElement>(threshold: f64, operands: &KernelOperands<'_, '_>
     Ok(())
 }
 
-/// What stands for missing values.
+/// The values that replace missing ones.
 struct ImputedValues {
     floats: Vec<f64>,
     ints: Vec<i64>,
@@ -193,7 +193,7 @@ fn scale_features(offset: &[f64], scale: &[f64], operands: &KernelOperands<'_, '
     Ok(())
 }
 
-/// What rows are divided by.
+/// The norm by which rows are divided.
 #[derive(Clone, Copy)]
 enum RowNorm {
     Largest,
@@ -237,7 +237,7 @@ fn normalize_rows(norm: RowNorm, operands: &KernelOperands<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// What is told apart by `OneHotEncoder`.
+/// The categories of `OneHotEncoder`.
 struct OneHotCategories {
     ints: Vec<i64>,
     words: Vec<String>,
@@ -261,7 +261,7 @@ impl OneHotCategories {
         } else {
             dispatch!(x.dtype(), floating + i32 + i64, T => {
                 let place = |element: &T| {
-                    // What lies between two integers counts as the one nearer to 0.
+                    // Truncated towards 0.
                     let number = element.to_float().to_f64() as i64;
                     self.ints.iter().position(|category| *category == number)
                 };
@@ -286,7 +286,7 @@ impl OneHotCategories {
     }
 }
 
-/// Cuts each input to a width, or fills it up with zeros.
+/// Truncates each input to a width, or pads it with zeros.
 fn concatenate_features(widths: &[i64], operands: &KernelOperands<'_, '_>) -> Result<()> {
     let call = operands.call();
     let count = call.input_count();

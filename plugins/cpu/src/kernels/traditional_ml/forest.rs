@@ -1,10 +1,9 @@
-//! Forests: trees of questions about features, whose leaves vote for targets.
+//! Forests: decision trees whose leaves vote for targets.
 
 use oarlock_sdk::{PluginError, Result, ensure};
 
 use super::traversal::{INTERLEAVED_WALKS, PackedForest};
 
-/// How a feature is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SplitCondition {
     AtMost,
@@ -13,30 +12,30 @@ pub(super) enum SplitCondition {
     Above,
     Equal,
     Unequal,
-    /// Whether it is in the set with this number.
+    /// True if the feature is in the set with this number.
     Member(usize),
 }
 
-/// Where an answer leads.
+/// Where a branch leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeBranch {
     Question(usize),
     Leaf(usize),
 }
 
-/// A question, and where its answers lead.
+/// A question about a feature, and where its answers lead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TreeNode {
     pub(super) feature: usize,
     pub(super) comparison: SplitCondition,
     pub(super) value: f64,
-    /// Whether a feature that is no number answers with yes.
+    /// True if a NaN feature takes the `yes` branch.
     pub(super) takes_missing: bool,
     pub(super) yes: TreeBranch,
     pub(super) no: TreeBranch,
 }
 
-/// How votes for a target become one.
+/// How the votes for a target are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AggregateFunction {
     Mean,
@@ -45,7 +44,7 @@ pub(super) enum AggregateFunction {
     Most,
 }
 
-/// The votes for a target: none yet, or what they came to.
+/// The votes for a target: `None` before the first, then their combination.
 pub(super) type TargetScore = Option<f64>;
 
 /// Trees that vote together.
@@ -61,7 +60,7 @@ pub(super) struct DecisionForest {
 }
 
 impl DecisionForest {
-    /// Readies the forest for votes, if everything leads somewhere, and no way goes round in circles.
+    /// Prepares the forest for voting, if every branch leads somewhere and there is no cycle.
     pub(super) fn prepare(self) -> Result<PreparedForest> {
         self.check_branches()?;
         let (features, walk) = (self.feature_count(), PackedForest::try_pack(&self.questions, &self.roots));
@@ -89,7 +88,7 @@ impl DecisionForest {
         self.check_for_cycles()
     }
 
-    /// Takes questions away as long as there are some that no other leads to. What is left goes round in circles.
+    /// Removes questions that no other leads to, as long as there are any. What is left has a cycle.
     fn check_for_cycles(&self) -> Result<()> {
         let mut leading = vec![0usize; self.questions.len()];
         let next = |question: &TreeNode| [question.yes, question.no];
@@ -116,12 +115,12 @@ impl DecisionForest {
         Ok(())
     }
 
-    /// How many features the questions are about.
+    /// The number of features that questions refer to.
     fn feature_count(&self) -> usize {
         self.questions.iter().map(|question| question.feature.saturating_add(1)).max().unwrap_or(0)
     }
 
-    /// The leaf that a row comes to from a root.
+    /// The leaf that a row reaches from a root.
     fn find_leaf(&self, root: TreeBranch, row: &[f64]) -> usize {
         let mut way = root;
         loop {
@@ -165,37 +164,35 @@ impl DecisionForest {
     }
 }
 
-/// So many rows go through one tree before they go through the next, which then need not be read again for each.
+/// Rows that go through one tree before they go through the next, so that the nodes of a tree stay in the cache.
 const ROW_BLOCK: usize = 64;
-/// The scores of a block of rows have no more places than this, unless those of one row do.
+/// The maximum number of scores of a block of rows, unless those of one row are more.
 const MAX_BLOCK_SCORES: usize = 1 << 14;
 
-/// A forest that is ready for votes.
+/// A forest that is prepared for voting.
 pub(super) struct PreparedForest {
     forest: DecisionForest,
-    /// How many features the questions are about.
+    /// The number of features that questions refer to.
     pub(super) features: usize,
-    /// How to go through its trees side by side, if they ask for nothing but sizes.
+    /// The interleaved walk through its trees, if they only compare sizes.
     walk: Option<PackedForest>,
 }
 
 impl PreparedForest {
-    /// How many targets there are votes for.
     pub(super) fn target_count(&self) -> usize {
         self.forest.targets
     }
 
-    /// How many trees vote.
     pub(super) fn tree_count(&self) -> usize {
         self.forest.roots.len()
     }
 
-    /// How many rows are best voted on together.
+    /// The number of rows that are best voted on together.
     pub(super) fn row_block_size(&self) -> usize {
         (MAX_BLOCK_SCORES / self.forest.targets.max(1)).clamp(1, ROW_BLOCK)
     }
 
-    /// What all trees vote for, of some rows of features.
+    /// Adds the votes of all trees for some rows of features.
     pub(super) fn accumulate_votes<'r>(&self, row: impl Fn(usize) -> &'r [f64], scores: &mut [TargetScore]) {
         scores.fill(None);
         let forest = &self.forest;
@@ -207,6 +204,7 @@ impl PreparedForest {
             None => 0,
         });
         if let Some(walk) = &self.walk {
+            // Trees outside, rows inside: the nodes of one tree stay in the cache while all rows of the block walk through it.
             for tree in 0..self.tree_count() {
                 for (block, scores) in blocks.chunks_exact_mut(INTERLEAVED_WALKS * forest.targets).enumerate()
                 {
@@ -227,7 +225,7 @@ impl PreparedForest {
         }
     }
 
-    /// The same of one row, whose trees are as good as rows.
+    /// The same for one row, whose walks through several trees are interleaved instead.
     fn accumulate_row_votes(&self, row: &[f64], scores: &mut [TargetScore]) {
         let forest = &self.forest;
         let Some(walk) = &self.walk else {
@@ -288,7 +286,7 @@ mod tests {
             let feature = at % 3;
             questions.push(TreeNode { feature, comparison, value, takes_missing: at % 2 == 0, yes, no });
         }
-        // What cannot be below anything is not asked side by side.
+        // Nothing is below -∞, so such a question cannot be packed.
         questions.iter_mut().filter(|question| question.value == f64::NEG_INFINITY).for_each(|question| {
             question.comparison = SplitCondition::AtMost;
         });

@@ -1,4 +1,4 @@
-//! `LabelEncoder`: values that stand for others.
+//! `LabelEncoder`: maps values to others.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,6 @@ use crate::kernels::rows::number::{ComputeElement, ComputeFloat};
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 use crate::kernels::text::operand::read_texts;
 
-/// Numbers of attributes and operands.
 const LABEL_NUMBERS: DtypeSet =
     family::FLOATING.union(DtypeSet::I16).union(DtypeSet::I32).union(DtypeSet::I64);
 
@@ -33,7 +32,7 @@ pub(super) fn label_encoder_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// Keys and the values that stand for them.
+/// Keys and the values that they map to.
 struct LabelMap {
     keys: LabelKeys,
     values: LabelValues,
@@ -41,19 +40,19 @@ struct LabelMap {
 
 enum LabelKeys {
     Words(HashMap<String, usize>),
-    /// By the bits of the number in 64 bits.
+    /// By the bits of the `f64`.
     Floats(HashMap<u64, usize>),
     Ints(HashMap<i64, usize>),
 }
 
-/// Each with what stands for any other key.
+/// Values, each list with the default for any other key.
 enum LabelValues {
     Floats(Vec<f64>, f64),
     Ints(Vec<i64>, i64),
 }
 
 impl LabelMap {
-    /// Version 1: a class has the number of its place.
+    /// Version 1: a class maps to its index.
     fn from_class_list(call: &KernelCall<'_>) -> Result<Self> {
         let classes = attributes::string_list(call, "classes_strings")?.unwrap_or_default();
         Ok(Self {
@@ -123,7 +122,7 @@ fn read_integers(operands: &KernelOperands<'_, '_>) -> Result<Vec<i64>> {
 }
 
 impl LabelKeys {
-    /// The keys of the one attribute that has any, and how many there are.
+    /// The keys of the one attribute that has any, and their number.
     fn new(call: &KernelCall<'_>) -> Result<(Self, usize)> {
         if let Some(words) = attributes::string_list(call, "keys_strings")? {
             return Ok((
@@ -185,13 +184,13 @@ fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F32 | Dtype::F64)
 }
 
-/// Zeros are one key, and so are all that are no numbers.
+/// Zeros are one key, and so are all NaNs.
 fn key_bits(key: f64) -> u64 {
     let key = if key.is_nan() { f64::NAN } else { key + 0.0 };
     key.to_bits()
 }
 
-/// Where each key stands; of equal ones the first.
+/// The first position of each key.
 fn first_positions<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
     let mut places = HashMap::new();
     for (place, key) in keys.enumerate() {

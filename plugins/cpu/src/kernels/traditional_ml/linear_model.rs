@@ -1,4 +1,4 @@
-//! `LinearRegressor` and `LinearClassifier`: sums of weighed features.
+//! `LinearRegressor` and `LinearClassifier`: weighted sums of features.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
 
@@ -73,7 +73,7 @@ impl LinearModel {
         Ok(Self { labels, ..Self::new(call, results as i64)? })
     }
 
-    /// The sums of a row, before they are finished.
+    /// The sums of a row, before the attribute `post_transform`.
     fn weighted_sums<'a>(&'a self, row: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         (0..self.results).map(move |result| {
             let weights = &self.coefficients[result * row.len()..][..row.len()];
@@ -119,7 +119,7 @@ impl LinearModel {
             scores.clear();
             scores.extend(self.weighted_sums(matrix.row(row)));
             let best = if let [score] = scores[..] {
-                // One score for two classes speaks for the second.
+                // One score for two classes is that of the second.
                 scores = binary_scores(score, self.finish, true).to_vec();
                 usize::from(score > 0.0)
             } else {
@@ -134,7 +134,7 @@ impl LinearModel {
     }
 }
 
-/// Where the largest score stands; of equal ones the first.
+/// The position of the largest score; the first among equal ones.
 pub(super) fn index_of_largest(scores: &[f64]) -> usize {
     (1..scores.len()).fold(0, |best, at| if scores[at] > scores[best] { at } else { best })
 }

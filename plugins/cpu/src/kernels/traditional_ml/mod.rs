@@ -1,5 +1,4 @@
-//! Models that are no networks: the ops of the domain `ai.onnx.ml`, for features, linear models, trees and support
-//! vectors.
+//! Classical models: the ops of the domain `ai.onnx.ml`, for features, linear models, trees and support vectors.
 
 mod feature_matrix;
 mod features;
@@ -16,10 +15,8 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, family};
 use crate::device::Cpu;
 
 const ML_DOMAIN: &str = "ai.onnx.ml";
-/// The numbers that these ops take.
 const FEATURE_DTYPES: DtypeSet = family::FLOATING.union(DtypeSet::I32).union(DtypeSet::I64);
 
-/// The kernels of this family.
 pub(crate) fn traditional_ml_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
         features::feature_kernels(),

@@ -1,4 +1,4 @@
-//! What scores become in the end: the attribute `post_transform`.
+//! The attribute `post_transform`: a function of the final scores.
 
 use oarlock_sdk::{PluginError, Result};
 
@@ -8,7 +8,7 @@ pub(super) enum PostTransform {
     None,
     Softmax,
     Logistic,
-    /// As `Softmax`, where scores of 0 stay so and count nothing.
+    /// As `Softmax`, but scores of 0 stay 0 and do not count.
     SoftmaxOfOthers,
     Probit,
 }
@@ -35,7 +35,6 @@ impl PostTransform {
         })
     }
 
-    /// Applies the function to the scores of a row.
     pub(super) fn apply_to_scores(self, scores: &mut [f64]) {
         match self {
             Self::None => {}
@@ -47,7 +46,7 @@ impl PostTransform {
     }
 }
 
-/// The scores of two classes, of which one score tells. `is_share` is one that lies between 0 and 1.
+/// The scores of two classes, given one score. `is_share` says that it lies between 0 and 1.
 pub(super) fn binary_scores(score: f64, finish: PostTransform, is_share: bool) -> [f64; 2] {
     match finish {
         PostTransform::Logistic => [logistic(-score), logistic(score)],
@@ -60,7 +59,7 @@ fn logistic(score: f64) -> f64 {
     1.0 / (1.0 + (-score).exp())
 }
 
-/// The inverse of the normal distribution, by an approximation of the inverse of the error function.
+/// The inverse of the normal distribution function, by an approximation of the inverse error function.
 fn probit(score: f64) -> f64 {
     let x = 2.0 * score - 1.0;
     let logarithm = ((1.0 - x) * (1.0 + x)).ln();

@@ -1,4 +1,4 @@
-//! `SVMRegressor` and `SVMClassifier`: how similar rows are to vectors that were found to mark the border between classes.
+//! `SVMRegressor` and `SVMClassifier`: they compare rows with the support vectors that mark the border between classes.
 
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
 
@@ -9,7 +9,7 @@ use super::post_transform::{PostTransform, binary_scores};
 use crate::device::Cpu;
 use crate::kernels::rows::operands::{KernelOperands, operand_kernel};
 
-/// How near to 0 and 1 a probability of one class against another may be.
+/// The minimum distance of pairwise probabilities from 0 and 1.
 const MIN_PROBABILITY: f64 = 1e-7;
 
 pub(super) fn svm_kernels() -> Vec<Kernel<Cpu>> {
@@ -29,7 +29,7 @@ pub(super) fn svm_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// How similar two rows are.
+/// The similarity of two rows.
 enum SvmKernelFunction {
     Linear,
     Polynomial { gamma: f64, offset: f64, degree: f64 },
@@ -72,11 +72,11 @@ fn dot_product(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Vectors, and what their similarities count. Without vectors what is weighed are the features.
+/// Support vectors and the coefficients of their similarities. Without vectors, the features themselves are weighted.
 struct SupportVectorMachine {
     similarity: SvmKernelFunction,
     vectors: Vec<f64>,
-    /// How many vectors there are.
+    /// The number of vectors.
     count: usize,
     coefficients: Vec<f64>,
     offsets: Vec<f64>,
@@ -106,7 +106,7 @@ impl SupportVectorMachine {
         Ok(machine)
     }
 
-    /// Checks that the vectors have as many features as the rows, and that as many rows of coefficients are there.
+    /// Checks that the vectors have as many features as the rows, and that there are as many rows of coefficients.
     fn check_sizes(&self, columns: usize, rows: usize) -> Result<()> {
         let (vectors, coefficients) = (self.vectors.len(), self.coefficients.len());
         let width = if self.count == 0 { columns } else { self.count };
@@ -122,7 +122,7 @@ impl SupportVectorMachine {
         Ok(())
     }
 
-    /// How similar a row is to each vector.
+    /// The similarity of a row to each vector.
     fn vector_similarities(&self, row: &[f64]) -> Vec<f64> {
         (0..self.count)
             .map(|at| self.similarity.similarity(row, &self.vectors[at * row.len()..][..row.len()]))
@@ -138,7 +138,7 @@ fn size_from_integer(number: i64, name: &str) -> Result<usize> {
 
 struct SvmRegressor {
     machine: SupportVectorMachine,
-    /// Whether all that is asked is on which side of the border a row is.
+    /// True if only the side of the border is asked for.
     is_one_class: bool,
 }
 
@@ -171,9 +171,9 @@ impl SvmRegressor {
 struct SvmClassifier {
     machine: SupportVectorMachine,
     labels: Vec<i64>,
-    /// Which vectors are of each class, which stand one after the other.
+    /// The range of vectors of each class.
     classes: Vec<std::ops::Range<usize>>,
-    /// Factor and summand for each pair of classes, with which a score becomes a probability.
+    /// The scale and the offset that turn the score of each pair of classes into a probability.
     shares: Vec<(f64, f64)>,
 }
 
@@ -263,13 +263,13 @@ impl SvmClassifier {
         (best, scores)
     }
 
-    /// The pairs of classes, in the order of what there is for each.
+    /// The pairs of classes, in the order of their coefficients.
     fn class_pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let classes = self.labels.len();
         (0..classes).flat_map(move |one| (one + 1..classes).map(move |other| (one, other)))
     }
 
-    /// How often each class wins against another, and by how much the first of each pair does.
+    /// The number of wins of each class against another, and the margin by which the first of each pair wins.
     fn pairwise_votes(&self, row: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let similarities = self.machine.vector_similarities(row);
         let weighed = |line: usize, class: usize| {
@@ -286,8 +286,8 @@ impl SvmClassifier {
         (votes, scores)
     }
 
-    /// How likely each class is, by how likely it is in each pair: by the method of Wu, Lin and Weng, which has the wishes of
-    /// all pairs agree as well as they can.
+    /// The probability of each class, from those within each pair, by the method of Wu, Lin and Weng, which makes all pairs agree
+    /// as well as possible.
     fn class_probabilities(&self, scores: &[f64]) -> Vec<f64> {
         let classes = self.labels.len();
         let mut wins = vec![vec![0.0; classes]; classes];
@@ -302,7 +302,7 @@ impl SvmClassifier {
     }
 }
 
-/// The probabilities that contradict the shares of wins in pairs least.
+/// The probabilities that contradict the pairwise ones least.
 fn couple_probabilities(wins: &[Vec<f64>]) -> Vec<f64> {
     let classes = wins.len();
     let conflict = |one: usize, other: usize| -> f64 {

@@ -1,38 +1,38 @@
-//! Ways through trees. What a step takes is mostly waiting for the one before it, so some ways are gone side by side: of
-//! several rows through one tree, or of one row through several trees.
+//! Walks through trees. A step mostly waits for the load of the one before it, so several walks are interleaved: of several rows
+//! through one tree, or of one row through several trees.
 
 use super::forest::{SplitCondition, TreeBranch, TreeNode};
 
-/// How many ways are gone side by side.
+/// Walks that are interleaved: the processor overlaps their cache misses.
 pub(super) const INTERLEAVED_WALKS: usize = 8;
 
-/// Says of a place that it is a leaf, and no question.
+/// Marks a place as a leaf.
 const LEAF_BIT: u32 = 1 << 31;
-/// Says beside a feature that one that is no number answers with yes.
+/// Marks a feature whose NaN answers with yes.
 const MISSING_BIT: u32 = 1 << 31;
 
-/// The question whether a feature is at most a value, and the places that its answers lead to: no, and yes.
+/// The question whether a feature is at most a value, and where its answers lead: no, and yes.
 struct PackedTreeNode {
     value: f64,
     feature: u32,
     next: [u32; 2],
 }
 
-/// Trees all of whose questions compare sizes.
+/// Trees that only compare sizes.
 pub(super) struct PackedForest {
     nodes: Vec<PackedTreeNode>,
     roots: Vec<u32>,
 }
 
 impl PackedForest {
-    /// The ways through trees that are known to lead somewhere; none if they ask for anything else.
+    /// Packs trees that are known to be valid; `None` if they ask for anything else.
     pub(super) fn try_pack(questions: &[TreeNode], roots: &[TreeBranch]) -> Option<Self> {
         let nodes = questions.iter().map(PackedTreeNode::pack_node).collect::<Option<_>>()?;
         let roots = roots.iter().map(|root| pack_branch(*root)).collect::<Option<_>>()?;
         Some(Self { nodes, roots })
     }
 
-    /// The leaves that these rows come to in a tree.
+    /// The leaves that these rows reach in a tree.
     pub(super) fn leaves_of_rows(
         &self,
         tree: usize,
@@ -41,7 +41,7 @@ impl PackedForest {
         self.walk_to_leaves([self.roots[tree]; INTERLEAVED_WALKS], rows)
     }
 
-    /// The leaves that a row comes to in some trees, so many that ways through them are gone side by side, or fewer.
+    /// The leaves that a row reaches in at most [`INTERLEAVED_WALKS`] trees.
     pub(super) fn leaves_of_row(
         &self,
         row: &[f64],
@@ -62,7 +62,7 @@ impl PackedForest {
         while at.iter().any(|at| at & LEAF_BIT == 0) {
             for (at, row) in at.iter_mut().zip(rows) {
                 let is_leaf = *at & LEAF_BIT != 0;
-                // Who is there already looks at any question, since to look takes less than to choose.
+                // A finished walk asks question 0 and ignores the answer, which is cheaper than a branch.
                 let node = &self.nodes[if is_leaf { 0 } else { *at as usize }];
                 let feature = row[(node.feature & !MISSING_BIT) as usize];
                 let answer = (feature <= node.value) | ((node.feature & MISSING_BIT != 0) & feature.is_nan());
@@ -77,7 +77,7 @@ impl PackedForest {
 impl PackedTreeNode {
     fn pack_node(question: &TreeNode) -> Option<Self> {
         let TreeNode { comparison, value, takes_missing, yes, no, .. } = *question;
-        // To be below a number is to be at most the one before it, and the others are the opposites of these.
+        // `x < value` is `x <= value.next_down()`, and the other two comparisons are the opposites of these.
         let before = || (value > f64::NEG_INFINITY).then(|| value.next_down());
         let (value, is_opposite) = match comparison {
             SplitCondition::AtMost => (value, false),
@@ -88,7 +88,7 @@ impl PackedTreeNode {
         };
         let answers = [pack_branch(no)?, pack_branch(yes)?];
         let feature = u32::try_from(question.feature).ok().filter(|feature| feature & MISSING_BIT == 0)?;
-        // With a value that is no number no comparison is true, and neither is its opposite.
+        // No comparison with NaN is true, and neither is its opposite.
         if value.is_nan() {
             return None;
         }

@@ -47,7 +47,7 @@ fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix) -> Result<()> {
     Ok(())
 }
 
-/// About how many elements a row is worth.
+/// The approximate cost of a row, in elements.
 fn row_cost(trees: &TreeEnsemble) -> usize {
     trees.forest.tree_count() * 32
 }
@@ -130,7 +130,7 @@ impl TreeClassifier {
         (best, scores)
     }
 
-    /// Two classes for which only one is voted. A single base value is for the votes for the first.
+    /// Two classes with votes for only one of them. A single base value counts for the first.
     fn classify_binary_votes(&self, votes: &[TargetScore]) -> (usize, Vec<f64>) {
         let trees = &self.trees;
         let threshold = if self.weights_are_positive { 0.5 } else { 0.0 };
@@ -159,8 +159,7 @@ mod tests {
 
     type NamedAttribute<'a> = (&'a str, TestAttribute<'a>);
 
-    /// One question, whether the first feature is at most 1, with a leaf for each answer, and attributes that add to it or
-    /// take the place of others.
+    /// A stump: whether the first feature is at most 1, with a leaf for each answer. More attributes add to it or replace others.
     fn stump_attributes<'a>(more: &[NamedAttribute<'a>]) -> Vec<NamedAttribute<'a>> {
         let mut all = vec![
             ("nodes_treeids", TestAttribute::Ints(&[0, 0, 0])),

@@ -70,7 +70,7 @@ impl LossOptions {
     }
 }
 
-/// The sum of losses is kept in `f64`, in the order of the targets.
+/// Losses are summed in `f64`, in the order of the targets.
 fn run_loss<T: FloatElement>(
     cpu: &Cpu,
     options: &LossOptions,
@@ -151,7 +151,7 @@ fn read_weights<'a, T: FloatElement>(
     operands.read_optional_input(2)
 }
 
-/// The class of each target; `None` where it is ignored.
+/// The class of each target; `None` if it is ignored.
 fn read_classes(
     operands: &KernelOperands<'_, '_>,
     count: usize,

@@ -1,4 +1,4 @@
-//! What training needs beside gradients: losses and optimisers.
+//! What training needs beside gradients: losses and optimizers.
 
 mod loss;
 mod optimizer;

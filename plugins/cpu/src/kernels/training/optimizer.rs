@@ -1,7 +1,7 @@
-//! Optimisers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `SgdRule` of `oarlock`.
+//! Optimizers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `SgdRule` of `oarlock`.
 //!
-//! The operands after the rate and the number of the update are lists of the same length: all tensors to optimise, then their
-//! gradients, then each kind of state. The outputs are the new tensors, then each kind of new state.
+//! The operands after the rate and the update count are lists of the same length: all tensors to optimize, then their gradients,
+//! then each kind of state. The outputs are the new tensors, then each kind of new state.
 
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result,
@@ -57,17 +57,17 @@ fn optimizer_kernel<R: UpdateRule>(
         .with_outputs([all("outputs")])
 }
 
-/// How one element and its states change.
+/// The update of one element and its states.
 trait UpdateRule: Send + Sync + 'static {
-    /// How many states each tensor has: at most 2.
+    /// The number of states per tensor, at most 2.
     const STATES: usize;
-    /// Whether the number of the update is an operand.
+    /// True if the update count is an operand.
     const COUNTS_UPDATES: bool = true;
 
-    /// What all elements have in common in this update, from the learning rate and the number of the update.
+    /// The factors that all elements share in this update, from the learning rate and the update count.
     fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2];
 
-    /// The new element and its new states.
+    /// Returns the new element and its new states.
     fn update_element<F: ComputeFloat>(
         &self,
         factors: [F; 2],
@@ -99,7 +99,7 @@ fn run_optimizer<R: UpdateRule>(cpu: &Cpu, rule: &R, operands: &KernelOperands<'
     Ok(())
 }
 
-/// The one number of an operand.
+/// The number in an operand.
 fn read_scalar(operands: &KernelOperands<'_, '_>, index: usize) -> Result<f64> {
     let found: Vec<f64> = match operands.call().input(index)?.dtype() {
         Dtype::F32 => operands.read_input::<f32>(index)?.iter().map(|number| f64::from(*number)).collect(),
@@ -115,7 +115,7 @@ fn read_scalar(operands: &KernelOperands<'_, '_>, index: usize) -> Result<f64> {
     }
 }
 
-/// Which operands belong to one tensor.
+/// The operands that belong to one tensor.
 #[derive(Clone, Copy)]
 struct TensorOperands {
     first: usize,
@@ -175,7 +175,6 @@ fn update_tensor<F: ComputeFloat, R: UpdateRule>(
     Ok(())
 }
 
-/// An attribute that is a number.
 fn number_attribute(call: &KernelCall<'_>, name: &str, default: Option<f32>) -> Result<f64> {
     let found = call.float_attribute(name)?.or(default.map(f64::from));
     found.ok_or_else(|| PluginError::invalid_argument(format!("expected the attribute `{name}`, found none")))

@@ -20,7 +20,7 @@ fn is_unsigned(dtype: Dtype) -> bool {
 pub(super) fn arithmetic_is_right_for_every_dtype(machine: &PluginMachine) {
     for dtype in number_dtypes() {
         let (a, b) = (TestData::sample_elements(dtype, SHAPE, 1), TestData::sample_elements(dtype, SHAPE, 4));
-        // What is taken away is smaller, so that no dtype wraps around.
+        // Subtract less than the minuend, so unsigned dtypes do not wrap around.
         let small = TestData::new(dtype, &[], &[1.0]);
         let divided = |a: f64, b: f64| if is_float(dtype) { a / b } else { (a / b).trunc() };
         let both = |function: &dyn Fn(f64, f64) -> f64| {
@@ -304,7 +304,7 @@ pub(super) fn casts_cut_to_the_range_of_the_target(machine: &PluginMachine) {
                 _ => x.trunc().clamp(least, greatest),
             };
             if is_unsigned(to) && !is_float(from) && !is_unsigned(from) {
-                // Negative integers wrap around, which the casts of the reference do not.
+                // Negative integers wrap around here, unlike the saturating casts of the reference.
                 continue;
             }
             let expected: Vec<f64> = data.to_values().into_iter().map(cast).collect();
@@ -323,7 +323,7 @@ pub(super) fn casts_cut_to_the_range_of_the_target(machine: &PluginMachine) {
     cast(Dtype::I32).expect_output(0.0, &[2147483647.0, -2147483648.0, 0.0, 300.0]);
     cast(Dtype::I64).expect_output(0.0, &[i64::MAX as f64, i64::MIN as f64, 0.0, 300.0]);
     cast(Dtype::F16).expect_output(0.0, &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 300.75]);
-    // Halves of the last place go to the even neighbour; the smallest numbers are kept.
+    // Ties in the last place round to even; subnormals survive.
     let halves = TestData::new(Dtype::F32, &[4], &[1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0, 6e-8, -6e-8]);
     let expected = [1.0, 1.0 + 2.0 / 1024.0, 2f64.powi(-24), -2f64.powi(-24)];
     machine
@@ -358,7 +358,7 @@ pub(super) fn clipping_takes_any_bounds(machine: &PluginMachine) {
             .expect_output(TOLERANCE, &of(&|x| x.min(2.0)));
         call().with_input(&least).with_output(dtype, &[41]).expect_output(TOLERANCE, &of(&|x| x.max(1.0)));
         call().with_output(dtype, &[41]).expect_output(TOLERANCE, &data.to_values());
-        // Where the bounds contradict each other, the upper one wins.
+        // With contradictory bounds the upper one wins.
         call()
             .with_input(&greatest)
             .with_input(&least)
@@ -414,7 +414,7 @@ pub(super) fn empty_operands_launch_nothing(machine: &PluginMachine) {
         .with_input(&TestData::sample_elements(Dtype::F32, &[3, 2], 0))
         .with_output(Dtype::F32, &[0, 2])
         .expect_output(0.0, &[]);
-    // A sum of no products is 0.
+    // An empty sum is 0.
     let (left, right) = (TestData::new(Dtype::F32, &[2, 0], &[]), TestData::new(Dtype::F32, &[0, 2], &[]));
     machine
         .op_trial("MatMul", 13)
@@ -425,7 +425,7 @@ pub(super) fn empty_operands_launch_nothing(machine: &PluginMachine) {
     let nothing =
         machine.op_trial("Gather", 13).with_input(&empty).with_input(&TestData::from_integers(&[0, 1]));
     nothing.with_output(Dtype::F32, &[2, 3]).expect_value_fault("indices that lie inside");
-    // Dimensions that no operand with elements could have.
+    // Dimensions whose product overflows, which only an empty operand can have.
     let vast = TestData::new(Dtype::F32, &[0], &[]).with_strides(&[1 << 40, 0, 1 << 40], &[]);
     machine
         .op_trial("Neg", 13)

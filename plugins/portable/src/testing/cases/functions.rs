@@ -1,4 +1,4 @@
-//! Functions of one operand.
+//! Unary functions.
 
 use oarlock_sdk::Dtype;
 
@@ -40,10 +40,10 @@ pub(super) fn functions_of_one_operand_are_right(machine: &PluginMachine) {
         ("Tanh", 13, f64::tanh),
     ];
     for dtype in FLOAT_DTYPES {
-        // Reading and writing is the same for every function, so that one in three is enough for the small dtypes.
+        // Loads and stores are the same for every function, so every third is enough for the narrow floats.
         let step = if [Dtype::F16, Dtype::BF16].contains(&dtype) { 3 } else { 1 };
         for (op, version, function) in functions.into_iter().step_by(step) {
-            // Each function gets operands it is defined for.
+            // Keep operands inside each function's domain.
             let adapt: Function = match op {
                 "Acos" | "Asin" | "Atanh" => |x| x / 4.0,
                 "Acosh" => |x| x.abs() + 1.0,

@@ -6,7 +6,7 @@ use super::super::PluginMachine;
 use super::super::test_data::TestData;
 use super::reference::{FLOAT_DTYPES, all_indices, broadcast_position};
 
-/// A window in height and width: strides, dilations, pads before and behind.
+/// A 2-D window: strides, dilations, pads before and after.
 #[derive(Clone, Copy)]
 struct TestWindow {
     strides: [i64; 2],
@@ -32,7 +32,7 @@ impl TestWindow {
         [self.before, self.after].concat()
     }
 
-    /// Where in the image each element of the window of an output lies.
+    /// For each element of the window: its position in the window and in the image.
     fn sampled_positions(&self, output: [i64; 2], size: [i64; 2]) -> Vec<([i64; 2], [i64; 2])> {
         let place = |cell: &Vec<i64>| {
             let cell = [cell[0], cell[1]];
@@ -92,7 +92,7 @@ pub(super) fn convolutions_of_awkward_windows_are_right(machine: &PluginMachine)
             call.expect_output(1e-5, &expected);
         }
     }
-    // One dimension of space, and a padding that keeps the size.
+    // A 1-D image, with padding that keeps the size.
     let (data, weights) = (
         TestData::new(Dtype::F32, &[1, 1, 4], &[1.0, 2.0, 3.0, 4.0]),
         TestData::new(Dtype::F32, &[1, 1, 2], &[1.0, 10.0]),
@@ -148,7 +148,7 @@ pub(super) fn windows_are_pooled(machine: &PluginMachine) {
         global("GlobalAveragePool").expect_output(1e-6, &planes(&|plane| plane.iter().sum::<f64>() / 30.0));
         global("GlobalMaxPool").expect_output(0.0, &planes(&greatest));
     }
-    // Rounded up, the last window reaches behind the image.
+    // With rounding up, the last window extends past the image.
     let row = TestData::new(Dtype::F32, &[1, 1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
     let up = |op| {
         let call = machine

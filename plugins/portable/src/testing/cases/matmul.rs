@@ -5,7 +5,7 @@ use oarlock_sdk::Dtype;
 use super::super::{PluginMachine, TestData};
 use super::reference::{FLOAT_DTYPES, all_indices, broadcast_position};
 
-/// The product of two batches of matrices, each repeated to the batch of the output.
+/// Reference product of two batches of matrices, each broadcast to the batch of the output.
 fn reference_product(dims: &[i64], a: &TestData, b: &TestData) -> Vec<f64> {
     let (a_values, b_values) = (a.to_values(), b.to_values());
     let rank = dims.len();
@@ -115,7 +115,7 @@ pub(super) fn factors_may_be_transposed_and_scaled(machine: &PluginMachine) {
             }
         }
     }
-    // A factor with strides is no other than one that is transposed.
+    // Strided operands take the same path as transposed ones.
     let a = TestData::sample_elements(Dtype::F32, &[k, m], 1).with_strides(&[m, k], &[1, m]);
     let b = TestData::sample_elements(Dtype::F32, &[k, n], 4);
     let plain = TestData::new(Dtype::F32, &[m, k], &a.to_values());

@@ -14,7 +14,7 @@ use super::PluginCase;
 
 macro_rules! cases {
     ($($family:ident: $($name:ident)*;)*) => {
-        /// Every test of ops.
+        /// Every op test, by name.
         pub const CASES: &[PluginCase] = &[$($((stringify!($name), $family::$name),)*)*];
     };
 }

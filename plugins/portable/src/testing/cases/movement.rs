@@ -1,4 +1,4 @@
-//! Ops that move elements or make them.
+//! Ops that move or create elements.
 
 use oarlock_sdk::Dtype;
 
@@ -9,7 +9,7 @@ fn all_dtypes() -> impl Iterator<Item = Dtype> {
     FLOAT_DTYPES.into_iter().chain(INTEGER_DTYPES).chain([Dtype::BOOL])
 }
 
-/// The elements of an output, each found by its index in the input.
+/// The expected output, given a map from output index to input index.
 fn moved_elements(dims: &[i64], data: &TestData, find: impl Fn(&[i64]) -> Vec<i64>) -> Vec<f64> {
     let values = data.to_values();
     all_indices(dims).iter().map(|index| values[broadcast_position(&data.dims, &find(index))]).collect()
@@ -155,7 +155,7 @@ pub(super) fn edges_are_padded_and_cut(machine: &PluginMachine) {
                 if inside { values[(row * 4 + column) as usize] } else { value }
             })
             .collect();
-        // Two rows more before and one fewer behind; one column fewer before and two more behind.
+        // Rows: 2 before, crop 1 after. Columns: crop 1 before, 2 after.
         let pads = TestData::from_integers(&[2, -1, -1, 2]);
         let filling = TestData::new(dtype, &[], &[value]);
         let call = machine
@@ -182,7 +182,7 @@ pub(super) fn edges_are_padded_and_cut(machine: &PluginMachine) {
 }
 
 pub(super) fn what_lies_outside_is_taken_from_inside(machine: &PluginMachine) {
-    // As above, so that rows 0 and 1 and columns 1 to 3 are what is inside.
+    // The same pads: rows 0 and 1, columns 1 to 3 are left of the input.
     let pads = TestData::from_integers(&[2, -1, -1, 2]);
     for (mode, rows, columns) in [
         ("edge", [0, 0, 0, 1], [1, 2, 3, 3, 3]),

@@ -6,7 +6,7 @@ use super::super::test_data::is_float;
 use super::super::{PluginMachine, TestData};
 use super::reference::{FLOAT_DTYPES, INTEGER_DTYPES, all_indices, broadcast_position};
 
-/// What an op makes of a list of elements.
+/// Reference implementation over one group of elements.
 type ReductionFunction = fn(&[f64]) -> f64;
 
 const REDUCTIONS: [(&str, ReductionFunction); 10] = [
@@ -22,7 +22,7 @@ const REDUCTIONS: [(&str, ReductionFunction); 10] = [
     ("ReduceLogSumExp", |list| list.iter().map(|x| x.exp()).sum::<f64>().ln()),
 ];
 
-/// The elements that become each element of the output, whose reduced dimensions are 1.
+/// Groups elements by output element; reduced dimensions are 1 in the output.
 fn reduced_groups(data: &TestData, axes: &[usize]) -> Vec<Vec<f64>> {
     let kept: Vec<i64> =
         data.dims.iter().enumerate().map(|(axis, dim)| if axes.contains(&axis) { 1 } else { *dim }).collect();
@@ -49,11 +49,11 @@ fn reduced_dims(data: &TestData, axes: &[usize], keeps: bool) -> Vec<i64> {
 pub(super) fn every_reduction_over_every_axis_is_right(machine: &PluginMachine) {
     for (op, reduction) in REDUCTIONS {
         for dtype in FLOAT_DTYPES {
-            // How an operand is walked through has nothing to do with its dtype.
+            // Axes and dtypes are independent, so one dtype covers every set of axes.
             let every: &[&[usize]] = &[&[0], &[1], &[2], &[0, 2], &[1, 2], &[0, 1, 2]];
             for axes in if dtype == Dtype::F32 { every } else { &every[1..2] } {
                 let data = TestData::sample_elements(dtype, &[3, 4, 5], 6);
-                // Logarithms of sums and products want small, positive elements.
+                // Keep elements small and positive for logarithms of sums and products.
                 let values: Vec<f64> = data.to_values().iter().map(|x| 0.75 + x.abs() / 8.0).collect();
                 let data = if op.contains("Log") || op.contains("Prod") {
                     TestData::new(dtype, &[3, 4, 5], &values)

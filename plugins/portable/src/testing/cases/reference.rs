@@ -1,14 +1,12 @@
-//! What ops compute, in plain Rust on numbers of 64 bits.
+//! Reference implementations in plain Rust, in `f64`.
 
 use oarlock_sdk::Dtype;
 
-/// All dtypes of floating point.
 pub(super) const FLOAT_DTYPES: [Dtype; 4] = [Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64];
-/// All integers.
 pub(super) const INTEGER_DTYPES: [Dtype; 8] =
     [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
-/// The index of each element of a shape.
+/// Every index of a shape, in row-major order.
 pub(super) fn all_indices(dims: &[i64]) -> Vec<Vec<i64>> {
     let count: i64 = dims.iter().product();
     let index = |mut flat: i64| {
@@ -22,14 +20,14 @@ pub(super) fn all_indices(dims: &[i64]) -> Vec<Vec<i64>> {
     (0..count).map(index).collect()
 }
 
-/// The place of an index in a contiguous operand, which is repeated where its dimension is 1.
+/// Flat position of an index in a contiguous operand that broadcasts.
 pub(super) fn broadcast_position(dims: &[i64], index: &[i64]) -> usize {
     let missing = index.len() - dims.len();
     let own = dims.iter().zip(&index[missing..]);
     own.fold(0, |at, (dim, index)| at * *dim as usize + if *dim == 1 { 0 } else { *index as usize })
 }
 
-/// Applies a function to the elements of two operands that belong together.
+/// Applies a function to two operands that broadcast to `dims`.
 pub(super) fn zip_broadcast(
     dims: &[i64],
     (a_dims, a): (&[i64], &[f64]),
@@ -42,7 +40,7 @@ pub(super) fn zip_broadcast(
         .collect()
 }
 
-/// The error function, by its series or, far out, by its continued fraction.
+/// The error function: its series near 0, its continued fraction far out.
 pub(super) fn erf(x: f64) -> f64 {
     if x.abs() > 3.0 {
         let x2 = x * x;

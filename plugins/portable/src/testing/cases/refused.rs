@@ -1,4 +1,4 @@
-//! What kernels refuse, and what they say.
+//! Calls that kernels refuse, and their messages.
 
 use oarlock_sdk::Dtype;
 
@@ -113,7 +113,7 @@ pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &PluginMachine
         .with_input(&shift)
         .with_output(Dtype::U8, &[1])
         .expect_failure("LEFT or RIGHT");
-    // Strides that lead outside of the memory are noticed before anything reads there.
+    // Strides that lead out of the memory are refused before anything is read.
     let outside = sample(&[4]).with_strides(&[2, 2], &[4, 1]);
     machine
         .op_trial("Neg", 13)

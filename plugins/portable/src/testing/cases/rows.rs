@@ -5,7 +5,7 @@ use oarlock_sdk::Dtype;
 use super::super::{PluginMachine, TestData};
 use super::reference::{FLOAT_DTYPES, INTEGER_DTYPES, all_indices, broadcast_position};
 
-/// The rows along an axis, with where each element lies.
+/// Rows along an axis, each element with its flat position.
 fn rows_along(data: &TestData, axis: usize) -> Vec<Vec<(usize, f64)>> {
     let kept: Vec<i64> =
         data.dims.iter().enumerate().map(|(at, dim)| if at == axis { 1 } else { *dim }).collect();
@@ -77,7 +77,7 @@ pub(super) fn rows_become_probabilities(machine: &PluginMachine) {
         .with_input(&data)
         .with_output(Dtype::F32, &[2, 3, 4])
         .expect_output(5e-6, &expected);
-    // Large elements do not overflow.
+    // Large inputs must not overflow the exponential.
     let large = TestData::new(Dtype::F32, &[2], &[1000.0, 1000.0]);
     machine
         .op_trial("Softmax", 13)

@@ -1,28 +1,28 @@
-//! A small computation whose result is known: ops one after the other, each on what the one before made.
+//! A small computation with a known result: ops in sequence, each on the output of the one before.
 //!
-//! It goes the way of every program, through the core, in a stream of its own, and nothing is waited for until the end. What
-//! is right is worked out here, in plain arithmetic, and not by the device `cpu`: its kernels, and those of plugins that
-//! take them over, are on trial like all others. All numbers are whole and small, so that neither the order of additions
-//! nor a fused multiplication makes a difference.
+//! It takes the path of every program, through the core, in a stream of its own, without waiting until the end. The expected
+//! result is computed here in plain arithmetic and not by the device `cpu`: its kernels, and those of plugins that replace
+//! them, are under test too. All numbers are small integers, so that neither the order of additions nor a fused multiply-add
+//! makes a difference.
 
 use half::f16;
 use oarlock_core::{Device, Dtype, Element, Error, Op, OpInvocation, Result, Runtime, Tensor};
 
 use super::trial::TrialFault;
 
-/// The ops, in this order; those that a device has no kernel for are left out.
+/// The ops in order; those without a kernel on the device are skipped.
 const TRIAL_OPS: [&str; 4] = ["MatMul", "Add", "Relu", "ReduceSum"];
-/// The dtypes, in the order of preference.
+/// Dtypes in order of preference.
 const TRIAL_DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::I64, Dtype::F64, Dtype::F16];
-/// With how many of them the computation is done.
+/// Dtypes that are tried.
 const MAX_DTYPES: usize = 2;
-/// The shapes of the matrices that are multiplied: no size suits vectors or tiles.
+/// The shapes of the matrices: no size is a multiple of a vector or a tile.
 const ROWS: usize = 37;
 const INNER: usize = 23;
 const COLUMNS: usize = 29;
 
-/// Does the computation with dtypes that the device has kernels for, and compares; `seed` decides on the numbers. Gives
-/// what was computed.
+/// Computes with dtypes that the device has kernels for, and checks the result; `seed` selects the numbers. Returns a
+/// description of what was computed.
 pub(super) fn run_computation(
     runtime: &Runtime,
     device: &Device,
@@ -66,7 +66,7 @@ fn join_alternatives<const N: usize>(words: [String; N]) -> String {
     }
 }
 
-/// Does it with one dtype; gives the ops that the device has kernels for.
+/// Returns the ops that the device has kernels for.
 fn compute_with_dtype(
     runtime: &Runtime,
     device: &Device,
@@ -97,7 +97,8 @@ fn compute_with_dtype(
         let call = OpInvocation { inputs: &inputs, outputs: 1, device: Some(device), stream: Some(&stream) };
         let op = Op::latest(runtime, name)?;
         let explanation = op.explain_call(runtime, &call)?;
-        // Without a kernel of the device the flag `kernel_fallback` might have the CPU do it, which proves nothing here.
+        // Under the flag `kernel_fallback` the CPU might run an op without a kernel, which would prove nothing about the
+        // device.
         let Some(row) = explanation.chosen_entry() else { continue };
         let made = op.invoke(runtime, &call)?.pop().flatten();
         tensor = made.ok_or_else(|| {
@@ -113,9 +114,8 @@ fn compute_with_dtype(
     Ok(steps.iter().filter_map(|step| step.kernel.as_ref()).map(|kernel| kernel.op).collect())
 }
 
-/// One step of the computation.
 struct ComputationStep {
-    /// What made the tensor; none for a copy to the device, and back again when it is compared.
+    /// The kernel that made the tensor; `None` for a copy to the device, which is checked by copying back.
     kernel: Option<StepKernel>,
     tensor: Tensor,
     right: IntegerMatrix,
@@ -127,15 +127,15 @@ struct StepKernel {
 }
 
 impl ComputationStep {
-    /// Waits for the numbers and compares them with those that are right.
+    /// Waits for the result and compares it with the expected numbers.
     fn compare_result(&self) -> std::result::Result<(), TrialFault> {
         let Self { kernel, tensor, right } = self;
         let dtype = tensor.dtype();
         let largest = right.numbers.iter().fold(0.0, |largest: f64, number| largest.max(number.abs()));
-        // A copy changes nothing.
+        // A copy must be exact.
         let allowed = kernel.as_ref().map_or(0.0, |_| largest * ErrorTolerance::for_dtype(dtype).part);
         let found = read_numbers(tensor)?;
-        // NaN is near to nothing.
+        // The comparison is false for NaN, which therefore counts as wrong.
         let is_right = |(right, found): (&f64, &f64)| (right - found).abs() <= allowed;
         let wrong = right.numbers.iter().zip(&found).position(|pair| !is_right(pair));
         let Some(at) = wrong else { return Ok(()) };
@@ -149,9 +149,9 @@ impl ComputationStep {
     }
 }
 
-/// How far a number may be from the right one.
+/// The permitted error of a result.
 struct ErrorTolerance {
-    /// As a part of the largest number of the result.
+    /// Relative to the largest number of the result.
     part: f64,
     name: &'static str,
 }
@@ -166,7 +166,6 @@ impl ErrorTolerance {
     }
 }
 
-/// Rows of whole numbers.
 #[derive(Clone, Debug, PartialEq)]
 struct IntegerMatrix {
     columns: usize,
@@ -174,7 +173,7 @@ struct IntegerMatrix {
 }
 
 impl IntegerMatrix {
-    /// Numbers from -3 to 3 that look as if drawn by chance.
+    /// Pseudo-random numbers from -3 to 3.
     fn pseudo_random(rows: usize, columns: usize, seed: u32) -> Self {
         let number = |at: u32| {
             let mixed = (at + 1).wrapping_mul(0x9E37_79B1).wrapping_add(seed.wrapping_mul(0x85EB_CA6B));
@@ -183,7 +182,7 @@ impl IntegerMatrix {
         Self { columns, numbers: (0..rows * columns).map(|at| number(at as u32)).collect() }
     }
 
-    /// The second matrix that an op takes, if it takes one, and what it makes of both.
+    /// Returns the second operand, if the op takes one, and the expected result.
     fn apply_op(&self, op: &str, seed: u32) -> (Option<Self>, Self) {
         let rows = self.numbers.chunks(self.columns);
         match op {
@@ -231,7 +230,7 @@ impl IntegerMatrix {
     }
 }
 
-/// The elements of a tensor, on the host.
+/// Copies the elements to the host, converted to `f64`.
 fn read_numbers(tensor: &Tensor) -> Result<Vec<f64>> {
     fn read_elements<T: Element>(tensor: &Tensor, cast: fn(T) -> f64) -> Result<Vec<f64>> {
         Ok(tensor.to_vec()?.into_iter().map(cast).collect())

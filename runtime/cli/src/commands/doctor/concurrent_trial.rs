@@ -1,7 +1,7 @@
-//! All devices of one kind at work at the same time.
+//! Runs all devices of one type at the same time.
 //!
-//! A plugin may drive each of its devices well and still mix them up: by memory they share, or by a device it takes for the
-//! current one. So every device computes with numbers of its own, each on a thread, several times over.
+//! A plugin may drive each of its devices well alone and still mix them up, through shared memory or a wrong notion of the
+//! current device. So each device computes with numbers of its own, on a thread of its own, several times.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,20 +18,19 @@ use super::watchdog::{COMPUTATION_TIMEOUT, wait_for_answer};
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE};
 use crate::session::CoreSession;
 
-/// How often each device computes, so that they overlap.
+/// Rounds of each device, enough to make them overlap.
 const ROUNDS_PER_DEVICE: u32 = 5;
 
-/// What became of the devices of one kind.
 pub(super) struct ConcurrentTrial {
     pub(super) device_type: String,
     devices: Vec<(String, Result<String, Diagnosis>)>,
 }
 
 impl ConcurrentTrial {
-    /// Has these devices, all of one type, compute at the same time. A thread that does not end is left behind.
+    /// Computes on all devices concurrently; they must have one type. A thread that hangs is abandoned.
     pub(super) fn run_concurrently(devices: &[Device], core: &CoreSession) -> Self {
         let gate = Arc::new(RwLock::new(()));
-        // Nobody starts before all threads are there.
+        // The held lock keeps all threads waiting until the last one has started.
         let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
         let places = (0..).zip(devices);
         let started: Vec<_> = places
@@ -57,7 +56,6 @@ impl ConcurrentTrial {
         self.devices.iter().all(|(_, outcome)| outcome.is_ok())
     }
 
-    /// How many devices there are.
     pub(super) fn device_count(&self) -> usize {
         self.devices.len()
     }
@@ -105,10 +103,10 @@ fn start_computation(
                 break;
             }
         }
-        // Nobody listens any more once the trial was given up.
+        // Sending fails after the trial was given up.
         _ = sender.send(outcome);
     };
-    // A thread that does not start lets go of its end of the channel, which is then told.
+    // If the thread cannot start, its end of the channel is dropped, and the receiver reports that.
     _ = std::thread::Builder::new().name(format!("trial of many, {place}")).spawn(work);
     receiver
 }

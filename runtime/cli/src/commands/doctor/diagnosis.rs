@@ -1,4 +1,4 @@
-//! Why something does not work, and what the user can do about it.
+//! Turns failures into a cause and a remedy for the user.
 
 use std::time::Duration;
 
@@ -10,24 +10,23 @@ use super::trial::TrialFault;
 use crate::output::{CommandOutput, NOTABLE_STYLE};
 use crate::render::{print_labeled, print_sentence};
 
-/// Why a part of a trial failed.
+/// Why a step of a trial failed.
 pub(super) enum FailureCause {
-    /// It went wrong.
+    /// The step reported a fault.
     Fault(TrialFault),
-    /// It did not end within this time.
+    /// The step did not end within this time.
     NoAnswer(Duration),
-    /// The thread that did it is gone.
+    /// The thread of the step ended without an answer.
     Died,
 }
 
-/// A cause and a remedy, as the user reads them.
 pub(super) struct Diagnosis {
     pub(super) cause: String,
     pub(super) remedy: String,
 }
 
 impl Diagnosis {
-    /// What to make of a cause. `plugin` is the one whose device it is; another's kernel may be to blame.
+    /// `plugin` owns the device; the kernel to blame may be another plugin's.
     pub(super) fn from_cause(cause: &FailureCause, plugin: &str, host: &Host) -> Self {
         match cause {
             FailureCause::Fault(TrialFault::Reported(error)) => Self::from_error(error, plugin, host),
@@ -48,14 +47,14 @@ impl Diagnosis {
         }
     }
 
-    /// Shows the cause behind the name of what failed, and below it the remedy.
+    /// Prints the cause after the name of what failed, and the remedy below.
     pub(super) fn print_diagnosis(&self, what: &str, indent: usize, output: &mut CommandOutput) {
         print_sentence(output, indent, &format!("{what}{}", self.cause));
         let hint = format!("{}{}: ", " ".repeat(indent), output.paint_text(NOTABLE_STYLE, "hint"));
         print_labeled(output, &hint, indent + "hint: ".len(), &self.remedy);
     }
 
-    /// What the error itself says comes first: its maker knows best.
+    /// The error's own hint comes first: the plugin's author knows best.
     fn from_error(error: &Error, plugin: &str, host: &Host) -> Self {
         let whole = error.to_string();
         if let Some(advice) = error.advice() {
@@ -76,14 +75,14 @@ impl Diagnosis {
         } else {
             None
         };
-        // The kernel may be another plugin's than the device.
+        // The kernel may belong to another plugin than the device.
         let is_plugin = |origin: &&str| host.plugins().iter().any(|plugin| plugin.info().name == *origin);
         let origin = failure.map(|failure| failure.origin.as_str()).filter(is_plugin);
         let remedy = known.map_or_else(|| suggest_update(origin.unwrap_or(plugin), host), str::to_owned);
         Self { cause: whole, remedy }
     }
 
-    /// What to make of a plugin that is not used. One that failed by itself says what it needs.
+    /// Diagnoses a refusal. A plugin that failed by itself explains what it needs.
     pub(super) fn from_refusal(refusal: &Refusal) -> Self {
         let Refusal { file, expected, found, remedy, .. } = refusal;
         let cause = format!("`{}`: expected {expected}, found {found}", file.display());
@@ -94,7 +93,7 @@ impl Diagnosis {
     }
 }
 
-/// The outcome of a part of a trial, with these fields before.
+/// Adds the outcome of a step to `fields`.
 pub(super) fn outcome_to_json(mut fields: Value, outcome: &Result<String, Diagnosis>) -> Value {
     fields["ok"] = outcome.is_ok().into();
     match outcome {
@@ -107,7 +106,7 @@ pub(super) fn outcome_to_json(mut fields: Value, outcome: &Result<String, Diagno
     fields
 }
 
-/// What a message says to do: messages say what was expected and what was found, and behind a semicolon what helps.
+/// Extracts the advice from a message: by convention it follows a semicolon, after what was expected and what was found.
 fn extract_advice(message: &str) -> Option<&str> {
     message.split_once("; ").map(|(_, advice)| advice).filter(|advice| !advice.is_empty())
 }
@@ -116,7 +115,7 @@ fn remove_advice(message: &str, advice: &str) -> String {
     message.replacen(&format!("; {advice}"), "", 1)
 }
 
-/// Says which package to update.
+/// Names the package to update.
 fn suggest_update(plugin: &str, host: &Host) -> String {
     let info = host.plugins().iter().map(|loaded| loaded.info()).find(|info| info.name == plugin);
     let package = info.map(|info| info.package.as_str()).filter(|package| !package.is_empty());

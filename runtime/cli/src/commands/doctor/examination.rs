@@ -1,4 +1,4 @@
-//! One device and what became of its trial, for people and for programs.
+//! One device with the outcome of its trial, for people and programs.
 
 use oarlock_host::{PluginDevice, sanitize_text};
 use serde_json::{Value, json};
@@ -10,7 +10,6 @@ use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYL
 use crate::render::print_sentence;
 use crate::session::CoreSession;
 
-/// A device and what became of its trial.
 pub(super) struct DeviceExamination {
     pub(super) device_type: String,
     pub(super) device: String,
@@ -36,7 +35,7 @@ impl DeviceExamination {
         self.steps.iter().all(|(_, outcome)| outcome.is_ok())
     }
 
-    /// What a step found out, if it went well.
+    /// The finding of a step that succeeded.
     fn step_finding(&self, wanted: TrialStep) -> Option<&str> {
         let (_, outcome) = self.steps.iter().find(|(step, _)| *step == wanted)?;
         outcome.as_deref().ok()
@@ -56,7 +55,7 @@ impl DeviceExamination {
         let line: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         output.write_line(&format!("  {}", line.join("  ")));
         if works && !with_details {
-            // What was computed differs from device to device, and the rest does not.
+            // Only the computation differs between devices; show the rest once.
             let others = self.steps.iter().filter(|(step, _)| *step != TrialStep::Compute);
             let others: Vec<&str> = others.map(|(step, _)| step.step_name()).collect();
             print_sentence(output, 9, &others.join(", "));

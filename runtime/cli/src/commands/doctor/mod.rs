@@ -1,4 +1,4 @@
-//! `oarlock doctor`: tries everything there is, and says what is wrong and what to do about it.
+//! `oarlock doctor`: tries everything, and says what is wrong and what to do about it.
 
 mod computation;
 mod concurrent_trial;
@@ -34,7 +34,7 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
     if is_text {
         print_heading(output, "Environment");
         surroundings.print_environment(output);
-        // What was found out so far is worth reading even if a plugin takes this process down.
+        // Findings so far are worth reading even if a plugin kills the process.
         output.flush();
     }
     let mut flags = environment_flags::flags_from_environment()?;
@@ -70,12 +70,12 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
     } else {
         super::print_json(output, &all.to_json(&summary)?)?;
     }
-    // A plugin that takes the process down at its end takes no finding with it.
+    // A plugin that kills the process while it shuts down must not take the findings with it.
     output.flush();
     Ok(summary.is_healthy())
 }
 
-/// Tries every device by itself.
+/// Tries each device alone.
 fn try_each_device(core: &CoreSession, show: &mut dyn FnMut(&DeviceExamination)) -> Vec<DeviceExamination> {
     let examine = |device: oarlock_host::PluginDevice| {
         crash_watcher::send_status(&format!("`{device}` of {} was tried", plugin_with_file(device.plugin())));
@@ -86,7 +86,7 @@ fn try_each_device(core: &CoreSession, show: &mut dyn FnMut(&DeviceExamination))
     core.runtime.host().devices().into_iter().map(examine).collect()
 }
 
-/// Tries those that work at the same time, where there are several of a type.
+/// Runs the working devices of one type concurrently, if there are several.
 fn try_devices_together(
     devices: &[DeviceExamination],
     core: &CoreSession,
@@ -104,7 +104,6 @@ fn try_devices_together(
     group_working_devices(devices, core).into_iter().map(examine).collect()
 }
 
-/// Everything that was found out.
 struct DoctorReport<'a> {
     surroundings: PluginEnvironment,
     devices: Vec<DeviceExamination>,
@@ -127,7 +126,7 @@ impl DoctorReport<'_> {
         }
     }
 
-    /// Prints what was not shown while it was found out.
+    /// Prints what was not already printed along the way.
     fn print_rest(&self, summary: &DoctorSummary, output: &mut CommandOutput) {
         print_refused(self.report, output);
         print_notes(&self.notes, output);
@@ -158,14 +157,15 @@ impl DoctorReport<'_> {
     }
 }
 
-/// Takes the device out of the flags: one that is not there keeps a runtime from starting, and here it is found out why.
+/// Removes the device from the flags: a missing device would keep the runtime from starting, and the doctor has to find out
+/// why.
 fn take_device_flag(flags: &mut Flags) -> Result<Option<String>, CommandError> {
     let chosen = flags.default_device();
     flags.set("device", "")?;
     Ok(chosen)
 }
 
-/// The devices that work, by type, where there are several of one.
+/// Working devices by type, for types with several of them.
 fn group_working_devices(
     devices: &[DeviceExamination],
     core: &CoreSession,
@@ -189,7 +189,7 @@ fn print_heading(output: &mut CommandOutput, text: &str) {
     output.write_line(&text);
 }
 
-/// Prints a fact, each of its values on a line of its own.
+/// Prints a label with one value per line.
 fn print_fact(output: &mut CommandOutput, what: &str, values: &[String]) {
     for (index, value) in values.iter().enumerate() {
         let what = output.paint_text(QUIET_STYLE, &format!("{:<13}", if index == 0 { what } else { "" }));

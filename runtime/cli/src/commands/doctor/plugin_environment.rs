@@ -1,4 +1,4 @@
-//! What a plugin meets here: the configuration, the variables, the directories, the processor.
+//! What a plugin depends on: configuration, variables, directories, processor.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::output::CommandOutput;
 use crate::render::{format_count, origin_text, print_sentence};
 
-/// What there is to know before any plugin is looked at.
 #[derive(Serialize)]
 pub(crate) struct PluginEnvironment {
     version: &'static str,
@@ -28,11 +27,11 @@ struct EnvironmentVariable {
     name: String,
     value: String,
     known: bool,
-    /// What to do about one that has no effect.
+    /// Advice for a variable without effect.
     advice: Option<String>,
 }
 
-/// A file or directory that plugins are taken from.
+/// A file or directory that plugins are loaded from.
 #[derive(Serialize)]
 struct PluginLocation {
     path: String,
@@ -52,7 +51,7 @@ impl PluginEnvironment {
         let HostOptions { environment, config, .. } = options;
         let features = IsaFeatures::detect_features();
         let features = match &environment.isa_mask {
-            // A mask that says something unknown has kept the host from starting.
+            // A mask with unknown names has already kept the host from starting.
             Some(mask) => features.with_mask(mask).unwrap_or_default(),
             None => features,
         };
@@ -126,8 +125,8 @@ impl std::fmt::Display for EnvironmentVariable {
     }
 }
 
-/// The variables that are set and are, or look like, variables of Oarlock, of its plugins or of PaddlePaddle. What is told
-/// of them here is not told again when the runtime starts.
+/// Variables that are set and belong, or seem to belong, to Oarlock, its plugins or PaddlePaddle. What is reported here is
+/// not warned about again when the runtime starts.
 fn relevant_variables(environment: &HostEnvironment) -> Vec<EnvironmentVariable> {
     take_ignored_variables(environment);
     let mut found: Vec<EnvironmentVariable> = std::env::vars_os()
@@ -143,7 +142,7 @@ fn relevant_variables(environment: &HostEnvironment) -> Vec<EnvironmentVariable>
     found
 }
 
-/// Where plugins are looked for, and whether the host may use what is there.
+/// The places that are searched for plugins, and whether the host may use them.
 fn plugin_locations(options: &HostOptions) -> Vec<PluginLocation> {
     let HostOptions { paths, wheels, config, environment, .. } = options;
     let places = oarlock_host::search_places(paths, wheels, config, environment).into_iter();

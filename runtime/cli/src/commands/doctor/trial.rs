@@ -1,4 +1,4 @@
-//! What is tried on one device: each thing that a computation needs by itself, so that a failure has a name, and then a
+//! The trial of one device: first each thing that a computation needs, one at a time, so that a failure has a name; then a
 //! computation.
 
 use oarlock_core::{Error, Runtime};
@@ -6,12 +6,11 @@ use oarlock_host::{DeviceBlock, DeviceFlags, PluginDevice, PluginEvent, PluginFa
 
 use super::computation;
 
-/// The most bytes that are copied.
+/// Size of the test copy.
 const MAX_COPY_BYTES: u64 = 1 << 20;
-/// The fewest, on a device that has next to no memory left.
+/// Size on a device with almost no free memory.
 const MIN_COPY_BYTES: u64 = 1 << 8;
 
-/// One step of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrialStep {
     Answers,
@@ -24,7 +23,7 @@ pub(super) enum TrialStep {
 }
 
 impl TrialStep {
-    /// What the step is called, in the output as well.
+    /// The name in text and JSON.
     pub(super) fn step_name(self) -> &'static str {
         match self {
             Self::Answers => "description",
@@ -38,15 +37,14 @@ impl TrialStep {
     }
 }
 
-/// Why a step went wrong.
 #[derive(Clone, Debug)]
 pub(super) enum TrialFault {
     /// The plugin or the core reported an error.
     Reported(Error),
-    /// Nothing was reported, and yet the result is not right.
+    /// No error was reported, but the result is wrong.
     WrongResult {
         found: String,
-        /// The plugin whose kernel it was; none if it was no kernel.
+        /// The plugin whose kernel ran; `None` if no kernel was involved.
         plugin: Option<String>,
     },
 }
@@ -69,23 +67,20 @@ impl From<PluginFailure> for TrialFault {
     }
 }
 
-/// What a step found out.
+/// On success, the finding to show.
 type StepResult = Result<String, TrialFault>;
 
-/// What a step does.
 type TrialAction<'a> = &'a dyn Fn(&mut TrialResources) -> StepResult;
 
-/// Who follows a trial.
+/// Follows the progress of a trial.
 pub(super) trait TrialObserver {
-    /// A step begins.
     fn on_step_begin(&mut self, step: TrialStep);
-    /// The step that began last is over.
     fn on_step_end(&mut self, step: TrialStep, outcome: StepResult);
-    /// What the device's plugin complained about since this was last asked.
+    /// Complaints of the device's plugin since the last call.
     fn take_complaints(&mut self) -> Vec<String>;
 }
 
-/// Puts a device to the test. The first step that goes wrong ends it, other than giving back.
+/// Runs the steps in order. The first failure ends the trial, except that memory is still released.
 pub(super) fn run_trial(device: &PluginDevice, runtime: &Runtime, follow: &mut impl TrialObserver) {
     let mut taken = TrialResources::default();
     let steps: [(TrialStep, TrialAction<'_>); 6] = [
@@ -106,7 +101,7 @@ pub(super) fn run_trial(device: &PluginDevice, runtime: &Runtime, follow: &mut i
         }
     }
     follow.on_step_begin(TrialStep::GiveBack);
-    // Only complaints about giving back count; what was said before may be meant well.
+    // Only complaints about releasing memory count; earlier ones may be legitimate warnings.
     _ = follow.take_complaints();
     drop(taken);
     if let Some(Ok(pool)) = find_core_device(device, runtime).map(oarlock_core::Device::memory_pool) {
@@ -121,7 +116,7 @@ pub(super) fn run_trial(device: &PluginDevice, runtime: &Runtime, follow: &mut i
     follow.on_step_end(TrialStep::GiveBack, outcome);
 }
 
-/// What the trial took of the device.
+/// Device resources that the trial holds.
 #[derive(Default)]
 struct TrialResources {
     blocks: Option<(DeviceBlock, DeviceBlock)>,
@@ -151,7 +146,7 @@ fn allocate_blocks(device: &PluginDevice, taken: &mut TrialResources) -> StepRes
     Ok(format!("2 blocks of {}", crate::render::format_bytes(size)))
 }
 
-/// How large a block is: a device with little memory is tried as well, and leaves room for others.
+/// The size of the test block: small enough for a device with little free memory, leaving room for others.
 fn block_size(free: u64) -> u64 {
     let most = (free / 8).clamp(MIN_COPY_BYTES, MAX_COPY_BYTES);
     1 << most.ilog2()
@@ -159,7 +154,7 @@ fn block_size(free: u64) -> u64 {
 
 fn copy_block(taken: &mut TrialResources) -> StepResult {
     let (first, second) = taken.memory_blocks()?;
-    // Every piece of the pattern differs from its neighbours, so that bytes that move are noticed.
+    // Each piece of the pattern differs from its neighbors, so that displaced bytes show.
     let size = first.size();
     let pattern: Vec<u8> = (0..size).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect();
     first.write_bytes(0, &pattern)?;
@@ -214,7 +209,7 @@ fn compute_on_device(device: &PluginDevice, runtime: &Runtime) -> StepResult {
     computation::run_computation(runtime, find_core_device(device, runtime).ok_or_else(missing)?, 0)
 }
 
-/// The device as the core has it.
+/// Looks the plugin's device up in the core.
 pub(super) fn find_core_device<'a>(
     device: &PluginDevice,
     runtime: &'a Runtime,

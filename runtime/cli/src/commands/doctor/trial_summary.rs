@@ -1,4 +1,4 @@
-//! What it all comes to.
+//! The conclusion of `oarlock doctor`.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use super::concurrent_trial::ConcurrentTrial;
 use super::examination::DeviceExamination;
 use crate::render::format_count;
 
-/// So many devices of a type work, alone or at the same time.
+/// The number of working devices of a type, alone or concurrently.
 pub(super) struct WorkingDevices<'a> {
     pub(super) device_type: &'a str,
     pub(super) count: usize,
 }
 
 impl<'a> WorkingDevices<'a> {
-    /// For each type of devices in turn: that one works, and then that several work at the same time.
+    /// For each device type: an entry for a device that works alone, then one for several that work concurrently.
     pub(super) fn from_trials(
         devices: &'a [DeviceExamination],
         together: &'a [ConcurrentTrial],
@@ -44,11 +44,11 @@ pub(super) fn count_devices(number: usize, device_type: &str) -> String {
     format_count(number, &format!("{name} device"), &format!("{name} devices"))
 }
 
-/// How much there is, and how much of it is wrong.
+/// Counts of what was tried and what failed.
 pub(super) struct DoctorSummary {
     pub(super) devices: usize,
     pub(super) failing: usize,
-    /// Devices that work alone and not at the same time, such as `2 npu devices`.
+    /// Devices that work alone but not concurrently, such as `2 npu devices`.
     pub(super) failing_together: Vec<String>,
     pub(super) unused: usize,
     pub(super) notes: usize,

@@ -1,4 +1,4 @@
-//! Watches trials from another thread, so that a device that never answers is told and not waited for.
+//! Runs trials on another thread, so that a device that hangs is reported and does not hang the command.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,14 +12,13 @@ use super::trial::{self, TrialFault, TrialObserver, TrialStep};
 use crate::messages::PluginMessages;
 use crate::progress::ProgressLine;
 
-/// How long a step may take.
+/// Limit for one step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a computation may take: a device may compile kernels first.
+/// Limit for a computation, during which a device may compile kernels.
 pub(super) const COMPUTATION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long something takes before progress is shown.
+/// Delay before progress is shown.
 const PROGRESS_DELAY: Duration = Duration::from_millis(400);
 
-/// What a step of a trial came to.
 pub(super) struct StepOutcome {
     pub(super) step: TrialStep,
     pub(super) outcome: Result<String, FailureCause>,
@@ -30,7 +29,7 @@ enum TrialEvent {
     Ends(TrialStep, Result<String, TrialFault>),
 }
 
-/// Tries a device. When a step does not end in time its thread is left behind, together with all it uses.
+/// Tries a device. If a step times out, its thread is abandoned with everything it uses.
 pub(super) fn try_device(
     device: &PluginDevice,
     runtime: &Arc<Runtime>,
@@ -49,7 +48,7 @@ pub(super) fn try_device(
             let is_stuck =
                 checked.last().is_some_and(|last| matches!(last.outcome, Err(FailureCause::NoAnswer(_))));
             if !is_stuck {
-                // What there was to tell about a panic was told already.
+                // The panic hook has already reported a panic.
                 _ = thread.join();
             }
             checked
@@ -79,7 +78,7 @@ fn watch_trial(news: &Receiver<TrialEvent>, device: &str) -> Vec<StepOutcome> {
     }
 }
 
-/// Waits so long for an answer, and shows what it is that takes long.
+/// Waits for an answer until the timeout, and shows what takes long.
 pub(super) fn wait_for_answer<T>(
     answers: &Receiver<T>,
     limit: Duration,
@@ -106,7 +105,7 @@ struct TrialReporter {
 
 impl TrialObserver for TrialReporter {
     fn on_step_begin(&mut self, step: TrialStep) {
-        // Nobody listens any more once the trial was given up.
+        // Sending fails after the trial was given up.
         _ = self.sender.send(TrialEvent::Begins(step));
     }
 

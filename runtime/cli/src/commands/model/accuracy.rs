@@ -1,4 +1,4 @@
-//! What a model computes less exactly than it says, because it was allowed to, and how far that leads.
+//! Measures the effect of permitted rounding on the outputs.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::output;
 use crate::problem::CommandError;
 use crate::render::format_count;
 
-/// How much of a model is rounded.
+/// How much of a plan is rounded.
 #[derive(Serialize)]
 pub(super) struct RoundingExtent {
     precision: &'static str,
-    /// How many convolutions and products round what they multiply.
+    /// Convolutions and products that round their factors.
     rounded: usize,
-    /// Why the others do not, and how many there are for each reason.
+    /// The number of exact ones, by reason.
     exact: BTreeMap<String, usize>,
 }
 
-/// The same, with what comes of it.
+/// The extent of rounding and its effect.
 #[derive(Serialize)]
 pub(super) struct AccuracyReport {
     #[serde(flatten)]
@@ -30,16 +30,16 @@ pub(super) struct AccuracyReport {
     outputs: Vec<OutputDifference>,
 }
 
-/// How far an output is from the exact one.
+/// The distance of an output from the exact result.
 #[derive(Serialize)]
 struct OutputDifference {
     name: String,
-    /// The largest difference of two elements, over the largest element; nothing for what is no tensor of numbers.
+    /// Largest absolute difference over the largest element; `None` if it is no tensor of numbers.
     largest_difference: Option<f64>,
 }
 
 impl RoundingExtent {
-    /// Of a plan; nothing where all has to be exact.
+    /// `None` if the session computes exactly.
     pub(super) fn from_plan(
         subject: &PreparedModel,
         plan: &ExecutionPlan,
@@ -68,7 +68,7 @@ impl RoundingExtent {
 }
 
 impl AccuracyReport {
-    /// Runs the model once more, exactly, and compares; nothing where it was exact.
+    /// Runs the model once more, exactly, and compares the outputs; `None` if it was exact anyway.
     pub(super) fn measure_accuracy(
         subject: &PreparedModel,
         inputs: &[RuntimeValue],
@@ -96,7 +96,7 @@ impl AccuracyReport {
         Ok(Some(Self { extent, outputs: outputs.collect::<Result<_, CommandError>>()? }))
     }
 
-    /// What was rounded, and how far each output is from the exact one.
+    /// One sentence about what was rounded, and one for each output.
     pub(super) fn to_sentences(&self) -> Vec<String> {
         let difference = |output: &OutputDifference| {
             let name = oarlock_host::sanitize_text(&output.name);
@@ -111,7 +111,7 @@ impl AccuracyReport {
         self.extent.to_sentences().into_iter().chain(self.outputs.iter().map(difference)).collect()
     }
 
-    /// Tells the user beside the data.
+    /// Prints the effect to standard error.
     pub(super) fn report_rounding(&self, global: &GlobalOptions) {
         self.to_sentences()
             .iter()

@@ -1,6 +1,6 @@
-//! `oarlock check`: whether a model is one, and what each device can run of it.
+//! `oarlock check`: tells whether a file is a valid model, and what each device can run of it.
 //!
-//! Nothing runs but what passes compute from constants, and no kernel is readied: each device is only asked.
+//! Only constant folding runs, and no kernel is prepared: each device is only asked.
 
 use std::collections::BTreeMap;
 
@@ -20,48 +20,46 @@ use crate::output::{self, BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE};
 use crate::problem::CommandError;
 use crate::render::{format_bytes, format_count, print_sentence};
 
-/// What was found.
 #[derive(Serialize)]
 struct ModelCheckReport {
     model: String,
     valid: bool,
-    /// Why it is none.
+    /// Why the model is invalid.
     problem: Option<String>,
-    /// The same with all that is known of it.
+    /// The same as structured data.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CommandError>,
     format: Option<String>,
     nodes: usize,
     weights_bytes: u64,
-    /// What was assumed, in sentences.
+    /// One sentence for each assumption.
     notes: Vec<String>,
     devices: Vec<DeviceCheckReport>,
-    /// Whether it has no outputs, so that there is nothing to run it for.
+    /// True if the model has no outputs, so that running it is pointless.
     gives_nothing: bool,
-    /// Whether some device can run it, with the help of the CPU where need be.
+    /// True if some device can run it, with CPU fallback if permitted.
     runnable: bool,
 }
 
-/// What a device can do.
 #[derive(Serialize)]
 struct DeviceCheckReport {
     device: String,
-    /// How many nodes it would run, in branches and loops too, after passes for the device.
+    /// Nodes that it would run after its passes, including those of branches and loops.
     nodes: usize,
     runs: usize,
-    /// Whether the CPU can run all others.
+    /// True if the CPU can run all others.
     runnable: bool,
-    /// What it cannot run.
+    /// The nodes that it cannot run.
     refused: Vec<UnsupportedNodes>,
 }
 
-/// Nodes of one op that a device cannot run, for one reason.
+/// Nodes of one op that a device cannot run for the same reason.
 #[derive(Serialize)]
 struct UnsupportedNodes {
     op: String,
     reason: String,
     nodes: Vec<String>,
-    /// Whether the CPU can run all of them.
+    /// True if the CPU can run all of them.
     cpu: bool,
 }
 
@@ -78,7 +76,7 @@ pub(crate) fn check_model(
     };
     let mut report = match ModelCheckReport::for_model(choice, runtime, &devices) {
         Ok(report) => report,
-        // A slip in the arguments says nothing about the model.
+        // A mistake in the arguments says nothing about the model.
         Err(CheckFailure::Arguments(problem)) => return Err(problem),
         Err(CheckFailure::Model(problem)) if global.json => {
             ModelCheckReport::for_invalid_model(choice, problem)
@@ -96,14 +94,14 @@ pub(crate) fn check_model(
     Ok(is_complete && report.valid && report.runnable)
 }
 
-/// Why there is nothing to report.
+/// Why there is no report.
 enum CheckFailure {
     Arguments(CommandError),
     Model(CommandError),
 }
 
 impl CheckFailure {
-    /// A size that was made up may be one that the model cannot have, which says nothing about it either.
+    /// An assumed size may be invalid for the model, which does not make the model invalid either.
     fn with_assumptions(self, notes: &[String]) -> Self {
         match self {
             Self::Model(problem) if !notes.is_empty() => {
@@ -152,7 +150,7 @@ impl ModelCheckReport {
         })
     }
 
-    /// Of a file that is no model.
+    /// The report of a file that is no model.
     fn for_invalid_model(choice: &ModelArguments, problem: CommandError) -> Self {
         Self {
             model: choice.file.display().to_string(),
@@ -169,7 +167,7 @@ impl ModelCheckReport {
         }
     }
 
-    /// Takes it that the CPU helps nobody. Gives back whether a device would have needed it.
+    /// Counts fallback as failure. Returns true if a device would have needed it.
     fn refuse_fallback(&mut self) -> bool {
         let mut was_needed = false;
         for device in self.devices.iter_mut().filter(|device| device.needs_fallback()) {
@@ -214,7 +212,7 @@ impl ModelCheckReport {
     }
 }
 
-/// What none of these devices can run of a model, in sentences; nothing where that cannot be said.
+/// What none of the devices can run, in sentences; `None` if that cannot be determined.
 pub(super) fn describe_obstacles(
     model: &Model,
     runtime: &Runtime,
@@ -237,7 +235,7 @@ pub(super) fn describe_obstacles(
 }
 
 impl DeviceCheckReport {
-    /// Whether the device could run the model if the CPU helped, and cannot alone.
+    /// True if the device needs the CPU's help to run the model.
     fn needs_fallback(&self) -> bool {
         !self.refused.is_empty() && self.refused.iter().all(|refused| refused.cpu)
     }
@@ -257,7 +255,7 @@ impl DeviceCheckReport {
             if !has_unknown_op(&model.graph, runtime) {
                 return Err(error.into());
             }
-            // What nobody knows keeps passes from running; all other nodes are asked about as far as shapes are known.
+            // Unknown shapes keep passes from running; the other nodes are checked as far as shapes are known.
             graph = graph_with_facts(model, facts);
             _ = passes::infer_graph(&mut graph, &scene);
         }
@@ -305,7 +303,7 @@ impl DeviceCheckReport {
     }
 }
 
-/// A model's graph, with what is known of its inputs.
+/// A copy of the model's graph with known facts about its inputs.
 fn graph_with_facts(model: &Model, facts: &[Option<TensorFact>]) -> Graph {
     let mut graph = model.graph.clone();
     for (input, fact) in model.graph.inputs.iter().zip(facts) {
@@ -314,7 +312,7 @@ fn graph_with_facts(model: &Model, facts: &[Option<TensorFact>]) -> Graph {
     graph
 }
 
-/// Whether some node is of an op of which there is neither a schema nor a kernel.
+/// True if some node's op has neither a schema nor a kernel.
 fn has_unknown_op(graph: &Graph, runtime: &Runtime) -> bool {
     let is_unknown = |node: &Node| {
         let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone());
@@ -323,7 +321,7 @@ fn has_unknown_op(graph: &Graph, runtime: &Runtime) -> bool {
     graph.nodes.iter().any(is_unknown)
 }
 
-/// Calls something for every node, in branches and loops too.
+/// Visits every node, including those of branches and loops.
 fn visit_nodes(graph: &Graph, call: &mut impl FnMut(&Graph, &Node)) {
     for node in &graph.nodes {
         call(graph, node);

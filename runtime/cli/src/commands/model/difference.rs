@@ -1,4 +1,4 @@
-//! How far outputs of two runtimes, or of one in two ways, are apart.
+//! Measures how far the outputs of two runs differ.
 
 use oarlock_core::Tensor;
 
@@ -6,7 +6,7 @@ use super::statistics::scalar_to_number;
 use crate::problem::CommandError;
 use crate::scalar::TensorScalars;
 
-/// The largest difference of two elements, over the largest element of the second; nothing where they cannot be compared.
+/// Largest absolute difference over the largest element of the second tensor; `None` if they cannot be compared.
 pub(super) fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, CommandError> {
     if ours.dims() != theirs.dims() {
         return Ok(None);
@@ -26,7 +26,7 @@ fn relative_difference(ours: &TensorScalars<'_>, theirs: &TensorScalars<'_>, cou
         if ours.is_nan() && theirs.is_nan() || ours == theirs {
             continue;
         }
-        // What is NaN or infinite on one side only differs by more than any number.
+        // NaN or infinity on one side only makes the difference infinite.
         let apart = (ours - theirs).abs();
         most = most.max(if apart.is_nan() { f64::INFINITY } else { apart });
         largest = largest.max(theirs.abs());

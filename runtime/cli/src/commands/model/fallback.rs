@@ -1,5 +1,5 @@
-//! Which device runs how many nodes of a model: a field of reports, and one line where the CPU runs what was meant for
-//! another.
+//! Counts the nodes of a model on each device: a field of reports, and one line if the CPU runs what was meant for another
+//! device.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,26 +14,25 @@ use crate::arguments::{GlobalOptions, ModelArguments};
 use crate::output;
 use crate::problem::CommandError;
 
-/// What there is to say to programs.
 #[derive(Serialize)]
 pub(super) struct FallbackReport {
-    /// How many nodes the CPU runs because the devices before it have no kernel for them,
+    /// Nodes that the CPU runs because the devices before it have no kernel for them,
     nodes: usize,
-    /// of how many that take a kernel.
+    /// out of all nodes that need a kernel.
     of: usize,
-    /// Whether the CPU was named, so that this is what was asked for.
+    /// True if the user named the CPU, so that the fallback was asked for.
     cpu_named: bool,
-    /// How many nodes each device runs.
+    /// Number of nodes on each device.
     devices: BTreeMap<String, usize>,
-    /// What the devices before the CPU have no kernel for.
+    /// The ops for which the devices before the CPU have no kernel.
     ops: Vec<MissingOp>,
-    /// Nodes on the CPU that count as no fallback.
+    /// Nodes on the CPU that do not count as fallback.
     on_purpose: IntendedCpuNodes,
-    /// Calls whose shapes are known in the run only, which the CPU made then.
+    /// Fallback calls whose shapes became known only during the run.
     in_the_run: Vec<FallbackCalls>,
 }
 
-/// An op that the CPU runs for others.
+/// An op that the CPU runs for other devices.
 #[derive(Serialize)]
 struct MissingOp {
     op: String,
@@ -44,24 +43,24 @@ struct MissingOp {
     first_node: String,
 }
 
-/// How many nodes the CPU has on purpose, and why.
+/// Nodes placed on the CPU on purpose, by reason.
 #[derive(Serialize)]
 struct IntendedCpuNodes {
-    /// They compute shapes and what else the host reads before it calls a kernel.
+    /// They compute shapes or other values that the host reads before it calls a kernel.
     shapes: usize,
-    /// They are about text, which only the host has.
+    /// They process text, which only the host holds.
     text: usize,
-    /// Copying would take longer than a device gains.
+    /// The copies would take longer than the device saves.
     too_small: usize,
 }
 
-/// What the CPU did in the run for want of a kernel.
+/// Calls of one op that fell back during the run.
 #[derive(Serialize)]
 struct FallbackCalls {
     op: String,
     device: String,
     calls: u64,
-    /// What was copied for them.
+    /// Bytes copied for them.
     bytes: u64,
 }
 
@@ -94,8 +93,8 @@ impl FallbackReport {
 }
 
 impl PreparedModel {
-    /// Which device runs how many nodes, for inputs that the model ran on. A line beside the data says what the CPU runs for
-    /// others, unless it was named too.
+    /// Counts the nodes on each device, for inputs that the model ran on. Prints a note if the CPU runs nodes for other
+    /// devices without being named.
     pub(super) fn report_fallback(
         &self,
         global: &GlobalOptions,
@@ -115,7 +114,7 @@ impl PreparedModel {
         Ok(FallbackReport::from_summary(summary, &self.core.runtime))
     }
 
-    /// Says that a run would fail, where the flag `kernel_fallback` lets the CPU run nothing that others cannot.
+    /// Warns that a run would fail because the flag `kernel_fallback` forbids the CPU to help.
     pub(super) fn warn_about_failing_run(
         &self,
         global: &GlobalOptions,
@@ -138,13 +137,12 @@ impl PreparedModel {
     }
 }
 
-/// How a command is called for the same model and devices.
+/// The command line that does `name` with the same model and devices.
 fn format_command(name: &str, choice: &ModelArguments) -> String {
     let devices = choice.devices.iter().map(|device| format!(" -d {device}"));
     format!("oarlock {name} {}{}", quote_for_shell(&choice.file), devices.collect::<String>())
 }
 
-/// A path as a shell reads it.
 fn quote_for_shell(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,=@%".contains(c);

@@ -1,10 +1,10 @@
-//! Pages for a browser, each in one file: nothing in them is fetched from anywhere, and nothing runs.
+//! Self-contained HTML pages: nothing is fetched, and no script runs.
 
 use std::fmt::{self, Write as _};
 
 use oarlock_host::sanitize_text;
 
-/// How pages look, in light and in dark.
+/// Style sheet for light and dark mode.
 const PAGE_STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1c2430;--quiet:#66707d;--paper:#fff;--line:#d8dde3;--one:#2b6cb0;--two:#d9822b;--fill:#eef2f7}
 @media(prefers-color-scheme:dark){:root{--ink:#e4e8ee;--quiet:#98a2af;--paper:#14181f;--line:#333b46;--one:#6aa9e9;--two:#f0a75b;--fill:#1f2630}}
@@ -15,7 +15,6 @@ td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}th{color:
 .wide{overflow-x:auto}.quiet{color:var(--quiet)}svg{max-width:none}svg text{fill:var(--ink);font:12px system-ui,sans-serif}
 svg .quiet{fill:var(--quiet)}svg .axis{stroke:var(--line)}svg .one{fill:var(--one)}svg .two{fill:var(--two)}code{font-size:.92em}";
 
-/// A whole page.
 pub(super) fn render_page(title: &str, body: &str) -> String {
     let title = escape_html(title);
     format!(
@@ -24,7 +23,6 @@ pub(super) fn render_page(title: &str, body: &str) -> String {
     )
 }
 
-/// Text that means nothing to a browser but itself.
 pub(super) fn escape_html(text: &str) -> String {
     let mut escaped = String::new();
     for sign in sanitize_text(text).chars() {
@@ -40,13 +38,12 @@ pub(super) fn escape_html(text: &str) -> String {
     escaped
 }
 
-/// Adds formatted text.
 pub(super) fn push_formatted(page: &mut String, text: fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing to a string cannot fail.
     _ = page.write_fmt(text);
 }
 
-/// Adds a table. Columns of numbers stand to the right; a column is one where its title is marked.
+/// Adds a table; columns marked as numbers are aligned to the right.
 pub(super) fn push_table(page: &mut String, titles: &[(&str, ColumnAlignment)], rows: &[Vec<String>]) {
     page.push_str("<div class=\"wide\"><table>\n");
     if titles.iter().any(|(title, _)| !title.is_empty()) {
@@ -66,7 +63,6 @@ pub(super) fn push_table(page: &mut String, titles: &[(&str, ColumnAlignment)], 
     page.push_str("</table></div>\n");
 }
 
-/// Where a column stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnAlignment {
     Left,

@@ -1,4 +1,4 @@
-//! The commands that are about models. What they share is here: from a file to a session.
+//! The model commands, and what they share: from a file to a session.
 
 mod accuracy;
 pub(crate) mod bench;
@@ -33,28 +33,27 @@ use crate::session::CoreSession;
 use crate::{crash_watcher, environment_flags};
 use model_inputs::{InputRequest, ModelInputs};
 
-/// How many inputs are told one by one that were made up.
+/// Random inputs noted one by one; the rest are counted.
 const MAX_INPUT_NOTES: usize = 6;
 
-/// A model that is ready to run.
 struct PreparedModel {
-    // Dropped before what they stand on.
+    // Declared before `core`, to be dropped first.
     session: Session,
     model: Model,
     core: CoreSession,
     precision: PrecisionMode,
     is_plain: bool,
     progress: Arc<Mutex<ProgressLine>>,
-    /// Whether everything that the arguments name is there.
+    /// True if everything that the arguments name exists.
     is_complete: bool,
-    /// When the file was begun to be read, and how long it took until the session was there.
+    /// When reading of the file began, and the time from then to a session.
     began: Instant,
     loading: Duration,
     preparing: Duration,
 }
 
 impl PreparedModel {
-    /// Loads a model, and readies it as far as the shapes of inputs do not matter.
+    /// Loads a model and prepares it as far as that does not need input shapes.
     fn load_model(
         global: &GlobalOptions,
         choice: &ModelArguments,
@@ -63,8 +62,7 @@ impl PreparedModel {
         Self::load_modified(global, choice, exactness, |_| Ok(()))
     }
 
-    /// The same for a plan that nobody runs: what the CPU would do for devices is in it, whatever the flag `kernel_fallback`
-    /// is.
+    /// Loads a model only to inspect its plan. CPU fallback is planned whatever the flag `kernel_fallback` says.
     fn load_for_inspection(
         global: &GlobalOptions,
         choice: &ModelArguments,
@@ -73,7 +71,7 @@ impl PreparedModel {
         Self::load_with_fallback(global, choice, exactness, Some(FallbackScope::Models), |_| Ok(()))
     }
 
-    /// The same of a model that is changed before anything is made of it.
+    /// Loads a model and lets `change` edit it before the session is made.
     fn load_modified(
         global: &GlobalOptions,
         choice: &ModelArguments,
@@ -110,7 +108,7 @@ impl PreparedModel {
             is_plain,
             precision,
             fallback,
-            // Commands tell it themselves, in one line, once all is known.
+            // Commands report fallback themselves, in one line at the end.
             on_fallback: FallbackListener::new(|_| ()),
             progress: oarlock_engine::PrepareProgressListener::new(told),
         };
@@ -132,17 +130,16 @@ impl PreparedModel {
         })
     }
 
-    /// The devices that nodes run on.
     fn device_names(&self) -> Vec<String> {
         self.session.devices().iter().map(|device| device.name().to_owned()).collect()
     }
 
-    /// The device that inputs go to.
+    /// The device that inputs are copied to.
     fn input_device(&self) -> Result<&Device, CommandError> {
         self.session.devices().first().ok_or_else(|| CommandError::new("expected a device, found none"))
     }
 
-    /// Checks that there is something to run the model for.
+    /// A model without outputs is not worth a run.
     fn check_outputs(&self, choice: &ModelArguments) -> Result<(), CommandError> {
         if !self.session.outputs().is_empty() {
             return Ok(());
@@ -153,7 +150,7 @@ impl PreparedModel {
             .with_hint("name the values that are wanted as outputs of its graph"))
     }
 
-    /// The inputs that the arguments mean, with a note for each that was made up.
+    /// Resolves the inputs and prints a note for each random one.
     fn resolve_inputs(
         &self,
         global: &GlobalOptions,
@@ -171,7 +168,7 @@ impl PreparedModel {
         Ok(given)
     }
 
-    /// Runs the model and waits for what it makes.
+    /// Runs the model and waits for its outputs.
     fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>, CommandError> {
         let devices = self.device_names().join("`, `");
         crash_watcher::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
@@ -182,7 +179,7 @@ impl PreparedModel {
     }
 }
 
-/// Starts the core on the flags that the arguments say; also says whether everything that they name is there.
+/// Starts the core with the flags of the arguments; the bool is false if something that they name is missing.
 fn start_core(global: &GlobalOptions, choice: &ModelArguments) -> Result<(CoreSession, bool), CommandError> {
     let mut flags = environment_flags::flags_from_environment()?;
     if let Some(threads) = choice.threads {
@@ -196,8 +193,8 @@ fn start_core(global: &GlobalOptions, choice: &ModelArguments) -> Result<(CoreSe
     Ok((core, is_complete))
 }
 
-/// The devices that the arguments name; none where they leave it to the runtime. One that is named again, maybe by another
-/// name, stays in its first place.
+/// The devices in the arguments; empty if the runtime should choose. A device named again, perhaps under another name, keeps
+/// its first position.
 fn resolve_devices(runtime: &Runtime, choice: &ModelArguments) -> Result<Vec<Device>, CommandError> {
     let mut devices: Vec<Device> = Vec::new();
     for name in &choice.devices {
@@ -209,7 +206,7 @@ fn resolve_devices(runtime: &Runtime, choice: &ModelArguments) -> Result<Vec<Dev
     Ok(devices)
 }
 
-/// Says what was found, to programs or to people. What follows is the end of the plugins.
+/// Prints the report as JSON or text. The plugins shut down next.
 fn report_result(
     global: &GlobalOptions,
     output: &mut CommandOutput,
@@ -226,7 +223,7 @@ fn report_result(
     Ok(())
 }
 
-/// Waits until a value is there.
+/// Waits for every tensor in the value.
 fn wait_for_datum(datum: &RuntimeValue) -> Result<(), CommandError> {
     match datum {
         RuntimeValue::Tensor(tensor) => Ok(tensor.wait()?),
@@ -251,7 +248,7 @@ fn to_milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A time in a unit that suits it, with three figures.
+/// In a suitable unit, with three significant digits.
 fn format_milliseconds(milliseconds: f64) -> String {
     let (number, unit) = match milliseconds {
         ms if ms >= 1e3 => (ms / 1e3, "s"),
@@ -261,18 +258,18 @@ fn format_milliseconds(milliseconds: f64) -> String {
     format!("{} {unit}", format_figures(number))
 }
 
-/// A number with three figures, as far as they stand behind the point.
+/// With three significant digits; all digits of the integer part are kept.
 fn format_figures(number: f64) -> String {
     let before = if number.abs() < 1.0 { 0 } else { number.abs().log10() as usize + 1 };
     format!("{number:.0$}", 3usize.saturating_sub(before))
 }
 
-/// An op as people read it: with its domain, unless that is ONNX's own.
+/// Includes the domain unless it is ONNX's.
 fn qualified_op_name(domain: &str, op: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }
 
-/// A value of a graph, as in `x: f32 [1, 3]`.
+/// Such as `x: f32 [1, 3]`.
 fn describe_value(graph: &Graph, id: ValueId) -> String {
     let value = graph.value(id);
     let dtype = value.dtype().map_or("?", |dtype| dtype.name());
@@ -282,7 +279,7 @@ fn describe_value(graph: &Graph, id: ValueId) -> String {
     }
 }
 
-/// What a value is, for programs and in a line.
+/// A value's name and type, for JSON and for a line of text.
 #[derive(Serialize)]
 struct ValueDescription {
     name: String,

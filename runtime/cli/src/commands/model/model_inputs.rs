@@ -1,4 +1,4 @@
-//! What a model is given: files, values, and what is made up.
+//! The inputs of a run: from files, from literals, or random.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,7 +14,7 @@ use crate::array::{ArrayElements, HostArray};
 use crate::problem::CommandError;
 use crate::{literal, npy, npz};
 
-/// What stands in the place of a value where an input is left empty.
+/// Given as a value, it leaves the input empty.
 const EMPTY_INPUT: &str = "-";
 
 /// What the arguments say about inputs.
@@ -24,41 +24,40 @@ pub(super) struct InputRequest<'a> {
     pub(super) missing: MissingInputs,
 }
 
-/// What becomes of inputs that are not given.
 #[derive(Clone, Copy)]
 pub(super) enum MissingInputs {
-    /// They are asked for.
+    /// A missing input is an error.
     Wanted,
-    /// They are made up, from a seed.
+    /// Random elements from a seed.
     Random(u64),
-    /// They have dtypes and shapes, which is all that a plan needs, and take next to no memory.
+    /// Only dtype and shape are filled in, which suffices for a plan and takes next to no memory.
     Shaped,
 }
 
 impl MissingInputs {
-    /// What `--random` says.
+    /// Maps `--random`.
     pub(super) fn from_seed(seed: Option<u64>) -> Self {
         seed.map_or(Self::Wanted, Self::Random)
     }
 }
 
-/// The inputs of a model, in their order.
+/// Inputs in the order of the model.
 pub(super) struct ModelInputs {
     pub(super) data: Vec<RuntimeValue>,
-    /// What was made up, in sentences.
+    /// One sentence for each random input.
     pub(super) made_up: Vec<String>,
-    /// What sizes were assumed, in sentences.
+    /// One sentence for each assumed size.
     pub(super) assumed: Vec<String>,
 }
 
-/// Sizes of dimensions that have names, and those that nobody gave.
+/// Sizes of symbolic dimensions: given ones, and those that had to be assumed.
 struct SymbolSizes<'a> {
     sizes: Vec<(&'a str, i64)>,
     assumed: Vec<&'a str>,
 }
 
 impl InputRequest<'_> {
-    /// Reads what is given and makes up the rest.
+    /// Reads the given inputs and creates the missing ones.
     pub(super) fn resolve_inputs(
         &self,
         session: &Session,
@@ -105,7 +104,7 @@ impl InputRequest<'_> {
         Ok(ModelInputs { data: session.order_inputs(&fed)?, made_up, assumed })
     }
 
-    /// Everything that is given, by name; nothing for what is left empty.
+    /// Reads all given inputs by name; `None` for one that is left empty.
     fn read_arrays(&self, session: &Session) -> Result<Vec<(String, Option<HostArray>)>, CommandError> {
         let slots = session.inputs();
         let judge = |name: &str, dtype: Dtype, dims: &[i64]| -> Result<(), CommandError> {
@@ -140,7 +139,7 @@ impl InputRequest<'_> {
         Ok(arrays)
     }
 
-    /// Checks that every `--shape` names something, and none the same.
+    /// Checks that every `--shape` names an input or symbol, and none twice.
     fn check_shapes(&self, slots: &[ModelOperand]) -> Result<(), CommandError> {
         for (at, (name, sizes)) in self.shapes.iter().enumerate() {
             if self.shapes[..at].iter().any(|(other, _)| other == name) {
@@ -170,7 +169,7 @@ impl InputRequest<'_> {
         Ok(())
     }
 
-    /// Checks that what `--shape` says is true of what is given, and of what another `--shape` says.
+    /// Checks `--shape` against the given arrays and against other `--shape` arguments.
     fn check_given_inputs(
         &self,
         slots: &[ModelOperand],
@@ -204,12 +203,12 @@ impl InputRequest<'_> {
         Ok(())
     }
 
-    /// The shape that an argument gives an input.
+    /// The `--shape` of an input.
     fn requested_shape(&self, name: &str) -> Option<&[i64]> {
         self.shapes.iter().rfind(|(shaped, _)| shaped == name).map(|(_, sizes)| sizes.as_slice())
     }
 
-    /// The sizes that follow from what is given.
+    /// Derives symbol sizes from the given arrays.
     fn infer_symbols<'a>(
         &'a self,
         slots: &'a [ModelOperand],
@@ -234,7 +233,7 @@ impl InputRequest<'_> {
         SymbolSizes { sizes, assumed: Vec::new() }
     }
 
-    /// The dtype and the shape of an input that is not given, where it is a tensor and they are known.
+    /// Dtype and shape of a missing input; `None` if it is no tensor or they are unknown.
     fn assumed_type<'a>(
         &self,
         slot: &'a ModelOperand,
@@ -290,7 +289,7 @@ impl InputRequest<'_> {
     }
 }
 
-/// What to do about an input that is too large to be made up.
+/// The advice for an input that is too large to fill with random elements.
 fn smaller_shape_hint(slot: &ModelOperand) -> String {
     let is_known = |dim: &DeclaredDimension| matches!(dim, DeclaredDimension::Known(_));
     match &slot.declared {
@@ -304,7 +303,7 @@ fn smaller_shape_hint(slot: &ModelOperand) -> String {
     }
 }
 
-/// What is known about the inputs of a model that is given nothing but shapes, and what was assumed, in sentences.
+/// Facts about inputs from shapes alone, with one sentence for each assumption.
 pub(super) fn infer_input_facts(
     model: &Model,
     shapes: &[(String, Vec<i64>)],
@@ -322,7 +321,6 @@ pub(super) fn infer_input_facts(
     Ok((facts, symbols.assumption_notes().collect()))
 }
 
-/// The inputs of a model.
 fn input_slots(model: &Model) -> Vec<ModelOperand> {
     let slot = |id: &ValueId| {
         let value = model.graph.value(*id);
@@ -331,7 +329,7 @@ fn input_slots(model: &Model) -> Vec<ModelOperand> {
     model.graph.inputs.iter().map(slot).collect()
 }
 
-/// Has a model say of its inputs and outputs what arguments say of their sizes.
+/// Writes the sizes from the arguments into the declared inputs and outputs.
 pub(super) fn specialize_shapes(
     model: &mut Model,
     shapes: &[(String, Vec<i64>)],
@@ -362,7 +360,7 @@ pub(super) fn specialize_shapes(
 }
 
 impl<'a> SymbolSizes<'a> {
-    /// Which sizes nobody gave.
+    /// One sentence for each size that nobody gave.
     fn assumption_notes(&self) -> impl Iterator<Item = String> {
         self.assumed
             .iter()
@@ -384,7 +382,7 @@ impl<'a> SymbolSizes<'a> {
     }
 }
 
-/// What an input is that is left empty: a sequence without elements, or an optional that holds nothing.
+/// An empty sequence, or an empty optional.
 fn empty_value(declared: &ValueType) -> RuntimeValue {
     match declared {
         ValueType::Sequence(_) => RuntimeValue::Sequence(Vec::new()),
@@ -392,7 +390,7 @@ fn empty_value(declared: &ValueType) -> RuntimeValue {
     }
 }
 
-/// Whether an input may be a sequence, whose elements are given one by one.
+/// True if the input may be a sequence, whose elements are then given one by one.
 fn is_sequence_input(declared: &ValueType) -> bool {
     match declared {
         ValueType::Sequence(_) => true,
@@ -401,7 +399,7 @@ fn is_sequence_input(declared: &ValueType) -> bool {
     }
 }
 
-/// What made-up elements are.
+/// Describes random elements in the note about them.
 fn element_description(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 | Dtype::C64 | Dtype::C128 => {
@@ -422,7 +420,7 @@ fn is_input(slots: &[ModelOperand], name: &str) -> bool {
     slots.iter().any(|slot| &*slot.name == name)
 }
 
-/// The names of dimensions.
+/// All symbol names of the dimensions.
 fn symbol_names(slots: &[ModelOperand]) -> impl Iterator<Item = &str> {
     let dims = slots.iter().filter_map(|slot| match &slot.declared {
         ValueType::Tensor { dims, .. } => dims.as_ref(),
@@ -432,26 +430,26 @@ fn symbol_names(slots: &[ModelOperand]) -> impl Iterator<Item = &str> {
         .filter_map(|dim| if let DeclaredDimension::Symbol(name) = dim { Some(&**name) } else { None })
 }
 
-/// The name of an input and what it is given. A name may itself have `=` in it; the longest one that is there is meant.
+/// Splits `NAME=VALUE`. Since a name may contain `=`, the longest name that the model has wins.
 fn split_assignment<'a>(text: &'a OsStr, session: &Session) -> Option<(&'a str, &'a OsStr)> {
-    // A name is text, but a path may be any bytes.
+    // Names are text, but a path may be any bytes.
     let bytes = text.as_bytes();
     let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'=').filter_map(|(at, _)| {
         Some((std::str::from_utf8(&bytes[..at]).ok()?, OsStr::from_bytes(&bytes[at + 1..])))
     });
     let known = signs.clone().rfind(|(name, _)| session.input(name).is_ok());
-    // What names no input is told to be none, unless it is the path of an archive.
+    // An argument that names no input is an error, unless it is the path of an archive.
     let is_archive = npz::has_npz_name(Path::new(text)) && Path::new(text).exists();
     known.or_else(|| signs.clone().next().filter(|(name, _)| !is_archive && !name.is_empty()))
 }
 
-/// The problem of a `--shape` that is not true.
+/// The error for a `--shape` that contradicts something else.
 fn contradicted_shape(name: &str, expected: &str, sizes: &[i64]) -> CommandError {
     CommandError::new(format!("input `{name}`: expected {expected}, found {sizes:?}"))
         .with_hint("leave out `--shape`, or give what it says")
 }
 
-/// What an argument holds, be it a file or values.
+/// Reads a file or parses a literal.
 fn read_array(text: &OsStr, judge: npy::ArrayCheck<'_>) -> Result<HostArray, CommandError> {
     let (typed, file) = (text.to_str().and_then(literal::parse_literal), Path::new(text));
     match typed {
@@ -461,7 +459,7 @@ fn read_array(text: &OsStr, judge: npy::ArrayCheck<'_>) -> Result<HostArray, Com
     }
 }
 
-/// A tensor as ONNX's tests have their inputs.
+/// Reads a TensorProto file, the format of ONNX's own tests.
 fn read_onnx_tensor(file: &Path) -> Result<HostArray, CommandError> {
     let weight = oarlock_engine::import::onnx::load_tensor(file)?;
     let (dtype, dims) = (weight.dtype(), weight.dims().to_vec());
@@ -472,7 +470,7 @@ fn read_onnx_tensor(file: &Path) -> Result<HostArray, CommandError> {
     Ok(HostArray { dtype, dims, is_fortran: false, elements })
 }
 
-/// The problem of a model that was not given everything.
+/// The error for inputs that were not given.
 fn missing_inputs_error(missing: &[&ModelOperand]) -> CommandError {
     let names: Vec<String> = missing.iter().map(|slot| format!("`{slot}`")).collect();
     let inputs = if missing.len() == 1 { "the input" } else { "the inputs" };

@@ -1,4 +1,4 @@
-//! Where a model comes from: a file, or a stream such as a pipe.
+//! Reads a model from a file or from a stream such as a pipe.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read};
@@ -9,17 +9,15 @@ use oarlock_engine::Model;
 
 use crate::problem::CommandError;
 
-/// What stands for the standard input.
 const STANDARD_INPUT: &str = "-";
-/// The format itself has no larger files. The weights of larger models lie in files beside them, which a stream has not.
+/// Protobuf allows no larger files. Larger models keep their weights in files beside them, which a stream cannot have.
 const MAX_STREAM_BYTES: u64 = 1 << 31;
 
-/// Reads a model.
 pub(super) fn load_model(file: &Path) -> Result<Model, CommandError> {
     if is_stream(file) { load_model_stream(file) } else { Ok(oarlock_engine::import::load_model(file)?) }
 }
 
-/// Whether a model can be read once only.
+/// True if the model can be read only once.
 pub(super) fn is_stream(file: &Path) -> bool {
     let is_pipe = |kind: std::fs::FileType| kind.is_fifo() || kind.is_socket() || kind.is_char_device();
     file.as_os_str() == STANDARD_INPUT || file.metadata().is_ok_and(|metadata| is_pipe(metadata.file_type()))

@@ -1,4 +1,4 @@
-//! `oarlock optimise`: a model as passes leave it, as a file.
+//! `oarlock optimise`: writes a model to a file after all passes.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,24 +17,22 @@ use crate::problem::CommandError;
 use crate::render::{TableCell, TextTable, format_bytes, format_count, print_sentence};
 use crate::{crash_watcher, output_file};
 
-/// What was done.
 #[derive(Serialize)]
 struct OptimizationReport {
     model: String,
     devices: Vec<String>,
     nodes_in_file: usize,
     nodes: usize,
-    /// Nodes that other programs may not understand.
+    /// Nodes of Oarlock's own domain, which other programs may not know.
     own_nodes: usize,
     passes: Vec<PassReport>,
     files: Vec<WrittenFile>,
-    /// What else there is to know, in sentences.
+    /// What the file loses, in sentences.
     notes: Vec<String>,
-    /// Why the model cannot be run here, in sentences.
+    /// Why the model cannot run here, in sentences.
     warnings: Vec<String>,
 }
 
-/// A file that was written.
 #[derive(Serialize)]
 struct WrittenFile {
     file: String,
@@ -93,7 +91,7 @@ pub(crate) fn optimize_model(
     Ok(subject.is_complete)
 }
 
-/// What the file does not keep, or not for everybody.
+/// What the file does not keep, or keeps only for this runtime.
 fn portability_notes(subject: &PreparedModel, files: &OnnxModelFiles, weights_file: &Path) -> Vec<String> {
     let mut notes = Vec::new();
     if files.own_nodes > 0 {
@@ -112,15 +110,14 @@ fn portability_notes(subject: &PreparedModel, files: &OnnxModelFiles, weights_fi
     notes
 }
 
-/// The file for weights that are too large to lie in the model.
+/// The file for weights too large for the model file.
 fn weights_path(model_file: &Path) -> PathBuf {
     let mut name = model_file.as_os_str().to_owned();
     name.push(".data");
     name.into()
 }
 
-/// Checks that nothing is written over that the model is read from, unless it is the model itself, which the file then
-/// takes the place of.
+/// Refuses to overwrite files that the model is read from. The model file itself may be replaced.
 fn check_distinct_files(
     files: &OnnxModelFiles,
     source: &Path,
@@ -143,7 +140,7 @@ fn check_distinct_files(
     }
 }
 
-/// Writes the weights before the model, which is of no use without them.
+/// Writes weights first, because a model without them is useless.
 fn write_files(
     files: &OnnxModelFiles,
     model_file: &Path,

@@ -1,4 +1,4 @@
-//! What a model made: printed in short, or written to files.
+//! The outputs of a run: printed in short, or written to files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,40 +18,36 @@ use crate::problem::CommandError;
 use crate::render::print_sentence;
 use crate::scalar::{self, ScalarValue, TensorScalars};
 
-/// How long the name of a file may be: 255 bytes, of which a number and `.npy` take some.
+/// A file name may have 255 bytes; this leaves room for a number and `.npy`.
 const MAX_NAME_BYTES: usize = 230;
-/// Tensors of more elements are printed in part.
+/// Larger tensors are printed in part.
 const MAX_PRINTED_ELEMENTS: usize = 64;
 
-/// What is said of an output that is none.
 const EMPTY_OPTIONAL_TEXT: &str = "an optional that holds nothing";
 
-/// One tensor that came out.
 #[derive(Default, Serialize)]
 pub(super) struct OutputTensor<'a> {
     name: String,
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
     statistics: Option<ElementStatistics>,
-    /// Where it was written.
     file: Option<String>,
-    /// All of them, in order; nothing where they are in a file.
+    /// All elements in order; `None` if they are in a file.
     elements: Option<TensorScalars<'a>>,
-    /// What else there is to say.
+    /// A remark for the user, such as a conversion.
     note: Option<String>,
-    /// What is to be written.
+    /// The contents of the `.npy` file to write.
     #[serde(skip)]
     parts: Option<NpyParts<'a>>,
 }
 
-/// Everything that came out.
 pub(super) struct ModelOutputs<'a> {
     pub(super) made: Vec<OutputTensor<'a>>,
     is_written: bool,
 }
 
 impl<'a> ModelOutputs<'a> {
-    /// Fetches what a model made.
+    /// Waits for the outputs and reads their elements.
     pub(super) fn fetch_outputs(
         slots: &[ModelOperand],
         data: &'a [RuntimeValue],
@@ -64,7 +60,7 @@ impl<'a> ModelOutputs<'a> {
         Ok(outputs)
     }
 
-    /// A sequence is as many outputs as it has elements, with numbers behind the name.
+    /// Adds each element of a sequence as an output of its own, with its number after the name.
     fn add_output(&mut self, name: String, datum: &'a RuntimeValue) -> Result<(), CommandError> {
         match datum {
             RuntimeValue::Sequence(elements) => {
@@ -100,7 +96,7 @@ impl<'a> ModelOutputs<'a> {
         Ok(())
     }
 
-    /// Writes everything to an archive, a directory, or the one file.
+    /// Writes to an archive, a directory, or a single file.
     pub(super) fn write_outputs(&mut self, target: &Path) -> Result<(), CommandError> {
         if is_single_file(target) {
             return match self.made.as_mut_slice() {
@@ -165,7 +161,7 @@ impl OutputTensor<'_> {
     }
 }
 
-/// Values as an archive has them, by the names of their inputs or outputs. What is no tensor is left out.
+/// The tensors of an archive, named after the inputs or outputs. Other values are left out.
 pub(super) fn archive_arrays<'a>(
     slots: &[ModelOperand],
     data: &'a [RuntimeValue],
@@ -179,12 +175,12 @@ pub(super) fn archive_arrays<'a>(
     Ok(arrays)
 }
 
-/// Checks that outputs can go where they are to go. Nothing is made before there is something to write.
+/// Checks that the target is writable, but creates nothing yet.
 pub(super) fn check_output_target(target: &Path) -> Result<(), CommandError> {
     if npz::has_npz_name(target) || is_single_file(target) {
         return output_file::check_output_files([target]);
     }
-    // Whoever names a file of another kind does not want a directory of that name.
+    // A name such as `out.txt` was hardly meant as a directory.
     let ending = target.extension().filter(|_| !target.is_dir());
     match ending {
         Some(ending) if has_only_letters(ending) => {
@@ -199,12 +195,12 @@ pub(super) fn check_output_target(target: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// Whether an ending looks like a kind of file, and not like the number of a version.
+/// Tells a file extension from the number of a version.
 fn has_only_letters(ending: &OsStr) -> bool {
     ending.as_encoded_bytes().first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Checks that a model makes as many outputs as there is room for.
+/// A single `.npy` file holds only one output.
 pub(super) fn check_output_count(target: &Path, slots: &[ModelOperand]) -> Result<(), CommandError> {
     match slots {
         _ if !is_single_file(target) => Ok(()),
@@ -216,7 +212,7 @@ pub(super) fn check_output_count(target: &Path, slots: &[ModelOperand]) -> Resul
     }
 }
 
-/// Whether a target is the file of a single array. A directory may have any name.
+/// True for the file of a single array. An existing directory may have any name.
 fn is_single_file(target: &Path) -> bool {
     target.extension() == Some(OsStr::new("npy")) && !target.is_dir()
 }
@@ -227,7 +223,7 @@ fn not_single_output(target: &Path, found: &str) -> CommandError {
         .with_hint("name a directory, which gets a file for each, or a file that ends in `.npz`")
 }
 
-/// A tensor as a file of NumPy has it, and the dtype it has there where it is another one, which holds the same numbers.
+/// The `.npy` form of a tensor, and the file's dtype if NumPy lacks the tensor's and a wider one holds the same numbers.
 fn npy_parts<'a>(
     tensor: &Tensor,
     scalars: TensorScalars<'a>,
@@ -266,7 +262,7 @@ fn npy_parts<'a>(
     ))
 }
 
-/// A name of an output as that of a file: nothing in it leads to another directory.
+/// Escapes an output's name, so that it cannot lead to another directory.
 fn file_name(name: &str) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "._-+:".contains(sign);
     let mut plain: String = name.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();
@@ -276,7 +272,7 @@ fn file_name(name: &str) -> String {
     if is_hidden { format!("_{plain}") } else { plain }
 }
 
-/// A name of an output as that of an array in an archive, whose parts lead down only when it is unpacked.
+/// Escapes an output's name for an archive. Slashes stay, but no part may lead upward when it is unpacked.
 fn entry_name(name: &str) -> String {
     if name.len() > MAX_NAME_BYTES {
         return file_name(name);
@@ -284,7 +280,7 @@ fn entry_name(name: &str) -> String {
     name.split('/').map(file_name).collect::<Vec<_>>().join("/")
 }
 
-/// A name that no other output has.
+/// Appends a number if another output has the name.
 fn unused_name(name: &str, taken: &mut BTreeSet<PathBuf>) -> String {
     let numbered = |number: usize| if number == 0 { name.to_owned() } else { format!("{name}.{number}") };
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! Inputs that are made up: the same for the same seed and name, whatever else is given.
+//! Random inputs: the same for the same seed and name, whatever other inputs are given.
 
 use half::{bf16, f16};
 use oarlock_abi::DeviceFlags;
@@ -6,11 +6,11 @@ use oarlock_core::{Device, Dtype, Tensor, shape};
 
 use crate::problem::CommandError;
 
-/// So many texts are made up, each of which takes memory of its own beside its place.
+/// Limit on random texts, each of which allocates memory of its own.
 const MAX_RANDOM_TEXTS: u64 = 1 << 24;
 
-/// A tensor of made-up elements, unless there are too many of them: floats from a normal distribution, and integers, truth
-/// values and texts of 0 and 1, which are legal wherever a model takes them for indices, tokens or masks.
+/// A tensor of random elements, unless it is too large: floats from a normal distribution; integers, truth values and texts
+/// from 0 and 1, which are valid wherever a model expects indices, tokens or masks.
 pub(super) fn random_tensor(
     device: &Device,
     name: &str,
@@ -20,7 +20,7 @@ pub(super) fn random_tensor(
 ) -> Result<Tensor, CommandError> {
     let mut numbers = RandomSequence::new(seed, name);
     let count = shape::element_count(dims)?;
-    // A shape of which the machine cannot hold the elements is refused before any are made.
+    // Reject a tensor that the machine cannot hold before generating elements.
     let size = shape::size_in_bytes(dtype, dims)?;
     if dtype == Dtype::String {
         if count > MAX_RANDOM_TEXTS {
@@ -45,23 +45,23 @@ pub(super) fn random_tensor(
     Ok(Tensor::from_bytes(device, dtype, dims, &bytes)?)
 }
 
-/// Whether there is memory for what is made up: the system gives more than there is, and only stalls once it is used. A device
-/// of the host's memory takes a copy of it from there too.
+/// True if the memory suffices. It is checked up front, because Linux overcommits and only stalls when the pages are used. A
+/// device in host memory takes its own copy there too.
 fn has_room(device: &Device, size: u64) -> bool {
     let is_of_host = device.description().flags.contains(DeviceFlags::SHARES_HOST_MEMORY);
     let copies = if is_of_host { 2 } else { 1 };
-    // Where a device does not say, it is tried.
+    // If the device does not report its memory, try.
     device.host_device().memory_stats().map_or(true, |memory| size.saturating_mul(copies) <= memory.free)
 }
 
-/// A tensor of one made-up element, repeated, for where nothing but the dtype and the shape matter.
+/// One random element broadcast to a shape, for when only dtype and shape matter.
 pub(super) fn repeated_element_tensor(
     device: &Device,
     name: &str,
     dtype: Dtype,
     dims: &[i64],
 ) -> Result<Tensor, CommandError> {
-    // Elements that share bytes cannot be repeated without being moved.
+    // Packed elements share bytes, so strides cannot broadcast them.
     if dtype.is_packed() || dims.contains(&0) {
         return random_tensor(device, name, dtype, dims, 0);
     }
@@ -69,16 +69,16 @@ pub(super) fn repeated_element_tensor(
     Ok(one.expand(dims)?)
 }
 
-/// One number; of those that share a byte as many as do.
+/// Pushes one element; of packed dtypes as many as fill a byte.
 fn push_random_element(dtype: Dtype, numbers: &mut RandomSequence, bytes: &mut Vec<u8>) {
     match dtype {
         Dtype::F64 | Dtype::C128 => bytes.extend(numbers.random_normal().to_ne_bytes()),
         Dtype::F32 | Dtype::C64 => bytes.extend((numbers.random_normal() as f32).to_ne_bytes()),
         Dtype::F16 => bytes.extend(f16::from_f64(numbers.random_normal()).to_ne_bytes()),
         Dtype::BF16 => bytes.extend(bf16::from_f64(numbers.random_normal()).to_ne_bytes()),
-        // Every bit but the upper one of the exponent: numbers between -2 and 2 in either format.
+        // Every bit but the top one of the exponent: numbers between -2 and 2 in either format.
         Dtype::F8E4M3 | Dtype::F8E5M2 => bytes.push((numbers.next() & 0xBF) as u8),
-        // The same, but for the sign without which there would be NaN.
+        // Likewise, with the sign cleared: in these formats a lone sign bit is NaN.
         Dtype::F8E4M3Fnuz | Dtype::F8E5M2Fnuz => bytes.push((numbers.next() & 0x3F) as u8),
         Dtype::F8E8M0 => bytes.push(127 - numbers.random_bit()),
         Dtype::F4E2M1 => bytes.push((numbers.next() & 0xBB) as u8),
@@ -92,13 +92,13 @@ fn push_random_element(dtype: Dtype, numbers: &mut RandomSequence, bytes: &mut V
     }
 }
 
-/// Numbers that look random: SplitMix64, of which every seed is a good one.
+/// A SplitMix64 generator, for which every seed is good.
 struct RandomSequence {
     state: u64,
 }
 
 impl RandomSequence {
-    /// `name` makes inputs of one seed differ from each other.
+    /// `name` makes the inputs of one seed differ from each other.
     fn new(seed: u64, name: &str) -> Self {
         let mut numbers = Self { state: seed };
         for byte in name.bytes() {
@@ -119,12 +119,12 @@ impl RandomSequence {
         (self.next() >> 63) as u8
     }
 
-    /// Above 0 and at most 1.
+    /// Uniform in (0, 1].
     fn random_fraction(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// With mean 0 and deviation 1, after Box and Muller.
+    /// Standard normal, by the Box-Muller method.
     fn random_normal(&mut self) -> f64 {
         let (length, turn) = (self.random_fraction(), self.random_fraction());
         (-2.0 * length.ln()).sqrt() * (std::f64::consts::TAU * turn).cos()

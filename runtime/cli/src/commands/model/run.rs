@@ -14,7 +14,6 @@ use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, RunArguments};
 use crate::output::CommandOutput;
 
-/// What there is to say to programs.
 #[derive(Serialize)]
 struct RunReport<'a> {
     model: String,
@@ -22,12 +21,12 @@ struct RunReport<'a> {
     inputs: Vec<ValueDescription>,
     /// From the file to a session.
     load_ms: f64,
-    /// With the plan for the shapes of the inputs, and kernels that are readied.
+    /// Includes planning for the input shapes and preparing kernels.
     run_ms: f64,
-    /// Which device runs how many nodes, and what the CPU runs for others.
+    /// Nodes on each device, and what the CPU runs for other devices.
     fallback: FallbackReport,
     outputs: &'a [OutputTensor<'a>],
-    /// What was rounded and how far that leads; nothing where all had to be exact.
+    /// Effect of rounding; `None` if everything was exact.
     accuracy: Option<AccuracyReport>,
 }
 

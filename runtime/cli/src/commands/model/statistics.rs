@@ -1,4 +1,4 @@
-//! What there is to say about many numbers in a line.
+//! Summarizes many numbers in one line.
 
 use half::{bf16, f16};
 use oarlock_core::Dtype;
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::scalar::{ScalarValue, TensorScalars};
 
-/// How many numbers are looked at together: they stay in the nearest cache.
+/// 2048 numbers of `f64` are 16 KiB, which stays in the L1 cache.
 const CHUNK_LENGTH: usize = 2048;
 
-/// Of the elements of a tensor. Those that are no numbers, or infinite, are counted and left out of the rest.
+/// Statistics of a tensor. NaN and infinite elements are counted and excluded from the rest.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct ElementStatistics {
     min: Option<f64>,
@@ -21,7 +21,7 @@ pub(super) struct ElementStatistics {
 }
 
 impl ElementStatistics {
-    /// Nothing for complex numbers and texts.
+    /// `None` for complex numbers and texts.
     pub(super) fn from_scalars(scalars: &TensorScalars<'_>) -> Option<Self> {
         let TensorScalars::Bytes(dtype, bytes, count) = scalars else { return None };
         let mut moments = RunningMoments::default();
@@ -46,7 +46,7 @@ impl ElementStatistics {
             Dtype::I64 => each!(i64, |number| number as f64),
             Dtype::U64 => each!(u64, |number| number as f64),
             Dtype::C64 | Dtype::C128 | Dtype::String => return None,
-            // Those of less than a byte, and floats of 8 bits.
+            // Packed elements and 8-bit floats.
             _ => {
                 let mut numbers = [0.0; CHUNK_LENGTH];
                 for first in (0..*count).step_by(CHUNK_LENGTH) {
@@ -61,7 +61,7 @@ impl ElementStatistics {
         Some(moments.into_statistics())
     }
 
-    /// As in `from -1 to 3, mean 0.5, deviation 1.2; 2 are NaN`.
+    /// Such as `from -1 to 3, mean 0.5, deviation 1.2; 2 are NaN`.
     pub(super) fn to_sentence(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let (Some(min), Some(max), Some(mean), Some(deviation)) =
@@ -80,7 +80,7 @@ impl ElementStatistics {
     }
 }
 
-/// Turns elements to numbers, some at a time.
+/// Converts elements to numbers, one chunk at a time.
 fn accumulate_chunks<const SIZE: usize>(
     elements: &[[u8; SIZE]],
     moments: &mut RunningMoments,
@@ -94,13 +94,13 @@ fn accumulate_chunks<const SIZE: usize>(
     }
 }
 
-/// What is known of the numbers so far. Parts are put together as Chan, Golub and LeVeque do, so that one look at each number
-/// is enough, and a large mean does not hide a small deviation.
+/// Moments of the numbers so far. Chunks are merged by the method of Chan, Golub and LeVeque, which needs a single pass and
+/// keeps a small deviation exact beside a large mean.
 #[derive(Default)]
 struct RunningMoments {
     count: usize,
     mean: f64,
-    /// The sum of the squared distances from the mean.
+    /// Sum of squared distances from the mean.
     squares: f64,
     min: f64,
     max: f64,
@@ -155,7 +155,7 @@ fn is_or_are(count: usize) -> String {
     format!("{count} {}", if count == 1 { "is" } else { "are" })
 }
 
-/// An element as a number; nothing for complex ones and texts.
+/// `None` for complex numbers and texts.
 pub(super) fn scalar_to_number(scalar: &ScalarValue) -> Option<f64> {
     match scalar {
         ScalarValue::Bool(value) => Some(f64::from(*value)),
@@ -167,7 +167,7 @@ pub(super) fn scalar_to_number(scalar: &ScalarValue) -> Option<f64> {
     }
 }
 
-/// Few figures.
+/// Formats with few significant digits.
 fn format_short(number: f64) -> String {
     match number.abs() {
         0.0 => "0".to_owned(),
@@ -179,7 +179,7 @@ fn format_short(number: f64) -> String {
     }
 }
 
-/// Of the times of runs, in milliseconds.
+/// Statistics of run times, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TimeStatistics {
     pub(super) median: f64,
@@ -192,7 +192,7 @@ pub(super) struct TimeStatistics {
 }
 
 impl TimeStatistics {
-    /// Nothing of no times.
+    /// `None` if there are no times.
     pub(super) fn from_times(times: &[f64]) -> Option<Self> {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -210,12 +210,12 @@ impl TimeStatistics {
     }
 }
 
-/// The median of numbers in order; 0 of none.
+/// The median of sorted numbers; 0 if there are none.
 pub(super) fn sorted_median(sorted: &[f64]) -> f64 {
     quantile_at(sorted, 0.5)
 }
 
-/// What stands at a fraction of numbers in order, between two of them if need be.
+/// The quantile of sorted numbers, interpolated linearly.
 fn quantile_at(sorted: &[f64], fraction: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = fraction * last as f64;
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn many_numbers_are_what_all_of_them_at_once_are() {
-        // A mean that is large beside the deviation, over parts that are not full.
+        // A mean that is large beside the deviation, with a last chunk that is not full.
         let numbers: Vec<f64> = (0..3 * CHUNK_LENGTH + 5).map(|index| 1e6 + (index % 7) as f64).collect();
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
         let ElementStatistics { min, max, mean, deviation, .. } = statistics_of_bytes(Dtype::F64, &bytes);

@@ -1,8 +1,8 @@
-//! `oarlock trace`: when each node of a model ran, as Perfetto and Chrome show it.
+//! `oarlock trace`: a timeline of each node of a model, for Perfetto and Chrome.
 //!
-//! The file is a list of events as Chrome has it: one process, with a row for the host and one for each device. An arrow
-//! leads from where the host launches a step to the work on the device. Steps are waited for one by one, since only then
-//! is it known which of them a device was at work on.
+//! The file is a list of Chrome trace events: one process, with a row for the host and one for each device. An arrow leads
+//! from the launch on the host to the work on the device. Each step is awaited before the next starts, because only then is
+//! it known which step a device was busy with.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::problem::CommandError;
 use crate::render::{format_count, print_sentence};
 use crate::{crash_watcher, output_file};
 
-/// The row of the host; those of the devices follow.
+/// The host's row; the devices follow.
 const HOST_ROW: usize = 0;
 
 pub(crate) fn trace_model(
@@ -93,10 +93,10 @@ pub(crate) fn trace_model(
     Ok(subject.is_complete)
 }
 
-/// Events on their way to a file.
+/// Trace events, to be written as JSON.
 struct TraceEvents {
     events: Vec<Value>,
-    /// The names of the devices, in the order of their rows.
+    /// Device names, in the order of their rows.
     devices: Vec<String>,
     arrows: usize,
 }
@@ -128,7 +128,7 @@ impl TraceEvents {
         }));
     }
 
-    /// One step: the host launches it and waits, the device does it.
+    /// Adds the host's launch and wait, and the device's work.
     fn add_step(&mut self, timing: &StepTiming, run: Duration) {
         let step = timing.step();
         let node = step.node();
@@ -163,7 +163,7 @@ impl TraceEvents {
     }
 }
 
-/// What else there is to know of a step.
+/// Details that the viewer shows for a selected step.
 fn step_arguments(step: StepView<'_>) -> Value {
     let (node, cost) = (step.node(), step.cost());
     let kinds = |ids: &[Option<oarlock_engine::graph::ValueId>]| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Attributes as a user types them: the schema of the op says what each of them is.
+//! Attributes typed by a user, parsed by the kind that the op's schema declares.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use oarlock_core::{Attribute, Attributes, Device, Dtype};
 use crate::arguments::OpArguments;
 use crate::problem::CommandError;
 
-/// The attributes of a call. Tensors among them are read by way of a device.
+/// Parses the attributes of a call. Tensor attributes are read through a device.
 pub(super) fn parse_attributes(
     call: &OpArguments,
     opset: u32,
@@ -29,7 +29,7 @@ pub(super) fn parse_attributes(
             Some(kind) => {
                 parse_attribute(kind, name, text).ok_or_else(|| invalid_attribute(call, kind, name, text))?
             }
-            // The op refuses names that its schema does not know; without a schema nobody knows better.
+            // The op itself rejects names that its schema does not know. Without a schema, guess.
             None => guess_attribute(text),
         };
         Ok((name.clone(), attribute))
@@ -57,7 +57,7 @@ fn invalid_attribute(call: &OpArguments, kind: AttributeKind, name: &str, text: 
     })
 }
 
-/// A text as an attribute of a kind; nothing if it is none.
+/// `None` if the text does not parse as this kind.
 fn parse_attribute(kind: AttributeKind, name: &str, text: &str) -> Option<Attribute> {
     match kind {
         AttributeKind::Int => parse_integer(name, text).map(Attribute::Int),
@@ -73,7 +73,7 @@ fn parse_attribute(kind: AttributeKind, name: &str, text: &str) -> Option<Attrib
     }
 }
 
-/// An integer, `true` or `false`, or the name of a dtype where the attribute is one.
+/// Accepts integers, `true`, `false`, and dtype names if the attribute is a dtype.
 fn parse_integer(name: &str, text: &str) -> Option<i64> {
     match text.trim() {
         "true" => Some(1),
@@ -84,14 +84,13 @@ fn parse_integer(name: &str, text: &str) -> Option<i64> {
     }
 }
 
-/// Whether an integer of this name stands for a dtype.
 fn is_dtype_attribute(name: &str) -> bool {
-    /// What is in the names of attributes that are dtypes.
+    /// Parts of the names of dtype attributes.
     const DTYPE_ATTRIBUTE_WORDS: [&str; 2] = ["type", "precision"];
     name == "to" || DTYPE_ATTRIBUTE_WORDS.iter().any(|part| name.contains(part))
 }
 
-/// Values with commas between them, in brackets or not.
+/// Comma-separated values, with or without brackets.
 fn parse_list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     let text = text.trim();
     let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -101,7 +100,7 @@ fn parse_list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     text.split(',').map(|part| part.trim().parse().ok()).collect()
 }
 
-/// What a text looks like.
+/// Guesses the kind from the text.
 fn guess_attribute(text: &str) -> Attribute {
     let kinds = [AttributeKind::Int, AttributeKind::Float];
     let lists = [AttributeKind::Ints, AttributeKind::Floats, AttributeKind::Strings];

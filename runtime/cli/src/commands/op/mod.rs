@@ -1,4 +1,4 @@
-//! `oarlock op`: one op, from files to the metal and back.
+//! `oarlock op`: one op, from files to the device and back.
 
 mod attributes;
 mod report;
@@ -54,7 +54,7 @@ pub(crate) fn run_op(
     let explanation =
         if call.explain || makes_text { Some(op.explain_call(runtime, &invocation)?) } else { None };
     let has_kernel = explanation.as_ref().is_none_or(|explanation| explanation.chosen_entry().is_some());
-    // New text is made by the engine, here as in a model.
+    // The engine creates new text itself, here as in a model.
     let is_text = makes_text && !has_kernel;
     let mut report = OpReport::new(&op, &device, explanation.as_ref().filter(|_| call.explain), is_text);
     if !global.json {
@@ -82,24 +82,25 @@ pub(crate) fn run_op(
     Ok(is_complete && (has_kernel || is_text || !call.dry_run))
 }
 
-/// The file that an output is written to; nothing for one that is printed.
+/// `None` for an output that is printed.
 fn output_file(file: &Path) -> Option<&Path> {
     Some(file).filter(|file| *file != Path::new("-"))
 }
 
-/// Tells whoever watches which kernel is about to run. One that leaves its work behind is meant until the outputs are there.
+/// Tells the watching parent which kernel is about to run. It stays the suspect until the outputs are ready, because a kernel
+/// may return before its work is done.
 fn report_kernel(op: &Op, runtime: &Runtime, invocation: &OpInvocation<'_>, device: &Device) {
     if !crash_watcher::is_watched() {
         return;
     }
-    // A call that cannot be explained cannot be made, which the call says itself.
+    // A call that cannot be explained cannot be made; the call itself reports the error.
     let Ok(explanation) = op.explain_call(runtime, invocation) else { return };
     let plugin = explanation.chosen_entry().and_then(|row| runtime.host().plugin(row.plugin_name()));
     let plugin = plugin.map_or_else(|| "the CPU".to_owned(), |plugin| plugin_with_file(plugin));
     crash_watcher::send_status(&format!("the kernel for `{}` of {plugin} ran on `{device}`", op.name()));
 }
 
-/// How many outputs the call is to have.
+/// The number of outputs to request.
 fn output_count(call: &OpArguments, opset: u32) -> Result<usize, CommandError> {
     let schema = schema::find_schema(&call.domain, &call.name, opset).ok();
     let fewest = schema.map_or(1, |schema| schema.min_outputs()).max(1);
@@ -119,13 +120,13 @@ fn output_count_text(count: usize) -> String {
     crate::render::format_count(count, "output", "outputs")
 }
 
-/// What the schema calls an output.
+/// The output's name in the schema.
 fn output_name(call: &OpArguments, opset: u32, index: usize) -> Option<&'static str> {
     let schema = schema::find_schema(&call.domain, &call.name, opset).ok()?;
     Some(schema.formal_output(index)?.name)
 }
 
-/// The tensor that an argument stands for; nothing for an input that is left out.
+/// Reads an input; `None` for one that is left out.
 fn read_input(text: &OsStr, device: &Device) -> Result<Option<Tensor>, CommandError> {
     if text == "-" {
         return Ok(None);
@@ -133,7 +134,7 @@ fn read_input(text: &OsStr, device: &Device) -> Result<Option<Tensor>, CommandEr
     read_array(text)?.to_tensor(device).map(Some)
 }
 
-/// What an argument holds, be it a file or values.
+/// Reads a file or parses a literal.
 fn read_array(text: &OsStr) -> Result<HostArray, CommandError> {
     let typed = text.to_str().and_then(literal::parse_literal);
     typed.unwrap_or_else(|| npy::read_npy(Path::new(text), &|_, _| Ok(())))

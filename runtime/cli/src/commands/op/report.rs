@@ -1,4 +1,4 @@
-//! What came out of a call: why it was run as it was, and its outputs, printed or in files.
+//! The report of `oarlock op`: why a kernel was chosen, and its outputs, printed or in files.
 
 use std::path::Path;
 
@@ -12,43 +12,41 @@ use crate::problem::CommandError;
 use crate::render::print_sentence;
 use crate::scalar::{self, TensorScalars};
 
-/// What there is to say about a call.
 #[derive(Serialize)]
 pub(super) struct OpReport {
     op: &'static str,
     version: u32,
     device: String,
-    /// Nothing unless it was asked for.
+    /// `None` unless `--explain` was given.
     explanation: Option<Vec<KernelCandidate>>,
     outputs: Vec<OpOutput>,
     #[serde(skip)]
     reasons: Option<String>,
 }
 
-/// A kernel that was looked at.
+/// A kernel that was considered.
 #[derive(Serialize)]
 struct KernelCandidate {
     plugin: String,
     score: i32,
-    /// Whether it is the one that runs. Others that could have run have no refusal either.
+    /// True for the kernel that runs. Other kernels without a refusal could have run too.
     chosen: bool,
     refusal: Option<String>,
 }
 
-/// One output; nothing is known of one that was left out.
+/// One output; all fields are empty if it was left out.
 #[derive(Serialize)]
 struct OpOutput {
     name: Option<&'static str>,
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
-    /// Where it was written.
     file: Option<String>,
-    /// All of them, in order; nothing where they are in a file.
+    /// All elements in order; `None` if they are in a file.
     elements: Option<TensorScalars<'static>>,
 }
 
 impl OpReport {
-    /// Of an op on a device, with what was looked at if that was asked for, and whether it takes no kernel to make text.
+    /// `explanation` is given for `--explain`; `is_text` marks an op that makes text without a kernel.
     pub(super) fn new(
         op: &Op,
         device: &Device,
@@ -78,7 +76,7 @@ impl OpReport {
         }
     }
 
-    /// Waits for the next output, and writes it if there is a file for it.
+    /// Waits for the next output and writes it, if it has a file.
     pub(super) fn add_output(
         &mut self,
         name: Option<&'static str>,
@@ -108,7 +106,7 @@ impl OpReport {
             let indent = line.len() - line.trim_start().len();
             print_sentence(output, indent, line.trim_start());
         }
-        // What is said so far is there even if the kernel does not return.
+        // The explanation stays visible even if the kernel never returns.
         output.flush();
     }
 

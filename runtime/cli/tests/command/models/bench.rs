@@ -66,7 +66,7 @@ fn without_the_other_runtime_it_is_said_how_to_get_it() {
     assert_eq!(outcome.status, 2);
 }
 
-/// A program that answers as the script in Python does: its outputs are those of a file, and every run takes 2 ms.
+/// Installs a program that answers like the Python script: its outputs come from a file, and every run takes 2 ms.
 fn install_fake_peer(user: &TestUser, then: &str) {
     let text = format!(
         "#!/bin/sh\n\

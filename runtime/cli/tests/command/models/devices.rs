@@ -1,4 +1,4 @@
-//! Models on a device that can do a part of them.
+//! Models on a device that can run only a part of them.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ fn each_node_runs_on_the_first_device_that_can() {
     assert!(why.contains("not `CustomCPU:0`: expected a kernel"), "{why}");
 }
 
-/// What is said of a device that can run one node of two.
+/// The note for a device that can run one node of two.
 const FALLBACK_NOTE: &str = "note: 1 of the 2 nodes that take a kernel runs on `cpu:0`, as `CustomCPU:0` has no kernel for `Cast`; \
                     `oarlock explain pair.onnx -d CustomCPU` says why for each node\n";
 
@@ -111,7 +111,7 @@ fn a_model_obeys_the_flag_that_lets_the_cpu_run_nothing_and_explain_shows_it_all
 #[test]
 fn a_call_that_a_device_refuses_in_the_run_falls_back_as_other_nodes_do() {
     let user = user_with_plugin();
-    // `Add` has a kernel there, but none for bytes, and how many there are is known in the run only.
+    // `Add` has a kernel there, but not for bytes, and their number is known only during the run.
     let model =
         ModelBuilder::new().with_input("x: f32[4]").with_output("y: u8[…]").with_node("i = NonZero(x)");
     let model = model.with_attributed_node("c = Cast(i)", &[("to", 2)]).with_node("y = Add(c, c)");

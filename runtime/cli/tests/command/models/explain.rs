@@ -43,7 +43,7 @@ fn inputs_that_no_machine_holds_are_explained_and_not_made_up() {
     let user = user_with_models();
     let outcome = user.run_command(&["explain", "pair.onnx", "--shape", "n=10000000000000"]);
     assert!(outcome.out.contains("planned for f32 [10000000000000]"), "{} {}", outcome.out, outcome.err);
-    // The system would give so much memory, but there would not be enough for the tensor, too.
+    // The allocation alone would succeed, but memory does not suffice for a tensor on top of it.
     let machine = std::fs::read_to_string("/proc/meminfo").unwrap();
     let total = machine.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
     let most = total.unwrap().trim().parse::<u64>().unwrap() * 1024;
@@ -90,7 +90,7 @@ fn values_that_live_at_the_same_time_never_share_their_memory() {
     let mut model =
         super::model_builder::ModelBuilder::new().with_input("x: f32[64, 64]").with_node("v0 = Sin(x)");
     for step in 0..12 {
-        // Each reads the one before and an older one, so that several are alive.
+        // Each step reads the previous value and an older one, so that several are live at once.
         let older = step / 2;
         model = model.with_node(&format!("v{} = MatMul(v{step}, v{older})", step + 1));
     }

@@ -1,4 +1,4 @@
-//! What a model is given, and what is said where it is not what the model wants.
+//! Inputs given to a model, and the errors for wrong ones.
 
 use zip::CompressionMethod;
 

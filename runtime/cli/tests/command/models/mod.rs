@@ -1,4 +1,4 @@
-//! The commands that are about models.
+//! Tests of the model commands.
 
 mod bench;
 mod check;
@@ -20,7 +20,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use crate::user::TestUser;
 
-/// A file as NumPy writes it.
+/// A file in NumPy's `.npy` format.
 fn npy_file(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     header += &" ".repeat((10 + header.len() + 1).next_multiple_of(64) - 11 - header.len());
@@ -32,7 +32,7 @@ fn float_bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// An archive as NumPy writes it.
+/// An archive in NumPy's `.npz` format.
 fn npz_file(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, bytes) in arrays {
@@ -43,7 +43,7 @@ fn npz_file(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
     archive.finish().expect("memory takes everything").into_inner()
 }
 
-/// The arrays in an archive.
+/// The names and bytes of the files in an archive.
 fn read_npz(path: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).expect("a file")).expect("an archive");
     let count = archive.len();
@@ -56,7 +56,7 @@ fn read_npz(path: &Path) -> Vec<(String, Vec<u8>)> {
     (0..count).map(read).collect()
 }
 
-/// A user with the models in their home.
+/// A user with all test models in the home directory.
 fn user_with_models() -> TestUser {
     let user = TestUser::new();
     user.write_file("product.onnx", &model_builder::product_model());

@@ -1,4 +1,4 @@
-//! Small models, made from a few words.
+//! Builds small models from short texts.
 
 use oarlock_engine::import::onnx::messages::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
@@ -9,7 +9,6 @@ use oarlock_engine::import::onnx::messages::{
 };
 use prost::Message as _;
 
-/// A graph on its way to a file.
 #[derive(Default)]
 pub(crate) struct ModelBuilder {
     graph: GraphProto,
@@ -20,26 +19,26 @@ impl ModelBuilder {
         Self { graph: GraphProto { name: Some("test".to_owned()), ..GraphProto::default() } }
     }
 
-    /// An input, such as `x: f32[batch, 3]`.
+    /// Adds an input, such as `x: f32[batch, 3]`.
     pub(crate) fn with_input(mut self, text: &str) -> Self {
         self.graph.input.push(parse_value_proto(text));
         self
     }
 
-    /// An output, written likewise.
+    /// Adds an output, in the same notation.
     pub(crate) fn with_output(mut self, text: &str) -> Self {
         self.graph.output.push(parse_value_proto(text));
         self
     }
 
-    /// A weight of `f32`.
+    /// Adds an `f32` weight.
     pub(crate) fn with_weight(mut self, name: &str, dims: &[i64], elements: &[f32]) -> Self {
         let tensor = make_tensor_proto(name, dims, DataType::Float);
         self.graph.initializer.push(TensorProto { float_data: elements.to_vec(), ..tensor });
         self
     }
 
-    /// A weight of `i8`.
+    /// Adds an `i8` weight.
     pub(crate) fn with_bytes_weight(mut self, name: &str, dims: &[i64], elements: &[i8]) -> Self {
         let raw_data = Some(elements.iter().map(|element| *element as u8).collect());
         self.graph
@@ -48,7 +47,7 @@ impl ModelBuilder {
         self
     }
 
-    /// A weight of `f32` in a file beside the model.
+    /// Adds an `f32` weight that is stored in a file beside the model.
     pub(crate) fn with_external_weight(mut self, name: &str, dims: &[i64], file: &str) -> Self {
         let location = StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) };
         self.graph.initializer.push(TensorProto {
@@ -59,13 +58,12 @@ impl ModelBuilder {
         self
     }
 
-    /// A node, such as `y = MatMul(x, w)`; its name is that of its first output in capitals. An op of a domain other than
-    /// ONNX's has it in front, with a point.
+    /// Adds a node, such as `y = MatMul(x, w)`; its name is its first output in capitals. A domain other than ONNX's precedes
+    /// the op, with a dot.
     pub(crate) fn with_node(self, text: &str) -> Self {
         self.with_attributed_node(text, &[])
     }
 
-    /// A node that has no name.
     pub(crate) fn with_unnamed_node(mut self, text: &str) -> Self {
         self = self.with_node(text);
         if let Some(node) = self.graph.node.last_mut() {
@@ -74,14 +72,13 @@ impl ModelBuilder {
         self
     }
 
-    /// A weight that says a shape.
+    /// Adds an `i64` weight that holds a shape.
     pub(crate) fn with_shape(mut self, name: &str, sizes: &[i64]) -> Self {
         let tensor = make_tensor_proto(name, &[sizes.len() as i64], DataType::Int64);
         self.graph.initializer.push(TensorProto { int64_data: sizes.to_vec(), ..tensor });
         self
     }
 
-    /// A node with attributes that are integers.
     pub(crate) fn with_attributed_node(mut self, text: &str, attributes: &[(&str, i64)]) -> Self {
         let (outputs, call) = text.split_once(" = ").expect("outputs, ` = ` and a call");
         let (op, inputs) = call.strip_suffix(')').and_then(|call| call.split_once('(')).expect("a call");
@@ -102,7 +99,7 @@ impl ModelBuilder {
         self
     }
 
-    /// A node `y = If(c)` with branches of one node each, such as `Relu(x)`.
+    /// Adds a node `y = If(c)` with branches of one node each, such as `Relu(x)`.
     pub(crate) fn with_branches(mut self, [then_branch, else_branch]: [&str; 2]) -> Self {
         let branch = |name: &str, call: &str| AttributeProto {
             name: Some(name.to_owned()),
@@ -120,12 +117,11 @@ impl ModelBuilder {
         self
     }
 
-    /// The bytes of a file of it.
+    /// Encodes the model with the newest opset.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.into_bytes_with_opset(18)
     }
 
-    /// The same of another opset of ONNX.
     pub(crate) fn into_bytes_with_opset(self, opset_of_onnx: i64) -> Vec<u8> {
         let opset = |domain: &str, version| OperatorSetIdProto {
             domain: Some(domain.to_owned()),
@@ -142,7 +138,7 @@ impl ModelBuilder {
     }
 }
 
-/// A tensor without elements.
+/// A tensor with type and shape, but without data.
 fn make_tensor_proto(name: &str, dims: &[i64], dtype: DataType) -> TensorProto {
     TensorProto {
         name: Some(name.to_owned()),
@@ -196,7 +192,7 @@ fn parse_type_proto(kind: &str) -> TypeProto {
     TypeProto { value: Some(type_proto::Value::TensorType(tensor)) }
 }
 
-/// `y = max(x × w, 0)`, where `w` turns three numbers into their sum and their negative sum.
+/// `y = max(x × w, 0)`, where `w` maps three numbers to their sum and their negated sum.
 pub(crate) fn product_model() -> Vec<u8> {
     ModelBuilder::new()
         .with_input("x: f32[batch, 3]")
@@ -207,7 +203,7 @@ pub(crate) fn product_model() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Two inputs that share a dimension, and two outputs.
+/// Two inputs that share a symbolic dimension, and two outputs.
 pub(crate) fn pair_model() -> Vec<u8> {
     ModelBuilder::new()
         .with_input("a: f32[n]")
@@ -219,7 +215,7 @@ pub(crate) fn pair_model() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Rows of a table.
+/// Gathers rows of a table.
 pub(crate) fn lookup_model() -> Vec<u8> {
     ModelBuilder::new()
         .with_input("tokens: i64[length]")
@@ -229,7 +225,7 @@ pub(crate) fn lookup_model() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Has a node that no device can run.
+/// Contains a node that no device can run.
 pub(crate) fn foreign_op_model() -> Vec<u8> {
     ModelBuilder::new()
         .with_input("x: f32[2]")

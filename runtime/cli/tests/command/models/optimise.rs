@@ -98,7 +98,7 @@ fn what_a_model_is_read_from_is_not_written_over() {
     }
 }
 
-/// A product with weights of eight bits, and one with the rows of such weights turned to columns.
+/// A product with 8-bit weights, and one with such weights transposed.
 fn quantized_model() -> Vec<u8> {
     let bytes: Vec<i8> = (0..64 * 64).map(|at| (at % 251) as i8).collect();
     let model = ModelBuilder::new().with_input("x: f32[rows, 64]").with_weight("scale", &[], &[0.25]);

@@ -1,4 +1,4 @@
-//! `--precision` of the commands that have it.
+//! The option `--precision`.
 
 use super::user_with_models;
 

@@ -1,4 +1,4 @@
-//! Where results go, and what happens to them where they cannot go there.
+//! Output files of a run, and the errors if they cannot be written.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use super::model_builder::{ModelBuilder, product_model};
 use super::{float_bytes, npy_file, npz_file, read_npz, user_with_models};
 use crate::user::TestUser;
 
-/// A shell that may use the command as `$0`.
+/// Runs a shell script that can call the command as `$0`.
 fn run_shell(user: &TestUser, script: &str) -> std::process::Output {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_oarlock")]).env_clear().env("HOME", user.home.path());
@@ -64,7 +64,7 @@ fn a_run_that_fails_leaves_no_directory() {
 #[test]
 fn a_target_that_cannot_be_written_to_is_told_before_the_work() {
     let user = user_with_models();
-    // The model is none, so whoever looked at the target later would name the model.
+    // The model is invalid, so a check of the target after loading would report the model instead.
     for call in [
         &["bench", "none.onnx", "--html", "nowhere/page.html"][..],
         &["explain", "none.onnx", "--html", "nowhere/page.html"],
@@ -88,7 +88,7 @@ fn a_closed_standard_output_is_an_error() {
         said.lines().next(),
         Some("error: expected to write to the standard output, found: it is closed")
     );
-    // Who throws output away does so on purpose, whichever way it is opened.
+    // Output sent to `/dev/null` is thrown away on purpose, however it was opened.
     let thrown_away = run_shell(&user, "\"$0\" run product.onnx -i 'x=f32:[[1,2,3]]' 1<>/dev/null");
     assert_eq!(thrown_away.status.code(), Some(0));
 }
@@ -229,7 +229,7 @@ fn a_node_without_a_name_that_nobody_knows_is_told_by_what_it_makes() {
 #[test]
 fn a_run_that_needs_too_much_memory_names_the_value_that_does() {
     let user = user_with_models();
-    // Each of the values has 2^40 bytes, which no machine of these days has at once.
+    // Each value takes 2^40 bytes, more than any machine has today.
     let model = ModelBuilder::new()
         .with_input("x: f32[1]")
         .with_shape("shape", &[1 << 19, 1 << 19])

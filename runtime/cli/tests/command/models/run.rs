@@ -54,7 +54,7 @@ fn archives_of_numpy_go_in_stored_or_deflated_and_come_out() {
         assert_eq!(names, ["sum.npy", "sum/rounded.npy"]);
         assert_eq!(made[0].1, npy_file("<f4", "(2,)", &float_bytes(&[2.0, 3.0])));
     }
-    // What came out goes in again.
+    // The outputs serve as inputs of the next run.
     let outcome = user.run_command(&["run", "pair.onnx", "-i", "out.npz", "--random", "0"]);
     assert!(outcome.err.contains("expected one of the inputs `a`, `b`, found `sum`"), "{}", outcome.err);
 }

@@ -1,8 +1,8 @@
-//! The books of a pool: which chunks it has, and which pieces of them are held, free or not yet free.
+//! The bookkeeping of a pool: its chunks, and which pieces of them are held, free or still in use by streams.
 //!
-//! A chunk is what was taken of the device; a piece is a part of one. Pieces of a chunk know their neighbours, so that
-//! free ones grow together again. A free piece belongs to the stream that used it last: for that stream it is free at
-//! once, for all others when the stream is past its last use, which makes it everybody's. Nothing here calls a device.
+//! A chunk is one allocation of the device; a piece is part of a chunk. Pieces know their neighbors in the chunk, so
+//! adjacent free ones can merge. A free piece belongs to the stream that used it last. That stream may reuse it at
+//! once; it becomes free for all once the stream is past its last use. Nothing here calls a device.
 
 mod piece_table;
 mod recent_pieces;
@@ -17,21 +17,20 @@ use self::recent_pieces::RecentPieces;
 use crate::memory::bins::SizeBins;
 use crate::stream::InternedLabel;
 
-/// The owner of pieces that everybody may use.
+/// The owner of pieces that any stream may use.
 const SHARED_OWNER: u32 = 0;
-/// The count of a free piece of a stream whose last use is not dated yet.
+/// The date of a free piece whose last use has not been dated yet.
 const UNDATED: u64 = u64::MAX;
-/// A rest of a large piece that is smaller than this is not worth a life of its own.
+/// The smallest rest worth splitting off a piece of a large chunk.
 const SMALLEST_LARGE_REST: u64 = 1 << 20;
 
-/// What a chunk is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkKind {
-    /// Many small pieces, or pieces of every size where small ones are not kept apart.
+    /// For many small pieces, or for pieces of any size if small ones are not kept apart.
     Shared = 0,
-    /// Few large pieces.
+    /// For a few large pieces.
     Large = 1,
-    /// One request, given back to the device with it.
+    /// For a single request; returned to the device together with it.
     Straight = 2,
 }
 
@@ -42,7 +41,7 @@ struct MemoryChunk<B> {
     kind: ChunkKind,
 }
 
-/// A piece as the program gets it.
+/// A piece as the pool hands it out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceHandle {
     pub(super) piece: u32,
@@ -51,15 +50,15 @@ pub(super) struct PieceHandle {
     pub(super) size: u64,
 }
 
-/// All chunks and pieces of a pool. `B` is what the device gave for a chunk.
+/// All chunks and pieces of a pool. `B` is the device block of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkArena<B> {
     unit: u64,
     pieces: PieceTable,
     chunks: Vec<Option<MemoryChunk<B>>>,
-    /// The free pieces of each owner and kind.
+    /// Free pieces by owner and kind.
     bins: Vec<[SizeBins; 2]>,
-    /// Shared pieces of everybody that are not in the bins yet.
+    /// Free pieces without an owner that are not in the bins yet.
     recent: RecentPieces,
 }
 
@@ -74,7 +73,6 @@ impl<B> ChunkArena<B> {
         }
     }
 
-    /// What the device gave for a chunk.
     pub(super) fn chunk_block(&self, chunk: u32) -> Option<&B> {
         self.chunks.get(chunk as usize)?.as_ref().map(|chunk| &chunk.block)
     }
@@ -114,7 +112,7 @@ impl<B> ChunkArena<B> {
             .or_else(|| self.bins[SHARED_OWNER as usize][kind as usize].find_fit(&self.pieces, size, units))
     }
 
-    /// Adds a chunk and takes a piece of `size` bytes of it.
+    /// Adds a chunk and takes a piece of `size` bytes from it.
     pub(super) fn add_chunk(
         &mut self,
         block: B,
@@ -146,8 +144,7 @@ impl<B> ChunkArena<B> {
         self.hold_piece(index, owner, label)
     }
 
-    /// Gives a held piece back; it is free for its stream at once. For a piece that went straight to the device, its
-    /// block comes back.
+    /// Releases a held piece, which is then free for its stream. If its chunk was only for this piece, returns the block.
     #[inline]
     pub(super) fn release_piece(&mut self, index: u32) -> Option<(B, u64)> {
         let piece = &mut self.pieces[index];
@@ -166,14 +163,14 @@ impl<B> ChunkArena<B> {
         None
     }
 
-    /// Puts the pieces that came back lately into their lists, where they grow together with their neighbours.
+    /// Moves recent pieces to the bins, where they merge with their neighbors.
     fn list_recent(&mut self) {
         for index in self.recent.drain_all() {
             self.free_piece(index, ChunkKind::Shared);
         }
     }
 
-    /// Notes that a held piece was given back while streams still work on it; [`ChunkArena::release_piece`] ends that.
+    /// Marks a held piece as released but still in use by streams. [`ChunkArena::release_piece`] completes the release.
     pub(super) fn defer_release(&mut self, index: u32) {
         self.pieces[index].state = PieceState::Cooling;
     }
@@ -182,12 +179,12 @@ impl<B> ChunkArena<B> {
         self.pieces[index].size
     }
 
-    /// Whether the piece went straight to the device.
+    /// True if the piece has a chunk of its own.
     pub(super) fn is_dedicated(&self, index: u32) -> bool {
         self.chunk_kind(self.pieces[index].chunk) == ChunkKind::Straight
     }
 
-    /// Dates the free pieces of streams: whoever is past the streams' present counts is past their last use.
+    /// Dates the free pieces of streams. A stream that gets past its present launch count is past the last use of its pieces.
     pub(super) fn date_free_pieces(&mut self, positions: &[u64]) {
         for piece in self.pieces.iter_mut() {
             if piece.state == PieceState::Free
@@ -200,7 +197,7 @@ impl<B> ChunkArena<B> {
         }
     }
 
-    /// Makes the pieces everybody's whose streams are past their last use.
+    /// Makes pieces free for all whose streams are past their last use.
     pub(super) fn share_passed_pieces(&mut self, passed: &[u64]) {
         for index in self.pieces.piece_indices() {
             let piece = &self.pieces[index];
@@ -216,7 +213,7 @@ impl<B> ChunkArena<B> {
         }
     }
 
-    /// Takes out the chunks that nobody uses, with their sizes.
+    /// Removes the chunks without pieces in use, and returns them with their sizes.
     pub(super) fn take_unused_chunks(&mut self) -> Vec<(B, u64)> {
         self.list_recent();
         let mut unused = Vec::new();
@@ -232,7 +229,7 @@ impl<B> ChunkArena<B> {
         unused
     }
 
-    /// The largest piece that the stream could have now.
+    /// The largest piece that the stream could get now.
     pub(super) fn largest_free(&mut self, owner: u32) -> u64 {
         self.list_recent();
         let usable = |piece: &&MemoryPiece| {
@@ -241,7 +238,7 @@ impl<B> ChunkArena<B> {
         self.pieces.iter().filter(usable).map(|piece| piece.size).max().unwrap_or(0)
     }
 
-    /// Who holds how many bytes in how many pieces.
+    /// For each label, bytes and number of pieces held.
     pub(super) fn holders(&self) -> HashMap<InternedLabel, (u64, u64)> {
         let mut holders = HashMap::new();
         for piece in self.pieces.iter().filter(|piece| piece.state == PieceState::Held) {
@@ -264,7 +261,7 @@ impl<B> ChunkArena<B> {
         PieceHandle { piece: index, chunk: piece.chunk, offset: piece.offset, size: piece.size }
     }
 
-    /// Cuts what is more than `size` off a piece that is in no list, where that is worth it.
+    /// Splits off what exceeds `size` from an unlisted piece, if the rest is worth it.
     fn split_piece(&mut self, index: u32, size: u64, kind: ChunkKind) {
         let piece = &self.pieces[index];
         let rest = piece.size - size;
@@ -290,7 +287,7 @@ impl<B> ChunkArena<B> {
         self.bins[owner][kind as usize].insert(&mut self.pieces, cut, rest / self.unit);
     }
 
-    /// Makes a piece that is in no list free: it grows together with its free neighbours, and goes into a list.
+    /// Frees an unlisted piece: merges it with free neighbors and adds it to a bin.
     fn free_piece(&mut self, index: u32, kind: ChunkKind) {
         let mut index = index;
         self.pieces[index].state = PieceState::Free;
@@ -318,7 +315,7 @@ impl<B> ChunkArena<B> {
             && self.pieces[other].owner == self.pieces[index].owner
     }
 
-    /// Makes one piece of two neighbours that are in no list.
+    /// Merges two neighbors, both unlisted.
     fn merge_pieces(&mut self, first: u32, second: u32) {
         let MemoryPiece { size, neighbours: [_, after], .. } = self.pieces[second];
         let joined = &mut self.pieces[first];

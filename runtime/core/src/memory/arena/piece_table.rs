@@ -1,48 +1,46 @@
-//! Pieces of chunks, each at a number that stays the same as long as it is one.
+//! Storage for pieces, each at an index that is stable as long as the piece exists.
 
 use std::ops::{Index, IndexMut};
 
 use crate::stream::InternedLabel;
 
-/// No piece.
+/// The null index.
 pub(in crate::memory) const NO_PIECE: u32 = u32::MAX;
 
-/// What a piece is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceState {
-    /// It is no piece; its place can be used for one.
+    /// The slot holds no piece and can be reused.
     Vacant,
     Free,
-    /// Free, but in no list, since the next request may be for just as much.
+    /// Free but in no bin, since the next request may be for exactly this size.
     Recent,
     Held,
-    /// Given back, while streams still work on it.
+    /// Released, but streams still use it.
     Cooling,
 }
 
-/// A part of a chunk.
 #[derive(Debug)]
 pub(in crate::memory) struct MemoryPiece {
     pub(in crate::memory) size: u64,
-    /// The previous and the next free piece of the same list; for vacant places the second is the next vacant one.
+    /// The previous and the next piece in the same bin. In a vacant slot, the second is the next vacant slot.
     pub(in crate::memory) links: [u32; 2],
     pub(super) offset: u64,
     /// The pieces before and after it in its chunk.
     pub(super) neighbours: [u32; 2],
     pub(super) chunk: u32,
-    /// The stream that used it last, or uses it.
+    /// The stream that uses it or used it last.
     pub(super) owner: u32,
-    /// How many launches its stream had when it was let go, once anybody else asked for it.
+    /// The launch count of its stream at the time of release; set only when another stream wants memory.
     pub(super) date: u64,
     pub(super) label: InternedLabel,
     pub(super) state: PieceState,
 }
 
-/// All pieces. The places of those that are none any more are used again.
+/// All pieces. Vacant slots are reused.
 #[derive(Debug)]
 pub(in crate::memory) struct PieceTable {
     all: Vec<MemoryPiece>,
-    /// The first vacant place.
+    /// The first vacant slot.
     vacant: u32,
 }
 
@@ -51,7 +49,7 @@ impl PieceTable {
         Self { all: Vec::new(), vacant: NO_PIECE }
     }
 
-    /// Every place, vacant ones included.
+    /// All slots, including vacant ones.
     pub(super) fn iter(&self) -> impl Iterator<Item = &MemoryPiece> {
         self.all.iter()
     }
@@ -60,7 +58,7 @@ impl PieceTable {
         self.all.iter_mut()
     }
 
-    /// The number of every place.
+    /// The indices of all slots.
     pub(super) fn piece_indices(&self) -> std::ops::Range<u32> {
         0..self.all.len() as u32
     }

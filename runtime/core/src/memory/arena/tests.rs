@@ -1,4 +1,4 @@
-//! What the books promise.
+//! Tests of the arena's invariants.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Attributes of nodes.
+//! Encodes attributes of nodes.
 
 use bytes::Bytes;
 use oarlock_core::Attribute;
@@ -9,7 +9,7 @@ use crate::graph::ValueType;
 use crate::import::onnx::messages::attribute_proto::AttributeType;
 use crate::import::onnx::messages::{AttributeProto, GraphProto};
 
-/// An attribute that ops are given. Its numbers are `f32` in the file, as in every model that was read from one.
+/// Encodes an attribute that is not a graph. Floats are f32 in the file, as in every model that is read from one.
 pub(super) fn encode_attribute(name: &str, value: &Attribute) -> AttributeProto {
     let text = |text: &String| Bytes::copy_from_slice(text.as_bytes());
     let own = |kind| empty_attribute(name, kind);
@@ -33,12 +33,12 @@ pub(super) fn encode_attribute(name: &str, value: &Attribute) -> AttributeProto 
     }
 }
 
-/// A branch or a body.
+/// An attribute that holds a branch or body.
 pub(super) fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
     AttributeProto { g: Some(Box::new(graph)), ..empty_attribute(name, AttributeType::Graph) }
 }
 
-/// A type.
+/// An attribute that holds a type.
 pub(super) fn type_attribute(name: &str, declared: &ValueType) -> AttributeProto {
     AttributeProto {
         tp: types::encode_type(declared).map(Box::new),

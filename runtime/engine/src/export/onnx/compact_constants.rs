@@ -1,23 +1,23 @@
-//! Constants that take less room as what they were computed from.
+//! Finds constants that take less space as the nodes they were computed from.
 //!
-//! Weights of few bits become floats before a model runs, and what is repeated becomes as large as it is read. In a file
-//! either would only take room: who reads it computes the same again.
+//! Before a run, block-quantized weights may be folded into floats, and small constants expanded. Written out, the result would
+//! only take space; a reader can compute it again.
 
 use std::collections::HashMap;
 
 use crate::graph::{Graph, Node, ValueId};
 
-/// Constants that are larger by no more bytes than this stand in the file as they are, for a node takes room too.
+/// Constants are written out unless their nodes save more bytes than this, because a node takes space too.
 const SMALL_SAVING_BYTES: u64 = 1024;
 
-/// The nodes that are written in the place of constants, in an order in which they can be computed, by what each makes.
+/// The nodes to write in place of constants, with their position in topological order, keyed by the value they make.
 pub(super) fn find_compact_producers<'a>(
     graph: &Graph,
     folded: &'a [Node],
     suits: impl Fn(&Node) -> bool,
 ) -> HashMap<ValueId, (usize, &'a Node)> {
     let mut shorter = HashMap::new();
-    // How many bytes constants take that take fewer than they have.
+    // Bytes that a compact constant takes in the file, where that is less than its size.
     let mut sizes: HashMap<ValueId, u64> = HashMap::new();
     for (at, node) in folded.iter().enumerate() {
         let [Some(made)] = node.outputs.as_slice() else { continue };

@@ -1,7 +1,7 @@
-//! Graphs with their nodes. What a body captures it reads by the name that it has around it.
+//! Exports graphs with their nodes. A body refers to captured values by their outer names.
 //!
-//! A file that is read and written again is the same: what is said of values stands in the order of their names, and all
-//! constants are those of the model.
+//! Export is deterministic: a file that is read and written again stays the same. Value infos are sorted by name, and all
+//! constants are initializers of the model's graph.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,25 +12,24 @@ use super::weights::WeightWriter;
 use super::{attribute, compact_constants, types};
 use crate::graph::{Graph, Node, ValueId, ValueType, Weight};
 use crate::import::onnx::messages::{AttributeProto, GraphProto, NodeProto};
-use crate::session::ModelOperand;
+use crate::model_operand::ModelOperand;
 
-/// Everything that is known while a model is written.
+/// State of one export.
 pub(super) struct OnnxExporter {
     pub(super) opsets: ExportOpsets,
     pub(super) weights: WeightWriter,
-    /// How many nodes others than Oarlock may not understand.
+    /// Number of nodes that other programs may not understand.
     pub(super) own_nodes: usize,
-    /// The names that are taken, each with the number that the next one like it gets. No two values of a model have the
-    /// same, in whatever graphs they are.
+    /// Names in use, each with the suffix for the next value of that name. Names are unique across all graphs of the model.
     taken: HashMap<String, usize>,
-    /// The names of constants, by where their elements lie. Graphs have those that they capture as their own, and the file is
-    /// to have each once.
+    /// Names of constants, by the address of their elements. Each graph has its own copy of a captured constant, but the file
+    /// must contain it once.
     constants: HashMap<WeightIdentity, String>,
-    /// The constants of all graphs, which lie in that of the model.
+    /// Constants of all graphs; they become initializers of the outermost one.
     initializers: BTreeMap<String, Weight>,
 }
 
-/// What tells constants apart.
+/// Identifies a constant by address, dtype and shape.
 #[derive(PartialEq, Eq, Hash)]
 struct WeightIdentity {
     address: usize,
@@ -48,11 +47,11 @@ impl WeightIdentity {
     }
 }
 
-/// The names of the values of a graph.
+/// Names assigned to the values of a graph.
 struct ValueNames {
-    /// By the index of the value.
+    /// Names, by the index of the value.
     of: Vec<Option<String>>,
-    /// The values that were named in passing, of which something is to be said.
+    /// Values that were named while nodes were exported and still need a value info or an initializer.
     new: Vec<ValueId>,
 }
 
@@ -76,8 +75,8 @@ impl OnnxExporter {
         Self { opsets, weights, own_nodes: 0, taken, constants, initializers }
     }
 
-    /// The graph of a model, whose inputs and outputs are called as these slots are. Some of its constants may be what these
-    /// nodes make.
+    /// Exports the outermost graph, with inputs and outputs named as given. Some of its constants may be outputs of `folded`
+    /// nodes.
     pub(super) fn export_model(
         &mut self,
         graph: &Graph,
@@ -91,7 +90,7 @@ impl OnnxExporter {
         for (id, slot) in graph.inputs.iter().zip(inputs) {
             names.set_name(*id, slot.name.to_string());
         }
-        // Programs of Paddle may give an input's name to what they make of it.
+        // Paddle programs may assign to the name of an input, so an output can have the name of another value.
         let is_other = |slot: &ModelOperand, id: &ValueId| {
             let same = inputs.iter().position(|input| input.name == slot.name);
             same.is_some_and(|place| graph.inputs.get(place) != Some(id))
@@ -116,7 +115,7 @@ impl OnnxExporter {
         Ok(proto)
     }
 
-    /// A branch or a body that captures values of these names, as far as it reads them.
+    /// Exports a branch or body. `captured` are the outer names of its captures, `None` for those it does not read.
     fn export_body(&mut self, graph: &Graph, captured: &[Option<String>]) -> Result<GraphProto> {
         let mut names = ValueNames::for_graph(graph);
         let (formal, captures) = graph.inputs.split_at(graph.inputs.len().saturating_sub(captured.len()));
@@ -136,7 +135,7 @@ impl OnnxExporter {
         Ok(GraphProto { input, output, ..self.export_graph(graph, &[], names, &wanted)? })
     }
 
-    /// A graph in which inputs have names already, but for what is said of inputs and outputs.
+    /// Exports a graph whose inputs are named already; value infos of inputs and outputs are added by the caller.
     fn export_graph(
         &mut self,
         graph: &Graph,
@@ -147,7 +146,7 @@ impl OnnxExporter {
         let mut proto = GraphProto { name: Some(self.graph_title(graph)), ..GraphProto::default() };
         let (mut passed, mut given) = (Vec::new(), HashMap::new());
         for (id, wanted) in graph.outputs.iter().zip(outputs) {
-            // A model may give a value several times under one name.
+            // A model may list one value several times under one name.
             match given.insert(wanted, *id) {
                 Some(other) if other == *id => continue,
                 Some(_) => {
@@ -157,13 +156,13 @@ impl OnnxExporter {
                 None => {}
             }
             if graph.value(*id).weight.is_some() {
-                // Not everybody takes a constant that no node reads.
+                // Some programs refuse an initializer that only an output uses; an `Identity` node reads it here.
                 self.value_name(graph, *id, &mut names);
             }
             match names.find_name(*id) {
                 None => names.set_name(*id, wanted.clone()),
                 Some(name) if name == wanted => {}
-                // An input, a constant, or an output for the second time.
+                // An input, a constant, or an output that is listed again.
                 Some(name) => passed.push(identity_node(name, wanted)),
             }
         }
@@ -177,7 +176,7 @@ impl OnnxExporter {
             is_onnx_op(node) && opsets.suits_node(node)
         });
         let (mut makers, mut at) = (BTreeMap::new(), 0);
-        // What constants are made of gets its name on the way.
+        // Inputs of compact constants are named on the way, so the list grows during the loop.
         while let Some(id) = names.new.get(at).copied() {
             let (value, name) = (graph.value(id), self.value_name(graph, id, &mut names));
             match (&value.weight, shorter.get(&id)) {
@@ -200,7 +199,7 @@ impl OnnxExporter {
         let mut attributes: Vec<AttributeProto> =
             node.attributes.iter().map(|(name, value)| attribute::encode_attribute(name, value)).collect();
         for subgraph in &node.subgraphs {
-            // What a body does not read needs no name.
+            // A captured value that the body does not read needs no name.
             let own = subgraph.graph.inputs.iter().rev().take(subgraph.captures.len()).rev();
             let counts = subgraph.graph.use_counts();
             let is_read = own.map(|id| counts[id.index()] > 0);
@@ -211,7 +210,7 @@ impl OnnxExporter {
             attributes.push(attribute::graph_attribute(&subgraph.attribute, body));
         }
         if node.is_op("Optional") && node.input(0).is_none() {
-            // What it is that is missing.
+            // `type` says what an empty optional would hold.
             if let Some(ValueType::Optional(of)) = node.output(0).map(|id| &graph.value(id).declared) {
                 attributes.push(attribute::type_attribute("type", of));
             }
@@ -237,7 +236,7 @@ impl OnnxExporter {
         if suits { Ok(proto) } else { self.opsets.wrap_in_function(node, proto) }
     }
 
-    /// The name of a value, which has one from now on.
+    /// Returns the name of a value, assigning one if needed.
     fn value_name(&mut self, graph: &Graph, id: ValueId, names: &mut ValueNames) -> String {
         if let Some(name) = names.find_name(id) {
             return name.clone();
@@ -254,7 +253,7 @@ impl OnnxExporter {
         name
     }
 
-    /// A name that is not taken, as near to this one as can be.
+    /// Returns an unused name that is as close as possible to the wanted one.
     fn unused_name(&mut self, wanted: &str) -> String {
         let wanted = if wanted.is_empty() { "value" } else { wanted };
         let mut name = wanted.to_owned();
@@ -267,18 +266,17 @@ impl OnnxExporter {
         name
     }
 
-    /// The name of a graph. ONNX wants that it has one.
+    /// The name of a graph; ONNX requires it to be nonempty.
     fn graph_title(&self, graph: &Graph) -> String {
         if graph.name.is_empty() { "graph".to_owned() } else { graph.name.to_string() }
     }
 }
 
-/// Whether a node is of an op that ONNX has.
 fn is_onnx_op(node: &Node) -> bool {
     node.domain.is_empty() || node.domain.starts_with(schema::ONNX_DOMAIN)
 }
 
-/// A node that gives a value a second name.
+/// A node that gives a value another name.
 fn identity_node(from: &str, to: &str) -> NodeProto {
     NodeProto {
         op_type: Some("Identity".to_owned()),

@@ -1,8 +1,8 @@
-//! Graphs as ONNX files.
+//! Exports graphs as ONNX files.
 //!
-//! What is written is a graph as passes left it, so that who reads it need not do again what they did. It says the same as
-//! the graph, but not always what others understand: ops that only Oarlock has are of the domain `oarlock`, and a node that
-//! means another opset than the model as a whole stands in a function of its own.
+//! The graph is written as the passes left it, so that a reader need not repeat their work. The file is equivalent to the
+//! graph, but not always portable: Oarlock's own ops are of the domain `oarlock`, and a node of another opset than the model's
+//! is wrapped in a function.
 
 mod attribute;
 mod compact_constants;
@@ -22,38 +22,38 @@ use self::opsets::ExportOpsets;
 use self::weights::WeightWriter;
 use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{ModelProto, StringStringEntryProto};
-use crate::session::ModelOperand;
+use crate::model_operand::ModelOperand;
 
-/// The version of the file format: the newest that most programs read, and all that is written is in it.
+/// Version of the file format: the newest that most programs read. It has everything that export uses.
 const IR_VERSION: i64 = 10;
 
-/// The most bytes that weights may have to lie in the model itself. A message of protobuf has at most 2 GiB.
+/// Weights beyond this size go to a file of their own, because a protobuf message is limited to 2 GiB.
 const MOST_INLINE_BYTES: u64 = 1 << 30;
 
-/// What a file is to say beside the graph.
+/// Contents of a file besides the graph.
 #[derive(Clone, Debug, Default)]
 pub struct OnnxExportOptions<'a> {
-    /// What the model says about itself.
+    /// Key-value metadata of the model.
     pub metadata: BTreeMap<String, String>,
-    /// The opsets of the model, by domain, which the file has too where they suit its nodes.
+    /// Opsets of the imported model, by domain; the file keeps them where they suit its nodes.
     pub opsets: BTreeMap<String, u32>,
-    /// The name of a file beside that of the model for its weights, where they are too large to lie in it.
+    /// Name of the file beside the model for weights that are too large to be in it.
     pub weights_file: &'a str,
 }
 
-/// A model as the bytes of files.
+/// An exported model as the bytes of its files.
 pub struct OnnxModelFiles {
-    /// The file of the model.
+    /// The model file.
     pub model: Vec<u8>,
-    /// The parts of the file beside it, each with its place; without any there is no such file.
+    /// Parts of the weights file, each with its offset; empty if there is no such file.
     pub weights: Vec<(u64, Bytes)>,
-    /// How many nodes the model has, but for those in branches and bodies.
+    /// Number of nodes, without those of branches and bodies.
     pub nodes: usize,
-    /// How many nodes mean another opset than the model, or are of an op that only Oarlock has.
+    /// Number of nodes that are wrapped for another opset, or are of an op that only Oarlock has.
     pub own_nodes: usize,
 }
 
-/// Writes a graph whose inputs and outputs have these names. These nodes became constants of it.
+/// Exports a graph. `folded` are the nodes that became its constants.
 pub(crate) fn export_onnx(
     graph: &Graph,
     folded: &[Node],
@@ -130,7 +130,7 @@ mod tests {
         made
     }
 
-    /// Writes a graph whose outputs have names, and reads it again.
+    /// Exports a graph with named outputs and imports it again.
     fn export_and_reimport(
         graph: &Graph,
         outputs: &[&str],
@@ -139,7 +139,7 @@ mod tests {
         export_and_reimport_folded(graph, &[], outputs, weights)
     }
 
-    /// The same where some of its constants are what nodes made.
+    /// The same for a graph with constants that were folded from nodes.
     fn export_and_reimport_folded(
         graph: &Graph,
         folded: &[Node],
@@ -265,7 +265,7 @@ mod tests {
             import::onnx::decode_onnx(files.model.into(), None).unwrap().opsets["ai.onnx"]
         };
         assert_eq!(written(&graph), 13);
-        // What it is has changed since.
+        // `Reshape` changed between these opsets.
         let z = add_op(&mut graph, "Reshape", 20, &[y, y], "z");
         graph.outputs = vec![z];
         assert_eq!(written(&graph), 20);
@@ -328,7 +328,7 @@ mod tests {
         let [many, more, some] = repeated.map(|(name, length)| add_weight(&mut graph, name, length));
         let folded = [(few, many), (many, more), (few, some)]
             .map(|(from, to)| Node::new("", "Tile", 20, [Some(from), Some(often)], [Some(to)]));
-        // What is made of another one is read first.
+        // The reader of the derived constant comes first.
         let read = [more, many, some].map(|from| add_op(&mut graph, "Gather", 20, &[from, x], "y"));
         graph.outputs = read.to_vec();
         let names = ["a", "b", "c"];
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(ops.len(), 2, "{ops:?}");
         assert!(ops[0].starts_with("many = Tile(") && ops[1].starts_with("more = Tile(many, "), "{ops:?}");
         assert!((800..1600).contains(&files.model.len()), "{}", files.model.len());
-        // An op that others may not have is left to who made it.
+        // Ops that other programs may lack are not written in place of constants.
         let own = folded.map(|node| Node { domain: "oarlock".into(), ..node });
         assert!(
             export_and_reimport_folded(&graph, &own, &names, WeightWriter::inline()).0.model.len() > 8 * 5100

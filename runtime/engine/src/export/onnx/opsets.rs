@@ -1,8 +1,8 @@
-//! Which opsets a file says that it means.
+//! Chooses the opsets of a file.
 //!
-//! A file has one opset of each domain, while the nodes of a graph may mean several: those that passes add mean one that
-//! has what they need. The opset of a file is the one that most of its nodes are the same in. Any other node is put in a
-//! function, which has opsets of its own.
+//! A file imports one opset for each domain, while nodes of a graph may be of several: passes add nodes of whichever opset has
+//! what they need. The file imports the opset in which most of its nodes mean the same. Other nodes are wrapped in functions,
+//! which import opsets of their own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{FunctionProto, NodeProto, OperatorSetIdProto};
 use crate::import::onnx::normalize_domain;
 
-/// The domain of the functions that stand for nodes of other opsets.
+/// The domain of the wrapper functions.
 const FUNCTION_DOMAIN: &str = "oarlock.opsets";
 
-/// The opsets of a file.
+/// The chosen opsets, and the functions that wrap nodes of others.
 pub(super) struct ExportOpsets {
     chosen: BTreeMap<Arc<str>, u32>,
     functions: Vec<FunctionProto>,
-    /// The names of functions by what they are.
+    /// Names of functions by their encoded content, so that equal ones are written once.
     names: HashMap<Vec<u8>, String>,
 }
 
 impl ExportOpsets {
-    /// The opsets that suit a graph: those of the model that it was made of, where no other suits more nodes.
+    /// Chooses opsets for a graph: those of the imported model, unless another suits more nodes.
     pub(super) fn choose_opsets(graph: &Graph, model: &BTreeMap<String, u32>) -> Result<Self> {
         let own = |domain: &str| {
             model.iter().find(|(own, _)| normalize_domain(own) == domain).map(|(_, opset)| *opset)
@@ -45,19 +45,19 @@ impl ExportOpsets {
             let best = opsets.max_by_key(|opset| (kept(*opset), own == Some(*opset), *opset));
             chosen.extend(best.map(|opset| (domain.clone(), opset)));
         }
-        // Outputs may need a node of their own, and a model without nodes says what it means too.
+        // Outputs may need an `Identity` node, and even a model without nodes must import ONNX's opset.
         let newest = schema::latest_opset(schema::ONNX_DOMAIN).unwrap_or(1);
         chosen.entry("".into()).or_insert(own("").unwrap_or(newest));
         Ok(Self { chosen, functions: Vec::new(), names: HashMap::new() })
     }
 
-    /// Whether a node may stand in the file as it is.
+    /// True if a node means the same in the chosen opset.
     pub(super) fn suits_node(&self, node: &Node) -> bool {
         let chosen = self.chosen.get(normalize_domain(&node.domain));
         chosen.is_some_and(|chosen| is_same_op_version(&node.domain, &node.op, node.opset, *chosen))
     }
 
-    /// The call of a function that has nothing in it but this node, which means another opset.
+    /// Wraps a node of another opset in a function of its own and returns the call.
     pub(super) fn wrap_in_function(&mut self, node: &Node, proto: NodeProto) -> Result<NodeProto> {
         if !node.subgraphs.is_empty() {
             let found = format!("{} of opset {}", node.label(), node.opset);
@@ -103,7 +103,7 @@ impl ExportOpsets {
         })
     }
 
-    /// What a file says of its opsets, and its functions.
+    /// Opset imports and functions of the file.
     pub(super) fn finish(self) -> (Vec<OperatorSetIdProto>, Vec<FunctionProto>) {
         let mut imports: Vec<OperatorSetIdProto> =
             self.chosen.iter().map(|(domain, opset)| opset_import(domain, *opset)).collect();
@@ -118,7 +118,7 @@ fn opset_import(domain: &str, opset: u32) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(opset.into()) }
 }
 
-/// How often nodes mean which op of which opset, by domain.
+/// Number of nodes for each op and opset, by domain.
 type OpsetUsage = BTreeMap<Arc<str>, BTreeMap<(Arc<str>, u32), usize>>;
 
 fn count_opset_usage(graph: &Graph, meant: &mut OpsetUsage) -> Result<()> {
@@ -136,9 +136,9 @@ fn count_opset_usage(graph: &Graph, meant: &mut OpsetUsage) -> Result<()> {
     Ok(())
 }
 
-/// Whether an op is the same in two opsets of its domain.
+/// True if an op has the same schema version in both opsets.
 fn is_same_op_version(domain: &str, op: &str, one: u32, other: u32) -> bool {
-    // What changed about these is only which types they may carry.
+    // Versions of these differ only in the types that they may carry.
     let carries = domain.is_empty() && (op == "If" || op == "Loop");
     let since = |opset| schema::find_schema(domain, op, opset).ok().map(|schema| schema.since_version);
     one == other || carries || since(one).is_some_and(|since_one| since(other) == Some(since_one))

@@ -1,4 +1,4 @@
-//! What a file says about types.
+//! Encodes types.
 
 use oarlock_core::Dtype;
 use oarlock_core::infer::PartialDim;
@@ -9,21 +9,20 @@ use crate::import::onnx::messages::tensor_shape_proto::dimension::Value as Dimen
 use crate::import::onnx::messages::type_proto::Value as TypeValue;
 use crate::import::onnx::messages::{TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 
-/// The number of a dtype.
+/// ONNX's number for a dtype.
 pub(super) fn dtype_number(dtype: Dtype) -> i32 {
     i32::try_from(dtype.onnx_number()).unwrap_or_default()
 }
 
-/// A value with its type.
 pub(super) fn value_info(name: &str, declared: &ValueType) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.to_owned()), r#type: encode_type(declared) }
 }
 
-/// A type, where anything is known of it.
+/// Encodes a type; `None` if nothing is known about it.
 pub(super) fn encode_type(declared: &ValueType) -> Option<TypeProto> {
     let boxed = |declared| encode_type(declared).map(Box::new);
     let value = match declared {
-        // Without a dtype nothing may be said of a tensor.
+        // ONNX cannot describe a tensor without a dtype.
         ValueType::Unknown | ValueType::Tensor { dtype: None, .. } => return None,
         ValueType::Tensor { dtype, dims } => TypeValue::TensorType(type_proto::Tensor {
             elem_type: dtype.map(dtype_number),
@@ -45,7 +44,7 @@ pub(super) fn encode_type(declared: &ValueType) -> Option<TypeProto> {
     Some(TypeProto { value: Some(value) })
 }
 
-/// The type that a value turned out to have, or else what the model says.
+/// The inferred type of a value, or else the declared one.
 pub(super) fn resolved_type(value: &GraphValue) -> ValueType {
     if let Some(weight) = &value.weight {
         let dims = weight.dims().iter().copied().map(DeclaredDimension::Known).collect();

@@ -1,4 +1,4 @@
-//! Constants, in the model or in a file beside it.
+//! Writes constants into the model or into a file beside it.
 
 use bytes::Bytes;
 use oarlock_core::{Constant, Dtype};
@@ -8,31 +8,31 @@ use crate::graph::Weight;
 use crate::import::onnx::messages::tensor_proto::DataLocation;
 use crate::import::onnx::messages::{StringStringEntryProto, TensorProto};
 
-/// Where weights begin in a file of their own, so that each page of it holds one and all dtypes lie well.
+/// Alignment of weights in an external file: one page, so that they can be mapped and suit all dtypes.
 const WEIGHT_ALIGNMENT: u64 = 4096;
-/// Weights of fewer bytes stay in the model.
+/// Smaller weights stay in the model.
 const SMALL_WEIGHT_BYTES: usize = 1024;
 
-/// Where weights go.
+/// Destination of weights.
 pub(super) struct WeightWriter {
-    /// The file beside the model, if they go there.
+    /// Name of the external file; `None` to keep all weights in the model.
     file: Option<String>,
     parts: Vec<(u64, Bytes)>,
     end: u64,
 }
 
 impl WeightWriter {
-    /// Weights that go to the model.
+    /// Keeps all weights in the model.
     pub(super) fn inline() -> Self {
         Self { file: None, parts: Vec::new(), end: 0 }
     }
 
-    /// Weights that go to a file beside it.
+    /// Writes large weights to an external file.
     pub(super) fn to_external_file(file: &str) -> Self {
         Self { file: Some(file.to_owned()), ..Self::inline() }
     }
 
-    /// Adds a weight.
+    /// Encodes a weight, and queues its bytes if it goes to the external file.
     pub(super) fn add_weight(&mut self, name: &str, weight: &Weight) -> TensorProto {
         let constant = match weight {
             Weight::Numbers(constant) => constant,
@@ -63,13 +63,13 @@ impl WeightWriter {
         }
     }
 
-    /// What goes to the file beside the model.
+    /// The parts of the external file with their offsets.
     pub(super) fn finish(self) -> Vec<(u64, Bytes)> {
         self.parts
     }
 }
 
-/// Numbers that stay in the model.
+/// Encodes numbers inside the model.
 pub(super) fn encode_numbers(name: &str, constant: &Constant) -> TensorProto {
     TensorProto {
         raw_data: Some(constant.shared_bytes().clone()),
@@ -82,7 +82,6 @@ fn encode_texts(name: &str, dims: &[i64], texts: &[String]) -> TensorProto {
     TensorProto { string_data, ..empty_tensor(name, Dtype::String, dims) }
 }
 
-/// A tensor without its elements.
 fn empty_tensor(name: &str, dtype: Dtype, dims: &[i64]) -> TensorProto {
     TensorProto {
         name: (!name.is_empty()).then(|| name.to_owned()),

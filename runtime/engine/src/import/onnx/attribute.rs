@@ -1,4 +1,4 @@
-//! Attributes of nodes.
+//! Imports attributes of nodes.
 
 use oarlock_core::{Attribute, Error, Result};
 
@@ -10,32 +10,30 @@ use super::{sparse_tensor, tensor, value_types};
 use crate::graph::{Graph, ValueId, ValueType, Weight};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// The most attributes of a node. No op has more than a few dozens, and to look each up takes time.
+/// Limit on attributes of a node. No op has more than a few dozen, and each takes time to look up.
 const MOST_ATTRIBUTES: usize = 1000;
 
-/// An attribute of a node.
 pub(super) struct ImportedAttribute<'m> {
     pub(super) name: &'m str,
     pub(super) content: AttributeContent,
 }
 
-/// What an attribute holds.
 pub(super) enum AttributeContent {
-    /// What ops are given.
+    /// A plain attribute.
     Value(Attribute),
-    /// A tensor of texts.
+    /// A tensor of strings.
     Texts(Weight),
-    /// A tensor that the model holds as a sparse one.
+    /// A sparse tensor, made dense.
     Sparse(Weight),
-    /// A type.
+    /// A type, as `Optional` has.
     Type(ValueType),
-    /// A graph, and what it captures.
+    /// A graph and its captures.
     Graph(Graph, Vec<ValueId>),
 }
 
 impl<'m> OnnxImporter<'m> {
-    /// The attributes of a node. Those that mean an attribute of the function around them are what the call gives it, and
-    /// are left out where it gives nothing.
+    /// Imports the attributes of a node. Inside a function, references to the function's attributes resolve to the values of
+    /// the call, or are left out if the call gives none.
     pub(super) fn import_attributes(&mut self, node: &'m NodeProto) -> Result<Vec<ImportedAttribute<'m>>> {
         let found = node.attribute.len();
         if found > MOST_ATTRIBUTES {
@@ -56,7 +54,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(read)
     }
 
-    /// The attribute that stands for one: itself, or what the call of the function around it gives.
+    /// Resolves a reference to an attribute of the enclosing function; other attributes stand for themselves.
     pub(super) fn resolve_attribute(
         &self,
         attribute: &'m AttributeProto,
@@ -133,7 +131,7 @@ impl<'m> OnnxImporter<'m> {
     }
 }
 
-/// What an attribute says that it holds, or what it does hold where it says nothing.
+/// The declared kind of an attribute; if none is declared, the kind of its content.
 pub(super) fn attribute_kind(attribute: &AttributeProto) -> Result<AttributeType> {
     let number = attribute.r#type.unwrap_or_default();
     match AttributeType::try_from(number) {

@@ -1,20 +1,20 @@
-//! How much a model may become more than its file, so that a small file stays a small model.
+//! Limits how much larger than its file a model may become.
 
 use oarlock_core::{Error, Result};
 use prost::Message as _;
 
 use super::messages::NodeProto;
 
-/// The most nodes that functions may become.
+/// Limit on nodes from inlined functions and lowered ops.
 const MOST_INLINED_NODES: u64 = 200_000;
-/// The most bytes of messages that functions may become.
+/// Limit on encoded bytes of nodes from inlined functions.
 const MOST_INLINED_BYTES: u64 = 64 << 20;
-/// The most bytes that sparse tensors may become, beside those that are no larger than `DENSE` times their values.
+/// Limit on bytes of densified sparse tensors, not counting those at most [`DENSE_FACTOR`] times as large as their values.
 const MOST_DENSIFIED_BYTES: u64 = 256 << 20;
-/// How much larger than its values a tensor may be to count as dense.
+/// Up to this expansion, a densified tensor is free.
 const DENSE_FACTOR: u64 = 64;
 
-/// What is left.
+/// The remaining budget of an import.
 pub(super) struct ImportBudget {
     nodes: u64,
     bytes: u64,
@@ -26,9 +26,9 @@ impl ImportBudget {
         Self { nodes: MOST_INLINED_NODES, bytes: MOST_INLINED_BYTES, zeros: MOST_DENSIFIED_BYTES }
     }
 
-    /// Takes one more node of a function.
+    /// Spends a node of an inlined function.
     pub(super) fn spend_inlined_node(&mut self, node: &NodeProto) -> Result<()> {
-        // Parts of the file are shared, not copied.
+        // Raw tensor data is shared with the file, not copied.
         let shared = node.attribute.iter().filter_map(|attribute| attribute.t.as_ref()?.raw_data.as_ref());
         let shared: usize = shared.map(|bytes| bytes.len()).sum();
         let bytes = node.encoded_len().saturating_sub(shared) as u64;
@@ -43,7 +43,7 @@ impl ImportBudget {
         Ok(())
     }
 
-    /// Takes the nodes that an op becomes which is written as others.
+    /// Spends the nodes that an op was lowered to.
     pub(super) fn spend_lowered_nodes(&mut self, nodes: usize) -> Result<()> {
         self.nodes = self.nodes.checked_sub(nodes as u64).ok_or_else(|| {
             Error::resource_exhausted(format!(
@@ -53,7 +53,7 @@ impl ImportBudget {
         Ok(())
     }
 
-    /// Takes the bytes that a sparse tensor becomes.
+    /// Spends the bytes of a densified tensor.
     pub(super) fn spend_dense_bytes(&mut self, size: u64, values: usize) -> Result<()> {
         if size <= (values as u64).saturating_mul(DENSE_FACTOR) {
             return Ok(());

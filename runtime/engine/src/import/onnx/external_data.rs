@@ -1,4 +1,4 @@
-//! Weights in files beside the model.
+//! Reads weights from files beside the model.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -10,19 +10,19 @@ use super::messages::StringStringEntryProto;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use crate::import::mapped_file;
 
-/// The files that a model names, each mapped once. None may lie outside of the model's own directory.
+/// Files that a model refers to, each mapped once. All must lie within allowed directories.
 pub(super) struct ExternalFiles {
     directories: Vec<PathBuf>,
     mapped: HashMap<PathBuf, Bytes>,
 }
 
 impl ExternalFiles {
-    /// Files in directories, of which the first has them by name and the others may be led to by links.
+    /// The first directory resolves names; links in it may lead into the others.
     pub(super) fn new(directories: Vec<PathBuf>) -> Self {
         Self { directories, mapped: HashMap::new() }
     }
 
-    /// The bytes of a tensor, of which its entries say where they lie.
+    /// The bytes of a tensor, located by its `external_data` entries.
     pub(super) fn tensor_bytes(&mut self, entries: &[StringStringEntryProto], size: u64) -> Result<Bytes> {
         let entry = |key| entries.iter().find(|entry| entry.key() == key).map(StringStringEntryProto::value);
         let number = |key| match entry(key) {
@@ -57,7 +57,7 @@ impl ExternalFiles {
         }
     }
 
-    /// The path of a file, all links followed. A model may only name what lies beside it.
+    /// Resolves a location, following links. A model may only refer to files beside it.
     fn resolve_path(&self, location: &str) -> Result<PathBuf> {
         let Some(directory) = self.directories.first() else {
             return Err(invalid_model(

@@ -1,4 +1,4 @@
-//! Functions of the model, whose nodes take the place of their calls.
+//! Inlines functions of the model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,32 +14,31 @@ use super::{displayed_domain, normalize_domain};
 use crate::graph::{Node, ValueId};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// The longest name that is put before the names of a function. Calls within calls would make names ever longer.
+/// Limit on the prefix of inlined names, which nested calls would otherwise make ever longer.
 const LONGEST_CALL_TITLE: usize = 100;
 
-/// The functions of a model, by domain, name and overload.
+/// Functions of a model, by domain, name and overload.
 pub(super) struct FunctionTable<'m>(HashMap<(&'m str, &'m str, &'m str), OnnxFunction<'m>>);
 
-/// A function, and the opsets that its nodes mean.
+/// A function with the opsets that it imports.
 #[derive(Clone)]
 pub(super) struct OnnxFunction<'m> {
     proto: &'m FunctionProto,
     opsets: Arc<OpsetImports<'m>>,
 }
 
-/// A call of a function, while its nodes are added.
+/// A function call that is being inlined.
 pub(super) struct FunctionCall<'m> {
-    /// What stands before the names of the function.
+    /// Prefix for names inside the function.
     pub(super) title: String,
-    /// What the attributes of the function are.
+    /// Values of the function's attributes in this call.
     pub(super) attributes: HashMap<&'m str, &'m AttributeProto>,
-    /// The opsets that its nodes mean.
+    /// Opsets that the function imports.
     pub(super) opsets: Arc<OpsetImports<'m>>,
     function: &'m FunctionProto,
 }
 
 impl<'m> FunctionTable<'m> {
-    /// The functions of a model.
     pub(super) fn from_protos(protos: &'m [FunctionProto]) -> Result<Self> {
         let mut functions = HashMap::with_capacity(protos.len());
         for proto in protos {
@@ -54,7 +53,7 @@ impl<'m> FunctionTable<'m> {
         Ok(Self(functions))
     }
 
-    /// The function that a node calls, if it calls one.
+    /// The function that a node calls, if any.
     pub(super) fn find_function(&self, node: &NodeProto) -> Option<OnnxFunction<'m>> {
         let key = (normalize_domain(node.domain()), node.op_type(), node.overload());
         self.0.get(&key).cloned()
@@ -62,7 +61,7 @@ impl<'m> FunctionTable<'m> {
 }
 
 impl<'m> OnnxImporter<'m> {
-    /// Adds the nodes of a function to the graph, with the operands of the call in the place of its own.
+    /// Inlines a function: its operands are those of the call.
     pub(super) fn inline_call(
         &mut self,
         function: OnnxFunction<'m>,
@@ -93,7 +92,7 @@ impl<'m> OnnxImporter<'m> {
         self.inline_nodes(proto, inputs, outputs).with_location(place)?;
         self.scopes.close_call();
         let name = self.scopes.qualified_title(node.name());
-        // A function of one node, as they are written for another opset, stands for this node.
+        // A function of a single node, such as a wrapper for another opset, takes the name of the call.
         if let Some([only]) = self.scopes.current_graph().nodes.get_mut(before..)
             && only.name.is_empty()
             && !node.name().is_empty()
@@ -103,7 +102,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// What the attributes of a function are in a call.
+    /// The attributes of a call, with the function's defaults.
     fn call_attributes(
         &self,
         function: &'m FunctionProto,
@@ -176,7 +175,6 @@ impl<'m> OnnxImporter<'m> {
     }
 }
 
-/// What messages call a function.
 fn function_title(function: &FunctionProto) -> String {
     format!(
         "the function {}",
@@ -184,7 +182,7 @@ fn function_title(function: &FunctionProto) -> String {
     )
 }
 
-/// The end of a name, as far as it is not too long.
+/// Keeps the end of a name that is too long.
 fn shorten_name(name: &str) -> &str {
     let fits = |at: &usize| name.len() - at <= LONGEST_CALL_TITLE;
     let start = name.char_indices().map(|(at, _)| at).find(fits).unwrap_or(name.len());

@@ -1,4 +1,4 @@
-//! Graphs of the model, and the graphs within their nodes.
+//! Imports graphs and the subgraphs of their nodes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::{displayed_domain, normalize_domain, sparse_tensor, tensor, topologic
 use crate::graph::{Graph, ValueId, ValueType, Weight};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// Everything that is known while a model is read.
+/// State of one import.
 pub(super) struct OnnxImporter<'m> {
     pub(super) scopes: ScopeStack<'m>,
     pub(super) functions: FunctionTable<'m>,
@@ -25,7 +25,7 @@ pub(super) struct OnnxImporter<'m> {
 }
 
 impl<'m> OnnxImporter<'m> {
-    /// Reads what the functions of a model are called. Weights in files are looked for in directories.
+    /// Reads the function table. External weights are resolved in `directories`.
     pub(super) fn new(
         model: &'m ModelProto,
         opsets: &'m OpsetImports<'m>,
@@ -40,12 +40,12 @@ impl<'m> OnnxImporter<'m> {
         })
     }
 
-    /// Makes the graph of the model.
+    /// Imports the outermost graph.
     pub(super) fn import_model(mut self, graph: &'m GraphProto) -> Result<Graph> {
         Ok(self.import_body(graph)?.0)
     }
 
-    /// Makes a graph; gives it and the values that it captures from the one around it.
+    /// Imports a graph; returns it with the values that it captures from the enclosing one.
     pub(super) fn import_body(&mut self, proto: &'m GraphProto) -> Result<(Graph, Vec<ValueId>)> {
         let place = || format!("graph {}", quote_name(proto.name()));
         self.scopes.open_graph(proto.name()).with_location(place)?;
@@ -74,7 +74,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// Inputs. One of the model that is a weight too is made as such, while a body is always given all of its own.
+    /// Imports inputs. An input of the model that is also an initializer becomes a weight; all inputs of a body are real.
     fn import_inputs(&mut self, proto: &'m GraphProto) -> Result<()> {
         let weights: HashSet<&str> = weight_names(proto).collect();
         for input in &proto.input {
@@ -110,7 +110,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// Makes a constant, which is a default where it is an input of the model too.
+    /// Adds a constant. If it is an input as well, a run may override it.
     fn add_weight(&mut self, name: &'m str, weight: Weight, input: Option<&'m ValueInfoProto>) -> Result<()> {
         let declared = input.map_or(Ok(ValueType::Unknown), declared_type)?;
         let id = self.scopes.define_value(name, declared)?;
@@ -122,8 +122,8 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// Names what nodes will make, so that a name means the same before and behind its node. Some are values already, such
-    /// as the outputs of a function; those that are found are taken.
+    /// Creates values for all outputs before the nodes, so that a name means the same before and behind its node. Names in
+    /// `known` exist already, such as outputs of an inlined function; those that are found are removed from it.
     pub(super) fn declare_outputs(
         &mut self,
         nodes: &'m [NodeProto],
@@ -141,7 +141,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// Notes what the model says about types of values that are made here. What it says about others is of no use.
+    /// Records declared types of values of this graph; those of other names are ignored.
     pub(super) fn declare_types(&mut self, infos: &'m [ValueInfoProto]) -> Result<()> {
         for info in infos {
             let declared =
@@ -155,7 +155,7 @@ impl<'m> OnnxImporter<'m> {
         Ok(())
     }
 
-    /// The opset of a domain that nodes here mean: that of the function, or of the model.
+    /// The imported opset of a domain: that of the enclosing function, or of the model.
     pub(super) fn domain_opset(&self, domain: &str) -> Result<u32> {
         let of_function = self.scopes.enclosing_calls().next().and_then(|call| call.opsets.get(domain));
         of_function.or_else(|| self.opsets.get(domain)).copied().ok_or_else(|| {
@@ -182,7 +182,6 @@ fn declared_type(info: &ValueInfoProto) -> Result<ValueType> {
     info.r#type.as_ref().map_or(Ok(ValueType::Unknown), value_types::import_value_type)
 }
 
-/// What messages call a node.
 pub(super) fn node_label(node: &NodeProto) -> String {
     let domain = normalize_domain(node.domain());
     let op = match domain {

@@ -1,7 +1,7 @@
-//! Nodes of opsets before 7, written as 7 has them.
+//! Rewrites nodes of opsets before 7 in terms of opset 7.
 //!
-//! Until then operands were repeated only where an attribute said so, and from an axis on that another one named, and ops
-//! were told by an attribute that they are not in training.
+//! Before opset 7, operands broadcast only if an attribute said so, aligned at an axis given by another one, and some ops
+//! had an attribute that marked inference.
 
 use oarlock_core::{Attribute, Attributes, Error, Result};
 
@@ -9,10 +9,10 @@ use super::scope::ScopeStack;
 use crate::graph::{GraphValue, Node, ValueId, ValueType};
 use crate::import::error_location::invalid_model;
 
-/// The first opset in which operands are repeated as everywhere since.
+/// The first opset with NumPy-style broadcasting.
 const BROADCASTING_OPSET: u32 = 7;
 
-/// Rewrites a node of ONNX's own domain, if its opset is old and its op has changed in 7.
+/// Rewrites a node of ONNX's own domain if opset 7 changed its op.
 pub(super) fn modernize_node(node: &mut Node, scopes: &mut ScopeStack<'_>) -> Result<()> {
     if node.opset >= BROADCASTING_OPSET {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn modernize_node(node: &mut Node, scopes: &mut ScopeStack<'_>) -> Re
             &["consumed_inputs", "is_test"]
         }
         "PRelu" => {
-            // One slope for all, or one for each channel, which is the second dimension.
+            // One slope for all, or one for each channel, which is dimension 1.
             let slope = node.input(1).and_then(|slope| scopes.current_graph().value(slope).weight.as_ref());
             if slope.is_none_or(|slope| slope.dims() != [1]) {
                 align_operand(node, 1, scopes)?;
@@ -49,7 +49,7 @@ pub(super) fn modernize_node(node: &mut Node, scopes: &mut ScopeStack<'_>) -> Re
     Ok(())
 }
 
-/// Adds dimensions of 1 to the second operand, so that it begins at an axis of the first.
+/// Appends dimensions of size 1 to the second operand, so that broadcasting aligns it at `axis` of the first.
 fn align_operand(node: &mut Node, axis: i64, scopes: &mut ScopeStack<'_>) -> Result<()> {
     let (Some(left), Some(right)) = (node.input(0), node.input(1)) else { return Ok(()) };
     let (Some(rank), Some(second)) = (declared_rank(scopes, left), declared_rank(scopes, right)) else {
@@ -78,7 +78,7 @@ fn align_operand(node: &mut Node, axis: i64, scopes: &mut ScopeStack<'_>) -> Res
     Ok(())
 }
 
-/// How many dimensions a value has, where the model says it.
+/// The declared rank of a value.
 fn declared_rank(scopes: &mut ScopeStack<'_>, id: ValueId) -> Option<i64> {
     let value = scopes.current_graph().value(id);
     let rank = match (&value.weight, &value.declared) {

@@ -1,14 +1,14 @@
-//! ONNX files.
+//! Imports ONNX files.
 //!
-//! A model is decoded into the messages of `onnx-ml.proto` and then read name by name: `scope` knows what a name means
-//! where, `body` makes graphs of graphs, `node` nodes of nodes, and `call` puts the nodes of a function in the place
-//! of a call. Nothing of the file is trusted; what is wrong is said with its place.
+//! A model is decoded into the messages of `onnx-ml.proto` and then imported: `scope` resolves names, `importer` builds
+//! graphs, `node` builds nodes, and `function_call` inlines functions. Nothing in the file is trusted, and errors say where in
+//! the model they are.
 //!
-//! Where the standard is stricter than what models do, this is lenient: nodes may stand in any order that can be sorted,
-//! names of nodes may repeat or be missing, and the type of an attribute may be left to its content.
+//! Where the standard is stricter than real models, import is lenient: nodes may be in any order that can be sorted, names of
+//! nodes may repeat or be missing, and the type of an attribute may be left to its content.
 //!
-//! Until IR 3 a weight had to be an input too, and since then one may be, to be overridden. Both are weights here, which a
-//! run may be given others for.
+//! Up to IR 3, every initializer had to be an input too; since then it may be one, to be overridable. Both become overridable
+//! initializers here.
 
 mod attribute;
 mod budget;
@@ -44,15 +44,15 @@ use super::{ModelMetadata, mapped_file};
 use crate::Model;
 use crate::graph::Weight;
 
-/// The versions of the file format that are known. What a newer one adds could change what a model means.
+/// Supported versions of the file format. A newer one could change what a model means.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
 
-/// Reads a model from a file. Its weights stay there, and in the files beside it that it names.
+/// Reads a model from a file. Weights stay there, and in external files beside it.
 pub fn load_onnx(path: &Path) -> Result<Model> {
     let bytes = mapped_file::map_file(path)?;
     let read = || {
-        // What lies beside a link may be reached through it, and so may what lies beside the file it leads to: caches of
-        // models keep both as links into one directory.
+        // External files may lie beside the path or, if it is a symbolic link, beside its target: model caches keep the
+        // model and its weights as links into one directory.
         let led_to = path.canonicalize().ok();
         let beside = [Some(path), led_to.as_deref()];
         let directories = beside.into_iter().flatten().filter_map(Path::parent);
@@ -61,13 +61,12 @@ pub fn load_onnx(path: &Path) -> Result<Model> {
     read().with_location(|| quote_name(&path.display().to_string()))
 }
 
-/// Reads a model from memory. Weights that it keeps in files are looked for in a directory and below; without one they are
-/// refused.
+/// Reads a model from memory. External weights are resolved in `directory` and below; without one they are refused.
 pub fn decode_onnx(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
     import_onnx(bytes, directory.into_iter().map(or_current_directory).collect())
 }
 
-/// Reads a tensor that lies in a file of its own, as ONNX's tests have their inputs.
+/// Reads a tensor from a file of its own, as in ONNX's test suite.
 pub fn load_tensor(path: &Path) -> Result<Weight> {
     let bytes = mapped_file::map_file(path)?;
     let read = || {
@@ -78,7 +77,7 @@ pub fn load_tensor(path: &Path) -> Result<Weight> {
     read().with_location(|| quote_name(&path.display().to_string()))
 }
 
-/// A directory; the empty path means the current one.
+/// Replaces the empty path by the current directory.
 fn or_current_directory(directory: &Path) -> PathBuf {
     if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() }
 }
@@ -132,12 +131,12 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     })
 }
 
-/// The name of a domain as the graph has it: ONNX's own, which has two, is empty.
+/// The domain as graphs have it: ONNX's own becomes the empty string.
 pub(crate) fn normalize_domain(name: &str) -> &str {
     if name == oarlock_core::schema::ONNX_DOMAIN { "" } else { name }
 }
 
-/// The name of a domain as people read it.
+/// The domain as messages show it.
 fn displayed_domain(domain: &str) -> &str {
     if domain.is_empty() { oarlock_core::schema::ONNX_DOMAIN } else { domain }
 }

@@ -1,4 +1,4 @@
-//! Nodes of the model.
+//! Imports nodes.
 
 use oarlock_core::{Attribute, Constant, Dtype, Error, Result};
 use smallvec::SmallVec;
@@ -10,11 +10,11 @@ use super::{contrib, legacy, normalize_domain, traditional_ml};
 use crate::graph::{Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// The operands of a node; one that is left out is `None`.
+/// Operands of a node; `None` if omitted.
 pub(super) type NodeOperands = SmallVec<[Option<ValueId>; 4]>;
 
 impl<'m> OnnxImporter<'m> {
-    /// Adds a node to the graph: itself, the value of a constant, or the nodes of a function.
+    /// Imports a node. A `Constant` becomes a weight, and a function call is inlined.
     pub(super) fn import_node(&mut self, proto: &'m NodeProto) -> Result<()> {
         self.add_node(proto).with_location(|| node_label(proto))
     }
@@ -55,7 +55,7 @@ impl<'m> OnnxImporter<'m> {
                     return Err(Error::unimplemented(format!("expected {expected}, found a sparse one")));
                 }
                 AttributeContent::Type(declared) => {
-                    // `Optional` alone has one: the type of what it makes, were it not missing.
+                    // Only `Optional` has a type: that of the value it could hold.
                     if let Some(output) = node.output(0) {
                         let declared = ValueType::Optional(declared.into());
                         self.scopes.current_graph().value_mut(output).declared = declared;
@@ -84,7 +84,7 @@ impl<'m> OnnxImporter<'m> {
         names.iter().map(find).collect()
     }
 
-    /// Makes the output of a `Constant` one.
+    /// Turns the output of a `Constant` node into a weight.
     fn add_constant_output(&mut self, proto: &'m NodeProto, outputs: &[Option<ValueId>]) -> Result<()> {
         let mut attributes = self.import_attributes(proto)?;
         let found = attributes.len();
@@ -109,7 +109,7 @@ impl<'m> OnnxImporter<'m> {
     }
 }
 
-/// A tensor of texts as the attribute that stands for the same as a list. `LabelEncoder` alone has tensors of texts.
+/// Converts a string tensor to the equivalent list attribute. Only `LabelEncoder` has string tensors.
 fn texts_as_list(node: &Node, name: &str, texts: &Weight) -> Result<(&'static str, Attribute)> {
     let is_labels = &*node.domain == "ai.onnx.ml" && &*node.op == "LabelEncoder";
     let texts = if let Weight::Texts { texts, .. } = texts { &texts[..] } else { &[] };
@@ -124,7 +124,7 @@ fn texts_as_list(node: &Node, name: &str, texts: &Weight) -> Result<(&'static st
     }
 }
 
-/// The value of a constant that is written as an attribute.
+/// Converts the attribute of a `Constant` node to a weight.
 fn attribute_to_weight(value: Attribute) -> Result<Weight> {
     let length = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let floats = |values: &[f64], dims: &[i64]| {

@@ -1,4 +1,4 @@
-//! Which version of which ops a model means.
+//! Reads the opsets that a model imports.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::messages::OperatorSetIdProto;
 use super::{displayed_domain, normalize_domain};
 use crate::import::error_location::{invalid_model, quote_name};
 
-/// The opset of each domain; ONNX's own is empty.
+/// The opset of each domain; ONNX's own is the empty string.
 pub(super) type OpsetImports<'m> = BTreeMap<&'m str, u32>;
 
-/// Reads what a model, or a function of one, says about its opsets. Domains that nobody knows may have any.
+/// Reads the opset imports of a model or function. Unknown domains may have any version.
 pub(super) fn read_opset_imports(imports: &[OperatorSetIdProto]) -> Result<OpsetImports<'_>> {
     let mut opsets = OpsetImports::new();
     for import in imports {

@@ -1,8 +1,8 @@
-//! What a name means where it stands.
+//! Resolves names.
 //!
-//! Scopes lie in each other: the graph of the model, the body of a loop in it, the function that is called there. A body
-//! sees what is around it, and what it sees becomes one of its inputs; a function sees its own names only, and its nodes
-//! become nodes of the graph that calls it.
+//! Scopes nest: the model's graph, the body of a loop in it, a function that is called there. A body sees enclosing names, and
+//! each that it uses becomes one of its inputs. A function sees only its own names, and its nodes become part of the graph
+//! that calls it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,39 +13,38 @@ use super::function_call::FunctionCall;
 use crate::graph::{Graph, GraphValue, ValueId, ValueType};
 use crate::import::error_location::{invalid_model, quote_name};
 
-/// How deep scopes may lie in each other.
+/// Limit on nesting; import is recursive.
 const MOST_NESTED_SCOPES: usize = 64;
 
-/// All scopes from that of the model to the innermost, and the graphs that are being made.
+/// The stack of open scopes, and the graphs under construction.
 #[derive(Default)]
 pub(super) struct ScopeStack<'m> {
     scopes: Vec<NameScope<'m>>,
     graphs: Vec<OpenGraph>,
 }
 
-/// The names of one graph or function. One that was left out, such as an input of a function, is `None`.
+/// Names of one graph or function. An omitted operand, such as an input of a function, is `None`.
 struct NameScope<'m> {
     names: HashMap<&'m str, Option<ValueId>>,
-    /// The call, where this is a function.
+    /// The call, if this is the scope of a function.
     call: Option<FunctionCall<'m>>,
-    /// Which graph its nodes become part of.
+    /// Index of the graph that its nodes are added to.
     graph: usize,
 }
 
-/// A graph that is being made.
+/// A graph under construction.
 struct OpenGraph {
     graph: Graph,
     captures: Vec<ValueId>,
 }
 
 impl<'m> ScopeStack<'m> {
-    /// Opens the scope of a graph.
     pub(super) fn open_graph(&mut self, name: &str) -> Result<()> {
         self.graphs.push(OpenGraph { graph: Graph::new(name), captures: Vec::new() });
         self.push_scope(None)
     }
 
-    /// Opens the scope of a function that is called.
+    /// Opens the scope of an inlined function. It has no graph of its own.
     pub(super) fn open_call(&mut self, call: FunctionCall<'m>) -> Result<()> {
         self.push_scope(Some(call))
     }
@@ -60,35 +59,34 @@ impl<'m> ScopeStack<'m> {
         Ok(())
     }
 
-    /// Closes the innermost scope, which is that of a graph; gives the graph and what it captures.
+    /// Closes the scope of a graph; returns the graph and its captures.
     pub(super) fn close_graph(&mut self) -> Option<(Graph, Vec<ValueId>)> {
         self.scopes.pop();
         self.graphs.pop().map(|open| (open.graph, open.captures))
     }
 
-    /// Closes the innermost scope, which is that of a call.
     pub(super) fn close_call(&mut self) {
         self.scopes.pop();
     }
 
-    /// Whether the innermost scope is the model's own graph.
+    /// True if the innermost scope is the model's own graph.
     pub(super) fn is_outermost(&self) -> bool {
         self.scopes.len() == 1
     }
 
-    /// The calls around here, the innermost first.
+    /// The enclosing calls, innermost first.
     pub(super) fn enclosing_calls(&self) -> impl Iterator<Item = &FunctionCall<'m>> {
         self.scopes.iter().rev().filter_map(|scope| scope.call.as_ref())
     }
 
-    /// The graph that nodes here become part of.
+    /// The graph that nodes are added to.
     pub(super) fn current_graph(&mut self) -> &mut Graph {
-        // A graph is opened before anything else is.
+        // A graph is always opened first, so there is one.
         let innermost = self.graphs.len() - 1;
         &mut self.graphs[innermost].graph
     }
 
-    /// What messages and people call something here: with the call in front, where this is a function.
+    /// Prefixes a name with the enclosing call, if any.
     pub(super) fn qualified_title(&self, name: &str) -> Arc<str> {
         match self.scopes.last().and_then(|scope| scope.call.as_ref()) {
             Some(call) => format!("{}/{name}", call.title).into(),
@@ -96,7 +94,7 @@ impl<'m> ScopeStack<'m> {
         }
     }
 
-    /// Gives a value a name here, which nothing else here may have.
+    /// Binds a name in the innermost scope; an error if it is bound there already.
     pub(super) fn bind_name(&mut self, name: &'m str, value: Option<ValueId>) -> Result<()> {
         if name.is_empty() {
             return Err(invalid_model("a name", "none"));
@@ -110,7 +108,7 @@ impl<'m> ScopeStack<'m> {
         }
     }
 
-    /// Adds a value to the graph and gives it a name here.
+    /// Adds a value to the graph and binds its name.
     pub(super) fn define_value(&mut self, name: &'m str, declared: ValueType) -> Result<ValueId> {
         let value = GraphValue { declared, ..GraphValue::with_name(self.qualified_title(name)) };
         let id = self.current_graph().add_value(value);
@@ -118,12 +116,12 @@ impl<'m> ScopeStack<'m> {
         Ok(id)
     }
 
-    /// What a name means here and nowhere around.
+    /// Looks a name up in the innermost scope only.
     pub(super) fn find_own(&self, name: &str) -> Option<Option<ValueId>> {
         self.scopes.last().and_then(|scope| scope.names.get(name).copied())
     }
 
-    /// The value that a name means here; none where an operand was left out.
+    /// Looks a name up in all visible scopes, capturing its value if needed; `None` for an omitted operand.
     pub(super) fn find_value(&mut self, name: &'m str) -> Result<Option<ValueId>> {
         let innermost = self.scopes.len() - 1;
         self.find_value_from(innermost, name).ok_or_else(|| {
@@ -149,7 +147,7 @@ impl<'m> ScopeStack<'m> {
         Some(here)
     }
 
-    /// Makes a value of the graph around a graph one of its inputs. A constant becomes a constant of both.
+    /// Turns a value of the enclosing graph into an input. A constant becomes a constant of both graphs instead.
     fn capture_value(&mut self, graph: usize, outer: ValueId) -> ValueId {
         let around = &self.graphs[graph - 1].graph;
         let value = around.value(outer).clone();

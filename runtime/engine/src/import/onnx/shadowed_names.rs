@@ -1,7 +1,7 @@
-//! Names that nodes of a graph within a node make again.
+//! Refuses names that a subgraph's nodes define again.
 //!
-//! ONNX wants a name made once in a graph and in all that lie in it, and neither its checker nor onnxruntime takes a model in
-//! which a body makes a value that is called as one around it. Inputs and weights of a body may have any names.
+//! ONNX requires the output names of nodes to be unique in a graph and all its subgraphs, and neither its checker nor
+//! onnxruntime accepts a body whose node reuses an outer name. Inputs and weights of a body may have any names.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use super::importer::node_label;
 use super::messages::{GraphProto, NodeProto};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// The names that there are in a graph so far, and around it, the outermost first.
+/// Names defined so far in a graph and the enclosing ones, outermost first.
 type KnownNames<'m> = Vec<HashSet<&'m str>>;
 
-/// Checks the graph of a model.
+/// Checks the model's graph; without subgraphs there is nothing to shadow.
 pub(super) fn check_shadowing(graph: &GraphProto) -> Result<()> {
     if graph.node.iter().any(|node| node_graphs(node).next().is_some()) {
         check_graph_within(graph, &mut KnownNames::new())

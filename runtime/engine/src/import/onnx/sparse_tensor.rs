@@ -1,4 +1,4 @@
-//! Sparse tensors, which become dense ones.
+//! Converts sparse tensors to dense ones.
 
 use oarlock_core::{Constant, Dtype, Result, shape};
 
@@ -9,7 +9,7 @@ use super::tensor;
 use crate::graph::Weight;
 use crate::import::error_location::{ErrorLocation as _, invalid_model};
 
-/// The elements of a sparse tensor, zeros included.
+/// Returns all elements of a sparse tensor, zeros included.
 pub(super) fn densify_weight(
     sparse: &SparseTensorProto,
     external: &mut ExternalFiles,
@@ -43,7 +43,7 @@ pub(super) fn densify_weight(
     Ok(Weight::Numbers(Constant::new(dtype, dims, bytes)?))
 }
 
-/// The place of each value in the dense tensor, from its index among all elements or in each dimension.
+/// Positions of the values in the dense tensor. Indices may be linear, or one for each dimension.
 fn dense_indices(indices: &Constant, count: usize, dims: &[i64]) -> Result<Vec<usize>> {
     if indices.dtype() != Dtype::I64 {
         return Err(invalid_model("`indices` of i64", indices.dtype()));

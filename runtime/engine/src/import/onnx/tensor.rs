@@ -1,4 +1,4 @@
-//! Tensors of a model: what its weights and attributes hold.
+//! Imports tensors: the contents of weights and attributes.
 
 use oarlock_core::{Dtype, Result, shape};
 
@@ -10,8 +10,7 @@ use crate::graph::Weight;
 use crate::import::error_location::{invalid_model, quote_name};
 use crate::import::weight::weight_from_bytes;
 
-/// The elements of a tensor. They stay where they are, in the model or in a file of its own, unless they are few or have
-/// to be written differently.
+/// Imports a tensor. Its elements stay in the model or external file, unless they are few or have to be converted.
 pub(super) fn import_weight(tensor: &TensorProto, external: &mut ExternalFiles) -> Result<Weight> {
     let (rank, most) = (tensor.dims.len(), shape::MAX_RANK);
     if rank > most {
@@ -53,7 +52,7 @@ fn import_texts(tensor: &TensorProto) -> Result<Weight> {
     Ok(Weight::Texts { dims: tensor.dims.clone(), texts })
 }
 
-/// Text, which must be UTF-8.
+/// Decodes UTF-8 text.
 pub(super) fn utf8_text(bytes: &[u8]) -> Result<String> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),

@@ -1,4 +1,4 @@
-//! The order of nodes: each behind those whose outputs it reads.
+//! Sorts nodes into topological order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,10 +8,10 @@ use oarlock_core::Result;
 use crate::graph::{Graph, Node};
 use crate::import::error_location::invalid_model;
 
-/// How many nodes of a cycle are named.
+/// Nodes of a cycle that a message names.
 const MOST_NAMED_NODES: usize = 8;
 
-/// Puts the nodes of a graph in order. Those that are in order stay where they are.
+/// Sorts the nodes of a graph; a graph that is sorted already stays as it is.
 pub(super) fn sort_nodes(graph: &mut Graph) -> Result<()> {
     let makers = graph.producers();
     let needs: Vec<Vec<usize>> = (graph.nodes.iter())
@@ -48,14 +48,14 @@ pub(super) fn sort_nodes(graph: &mut Graph) -> Result<()> {
     Ok(())
 }
 
-/// Some nodes that wait for each other, from one that waits on.
+/// Describes a cycle, starting the search from a node that is stuck.
 fn describe_cycle(nodes: &[Node], needs: &[Vec<usize>], waits: &[usize], stuck: usize) -> String {
     let mut path = vec![stuck];
     let mut seen = vec![false; nodes.len()];
     loop {
         let last = path[path.len() - 1];
         seen[last] = true;
-        // Whoever waits, waits for one that waits.
+        // A stuck node waits for at least one other stuck node.
         let Some(next) = needs[last].iter().copied().find(|need| waits[*need] > 0) else { break };
         if seen[next] {
             let start = path.iter().position(|at| *at == next).unwrap_or_default();
@@ -64,7 +64,7 @@ fn describe_cycle(nodes: &[Node], needs: &[Vec<usize>], waits: &[usize], stuck: 
         }
         path.push(next);
     }
-    // The path goes from a reader to what it reads.
+    // The path runs from readers to producers; reverse it.
     let labels: Vec<String> = path.iter().rev().take(MOST_NAMED_NODES).map(|at| nodes[*at].label()).collect();
     let more = path.len().saturating_sub(labels.len());
     let and = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::graph::{GraphValue, ValueId, check_graph};
 
-    /// Nodes that read and make values by their numbers; value 0 is the input.
+    /// Builds a graph from nodes with numbered values; value 0 is the input.
     fn build_graph(nodes: &[(&str, &[usize], usize)]) -> Graph {
         let mut graph = Graph::new("test");
         let ids: Vec<ValueId> =

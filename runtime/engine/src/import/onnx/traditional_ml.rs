@@ -1,8 +1,8 @@
-//! Nodes of the domain `ai.onnx.ml` whose results are no numbers, written with those whose are.
+//! Lowers nodes of the domain `ai.onnx.ml` with non-numeric results.
 //!
-//! Classifiers of texts become classifiers of numbers with a `LabelEncoder` behind. `ZipMap`, which puts the name of its
-//! class beside each score, becomes the scores themselves: there are no maps here, and who wants to know the names finds
-//! them in the order of the columns. `CategoryMapper` is a `LabelEncoder` that says in one list of keys which way it goes.
+//! Classifiers with text labels become classifiers with integer labels, followed by a `LabelEncoder`. `ZipMap`, which pairs
+//! each score with the name of its class, becomes the plain scores: there are no maps here, and the order of the columns gives
+//! the names. `CategoryMapper` becomes a `LabelEncoder` in the direction that the input implies.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
@@ -10,21 +10,21 @@ use super::contrib;
 use crate::graph::{Graph, GraphValue, Node, ValueType};
 use crate::import::error_location::invalid_model;
 
-/// Versions of ops that are as they are used here.
+/// Opsets of the nodes that are written.
 const IDENTITY_OPSET: u32 = 14;
 const LABEL_ENCODER_OPSET: u32 = 2;
 
 const ML_DOMAIN: &str = "ai.onnx.ml";
 
-/// Classifiers, and what their labels are called where they are numbers.
+/// Classifiers, with the attribute for integer labels.
 const CLASSIFIERS: [(&str, &str); 3] = [
     ("LinearClassifier", "classlabels_ints"),
     ("SVMClassifier", "classlabels_ints"),
     ("TreeEnsembleClassifier", "classlabels_int64s"),
 ];
 
-/// What a node of the domain stands for: adds all but the last to the graph, and gives back that one. Any other node stands
-/// for itself.
+/// Lowers a node of the domain: adds all but the last of its nodes to the graph and returns that one. Other nodes are returned
+/// unchanged.
 pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
     if &*node.domain != ML_DOMAIN {
         return Ok(node);
@@ -64,7 +64,7 @@ pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
     Ok(names)
 }
 
-/// Texts for numbers, or numbers for texts, as the input is.
+/// Lowers a mapper from text to integers or back, depending on its input.
 fn lower_category_mapper(mut node: Node, graph: &mut Graph) -> Result<Node> {
     let (Some(Attribute::Strings(texts)), Some(Attribute::Ints(numbers))) =
         (node.attributes.get("cats_strings"), node.attributes.get("cats_int64s"))
@@ -75,7 +75,7 @@ fn lower_category_mapper(mut node: Node, graph: &mut Graph) -> Result<Node> {
         ));
     };
     let (mut texts, mut numbers) = (texts.clone(), numbers.clone());
-    // Of equal ones the last counts here, and the first in a `LabelEncoder`.
+    // Of equal categories the last wins here, but the first in a `LabelEncoder`.
     texts.reverse();
     numbers.reverse();
     let (text, number) =
@@ -83,7 +83,7 @@ fn lower_category_mapper(mut node: Node, graph: &mut Graph) -> Result<Node> {
     let dtype = node.input(0).and_then(|input| contrib::operand_dtype(&node, input, graph));
     let is_of_texts = match dtype {
         Some(dtype) => dtype == Dtype::String,
-        // An op is to have the default of what it makes, and no other.
+        // By convention, only the default for the output type is set.
         None => text.is_none(),
     };
     let (texts, numbers) = (Attribute::Strings(texts), Attribute::Ints(numbers));

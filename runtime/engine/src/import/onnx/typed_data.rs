@@ -1,4 +1,4 @@
-//! Elements that a tensor holds as lists of numbers instead of bytes.
+//! Decodes tensors whose elements are in typed lists instead of raw bytes.
 
 use bytes::Bytes;
 use oarlock_core::{Dtype, Result, shape};
@@ -6,7 +6,7 @@ use oarlock_core::{Dtype, Result, shape};
 use super::messages::TensorProto;
 use crate::import::error_location::invalid_model;
 
-/// The bytes of the elements of a tensor, from the list that ONNX wants for their dtype.
+/// The bytes of a tensor, from the list that ONNX prescribes for its dtype.
 pub(super) fn typed_bytes(tensor: &TensorProto, dtype: Dtype) -> Result<Bytes> {
     match dtype {
         Dtype::F32 => {
@@ -59,7 +59,7 @@ pub(super) fn typed_bytes(tensor: &TensorProto, dtype: Dtype) -> Result<Bytes> {
     }
 }
 
-/// Bytes of a list in which each element takes `parts` numbers, or elements share one if they share a byte.
+/// Encodes a list in which an element takes `parts` numbers; sub-byte elements share one.
 fn encode_list<T: Copy + std::fmt::Display, const SIZE: usize>(
     tensor: &TensorProto,
     dtype: Dtype,

@@ -1,4 +1,4 @@
-//! What a model says about types.
+//! Imports declared types.
 
 use oarlock_core::{Dtype, Error, Result, shape};
 
@@ -9,7 +9,6 @@ use super::messages::{TensorShapeProto, TypeProto, tensor_proto};
 use crate::graph::{DeclaredDimension, ValueType};
 use crate::import::error_location::invalid_model;
 
-/// The type of a value.
 pub(super) fn import_value_type(proto: &TypeProto) -> Result<ValueType> {
     let inner = |proto: Option<&TypeProto>| proto.map_or(Ok(ValueType::Unknown), import_value_type);
     match &proto.value {
@@ -31,7 +30,6 @@ pub(super) fn import_value_type(proto: &TypeProto) -> Result<ValueType> {
     }
 }
 
-/// The dtype behind a number of ONNX.
 pub(super) fn dtype_from_number(number: i32) -> Result<Dtype> {
     Dtype::from_onnx(number.into()).ok_or_else(|| match tensor_proto::DataType::try_from(number) {
         Ok(tensor_proto::DataType::Undefined) => invalid_model("a dtype", "none"),
@@ -52,7 +50,7 @@ fn import_dimensions(shape: &TensorShapeProto) -> Result<Vec<DeclaredDimension>>
     shape.dim.iter().map(import_dimension).collect()
 }
 
-/// The size of a dimension. Some exporters write -1 where they know none, or a name such as `?`.
+/// Imports a dimension. Some exporters write -1, or a name such as `?`, for an unknown size.
 fn import_dimension(proto: &DimensionProto) -> Result<DeclaredDimension> {
     match &proto.value {
         None | Some(DimensionValue::DimValue(-1)) => Ok(DeclaredDimension::Unknown),

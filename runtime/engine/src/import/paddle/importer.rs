@@ -1,4 +1,4 @@
-//! The program as a graph.
+//! Imports a Paddle program as a graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,24 @@ use super::{WRITTEN_OPSET, ops};
 use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ValueId, ValueType, Weight};
 use crate::import::error_location::{invalid_model, quote_name};
 
-/// How many unsupported ops are named.
+/// Unsupported ops that an error lists.
 const MOST_NAMED_OPS: usize = 10;
 
-/// A program that becomes a graph.
+/// State of one import.
 pub(super) struct PaddleImporter<'m> {
-    /// The version of Paddle that wrote it, as in 2006002; 0 where it does not say.
+    /// Version of Paddle that wrote the program, such as 2006002; 0 if unknown.
     version: i64,
     pub(super) blocks: &'m [BlockDesc],
-    /// The blocks that are bodies of ops already. One that were the body of many could make a graph of any size.
+    /// Blocks already used as bodies. A block must have one owner, or a small file could describe a graph of any size.
     pub(super) taken: BTreeSet<usize>,
-    /// The graphs that are being made, each the body of an op of the one before.
+    /// Graphs under construction; each is the body of an op of the one before.
     pub(super) frames: Vec<GraphFrame<'m>>,
-    /// What is fed and fetched, by the place that the program gives it.
+    /// Inputs of the program, by the column that it assigns.
     pub(super) fed: BTreeMap<i64, ValueId>,
     pub(super) fetched: BTreeMap<i64, ValueId>,
 }
 
-/// Makes a graph of the block that is run.
+/// Imports the block that a run starts with.
 pub(super) fn import_graph<'m>(
     blocks: &'m [BlockDesc],
     version: i64,
@@ -73,12 +73,12 @@ pub(super) fn import_graph<'m>(
     Ok(graph)
 }
 
-/// What is said about a variable that is a tensor.
+/// The declared tensor type of a variable.
 pub(super) fn tensor_desc(variable: &VarDesc) -> Option<&TensorDesc> {
     variable.r#type.as_ref()?.dense_tensor.as_ref()?.tensor.as_ref()
 }
 
-/// What messages call an op.
+/// Describes an op for messages.
 pub(super) fn op_label(op: &OpDesc) -> String {
     let output = op.outputs.iter().flat_map(|list| &list.arguments).next();
     match output {
@@ -88,12 +88,12 @@ pub(super) fn op_label(op: &OpDesc) -> String {
 }
 
 impl<'m> PaddleImporter<'m> {
-    /// Whether a version of Paddle wrote it that is older than a major one.
+    /// True for a known version of Paddle before the major version `major`.
     pub(super) fn is_older_than(&self, major: i64) -> bool {
         (1..major * 1_000_000).contains(&self.version)
     }
 
-    /// The operands under a name.
+    /// All operands under a parameter name.
     pub(super) fn inputs(&mut self, op: &'m OpDesc, name: &str) -> Result<Vec<PaddleOperand<'m>>> {
         let find = |argument: &'m String| {
             let id = self.require_value(argument)?;
@@ -104,17 +104,17 @@ impl<'m> PaddleImporter<'m> {
         OpDesc::operand_names(&op.inputs, name).iter().map(find).collect()
     }
 
-    /// The operand under a name, where it is given.
+    /// The operand under a parameter name, if there is one.
     pub(super) fn optional_input(&mut self, op: &'m OpDesc, name: &str) -> Result<Option<PaddleOperand<'m>>> {
         Ok(self.inputs(op, name)?.into_iter().next())
     }
 
-    /// The operand under a name.
+    /// The operand under a parameter name; required.
     pub(super) fn input(&mut self, op: &'m OpDesc, name: &str) -> Result<PaddleOperand<'m>> {
         self.optional_input(op, name)?.ok_or_else(|| invalid_model(format!("the operand `{name}`"), "none"))
     }
 
-    /// What is said about the type of a variable.
+    /// The declared type of a variable.
     fn declared_type(&self, name: &str) -> Result<ValueType> {
         let Some(tensor) = self.find_tensor_desc(name) else { return Ok(ValueType::Unknown) };
         let dim =
@@ -125,7 +125,6 @@ impl<'m> PaddleImporter<'m> {
         })
     }
 
-    /// Adds a node with one output.
     pub(super) fn add_op_with(&mut self, op: &str, inputs: &[ValueId], attributes: Attributes) -> ValueId {
         let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
         self.add_node(op, &inputs, attributes, 1)[0]
@@ -136,12 +135,11 @@ impl<'m> PaddleImporter<'m> {
         self.add_op_with(op, inputs, Attributes::new())
     }
 
-    /// Adds a node that makes elements of another type.
     pub(super) fn add_cast(&mut self, from: ValueId, to: Dtype) -> ValueId {
         self.add_op_with("Cast", &[from], build_attributes([("to", Attribute::Int(to.onnx_number()))]))
     }
 
-    /// Adds a node of which inputs are left out, or with several outputs.
+    /// Adds a node with omitted inputs or several outputs.
     pub(super) fn add_node(
         &mut self,
         op: &str,
@@ -158,28 +156,26 @@ impl<'m> PaddleImporter<'m> {
         outputs
     }
 
-    /// A list of integers that is known.
+    /// Adds a constant vector of integers.
     pub(super) fn add_ints(&mut self, values: &[i64]) -> ValueId {
         self.add_constant(Constant::from_ints(values))
     }
 
-    /// One number of a dtype that is known.
+    /// Adds a scalar of a dtype.
     pub(super) fn add_scalar(&mut self, value: f64, dtype: Dtype) -> Result<ValueId> {
         let bytes = ops::encode_numbers(&[value], dtype)?;
         Ok(self.add_constant(Constant::new(dtype, &[], bytes)?))
     }
 
-    /// A constant.
     pub(super) fn add_constant(&mut self, constant: Constant) -> ValueId {
         self.current_graph().add_value(GraphValue::with_weight("", Weight::Numbers(constant)))
     }
 
-    /// The elements of an operand that is known.
     pub(super) fn known_constant(&self, id: ValueId) -> Option<&Constant> {
         self.frames.last()?.graph.value(id).weight.as_ref()?.as_numbers()
     }
 
-    /// The elements of an operand that is known and of whole numbers.
+    /// The elements of an integer constant, widened to i64.
     pub(super) fn known_ints(&self, id: ValueId) -> Option<Vec<i64>> {
         let known = self.known_constant(id)?;
         match known.dtype() {
@@ -197,22 +193,22 @@ impl<'m> PaddleImporter<'m> {
         }
     }
 
-    /// The dtype of the first output of an op under a name, as the program says it.
+    /// The declared dtype of the first output under a parameter name.
     pub(super) fn output_dtype(&self, op: &OpDesc, name: &str) -> Option<Dtype> {
         self.declared_dtype(OpDesc::operand_names(&op.outputs, name).first()?)
     }
 
-    /// The dtype of an input of an op.
+    /// The declared dtype of the first input under a parameter name.
     pub(super) fn input_dtype(&self, op: &OpDesc, name: &str) -> Option<Dtype> {
         self.declared_dtype(OpDesc::operand_names(&op.inputs, name).first()?)
     }
 
-    /// Says what the outputs of an op are.
+    /// Binds the outputs of an op to values.
     pub(super) fn set_outputs(&mut self, op: &'m OpDesc, name: &str, ids: &[ValueId]) -> Result<()> {
         for (argument, id) in OpDesc::operand_names(&op.outputs, name).iter().zip(ids) {
             let declared = self.declared_type(argument)?;
             let value = self.current_graph().value_mut(*id);
-            // What is handed on keeps the name that it has.
+            // A value that is only passed on keeps its name.
             if value.name.is_empty() {
                 value.name = argument.as_str().into();
                 value.declared = declared;
@@ -222,12 +218,11 @@ impl<'m> PaddleImporter<'m> {
         Ok(())
     }
 
-    /// Says what the output of an op is.
     pub(super) fn set_output(&mut self, op: &'m OpDesc, name: &str, id: ValueId) -> Result<()> {
         self.set_outputs(op, name, &[id])
     }
 
-    /// Makes what an op is fed an input of the graph.
+    /// Turns a `feed` op into an input of the graph.
     pub(super) fn lower_feed(&mut self, op: &'m OpDesc) -> Result<()> {
         if self.frames.len() > 1 {
             return Err(invalid_model("a program that is fed", "a block that is"));
@@ -249,7 +244,7 @@ impl<'m> PaddleImporter<'m> {
         }
     }
 
-    /// Makes what an op fetches an output of the graph, under the name that it has in the program.
+    /// Turns a `fetch` op into an output of the graph, with the name that it has in the program.
     pub(super) fn lower_fetch(&mut self, op: &'m OpDesc) -> Result<()> {
         if self.frames.len() > 1 {
             return Err(invalid_model("a program that fetches its outputs", "a block that does"));
@@ -265,7 +260,7 @@ impl<'m> PaddleImporter<'m> {
             self.current_graph().value_mut(copy).name = name.as_str().into();
             copy
         };
-        // Programs may say of whatever they fetch that it is of floats.
+        // Programs may declare any fetched value as a float tensor.
         if let ValueType::Tensor { dtype, .. } = &mut self.current_graph().value_mut(id).declared {
             *dtype = None;
         }
@@ -276,7 +271,6 @@ impl<'m> PaddleImporter<'m> {
     }
 }
 
-/// Attributes in a few words.
 pub(super) fn build_attributes<const COUNT: usize>(attributes: [(&str, Attribute); COUNT]) -> Attributes {
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,8 +1,8 @@
-//! Inference models of Paddle: a program in a `.pdmodel` file of Paddle 2, or in a `.json` file of Paddle 3, and its
+//! Imports inference models of Paddle: a program in a `.pdmodel` file (Paddle 2) or a `.json` file (Paddle 3), and its
 //! parameters in a `.pdiparams` file beside it.
 //!
-//! A program is a list of ops of Paddle's own, each of which becomes a few of ONNX's; `ops` knows which. A name may be
-//! made again by a later op, so the program is read from its begin to its end, and a name means what was made last.
+//! A program is a list of Paddle ops, each of which becomes a few ONNX ops; `ops` has the translations. Names can be
+//! reassigned, so the program is read in order and a name means its latest value.
 
 mod importer;
 pub mod messages;
@@ -25,15 +25,15 @@ use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::{ModelMetadata, mapped_file};
 use crate::Model;
 
-/// The opset of ONNX's own ops that programs become.
+/// The ONNX opset of the nodes that programs are translated to.
 const WRITTEN_OPSET: u32 = 20;
 
-/// The names of all ops of Paddle that are supported, in their order.
+/// The names of all supported Paddle ops, sorted.
 pub fn supported_ops() -> BTreeSet<&'static str> {
     ops::op_names().collect()
 }
 
-/// Reads a program, and its parameters from the file of the same name that ends in `.pdiparams`, where they stay.
+/// Reads a program, with parameters from the file of the same name with the extension `.pdiparams`; they stay in that file.
 pub fn load_paddle(path: &Path) -> Result<Model> {
     let program = mapped_file::map_file(path)?;
     let read = || {

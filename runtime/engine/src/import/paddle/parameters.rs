@@ -1,7 +1,7 @@
-//! The file of parameters: their elements one after another, in the order of their names, which the file does not hold.
+//! Reads the parameter file: tensors in the order of their names, which the file does not contain.
 //!
-//! Each is a version (`u32`), how many levels of nesting follow (`u64`), each with its size in bytes (`u64`), a version
-//! again (`u32`), the size of a description (`i32`), the description, and the elements.
+//! Each consists of a version (`u32`), the number of LoD levels (`u64`), each level with its size in bytes (`u64`), another
+//! version (`u32`), the size of a descriptor (`i32`), the descriptor, and the elements.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::graph::Weight;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use crate::import::weight::weight_from_bytes;
 
-/// What the type of a variable is that is fed or fetched, and no parameter.
+/// Variable types of `feed` and `fetch`, which are persistable but no parameters.
 const FEED_OR_FETCH_TYPES: [i32; 2] = [9, 10];
-/// The names of the parameters of a program.
+/// The names of a program's parameters.
 pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
     let kept = block.vars.iter().filter(|var| {
         let kind = var.r#type.as_ref().map(|kind| kind.r#type());
@@ -25,7 +25,7 @@ pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
     kept.map(|var| var.name())
 }
 
-/// The parameters of a program.
+/// Reads all parameters of a program.
 pub(super) fn read_parameters(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMap<&str, Weight>> {
     let mut weights = BTreeMap::new();
     let mut names: Vec<&str> = parameter_names(block).collect();
@@ -41,7 +41,7 @@ pub(super) fn read_parameters(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMa
     }
 }
 
-/// What is left of a file of parameters.
+/// The unread rest of the file.
 struct ParameterReader {
     bytes: Bytes,
 }
@@ -57,7 +57,7 @@ impl ParameterReader {
         }
     }
 
-    /// A number that takes some bytes.
+    /// Reads a little-endian number of `size` bytes.
     fn read_number(&mut self, size: u64) -> Result<u64> {
         let bytes = self.take_bytes(size)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -90,7 +90,7 @@ impl ParameterReader {
     }
 }
 
-/// The dtype behind a number of Paddle.
+/// The dtype for a Paddle type number.
 pub(super) fn dtype_from_number(number: i32) -> Result<Dtype> {
     Ok(match number {
         0 => Dtype::Bool,

@@ -1,6 +1,6 @@
-//! What names mean, in the block of the program and in the bodies of its ops.
+//! Resolves names in the main block and in bodies of ops.
 //!
-//! A block sees the names of the blocks around it; what it reads of them becomes one of its inputs.
+//! A block sees the names of enclosing blocks; a value that it reads from them becomes one of its inputs.
 
 use std::collections::HashMap;
 
@@ -13,26 +13,26 @@ use super::parameters::dtype_from_number;
 use crate::graph::{Graph, ValueId};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
-/// How deep blocks may lie in each other.
+/// Limit on nesting; import is recursive.
 const MOST_NESTED_BLOCKS: usize = 32;
-/// What the type of a variable is that is a list of tensors.
+/// The variable type of a tensor array.
 const TENSOR_ARRAY_TYPE: i32 = 13;
 
-/// A graph that is being made.
+/// A graph under construction.
 #[derive(Default)]
 pub(super) struct GraphFrame<'m> {
     pub(super) graph: Graph,
-    /// What each name means at this point.
+    /// The current value of each name.
     pub(super) names: HashMap<&'m str, ValueId>,
     pub(super) variables: HashMap<&'m str, &'m VarDesc>,
-    /// What its last inputs are in the graph around it.
+    /// The outer values of its last inputs.
     pub(super) captures: Vec<ValueId>,
-    /// Which list each known length is that of.
+    /// Values known to be the length of a tensor array.
     pub(super) lengths: HashMap<ValueId, ValueId>,
 }
 
 impl<'m> PaddleImporter<'m> {
-    /// The ops of a block.
+    /// The ops of a block, by index.
     pub(super) fn block_ops(&self, block: i64) -> Result<&'m [OpDesc]> {
         let block = usize::try_from(block).ok().and_then(|place| self.blocks.get(place));
         block
@@ -40,7 +40,7 @@ impl<'m> PaddleImporter<'m> {
             .ok_or_else(|| invalid_model("a block of the program", "another"))
     }
 
-    /// Begins the graph of a block, or one that is no block of the program; gives the ops that it is to be filled with.
+    /// Opens a graph, for a block or for a synthetic branch; returns the ops to translate.
     pub(super) fn open_frame(&mut self, block: Option<i64>) -> Result<&'m [OpDesc]> {
         if self.frames.len() >= MOST_NESTED_BLOCKS {
             let expected = format!("blocks that are at most {MOST_NESTED_BLOCKS} deep in each other");
@@ -63,7 +63,7 @@ impl<'m> PaddleImporter<'m> {
         Ok(&block.ops)
     }
 
-    /// Adds ops to the graph that was opened last.
+    /// Translates ops into the innermost graph.
     pub(super) fn lower_ops(&mut self, ops: &'m [OpDesc]) -> Result<()> {
         ops.iter().try_for_each(|op| match ops::find_translator(op.r#type()) {
             Some(translate) => translate(self, op).with_location(|| op_label(op)),
@@ -71,7 +71,7 @@ impl<'m> PaddleImporter<'m> {
         })
     }
 
-    /// Ends the graph that was opened last; gives it and what it captures of the one around it.
+    /// Closes the innermost graph; returns it with its captures.
     pub(super) fn close_frame(&mut self, outputs: Vec<ValueId>) -> (Graph, Vec<ValueId>) {
         let GraphFrame { mut graph, captures, .. } = self.frames.pop().unwrap_or_default();
         graph.outputs = outputs;
@@ -84,22 +84,22 @@ impl<'m> PaddleImporter<'m> {
     }
 
     fn current_frame(&mut self) -> &mut GraphFrame<'m> {
-        // One is opened before anything is added.
+        // A frame is always opened first, so there is one.
         let last = self.frames.len() - 1;
         &mut self.frames[last]
     }
 
-    /// The graph that is being made.
+    /// The innermost graph.
     pub(super) fn current_graph(&mut self) -> &mut Graph {
         &mut self.current_frame().graph
     }
 
-    /// Gives a name a meaning from here on.
+    /// Rebinds a name in the innermost graph.
     pub(super) fn bind_name(&mut self, name: &'m str, id: ValueId) {
         self.current_frame().names.insert(name, id);
     }
 
-    /// Gives a name to a value that has none, and a meaning to the name.
+    /// Names a value that has no name yet, and binds the name to it.
     pub(super) fn name_value(&mut self, name: &'m str, id: ValueId) {
         let value = self.current_graph().value_mut(id);
         if value.name.is_empty() {
@@ -108,7 +108,7 @@ impl<'m> PaddleImporter<'m> {
         self.bind_name(name, id);
     }
 
-    /// What a name means here, where it means something.
+    /// The value of a name, captured from an enclosing graph if needed.
     pub(super) fn find_value(&mut self, name: &'m str) -> Option<ValueId> {
         self.find_value_from(self.frames.len() - 1, name)
     }
@@ -123,12 +123,12 @@ impl<'m> PaddleImporter<'m> {
         Some(here)
     }
 
-    /// Makes a value of the graph around the one that is being made one of its inputs.
+    /// Turns a value of the enclosing graph into an input.
     pub(super) fn capture_value(&mut self, outer: ValueId) -> ValueId {
         self.capture_value_at(self.frames.len() - 1, outer)
     }
 
-    /// A constant becomes a constant of both.
+    /// Captures at a given depth. A constant becomes a constant of both graphs instead.
     fn capture_value_at(&mut self, at: usize, outer: ValueId) -> ValueId {
         let value = self.frames[at - 1].graph.value(outer).clone();
         let GraphFrame { graph, captures, .. } = &mut self.frames[at];
@@ -141,24 +141,24 @@ impl<'m> PaddleImporter<'m> {
         here
     }
 
-    /// Notes that a value is the length of a list.
+    /// Records that a value is the length of a tensor array, so that writing there can append.
     pub(super) fn record_length(&mut self, length: ValueId, list: ValueId) {
         self.current_frame().lengths.insert(length, list);
     }
 
-    /// Whether a value is known to be the length of a list.
+    /// True if a value is known to be the length of a tensor array.
     pub(super) fn is_length_of(&self, length: ValueId, list: ValueId) -> bool {
         self.frames.last().is_some_and(|frame| frame.lengths.get(&length) == Some(&list))
     }
 
-    /// What a name means here, which has to be something.
+    /// The value of a name; an error if it has none.
     pub(super) fn require_value(&mut self, name: &'m str) -> Result<ValueId> {
         self.find_value(name).ok_or_else(|| {
             invalid_model("values that are made", format!("{}, which is not", quote_name(name)))
         })
     }
 
-    /// Whether a name means something in the graph that is being made or around it.
+    /// True if a name has a value in any open graph.
     pub(super) fn has_value(&self, name: &str) -> bool {
         self.frames.iter().any(|frame| frame.names.contains_key(name))
     }
@@ -171,19 +171,19 @@ impl<'m> PaddleImporter<'m> {
         tensor_desc(self.find_variable(name)?)
     }
 
-    /// What the program says about the shape of what a name means.
+    /// The declared shape of a variable.
     pub(super) fn declared_dims(&self, name: &str) -> Option<&'m [i64]> {
         self.find_tensor_desc(name).map(|tensor| tensor.dims.as_slice())
     }
 
-    /// Whether a name stands for a list of tensors.
+    /// True if a variable is a tensor array.
     pub(super) fn is_tensor_array(&self, name: &str) -> bool {
         self.find_variable(name).is_some_and(|variable| {
             variable.r#type.as_ref().is_some_and(|it| it.r#type() == TENSOR_ARRAY_TYPE)
         })
     }
 
-    /// The type of the elements of what a name means, as the program says it.
+    /// The declared dtype of a variable, or of the elements of a tensor array.
     pub(super) fn declared_dtype(&self, name: &str) -> Option<Dtype> {
         let variable = self.find_variable(name)?;
         let of_array = || variable.r#type.as_ref()?.tensor_array.as_ref()?.tensor.as_ref();

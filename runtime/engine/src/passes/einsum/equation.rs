@@ -1,14 +1,15 @@
-//! The equation of an `Einsum`, such as `...ij, ...jk -> ...ik`, with a name for each dimension of each operand.
+//! Parses the equation of an `Einsum`, such as `...ij, ...jk -> ...ik`, into a label for each dimension of each operand.
 
 use std::collections::BTreeMap;
 
-/// The name of a dimension: a letter, or a character that stands for a dimension of an ellipsis.
+/// A letter, or a private-use character for a dimension of an ellipsis.
 pub(super) type DimensionLabel = char;
 
-/// What stands for the last dimension of an ellipsis. Those before it have the characters behind it, which are nobody's.
+/// Label of the last dimension of an ellipsis. Earlier dimensions get the following characters; all are in the private use
+/// area.
 const LAST_ELLIPSIS_LABEL: u32 = 0xe000;
 
-/// The names of all dimensions.
+/// The labels of all operands and of the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct EinsumTerms {
     pub(super) inputs: Vec<Vec<DimensionLabel>>,
@@ -16,8 +17,8 @@ pub(super) struct EinsumTerms {
 }
 
 impl EinsumTerms {
-    /// What an equation says of operands of so many dimensions; nothing where it does not fit them, or where an operand has a
-    /// name twice, which means its diagonal.
+    /// Parses an equation for operands of these ranks. `None` if it does not fit them, or if an operand repeats a label, which
+    /// selects a diagonal.
     pub(super) fn parse(text: &str, ranks: &[usize]) -> Option<Self> {
         let text: String = text.chars().filter(|character| !character.is_whitespace()).collect();
         let (terms, output) =
@@ -41,14 +42,14 @@ impl EinsumTerms {
     }
 }
 
-/// For how many dimensions an ellipsis stands.
+/// The number of dimensions that an ellipsis stands for.
 fn ellipsis_rank(term: &str, rank: usize) -> Option<usize> {
     let has_ellipsis = term.contains("...");
     let named = term.chars().filter(|character| *character != '.').count();
     rank.checked_sub(named).filter(|missing| has_ellipsis || *missing == 0)
 }
 
-/// The names in a term whose ellipsis stands for so many dimensions.
+/// The labels of a term whose ellipsis stands for `missing` dimensions.
 fn parse_term(term: &str, missing: usize) -> Option<Vec<DimensionLabel>> {
     let (before, after) = term.split_once("...").unwrap_or((term, ""));
     let are_letters = before.chars().chain(after.chars()).all(|letter| letter.is_ascii_alphabetic());
@@ -60,8 +61,7 @@ fn ellipsis_labels(count: usize) -> Option<Vec<DimensionLabel>> {
     (0..u32::try_from(count).ok()?).rev().map(|at| char::from_u32(LAST_ELLIPSIS_LABEL + at)).collect()
 }
 
-/// Where no output is written: what the ellipsis stands for, then the letters that are there once, in the order of the
-/// alphabet.
+/// The output of an equation without `->`: the ellipsis, then all letters that occur once, in alphabetical order.
 fn implied_output(inputs: &[Vec<DimensionLabel>], widest: usize) -> Option<Vec<DimensionLabel>> {
     let mut counts = BTreeMap::new();
     for letter in inputs.iter().flatten().filter(|label| label.is_ascii_alphabetic()) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn parsed_labels(text: &str, ranks: &[usize]) -> Option<(Vec<String>, String)> {
-        // The last dimension of an ellipsis is shown as 1, the one before it as 2.
+        // Ellipsis dimensions are shown as digits, counted from the last: 1, 2, and so on.
         let shown = |labels: &Vec<DimensionLabel>| -> String {
             let digit =
                 |label: &DimensionLabel| (*label as u32).checked_sub(LAST_ELLIPSIS_LABEL).map(|at| at + 1);

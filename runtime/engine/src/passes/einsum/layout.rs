@@ -1,27 +1,27 @@
-//! How two operands lie as stacks of matrices, so that their product is what an equation says.
+//! Chooses layouts in which two operands are stacks of matrices whose product is what an equation says.
 
 use super::LabeledOperand;
 use super::equation::DimensionLabel;
 use crate::graph::{Graph, ValueId};
 
-/// Dimensions by their names, of which those of a group are to be one.
+/// Labels in order. Those of one group are merged into one dimension.
 pub(super) type LabelGroups = Vec<Vec<DimensionLabel>>;
 
-/// Where the size of a dimension is found, in either operand or both; a size of one is repeated.
+/// Sources for the size of a dimension: either operand or both, where a size of 1 broadcasts.
 pub(super) type DimensionSource = [Option<(ValueId, usize)>; 2];
 
-/// The order of the dimensions of two operands and of their product. The last two groups are rows and columns.
+/// The dimension orders of two operands and of their product. The last two groups are rows and columns.
 pub(super) struct EinsumLayout {
     pub(super) left: LabelGroups,
     pub(super) right: LabelGroups,
     pub(super) made: LabelGroups,
-    /// How much has to be moved to get there.
+    /// Estimated cost of the transposes to get there.
     pub(super) cost: u32,
 }
 
 impl EinsumLayout {
-    /// For operands with these names, of which each may be constant, and a product whose dimensions are to have an order.
-    /// What neither is summed over nor in both makes rows and columns.
+    /// Plans a product with the output dimensions in a given order. A label that only one operand has, and that is not summed
+    /// over, becomes a row or column dimension.
     pub(super) fn plan_layout(
         left: &[DimensionLabel],
         right: &[DimensionLabel],
@@ -35,11 +35,11 @@ impl EinsumLayout {
             order.iter().filter(is_it).copied().collect()
         };
         let (stack, mut rows, mut columns) = (kept(true, true), kept(true, false), kept(false, true));
-        // The order of what is summed over is that of the operand that is not made anew for each run.
+        // Contracted dimensions keep the order of the operand that is not constant, since that one is transposed in each run.
         let guide = if is_constant[0] { right } else { left };
         let inner: Vec<DimensionLabel> =
             guide.iter().filter(|label| !order.contains(label)).copied().collect();
-        // Without a stack in common, one operand may be a stack by itself, which needs no joining.
+        // If the operands share no stack dimension, one of them may be a stack by itself, which saves a merge.
         let mut outer = [Vec::new(), Vec::new()];
         if stack.is_empty() {
             for (side, free) in [&mut rows, &mut columns].into_iter().enumerate() {
@@ -60,21 +60,21 @@ impl EinsumLayout {
         let cost = move_cost(left, &own_left, is_constant[0])
             + move_cost(right, &own_right, is_constant[1])
             + if flatten_groups(&made) == order { 0 } else { FULL_MOVE_COST }
-            // Constants on the right are made ready once.
+            // A constant right operand is packed once, so prefer it there.
             + u32::from(is_constant[0] && !is_constant[1]);
         Self { left: own_left, right: own_right, made, cost }
     }
 
-    /// What is summed over.
+    /// The labels that the product sums over.
     pub(super) fn contracted_labels(&self) -> impl Iterator<Item = DimensionLabel> {
         self.left.last().into_iter().flatten().copied()
     }
 }
 
-/// What it costs to move all of an operand.
+/// Cost of a transpose that moves the whole operand.
 const FULL_MOVE_COST: u32 = 2;
 
-/// What it costs to put the dimensions of an operand into an order. Products read matrices either way.
+/// Cost of bringing an operand into an order. Exchanging the last two groups is cheap, because products read either order.
 fn move_cost(from: &[DimensionLabel], to: &LabelGroups, is_constant: bool) -> u32 {
     let mut exchanged = to.clone();
     let last = exchanged.len().saturating_sub(2);
@@ -86,12 +86,11 @@ fn move_cost(from: &[DimensionLabel], to: &LabelGroups, is_constant: bool) -> u3
     }
 }
 
-/// The names without the groups.
 pub(super) fn flatten_groups(groups: &LabelGroups) -> Vec<DimensionLabel> {
     groups.concat()
 }
 
-/// The order of a product that is needed only for another one: that in which it is made.
+/// The order in which a product naturally comes out, for one that is only an intermediate.
 pub(super) fn natural_order(
     a: &LabeledOperand,
     b: &LabeledOperand,
@@ -103,7 +102,7 @@ pub(super) fn natural_order(
     both.into_iter().chain(rows).chain(columns).collect()
 }
 
-/// Where the sizes of the groups of an operand are found.
+/// For each group of an operand, where its sizes can be read.
 pub(super) fn dimension_sources(operand: &LabeledOperand, groups: &LabelGroups) -> Vec<Vec<DimensionSource>> {
     let of_group = |group: &Vec<DimensionLabel>| {
         group.iter().map(|label| [operand.dimension_source(*label), None]).collect()
@@ -111,12 +110,11 @@ pub(super) fn dimension_sources(operand: &LabeledOperand, groups: &LabelGroups) 
     groups.iter().map(of_group).collect()
 }
 
-/// The size of a dimension of a value.
 pub(super) fn dimension_size((value, axis): (ValueId, usize), graph: &Graph) -> Option<i64> {
     graph.value(value).dims()?.get(axis).copied()
 }
 
-/// The size of a dimension that either operand or both have.
+/// The size of a dimension that one operand has, or both after broadcasting.
 pub(super) fn common_size(graph: &Graph, source: &DimensionSource) -> Option<i64> {
     match source {
         [Some(a), Some(b)] => Some(broadcast_size(dimension_size(*a, graph)?, dimension_size(*b, graph)?)),
@@ -125,7 +123,7 @@ pub(super) fn common_size(graph: &Graph, source: &DimensionSource) -> Option<i64
     }
 }
 
-/// The size of what two operands have, where the one that has one element is repeated.
+/// The broadcast of two compatible sizes.
 pub(super) fn broadcast_size(a: i64, b: i64) -> i64 {
     if a == 1 { b } else { a }
 }
@@ -134,7 +132,7 @@ pub(super) fn broadcast_size(a: i64, b: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Both operands and the product in the layout that is made, and whether they are exchanged.
+    /// The chosen layout of both operands and the product, with its cost.
     fn describe_layout(left: &str, right: &str, order: &str, is_constant: [bool; 2]) -> String {
         let labels = |text: &str| text.chars().collect::<Vec<_>>();
         let made = EinsumLayout::plan_layout(&labels(left), &labels(right), &labels(order), is_constant);

@@ -1,11 +1,11 @@
-//! Sums of products that equations describe become products of matrices.
+//! Rewrites sums of products that equations describe as products of matrices.
 //!
-//! `Einsum` can say what `Transpose`, `ReduceSum`, `Mul` and `MatMul` do together. Written as these, it is seen by what looks
-//! for products: their weights are packed, what follows becomes part of them, and attention is found. Of each dimension
-//! of two operands it is known what becomes of it: both have it and the output too, both have it and it is summed
-//! over, or one has it. In this order an operand is a stack of matrices, where dimensions of one kind are joined.
+//! `Einsum` can express what `Transpose`, `ReduceSum`, `Mul` and `MatMul` do together. Once it is written as these, other
+//! passes apply: weights are packed, epilogues are fused, and attention is found. Each label of two operands is of one kind:
+//! both have it and so has the output (a stack), both have it and it is summed over (contracted), or only one has it (rows or
+//! columns). With the labels in this order and those of one kind merged, an operand is a stack of matrices.
 //!
-//! Diagonals stay, and so do sums over what has one element in one operand and more in the other.
+//! Diagonals are not lowered, and neither are sums over a dimension that broadcasts between the operands.
 
 mod equation;
 mod layout;
@@ -32,15 +32,15 @@ pub(super) const LOWER_EINSUM: GraphPass = define_pass(
     lower_einsums,
 );
 
-/// The opset whose ops are written.
+/// The opset of the nodes that replace an `Einsum`.
 const WRITTEN_OPSET: u32 = 14;
 
-fn lower_einsums(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
+fn lower_einsums(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut found = HashMap::new();
     for at in 0..graph.nodes.len() {
         if graph.nodes[at].is_op("Einsum") {
             let node = graph.nodes[at].clone();
-            let mut writer = EinsumLowering { graph, scene, nodes: Vec::new(), name: node.name.clone() };
+            let mut writer = EinsumLowering { graph, context, nodes: Vec::new(), name: node.name.clone() };
             if writer.lower_node(&node).is_some() {
                 found.insert(at, writer.nodes);
             }
@@ -49,7 +49,7 @@ fn lower_einsums(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
     Ok(replace_nodes(graph, found))
 }
 
-/// A value whose dimensions have names.
+/// A value with a label for each dimension.
 #[derive(Clone)]
 struct LabeledOperand {
     value: ValueId,
@@ -57,22 +57,21 @@ struct LabeledOperand {
 }
 
 impl LabeledOperand {
-    /// Where the size of a dimension is found.
     fn dimension_source(&self, label: DimensionLabel) -> Option<(ValueId, usize)> {
         Some((self.value, self.labels.iter().position(|own| *own == label)?))
     }
 }
 
-/// Nodes that are being written.
+/// Collects the nodes of one lowering.
 struct EinsumLowering<'g> {
     graph: &'g mut Graph,
-    scene: &'g PassContext<'g>,
+    context: &'g PassContext<'g>,
     nodes: Vec<Node>,
     name: Arc<str>,
 }
 
 impl EinsumLowering<'_> {
-    /// Writes what an `Einsum` makes; nothing where its shapes are not known, or where it takes an `Einsum`.
+    /// Lowers an `Einsum`; `None` if shapes are unknown or the equation has no such form.
     fn lower_node(&mut self, node: &Node) -> Option<()> {
         let values: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
         let rank = |value: &ValueId| Some(self.graph.value(*value).dims()?.len());
@@ -112,7 +111,7 @@ impl EinsumLowering<'_> {
         Some(())
     }
 
-    /// The product of two operands, with its dimensions in an order.
+    /// Adds the product of two operands, with its dimensions in the given order.
     fn add_product(
         &mut self,
         a: LabeledOperand,
@@ -139,16 +138,16 @@ impl EinsumLowering<'_> {
                 inner.iter().map(|[a, b]| Some(dimension_size(*a, graph)? == dimension_size(*b, graph)?));
             sizes.try_fold(true, |all, is_same| Some(all && is_same?))
         };
-        if !self.scene.check_shapes(self.graph, are_same) {
+        if !self.context.check_shapes(self.graph, are_same) {
             return None;
         }
         let sides = [&left, &right];
         let matrices = [(&left, &layout.left), (&right, &layout.right)];
         let [a, b] = matrices.map(|(operand, groups)| {
-            let turned = self.add_transpose(operand.clone(), &flatten_groups(groups))?;
+            let transposed = self.add_transpose(operand.clone(), &flatten_groups(groups))?;
             self.add_grouping_reshape(
-                turned.value,
-                dimension_sources(&turned, groups),
+                transposed.value,
+                dimension_sources(&transposed, groups),
                 groups.iter().any(|group| group.len() != 1),
             )
         });
@@ -172,7 +171,7 @@ impl EinsumLowering<'_> {
         self.add_transpose(LabeledOperand { value, labels: flatten_groups(groups) }, order)
     }
 
-    /// The product of two operands of which nothing is summed over.
+    /// Adds the product of two operands that share no contracted label, by broadcasting.
     fn add_elementwise_product(
         &mut self,
         a: &LabeledOperand,
@@ -182,14 +181,14 @@ impl EinsumLowering<'_> {
         let factors = [a, b].map(|operand| {
             let own: Vec<DimensionLabel> =
                 order.iter().copied().filter(|label| operand.labels.contains(label)).collect();
-            let turned = self.add_transpose(operand.clone(), &own)?;
+            let transposed = self.add_transpose(operand.clone(), &own)?;
             let from = order.iter().position(|label| own.contains(label)).unwrap_or(order.len());
-            // What it does not have is repeated; before its first dimension that needs no saying.
+            // Missing dimensions get size 1. Leading ones can be omitted, because broadcasting aligns at the end.
             let group = |label: &DimensionLabel| if own.contains(label) { vec![*label] } else { Vec::new() };
             let groups: Vec<Vec<DimensionLabel>> = order[from..].iter().map(group).collect();
             self.add_grouping_reshape(
-                turned.value,
-                dimension_sources(&turned, &groups),
+                transposed.value,
+                dimension_sources(&transposed, &groups),
                 groups.len() != own.len(),
             )
         });
@@ -204,7 +203,7 @@ impl EinsumLowering<'_> {
         Some(LabeledOperand { value: made, labels: order.to_vec() })
     }
 
-    /// An operand summed over the dimensions that are not kept.
+    /// Sums an operand over the labels that are not kept.
     fn add_sum(
         &mut self,
         operand: LabeledOperand,
@@ -230,7 +229,7 @@ impl EinsumLowering<'_> {
         Some(LabeledOperand { value: made, labels })
     }
 
-    /// An operand with its dimensions in another order.
+    /// Transposes an operand into the given label order, unless it has it already.
     fn add_transpose(
         &mut self,
         operand: LabeledOperand,
@@ -241,12 +240,12 @@ impl EinsumLowering<'_> {
         }
         let place = |label: &DimensionLabel| i64::try_from(operand.dimension_source(*label)?.1).ok();
         let order: Vec<i64> = labels.iter().map(place).collect::<Option<_>>()?;
-        let value = self.scene.add_transposed_value(self.graph, operand.value, &order)?;
+        let value = self.context.add_transposed_value(self.graph, operand.value, &order)?;
         self.nodes.push(transpose_node(operand.value, value, order));
         Some(LabeledOperand { value, labels: labels.to_vec() })
     }
 
-    /// A value in a shape whose every dimension is as large as those of a group together, if it has another one.
+    /// Merges the dimensions of each group by a reshape, if there is anything to merge.
     fn add_grouping_reshape(
         &mut self,
         value: ValueId,
@@ -263,15 +262,15 @@ impl EinsumLowering<'_> {
             };
             groups.iter().map(of_group).collect()
         })?;
-        let shape = self.scene.add_shape_constant(self.graph, made)?;
+        let shape = self.context.add_shape_constant(self.graph, made)?;
         let mut node = Node::new("", "Reshape", WRITTEN_OPSET, [Some(value), Some(shape)], [Some(made)]);
-        // A size of zero is one.
+        // A size of 0 means an empty dimension here, not a copy of the input's.
         node.attributes.set("allowzero", Attribute::Int(1));
         self.nodes.push(node);
         Some(made)
     }
 
-    /// Adds a value of the dtype of another one, of a shape that follows from those of others.
+    /// Adds a value of the dtype of another one. Its shape is a function of other shapes, which a replay evaluates again.
     fn add_value_with_dims(
         &mut self,
         like: ValueId,
@@ -279,10 +278,10 @@ impl EinsumLowering<'_> {
         dims: impl Fn(&Graph) -> Option<Dims> + Send + Sync + 'static,
     ) -> Option<ValueId> {
         let name = if self.name.is_empty() { "Einsum" } else { &self.name };
-        self.scene.add_value_with_dims(self.graph, &format!("{what} of {name}"), like, dims)
+        self.context.add_value_with_dims(self.graph, &format!("{what} of {name}"), like, dims)
     }
 
-    /// Writes a node, if the device takes it.
+    /// Adds a node, if the device supports it.
     fn add_supported_node(
         &mut self,
         op: &str,
@@ -293,7 +292,7 @@ impl EinsumLowering<'_> {
         let mut node = Node::new("", op, WRITTEN_OPSET, inputs.map(Some), [Some(made)]);
         node.name = self.name.clone();
         attributes.iter().for_each(|(name, value)| node.attributes.set(*name, value.clone()));
-        let is_taken = self.scene.supports_node(self.graph, &node);
+        let is_taken = self.context.supports_node(self.graph, &node);
         self.nodes.push(node);
         is_taken.then_some(())
     }

@@ -1,4 +1,4 @@
-//! Convolutions and products with quantised images and constant weights.
+//! Matches convolutions and products with quantized inputs and constant weights.
 
 use oarlock_core::{Attribute, Attributes, Dtype};
 
@@ -9,7 +9,6 @@ use super::quantization::{
 };
 use crate::graph::{Node, ValueId};
 
-/// What kind of sum a layer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IntegerLayerKind {
     Convolution,
@@ -17,7 +16,7 @@ pub(super) enum IntegerLayerKind {
 }
 
 impl IntegerLayerKind {
-    /// The op that computes it with integers.
+    /// The integer op that replaces the layer.
     pub(super) fn op_name(self) -> &'static str {
         match self {
             Self::Convolution => "QuantizedConv",
@@ -26,50 +25,49 @@ impl IntegerLayerKind {
     }
 }
 
-/// A convolution or product.
 pub(super) struct IntegerLayer {
     pub(super) kind: IntegerLayerKind,
     pub(super) x: QuantizedValue,
     pub(super) w: ValueId,
-    /// The weights as floats, where they are read so.
+    /// The weights as floats, if the model reads them so.
     pub(super) real_weights: Option<ValueId>,
-    /// The weights less their zero points, where they have some.
+    /// The weights minus their zero points (shape and bytes), if those are not 0.
     pub(super) moved_weights: Option<(Vec<i64>, Vec<u8>)>,
-    /// One scale, or one for each output.
+    /// One weight scale, or one for each output channel.
     scales: Vec<f32>,
-    /// In steps of the sum.
+    /// Bias in units of the integer sum.
     pub(super) bias: Option<Vec<i32>>,
     pub(super) attributes: Attributes,
 }
 
-/// Operands before it is known whether they fit.
+/// Operands of a candidate, before their scales and zero points are checked.
 struct IntegerLayerOperands {
     x: QuantizedValue,
     w: ValueId,
     scale: ValueId,
     zero: Option<ValueId>,
-    /// The dimension along which there are several scales, where it is said.
+    /// Axis of the weight scales, if given.
     axis: Option<i64>,
 }
 
-/// What an op says about itself.
+/// Layout of a layer, from the attributes of its op.
 struct LayerAttributes {
     kind: IntegerLayerKind,
     attributes: Attributes,
-    /// The dimension of the weights that is the outputs.
+    /// Axis of the output channels in the weights.
     axis: usize,
 }
 
 impl IntegerLayer {
-    /// The layer that makes a value of floats, which nobody else reads.
-    pub(super) fn match_float_layer(look: &GraphView<'_>, made: ValueId) -> Option<Self> {
-        let node = look.producer(made).filter(|_| look.is_read_once(made))?;
-        let shape = layer_attributes(look, node, 1)?;
-        if look.dtype(made)? != Dtype::F32 {
+    /// Matches a layer that computes floats from dequantized values and has no other reader.
+    pub(super) fn match_float_layer(view: &GraphView<'_>, made: ValueId) -> Option<Self> {
+        let node = view.producer(made).filter(|_| view.is_read_once(made))?;
+        let shape = layer_attributes(view, node, 1)?;
+        if view.dtype(made)? != Dtype::F32 {
             return None;
         }
-        let x = match_dequantize(look, node.input(0)?)?;
-        let weights = look.producer_with_op(node.input(1)?, "DequantizeLinear")?;
+        let x = match_dequantize(view, node.input(0)?)?;
+        let weights = view.producer_with_op(node.input(1)?, "DequantizeLinear")?;
         if weights.attributes.get_int("block_size").ok()?.unwrap_or(0) != 0 {
             return None;
         }
@@ -80,46 +78,46 @@ impl IntegerLayer {
             zero: weights.input(2),
             axis: Some(weights.attributes.get_int("axis").ok()?.unwrap_or(1)),
         };
-        let mut layer = Self::new(look, shape, operands)?;
+        let mut layer = Self::new(view, shape, operands)?;
         layer.real_weights = node.input(1);
         if let Some(bias) = node.input(2) {
-            layer.bias = Some(layer.quantize_to_sums(&bias_floats(look, bias)?)?);
+            layer.bias = Some(layer.quantize_to_sums(&bias_floats(view, bias)?)?);
         }
         Some(layer)
     }
 
-    /// The layer that is an op on quantised tensors, and what becomes of its sums.
-    pub(super) fn match_linear_op(look: &GraphView<'_>, node: &Node) -> Option<(Self, QuantizationScheme)> {
+    /// Matches an op that works on quantized tensors itself, such as `QLinearConv`; returns its output quantization too.
+    pub(super) fn match_linear_op(view: &GraphView<'_>, node: &Node) -> Option<(Self, QuantizationScheme)> {
         let input = |index| node.input(index);
         let x = input(0)?;
         let x = QuantizedValue {
             value: x,
-            step: QuantizationScheme::from_constants(look, look.dtype(x)?, input(1)?, input(2))?,
+            step: QuantizationScheme::from_constants(view, view.dtype(x)?, input(1)?, input(2))?,
         };
         let step =
-            QuantizationScheme::from_constants(look, look.dtype(node.output(0)?)?, input(6)?, input(7))?;
+            QuantizationScheme::from_constants(view, view.dtype(node.output(0)?)?, input(6)?, input(7))?;
         let operands = IntegerLayerOperands { x, w: input(3)?, scale: input(4)?, zero: input(5), axis: None };
-        let mut layer = Self::new(look, layer_attributes(look, node, 3)?, operands)?;
+        let mut layer = Self::new(view, layer_attributes(view, node, 3)?, operands)?;
         if let Some(bias) = input(8) {
-            let bias = look.constant(bias)?.to_ints().ok()?;
+            let bias = view.constant(bias)?.to_ints().ok()?;
             layer.bias = Some(bias.into_iter().map(|bias| i32::try_from(bias).ok()).collect::<Option<_>>()?);
         }
         Some((layer, step))
     }
 
-    fn new(look: &GraphView<'_>, shape: LayerAttributes, operands: IntegerLayerOperands) -> Option<Self> {
+    fn new(view: &GraphView<'_>, shape: LayerAttributes, operands: IntegerLayerOperands) -> Option<Self> {
         let IntegerLayerOperands { x, w, scale, zero, axis } = operands;
-        let weights = look.constant(w)?;
+        let weights = view.constant(w)?;
         let (dims, dtype) = (weights.dims().to_vec(), weights.dtype());
         let outputs = usize::try_from(*dims.get(shape.axis)?).ok()?;
-        let scales = scale_constants(look, scale)?;
+        let scales = scale_constants(view, scale)?;
         let rank = i64::try_from(dims.len()).ok()?;
         let expected = i64::try_from(shape.axis).ok()?;
         let is_along_outputs = axis.is_none_or(|axis| axis == expected || axis + rank == expected);
         let fits = |count: usize| count == 1 || count == outputs && is_along_outputs;
         let zeros = match zero {
             None => vec![0],
-            Some(zero) => zero_point_constants(look, zero, dtype)?,
+            Some(zero) => zero_point_constants(view, zero, dtype)?,
         };
         if !fits(scales.len()) || !fits(zeros.len()) || !matches!(dtype, Dtype::I8 | Dtype::U8) {
             return None;
@@ -141,14 +139,14 @@ impl IntegerLayer {
         Some(Self { kind, x, w, real_weights: None, moved_weights, scales, bias: None, attributes })
     }
 
-    /// What a step of the sums is in steps of what they become.
+    /// Factors from units of the integer sum to units of the output, one for each weight scale.
     pub(super) fn requantize_factors(&self, to: &QuantizationScheme) -> Option<Vec<f32>> {
         let factors: Vec<f32> =
             self.scales.iter().map(|scale| self.x.step.scale * scale / to.scale).collect();
         factors.iter().all(|factor| factor.is_finite()).then_some(factors)
     }
 
-    /// Numbers, one for each output, in steps of the sums.
+    /// Expresses real numbers, one for each output, in units of the integer sum.
     fn quantize_to_sums(&self, numbers: &[f64]) -> Option<Vec<i32>> {
         let scale = |index: usize| {
             let of_all = if let [scale] = self.scales.as_slice() { Some(scale) } else { None };
@@ -162,23 +160,23 @@ impl IntegerLayer {
     }
 }
 
-/// What a node says that computes sums with weights at a place of its inputs.
-fn layer_attributes(look: &GraphView<'_>, node: &Node, weights: usize) -> Option<LayerAttributes> {
+/// The attributes of a node that multiplies by weights, which are the input at position `weights`.
+fn layer_attributes(view: &GraphView<'_>, node: &Node, weights: usize) -> Option<LayerAttributes> {
     if !node.domain.is_empty() {
         return None;
     }
-    let product = |turned: bool| LayerAttributes {
+    let product = |transposed: bool| LayerAttributes {
         kind: IntegerLayerKind::Product,
-        attributes: Attributes::new().with_attribute("transB", Attribute::Int(turned.into())),
-        axis: usize::from(!turned),
+        attributes: Attributes::new().with_attribute("transB", Attribute::Int(transposed.into())),
+        axis: usize::from(!transposed),
     };
-    let is_matrix = || look.rank(node.input(weights)?).filter(|rank| *rank == 2);
+    let is_matrix = || view.rank(node.input(weights)?).filter(|rank| *rank == 2);
     let (int, float) =
         (|name| node.attributes.get_int(name).ok(), |name| node.attributes.get_float(name).ok());
     match &*node.op {
         "Conv" | "QLinearConv" => {
-            let kernel = look.dims(node.input(weights)?)?;
-            let attributes = window_attributes(look, node, kernel.get(2..)?.to_vec(), &["group"])?;
+            let kernel = view.dims(node.input(weights)?)?;
+            let attributes = window_attributes(view, node, kernel.get(2..)?.to_vec(), &["group"])?;
             Some(LayerAttributes { kind: IntegerLayerKind::Convolution, attributes, axis: 0 })
         }
         "MatMul" | "QLinearMatMul" => is_matrix().map(|_| product(false)),
@@ -193,19 +191,19 @@ fn layer_attributes(look: &GraphView<'_>, node: &Node, weights: usize) -> Option
     }
 }
 
-/// The numbers of a bias, which is a list of constants, or of integers that are scaled.
-fn bias_floats(look: &GraphView<'_>, bias: ValueId) -> Option<Vec<f64>> {
+/// The elements of a bias: a constant vector, or a dequantized one.
+fn bias_floats(view: &GraphView<'_>, bias: ValueId) -> Option<Vec<f64>> {
     let list = |value: ValueId| {
-        let numbers = look.constant(value)?;
+        let numbers = view.constant(value)?;
         if numbers.dims().len() == 1 { numbers.to_floats().ok() } else { None }
     };
     if let Some(found) = list(bias) {
         return Some(found);
     }
-    let node = look.producer_with_op(bias, "DequantizeLinear")?;
-    let (integers, scales) = (list(node.input(0)?)?, scale_constants(look, node.input(1)?)?);
+    let node = view.producer_with_op(bias, "DequantizeLinear")?;
+    let (integers, scales) = (list(node.input(0)?)?, scale_constants(view, node.input(1)?)?);
     let has_zeros = node.input(2).is_none_or(|zero| {
-        zero_point_constants(look, zero, Dtype::I32).is_some_and(|zeros| zeros.iter().all(|zero| *zero == 0))
+        zero_point_constants(view, zero, Dtype::I32).is_some_and(|zeros| zeros.iter().all(|zero| *zero == 0))
     });
     if !has_zeros || scales.len() != 1 && scales.len() != integers.len() {
         return None;

@@ -1,9 +1,9 @@
-//! What is computed between numbers of eight bits is computed on these.
+//! Computes in 8 bits what a quantized model computes between 8-bit values.
 //!
-//! A quantised model says what its tensors are rounded to by pairs of `QuantizeLinear` and `DequantizeLinear`, and leaves
-//! the ops between them to floats. A convolution or product of such tensors is a sum of products of integers, so it becomes
-//! one op with what follows it up to the next `QuantizeLinear`. What that op makes is what the floats would make, but where
-//! their own rounding decides a tie: there it may be one step off.
+//! A quantized model marks what its tensors are rounded to by pairs of `QuantizeLinear` and `DequantizeLinear`; the ops between
+//! them work on floats. A convolution or product of such tensors is a sum of integer products, so it becomes one op, together
+//! with what follows up to the next `QuantizeLinear`. Results equal those of floats, except where the rounding of the floats
+//! themselves decides a tie: there they may differ by one step.
 
 mod dynamic;
 mod layer;
@@ -28,16 +28,16 @@ pub(super) const FUSE_QUANTIZATION: GraphPass = define_pass(
     fuse_quantization,
 );
 
-fn fuse_quantization(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize> {
-    if !scene.has_kernel_for("QuantizedConv") {
+fn fuse_quantization(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
+    if !context.has_kernel_for("QuantizedConv") {
         return Ok(0);
     }
     let mut found: Vec<(usize, QuantizedRewrite)> = {
-        let look = GraphView::of_graph(graph, scene);
+        let view = GraphView::of_graph(graph, context);
         let nodes = graph.nodes.iter().enumerate();
-        nodes.filter_map(|(at, node)| Some((at, find_rewrite(&look, node)?))).collect()
+        nodes.filter_map(|(at, node)| Some((at, find_rewrite(&view, node)?))).collect()
     };
-    // What becomes part of a sum is not computed for itself; so such sums come first.
+    // Rewrites that absorb another sum come first, so that the absorbed one is not rewritten on its own.
     found.sort_by_key(|(_, found)| found.absorbed_value().is_none());
     let mut absorbed: HashSet<ValueId> = HashSet::new();
     let mut replacements = HashMap::new();
@@ -48,8 +48,8 @@ fn fuse_quantization(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize
         }
         let absorbs = found.absorbed_value();
         let nodes = match found {
-            QuantizedRewrite::Layer(sum) => fused_nodes(graph, scene, &node, &sum),
-            QuantizedRewrite::Moved(moved) => scene.supports_node(graph, &moved).then(|| vec![moved]),
+            QuantizedRewrite::Layer(sum) => fused_nodes(graph, context, &node, &sum),
+            QuantizedRewrite::Moved(moved) => context.supports_node(graph, &moved).then(|| vec![moved]),
         };
         if let Some(nodes) = nodes {
             absorbed.extend(absorbs);
@@ -59,11 +59,10 @@ fn fuse_quantization(graph: &mut Graph, scene: &PassContext<'_>) -> Result<usize
     Ok(replace_nodes(graph, replacements))
 }
 
-/// The weights, as floats, of convolutions and products that are to be computed with integers, or may be once shapes are
-/// known. They are not to be folded into constants, which take four times the memory and are of no use then. Where the model is
-/// to stay as it is, these are all that are made of eight bits.
-pub(super) fn integer_layer_weights(graph: &Graph, scene: &PassContext<'_>) -> HashSet<ValueId> {
-    if scene.is_plain {
+/// Float weights of layers that are, or may be once shapes are known, computed in integers. They must not be folded: constants
+/// of floats take four times the memory and would be of no use. In a plain session, these are all values that are dequantized.
+pub(super) fn integer_layer_weights(graph: &Graph, context: &PassContext<'_>) -> HashSet<ValueId> {
+    if context.is_plain {
         let made = graph
             .nodes
             .iter()
@@ -71,46 +70,46 @@ pub(super) fn integer_layer_weights(graph: &Graph, scene: &PassContext<'_>) -> H
             .flat_map(|node| node.written_values());
         return made.collect();
     }
-    if !scene.has_kernel_for("QuantizedConv") {
+    if !context.has_kernel_for("QuantizedConv") {
         return HashSet::new();
     }
-    let look = GraphView::of_graph(graph, scene);
+    let view = GraphView::of_graph(graph, context);
     let of_layer = |node: &&Node| node.is_op("Conv") || node.is_op("Gemm") || node.is_op("MatMul");
     let is_open = |node: &&Node| {
-        node.input(0).is_some_and(|x| match_dequantize(&look, x).is_some() && look.rank(x).is_none())
+        node.input(0).is_some_and(|x| match_dequantize(&view, x).is_some() && view.rank(x).is_none())
     };
     let open = graph.nodes.iter().filter(of_layer).filter(is_open).filter_map(|node| node.input(1));
-    let found = graph.nodes.iter().filter_map(|node| match find_rewrite(&look, node)? {
+    let found = graph.nodes.iter().filter_map(|node| match find_rewrite(&view, node)? {
         QuantizedRewrite::Layer(sum) => sum.layer.real_weights,
         QuantizedRewrite::Moved(_) => None,
     });
     open.chain(found).collect()
 }
 
-/// What takes the place of a node that makes quantised numbers.
+/// The replacement for a node that quantizes.
 enum QuantizedRewrite {
     Layer(RequantizedSum),
-    /// An op that only moves numbers, or picks some, moves those of eight bits.
+    /// A data-movement op, applied to the 8-bit values instead.
     Moved(Node),
 }
 
-/// A layer with what follows it.
+/// A layer with everything up to the next quantization.
 struct RequantizedSum {
     layer: IntegerLayer,
-    /// What becomes of the sum.
+    /// Quantization of the output.
     step: QuantizationScheme,
     addition: Option<QuantizedAddend>,
 }
 
-/// What is added to a layer.
+/// A residual that is added to a layer.
 struct QuantizedAddend {
     to: QuantizedValue,
-    /// What the layer is rounded to before, and the value that this would be.
+    /// Quantization of the layer before the addition, if any, and the value that held it.
     inner: Option<(QuantizationScheme, ValueId)>,
 }
 
 impl QuantizedRewrite {
-    /// A value that is not needed any more.
+    /// The value that becomes unnecessary, if any.
     fn absorbed_value(&self) -> Option<ValueId> {
         match self {
             Self::Layer(RequantizedSum {
@@ -122,62 +121,62 @@ impl QuantizedRewrite {
     }
 }
 
-fn find_rewrite(look: &GraphView<'_>, node: &Node) -> Option<QuantizedRewrite> {
+fn find_rewrite(view: &GraphView<'_>, node: &Node) -> Option<QuantizedRewrite> {
     if node.is_op("QLinearConv") || node.is_op("QLinearMatMul") {
-        let (layer, step) = IntegerLayer::match_linear_op(look, node)?;
+        let (layer, step) = IntegerLayer::match_linear_op(view, node)?;
         return Some(QuantizedRewrite::Layer(RequantizedSum { layer, step, addition: None }));
     }
-    let (made, mut step) = match_quantize(look, node)?;
-    if let Some(moved) = match_data_movement(look, node, made, &step) {
+    let (made, mut step) = match_quantize(view, node)?;
+    if let Some(moved) = match_data_movement(view, node, made, &step) {
         return Some(QuantizedRewrite::Moved(moved));
     }
-    let made = step.absorb_activations(look, made);
-    if let Some(layer) = IntegerLayer::match_float_layer(look, made) {
+    let made = step.absorb_activations(view, made);
+    if let Some(layer) = IntegerLayer::match_float_layer(view, made) {
         return Some(QuantizedRewrite::Layer(RequantizedSum { layer, step, addition: None }));
     }
-    let add = look.fusable_producer(made, "Add")?;
-    let mut pairs = look.operand_orders(add).into_iter().flatten();
-    let (layer, addition) = pairs.find_map(|(own, other)| match_addition(look, own, other))?;
+    let add = view.fusable_producer(made, "Add")?;
+    let mut pairs = view.operand_orders(add).into_iter().flatten();
+    let (layer, addition) = pairs.find_map(|(own, other)| match_addition(view, own, other))?;
     Some(QuantizedRewrite::Layer(RequantizedSum { layer, step, addition: Some(addition) }))
 }
 
-/// A layer, rounded or not, and a quantised tensor of the same shape that is added to it.
+/// Matches the sum of a layer, rounded or not, and a quantized tensor of the same shape.
 fn match_addition(
-    look: &GraphView<'_>,
+    view: &GraphView<'_>,
     own: ValueId,
     other: ValueId,
 ) -> Option<(IntegerLayer, QuantizedAddend)> {
-    let to = match_dequantize(look, other)?;
-    if own == other || !look.has_same_shape(own, other) {
+    let to = match_dequantize(view, other)?;
+    if own == other || !view.has_same_shape(own, other) {
         return None;
     }
-    if let Some(layer) = IntegerLayer::match_float_layer(look, own) {
+    if let Some(layer) = IntegerLayer::match_float_layer(view, own) {
         return Some((layer, QuantizedAddend { to, inner: None }));
     }
-    let again = match_dequantize(look, own).filter(|_| look.is_read_once(own))?;
-    let rounded = look.fusable_producer(again.value, "QuantizeLinear")?;
-    let (made, mut step) = match_quantize(look, rounded)?;
-    let made = step.absorb_activations(look, made);
+    let again = match_dequantize(view, own).filter(|_| view.is_read_once(own))?;
+    let rounded = view.fusable_producer(again.value, "QuantizeLinear")?;
+    let (made, mut step) = match_quantize(view, rounded)?;
+    let made = step.absorb_activations(view, made);
     let is_same = step.scale == again.step.scale && step.zero == again.step.zero;
-    let layer = IntegerLayer::match_float_layer(look, made).filter(|_| is_same)?;
+    let layer = IntegerLayer::match_float_layer(view, made).filter(|_| is_same)?;
     Some((layer, QuantizedAddend { to, inner: Some((step, again.value)) }))
 }
 
-/// An op between two steps that are the same, on the numbers themselves.
+/// Matches a data-movement op between a dequantization and an equal quantization.
 fn match_data_movement(
-    look: &GraphView<'_>,
+    view: &GraphView<'_>,
     quantize: &Node,
     made: ValueId,
     step: &QuantizationScheme,
 ) -> Option<Node> {
-    let node = look.producer(made).filter(|node| node.domain.is_empty() && look.is_read_once(made))?;
+    let node = view.producer(made).filter(|node| node.domain.is_empty() && view.is_read_once(made))?;
     let moves = match &*node.op {
         "MaxPool" => node.opset >= 12,
         "Transpose" => true,
         _ => node.is_view(),
     };
     let from = node.input(0).filter(|_| moves && node.outputs.len() == 1)?;
-    let from = match_dequantize(look, from)?;
+    let from = match_dequantize(view, from)?;
     let is_same =
         from.step.dtype == step.dtype && from.step.scale == step.scale && from.step.zero == step.zero;
     let mut moved = node.clone();
@@ -186,10 +185,10 @@ fn match_data_movement(
     is_same.then_some(moved)
 }
 
-/// A layer and what follows it as one op, if the device takes it: a convolution between transposes.
+/// The fused op, with transposes around a convolution; `None` if the device does not support it.
 fn fused_nodes(
     graph: &mut Graph,
-    scene: &PassContext<'_>,
+    context: &PassContext<'_>,
     node: &Node,
     sum: &RequantizedSum,
 ) -> Option<Vec<Node>> {
@@ -235,26 +234,26 @@ fn fused_nodes(
     };
     if layer.kind == IntegerLayerKind::Product {
         let own = own(x, z, y);
-        return scene.supports_node(graph, &own).then(|| vec![own]);
+        return context.supports_node(graph, &own).then(|| vec![own]);
     }
     let (last, first) = channel_permutations(graph.value(x).dims()?.len());
-    let (turned_x, turned_y) =
-        (scene.add_transposed_value(graph, x, &last)?, scene.add_transposed_value(graph, y, &last)?);
-    let turned_z = match z {
+    let (transposed_x, transposed_y) =
+        (context.add_transposed_value(graph, x, &last)?, context.add_transposed_value(graph, y, &last)?);
+    let transposed_z = match z {
         None => None,
-        Some(z) => Some((z, scene.add_transposed_value(graph, z, &last)?)),
+        Some(z) => Some((z, context.add_transposed_value(graph, z, &last)?)),
     };
-    let own = own(turned_x, turned_z.map(|(_, turned)| turned), turned_y);
-    if !scene.supports_node(graph, &own) {
+    let own = own(transposed_x, transposed_z.map(|(_, transposed)| transposed), transposed_y);
+    if !context.supports_node(graph, &own) {
         return None;
     }
-    let mut nodes = vec![transpose_node(x, turned_x, last.clone())];
-    nodes.extend(turned_z.map(|(z, turned)| transpose_node(z, turned, last)));
-    nodes.extend([own, transpose_node(turned_y, y, first)]);
+    let mut nodes = vec![transpose_node(x, transposed_x, last.clone())];
+    nodes.extend(transposed_z.map(|(z, transposed)| transpose_node(z, transposed, last)));
+    nodes.extend([own, transpose_node(transposed_y, y, first)]);
     Some(nodes)
 }
 
-/// The zero points, bounds and factors.
+/// Sets zero points, bounds and factors.
 fn set_quantization_attributes(
     attributes: &mut Attributes,
     layer: &IntegerLayer,

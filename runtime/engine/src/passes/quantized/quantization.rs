@@ -1,11 +1,11 @@
-//! What a graph says about how its numbers are quantised.
+//! Reads scales and zero points from a graph.
 
 use oarlock_core::Dtype;
 
 use super::super::graph_view::GraphView;
 use crate::graph::{Node, ValueId};
 
-/// How real numbers become numbers of eight bits: `zero + number / scale`, rounded, within bounds.
+/// Mapping from real numbers to 8 bits: `zero + number / scale`, rounded, then clamped to bounds.
 #[derive(Clone, Debug)]
 pub(super) struct QuantizationScheme {
     pub(super) dtype: Dtype,
@@ -14,24 +14,24 @@ pub(super) struct QuantizationScheme {
     pub(super) bounds: [i64; 2],
 }
 
-/// A value of eight bits, and what its numbers stand for.
+/// An 8-bit value and its mapping to real numbers.
 pub(super) struct QuantizedValue {
     pub(super) value: ValueId,
     pub(super) step: QuantizationScheme,
 }
 
 impl QuantizationScheme {
-    /// A scale and a zero point that are constants of one element; without the latter, it is 0.
+    /// Scale and zero point from constants of one element; an omitted zero point is 0.
     pub(super) fn from_constants(
-        look: &GraphView<'_>,
+        view: &GraphView<'_>,
         dtype: Dtype,
         scale: ValueId,
         zero: Option<ValueId>,
     ) -> Option<Self> {
-        let [scale] = <[f32; 1]>::try_from(scale_constants(look, scale)?).ok()?;
+        let [scale] = <[f32; 1]>::try_from(scale_constants(view, scale)?).ok()?;
         let zero = match zero {
             None => 0,
-            Some(zero) => <[i64; 1]>::try_from(zero_point_constants(look, zero, dtype)?).ok()?[0],
+            Some(zero) => <[i64; 1]>::try_from(zero_point_constants(view, zero, dtype)?).ok()?[0],
         };
         let bounds = match dtype {
             Dtype::I8 => [-128, 127],
@@ -41,12 +41,12 @@ impl QuantizationScheme {
         Some(Self { dtype, scale, zero, bounds })
     }
 
-    /// What a value is made of by activations that only cut off, which become bounds. They may be cut off after they are
-    /// rounded, since rounding keeps the order of numbers.
-    pub(super) fn absorb_activations(&mut self, look: &GraphView<'_>, mut value: ValueId) -> ValueId {
-        while look.is_read_once(value)
+    /// Absorbs clamping activations before `value` into the bounds and returns their input. Clamping may follow rounding,
+    /// because rounding is monotonic.
+    pub(super) fn absorb_activations(&mut self, view: &GraphView<'_>, mut value: ValueId) -> ValueId {
+        while view.is_read_once(value)
             && let Some((input, [low, high])) =
-                look.producer(value).and_then(|node| Some((node.input(0)?, clip_bounds(look, node)?)))
+                view.producer(value).and_then(|node| Some((node.input(0)?, clip_bounds(view, node)?)))
         {
             let [least, most] = self.bounds;
             let low = self.round_unbounded(low).clamp(least, most);
@@ -56,16 +56,16 @@ impl QuantizationScheme {
         value
     }
 
-    /// The number that a real one becomes, without bounds but those of integers.
+    /// Quantizes a number, with saturation only at the limits of `i64`.
     fn round_unbounded(&self, number: f64) -> i64 {
         ((number / f64::from(self.scale)).round_ties_even() as i64).saturating_add(self.zero)
     }
 }
 
-/// Where an activation cuts off.
-fn clip_bounds(look: &GraphView<'_>, node: &Node) -> Option<[f64; 2]> {
+/// The bounds of a clamping activation.
+fn clip_bounds(view: &GraphView<'_>, node: &Node) -> Option<[f64; 2]> {
     let bound = |index: usize, name: &str, default: f64| match node.input(index) {
-        Some(value) => look.scalar_constant(value),
+        Some(value) => view.scalar_constant(value),
         None => node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default)),
     };
     if node.is_op("Relu") {
@@ -78,30 +78,30 @@ fn clip_bounds(look: &GraphView<'_>, node: &Node) -> Option<[f64; 2]> {
     (bounds[0] <= bounds[1]).then_some(bounds)
 }
 
-/// The value of eight bits that a value stands for, if it is made so.
-pub(super) fn match_dequantize(look: &GraphView<'_>, value: ValueId) -> Option<QuantizedValue> {
-    let node = look.producer_with_op(value, "DequantizeLinear")?;
+/// Matches a dequantized value; constants are weights and do not match.
+pub(super) fn match_dequantize(view: &GraphView<'_>, value: ValueId) -> Option<QuantizedValue> {
+    let node = view.producer_with_op(value, "DequantizeLinear")?;
     let (value, scale) = node.input(0).zip(node.input(1))?;
-    let step = QuantizationScheme::from_constants(look, look.dtype(value)?, scale, node.input(2))?;
-    let is_constant = look.graph.value(value).weight.is_some();
+    let step = QuantizationScheme::from_constants(view, view.dtype(value)?, scale, node.input(2))?;
+    let is_constant = view.graph.value(value).weight.is_some();
     (!is_constant).then_some(QuantizedValue { value, step })
 }
 
-/// What a node quantises, and how.
-pub(super) fn match_quantize(look: &GraphView<'_>, node: &Node) -> Option<(ValueId, QuantizationScheme)> {
+/// Matches a quantization; returns its input and mapping.
+pub(super) fn match_quantize(view: &GraphView<'_>, node: &Node) -> Option<(ValueId, QuantizationScheme)> {
     if !node.is_op("QuantizeLinear") {
         return None;
     }
     let (value, scale) = node.input(0).zip(node.input(1))?;
     Some((
         value,
-        QuantizationScheme::from_constants(look, look.dtype(node.output(0)?)?, scale, node.input(2))?,
+        QuantizationScheme::from_constants(view, view.dtype(node.output(0)?)?, scale, node.input(2))?,
     ))
 }
 
-/// The scales in a constant, all of which are numbers above 0.
-pub(super) fn scale_constants(look: &GraphView<'_>, value: ValueId) -> Option<Vec<f32>> {
-    let constant = look.known_numbers(value)?;
+/// Scales from a constant; all must be valid (positive and finite).
+pub(super) fn scale_constants(view: &GraphView<'_>, value: ValueId) -> Option<Vec<f32>> {
+    let constant = view.known_numbers(value)?;
     let list: Vec<f32> = constant.to_floats().ok()?.into_iter().map(|scale| scale as f32).collect();
     (constant.dtype() == Dtype::F32
         && constant.dims().len() <= 1
@@ -113,9 +113,9 @@ fn is_valid_scale(scale: f32) -> bool {
     scale.is_finite() && scale > 0.0
 }
 
-/// The zero points in a constant.
-pub(super) fn zero_point_constants(look: &GraphView<'_>, value: ValueId, dtype: Dtype) -> Option<Vec<i64>> {
-    let constant = look.known_numbers(value)?;
+/// Zero points from a constant.
+pub(super) fn zero_point_constants(view: &GraphView<'_>, value: ValueId, dtype: Dtype) -> Option<Vec<i64>> {
+    let constant = view.known_numbers(value)?;
     if constant.dtype() != dtype || constant.dims().len() > 1 {
         return None;
     }

@@ -1,7 +1,7 @@
-//! Where a thread puts up a loop, and where others find it and help.
+//! A board on which threads post parallel loops, so that others can find them and help.
 //!
-//! A loop lives on the stack of the thread that runs it, so that none costs memory. That thread takes the loop down and
-//! waits for those that help before it goes on.
+//! A loop lives on the stack of the thread that runs it, so posting one allocates nothing. That thread removes the loop and
+//! waits for its helpers before it returns.
 
 #![expect(unsafe_code, reason = "a loop on a stack is lent to other threads")]
 
@@ -10,30 +10,30 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::spin_wait::SpinWait;
 
-/// A loop in pieces.
+/// A loop that is split into pieces.
 pub(super) struct ParallelLoop<'a> {
     pub(super) pieces: u64,
-    /// Runs the piece with a number on the worker with a number.
+    /// Runs a piece on a worker, both given by number.
     pub(super) body: &'a (dyn Fn(u64, u32) + Sync),
 }
 
-/// Places for loops. One that finds no place is run by its own thread alone.
+/// Slots for loops. A loop that finds no free slot runs on its own thread alone.
 pub(super) struct LoopBoard {
     places: Box<[LoopSlot]>,
 }
 
-/// A place for one loop, on cache lines of its own.
+/// A slot for one loop. The alignment keeps two slots off the same pair of cache lines, against false sharing.
 #[repr(align(128))]
 struct LoopSlot {
     is_taken: AtomicBool,
-    /// The loop that is up, or null. It is alive as long as it is up, and then until there are no visitors.
+    /// The posted loop, or null. It stays alive while it is posted, and after that until there are no visitors.
     up: AtomicPtr<ParallelLoop<'static>>,
     visitors: AtomicU32,
     shares: Box<[WorkerShare]>,
 }
 
-/// The pieces that a worker takes first. It has the same ones of every loop like this one, so that what it needs for them
-/// may still be in its cache.
+/// The pieces that a worker takes first. They are the same for every loop of this length, so the data that a worker needs may
+/// still be in its cache.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerShare {
@@ -41,12 +41,11 @@ struct WorkerShare {
 }
 
 impl LoopBoard {
-    /// A board with so many places, for so many workers.
     pub(super) fn new(places: usize, workers: u32) -> Self {
         Self { places: (0..places).map(|_| LoopSlot::new(workers)).collect() }
     }
 
-    /// Puts a loop up, tells of it by `tell`, works on it, and returns when all its pieces are done.
+    /// Posts a loop, calls `tell`, works on the loop, and returns when all its pieces are done.
     pub(super) fn run_loop(&self, work: &ParallelLoop<'_>, worker: u32, tell: impl FnOnce()) {
         if let Some(place) = self.places.iter().find(|place| place.try_claim()) {
             let _up = place.post_loop(work);
@@ -57,7 +56,7 @@ impl LoopBoard {
         }
     }
 
-    /// Helps with a loop that is up, and says whether there was anything to do.
+    /// Helps with a posted loop; false if there was nothing to do.
     pub(super) fn help_any(&self, worker: u32) -> bool {
         self.places.iter().any(|place| place.help_loop(worker))
     }
@@ -90,14 +89,14 @@ impl LoopSlot {
             return false;
         }
         let _visit = HelperVisit::new(self);
-        // SAFETY: the visit was counted before the loop was looked up, both in the one order that all threads agree on.
-        // If the loop was still up, whoever takes it down counts the visitors after that, finds this one and waits for it
-        // before the loop ends. If it was not, this is null or a later loop, of which the same holds.
+        // SAFETY: the visit was counted before the loop was loaded, both in the one order that all threads agree on (`SeqCst`).
+        // If the loop was still posted, the thread that removes it counts the visitors after that, finds this one and waits for
+        // it before the loop ends. If it was not, this is null or a later loop, for which the same holds.
         let work = unsafe { self.up.load(Ordering::SeqCst).as_ref() };
         work.is_some_and(|work| self.run_pieces(work, worker))
     }
 
-    /// Takes pieces of the loop that is up until none is left, those of its own share first, and says whether there was one.
+    /// Takes pieces of the posted loop until none is left, those of the worker's own share first; false if it got none.
     fn run_pieces(&self, work: &ParallelLoop<'_>, worker: u32) -> bool {
         let shares = self.shares_of(work);
         let mut has_worked = false;
@@ -119,13 +118,13 @@ impl LoopSlot {
         &self.shares[..self.shares.len().min(work.pieces as usize)]
     }
 
-    /// The first piece of a share.
+    /// The number of the first piece of a share.
     fn first_piece(&self, work: &ParallelLoop<'_>, share: usize) -> u64 {
         work.pieces * share as u64 / self.shares_of(work).len() as u64
     }
 }
 
-/// A loop that is up, until this is dropped: then nobody sees it any more.
+/// A posted loop. Dropping it removes the loop and waits for the helpers.
 struct PostedLoop<'a> {
     place: &'a LoopSlot,
 }
@@ -141,7 +140,7 @@ impl Drop for PostedLoop<'_> {
     }
 }
 
-/// A thread that looks at the loop of a place. It is counted, also when the loop panics.
+/// A helper at the loop of a slot. It is counted, and uncounted even if the loop panics.
 struct HelperVisit<'a> {
     place: &'a LoopSlot,
 }
@@ -155,7 +154,7 @@ impl<'a> HelperVisit<'a> {
 
 impl Drop for HelperVisit<'_> {
     fn drop(&mut self) {
-        // What the visitor wrote is there for the one that waits.
+        // `SeqCst` also releases: the waiting thread sees everything that the visitor wrote.
         self.place.visitors.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! The threads that help with loops.
+//! The threads that help with parallel loops.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,29 +8,28 @@ use std::thread::{self, JoinHandle};
 use super::board::{LoopBoard, ParallelLoop};
 use super::spin_wait::SpinWait;
 
-/// Loops that find helpers at the same time: those of as many threads of the program, and loops within loops.
+/// The number of loops that can have helpers at the same time: those of several threads of the program, and nested loops.
 const LOOP_SLOTS: usize = 8;
 
 thread_local! {
-    /// The number of a thread of a crew. A thread of the program works on its own loops as number 0.
+    /// The worker number of a thread of a crew. A thread of the program works on its own loops as number 0.
     static WORKER_INDEX: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of this thread as a worker.
 pub(super) fn worker_index() -> u32 {
     WORKER_INDEX.get()
 }
 
-/// Threads that wait for loops.
+/// Threads that wait for loops to help with.
 pub(super) struct WorkerCrew {
     quarters: Arc<CrewState>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct CrewState {
     board: LoopBoard,
-    /// How many loops were put up so far.
+    /// The number of loops posted so far.
     calls: AtomicU64,
     sleepers: AtomicU32,
     bed: Mutex<()>,
@@ -39,7 +38,7 @@ struct CrewState {
 }
 
 impl WorkerCrew {
-    /// Starts `size` threads, or fewer where the system gives no more.
+    /// Starts `size` threads, or fewer if the system permits no more.
     pub(super) fn new(size: u32) -> Self {
         let quarters = Arc::new(CrewState {
             board: LoopBoard::new(LOOP_SLOTS, size + 1),
@@ -69,25 +68,25 @@ impl Drop for WorkerCrew {
         self.quarters.is_over.store(true, Ordering::SeqCst);
         self.quarters.wake_helpers(u64::MAX);
         for thread in self.threads.drain(..) {
-            // One that panicked has told so itself.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
     }
 }
 
 impl CrewState {
-    /// Tells of a new loop, and wakes as many as can help.
+    /// Announces a new loop, and wakes as many threads as can help.
     fn wake_helpers(&self, helpers: u64) {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let asleep = u64::from(self.sleepers.load(Ordering::SeqCst)).min(helpers);
         if asleep > 0 {
-            // Whoever has counted itself among the sleepers and holds this has not slept yet, and would miss the bell.
+            // A thread that counts as a sleeper but still holds this lock is not asleep yet, and would miss the notification.
             drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
             (0..asleep).for_each(|_| self.bell.notify_one());
         }
     }
 
-    /// What a thread does all its life.
+    /// The main function of a helper thread.
     fn serve_loops(&self, number: u32) {
         WORKER_INDEX.set(number);
         let mut patience = SpinWait::default();
@@ -102,7 +101,7 @@ impl CrewState {
         }
     }
 
-    /// Sleeps until there are more calls than the thread has seen.
+    /// Sleeps until more loops were posted than the thread has seen.
     fn sleep_until_call(&self, seen: u64) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let mut bed = self.bed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! The threads on which plugins run their loops: one pool for all, so that they do not fight over the processor.
+//! The thread pool for the loops of all plugins: one pool for all, so that they do not compete for processors.
 //!
-//! The thread that has a loop to run works on it too, so a pool of as many workers as there are processors has one thread
-//! less of its own. They wait awhile before they sleep, because waking them takes longer than most kernels. No thread is
-//! started before the first loop that is worth splitting: a program that only lists devices has none.
+//! The thread that runs a loop works on it too, so a pool with as many workers as processors has one thread fewer. Threads spin
+//! for a while before they sleep, because waking one takes longer than most kernels. No thread is started before the first loop
+//! that is worth splitting: a program that only lists devices has none.
 
 mod board;
 mod crew;
@@ -14,20 +14,20 @@ use std::sync::OnceLock;
 use self::board::ParallelLoop;
 use self::crew::WorkerCrew;
 
-/// How many pieces a worker gets on average, so that a slow one does not hold up the rest.
+/// The average number of pieces per worker. More than one, so that a slow worker does not delay the whole loop.
 const PIECES_PER_WORKER: u64 = 4;
 
-/// No machine has more processors, and a typing error should not start a million threads.
+/// No machine has more processors, and a typo should not start a million threads.
 const MAX_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
 
-/// The host's threads.
+/// The worker threads of a host.
 pub(crate) struct ThreadPool {
     workers: NonZeroUsize,
     crew: OnceLock<WorkerCrew>,
 }
 
 impl ThreadPool {
-    /// A pool with so many workers, or as many as this process may use at once.
+    /// A pool with this many workers, or as many as this process may run at once.
     pub(crate) fn new(workers: Option<NonZeroUsize>) -> Self {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), crew: OnceLock::new() }
@@ -37,10 +37,10 @@ impl ThreadPool {
         u32::try_from(self.workers.get()).unwrap_or(u32::MAX)
     }
 
-    /// Runs `body(begin, end, worker)` over 0..count in pieces of at least `grain`, and returns when all are done.
+    /// Runs `body(begin, end, worker)` over `0..count` in pieces of at least `grain`, and returns when all are done.
     ///
-    /// The pieces depend on nothing but the arguments and the number of workers. No two threads that work on a loop at
-    /// once have the same number. A loop within a loop is run by the same workers.
+    /// The pieces depend only on the arguments and the number of workers. No two threads that work on a loop at once have the
+    /// same worker number. A nested loop runs on the same workers.
     pub(crate) fn parallel_for(&self, count: u64, grain: u64, body: impl Fn(u64, u64, u32) + Sync) {
         if count == 0 {
             return;
@@ -52,7 +52,7 @@ impl ThreadPool {
         }
         let body = |number: u64, worker: u32| {
             let begin = number * piece;
-            // The last piece takes what is left, which may be less than a piece but never less than one.
+            // The last piece takes the remainder, which may be shorter than a piece but is never empty.
             body(begin, count.min(begin.saturating_add(piece)), worker);
         };
         self.crew
@@ -90,7 +90,7 @@ mod tests {
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let here = AtomicU64::new(0);
-            // Each piece waits until another one has begun, which nobody could begin who works alone.
+            // Each piece waits until another one has begun, which is impossible on one thread.
             pool.parallel_for(2, 1, |_, _, _| {
                 here.fetch_add(1, Ordering::SeqCst);
                 let begin = std::time::Instant::now();
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn the_threads_of_a_program_share_the_pool_and_no_two_in_a_loop_have_the_same_number() {
         let pool = pool_of(4);
-        // Miri takes its time.
+        // Miri is slow.
         let rounds = if cfg!(miri) { 5 } else { 200 };
-        // More threads than loops find helpers, and pauses in which the pool goes to sleep.
+        // More threads than loops that can have helpers, and pauses in which the pool falls asleep.
         std::thread::scope(|scope| {
             for caller in 0..12 {
                 let pool = &pool;
@@ -152,7 +152,7 @@ mod tests {
     fn what_a_loop_wrote_is_there_when_it_is_done() {
         let pool = pool_of(2);
         let mut numbers = vec![0u64; 4096];
-        // Miri takes its time.
+        // Miri is slow.
         let rounds = if cfg!(miri) { 5 } else { 500 };
         for round in 1..rounds {
             let cells: Vec<AtomicU64> = numbers.iter().map(|number| AtomicU64::new(*number)).collect();

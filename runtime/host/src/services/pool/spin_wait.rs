@@ -1,25 +1,25 @@
-//! Waiting for what is about to come.
+//! Spinning before sleeping, for events that are expected soon.
 
 use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a thread looks again before it lets others have the processor in between; some tens of microseconds.
+/// The number of spins before a thread starts to yield the processor; they take some tens of microseconds.
 const SPINS_BEFORE_YIELD: u32 = 1000;
-/// How long a thread waits for work before it sleeps. Waking it takes longer than most kernels, and between the kernels of
-/// a model there is less time than this.
+/// The time for which a thread waits for work before it sleeps. Waking it takes longer than most kernels, and the gaps between
+/// the kernels of a model are shorter than this.
 const MAX_WAIT: Duration = Duration::from_millis(1);
 
-/// A wait that begins by looking again and again, and goes on by yielding to other threads.
+/// A wait that first spins and then yields to other threads.
 #[derive(Default)]
 pub(super) struct SpinWait {
     looks: u32,
-    /// When the yielding began.
+    /// The start of the yielding.
     begin: Option<Instant>,
 }
 
 impl SpinWait {
-    /// Waits a little. Returns whether it is still worth looking, and not better to sleep.
+    /// Waits a little; false if it is time to sleep instead.
     pub(super) fn wait(&mut self) -> bool {
         if self.looks < SPINS_BEFORE_YIELD {
             self.looks += 1;

@@ -1,4 +1,4 @@
-//! One convolution while it is computed.
+//! The tasks of one dense convolution.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -22,16 +22,15 @@ pub(super) struct DenseConvJob<'a> {
     pub(super) dense: &'a DenseConv,
     pub(super) isa: Isa,
     pub(super) images: &'a [f32],
-    /// The images in bf16, where they are rounded as a whole.
+    /// The images in bf16, if they are rounded as a whole.
     pub(super) rounded: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a WeightPanels,
-    pub(super) finish: &'a ConvEpilogue<'a>,
+    pub(super) epilogue: &'a ConvEpilogue<'a>,
     pub(super) y: DisjointSlice<'a, f32>,
 }
 
 impl DenseConvJob<'_> {
-    /// Computes some pixels and channels of some groups.
     pub(super) fn run(
         &self,
         groups: Range<usize>,
@@ -62,7 +61,7 @@ impl DenseConvJob<'_> {
         }
     }
 
-    /// Computes some pixels and channels of a group block by block.
+    /// The AMX path: rounds or gathers a stripe of rows once, then multiplies it block by block.
     fn run_in_row_blocks(
         &self,
         strips: &RowBlocks,
@@ -93,8 +92,8 @@ impl DenseConvJob<'_> {
             |channel| self.weights.panel_pointer(group, channel).cast(),
             |pixels, panel, block| {
                 let ending = self.tile_epilogue(group, pixels.start, panel.clone());
-                // SAFETY: rows and weights of the block are there, the outputs of a task are its alone, and so are the registers
-                // of its thread.
+                // SAFETY: rows and weights of the block exist, only this task accesses its outputs, and the registers belong to
+                // its thread.
                 unsafe { block_kernel(panel.len())(block, &ending) };
                 if panel.end == last {
                     self.apply_epilogue(group, pixels, channels.clone());
@@ -103,7 +102,7 @@ impl DenseConvJob<'_> {
         );
     }
 
-    /// The pixels of a group, where they are the rows of blocks as they lie.
+    /// The pixels of a group as rows of blocks, if they can be read in place.
     fn strided_rows(&self, group: usize) -> Option<StridedRows> {
         let DenseConv { geometry, paired, .. } = self.dense;
         let bytes = |numbers: usize| numbers * size_of::<u16>();
@@ -114,7 +113,6 @@ impl DenseConvJob<'_> {
         fits.then(|| StridedRows { first, stride: bytes(geometry.channels) })
     }
 
-    /// Computes a tile of pixels and some channels of a group.
     fn multiply_tile(
         &self,
         group: usize,
@@ -125,7 +123,7 @@ impl DenseConvJob<'_> {
         let (taps, depth) = self.dense.tap_shape();
         let count = pixels.len();
         let DenseConv { factors, paired, .. } = *self.dense;
-        // What the micro-kernels see: rows that were rounded are one tap.
+        // To the micro-kernels, a row of rounded inputs is a single tap.
         let (lines, length, offset) = match factors {
             ConvFactors::Rounded if !paired.input => (taps.min(1), pair_count(taps * depth), 0),
             _ => {
@@ -143,7 +141,7 @@ impl DenseConvJob<'_> {
         }
         for channel in channels.clone().step_by(self.weights.panel_width()) {
             let panel = channel..channels.end.min(channel + self.weights.panel_width());
-            // SAFETY: the pointers and weights are there for all taps, and the outputs of a task are its alone.
+            // SAFETY: pointers and weights exist for all taps, and only this task accesses its outputs.
             unsafe {
                 self.dense.kernels.micro_kernel(count, panel.len())(&ConvTile {
                     inputs: pointers,
@@ -163,7 +161,7 @@ impl DenseConvJob<'_> {
         group * self.dense.geometry.channels_per_group()
     }
 
-    /// What follows the sums of some channels of a group, from a pixel on.
+    /// The epilogue of some channels of a group, from a pixel on.
     fn tile_epilogue(&self, group: usize, pixel: usize, channels: Range<usize>) -> TileEpilogue {
         let DenseConv { paired, .. } = *self.dense;
         let outputs = self.dense.geometry.outputs;
@@ -171,19 +169,19 @@ impl DenseConvJob<'_> {
         let place = pixel * outputs + channel;
         let output = self.y.element_pointer(word_count(place, paired.output));
         TileEpilogue {
-            bias: self.finish.bias_pointer(channel),
+            bias: self.epilogue.bias_pointer(channel),
             output,
             pixel: outputs,
-            residual: self.finish.residual_pointer(word_count(place, paired.residual), output),
+            residual: self.epilogue.residual_pointer(word_count(place, paired.residual), output),
             channels: channels.len(),
-            bounds: self.finish.clamp_bounds(),
+            bounds: self.epilogue.clamp_bounds(),
             paired,
         }
     }
 
-    /// Does what is left to some outputs of a group, which are complete.
+    /// Applies what the micro-kernels could not to complete outputs of a group.
     fn apply_epilogue(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) {
-        if !self.finish.has_remaining() {
+        if !self.epilogue.has_remaining() {
             return;
         }
         let NhwcGeometry { outputs, .. } = self.dense.geometry;
@@ -191,7 +189,7 @@ impl DenseConvJob<'_> {
             let start = pixel * outputs + group * self.dense.geometry.outputs_per_group();
             // SAFETY: these are outputs of the task.
             let results = unsafe { self.y.range_mut(start + channels.start..start + channels.end) };
-            self.finish.apply_remaining(self.isa, results);
+            self.epilogue.apply_remaining(self.isa, results);
         }
     }
 
@@ -205,7 +203,7 @@ impl DenseConvJob<'_> {
         unsafe { windows.fill_indirection(places, pixels.start, pixels.len(), pointers) };
     }
 
-    /// The same of images that are rounded.
+    /// Same as [`Self::fill_indirection`], for rounded images.
     fn fill_rounded_indirection(&self, pixels: Range<usize>, pointers: *mut *const u16) {
         let DenseConv { geometry, by_rows, width, .. } = self.dense;
         let windows =
@@ -215,28 +213,28 @@ impl DenseConvJob<'_> {
         unsafe { windows.fill_indirection(places, pixels.start, pixels.len(), pointers) };
     }
 
-    /// Rounds what is under the windows of a tile, into rows.
+    /// Rounds the inputs under the windows of a tile into rows.
     fn round_rows(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
         let (parts, length) = self.dense.tap_shape();
         let skip = self.channel_offset(group);
         let gathered =
             bf16_rounding::GatheredFloatRows { sources: pointers, rows: count, parts, length, skip };
-        // SAFETY: for each tap and pixel there is a pointer to as many inputs, and there is room for as many rows.
+        // SAFETY: for each tap and pixel there is a pointer to this many inputs, and there is room for as many rows.
         unsafe { gathered.round_gathered(self.isa, rows, self.dense.rounded_row_stride()) };
     }
 
-    /// Fills the last line of each row up with 0.
+    /// Zeroes the rest of the last cache line of each row, which AMX reads.
     fn pad_rows(&self, count: usize, rows: *mut f32) {
         let (parts, length) = self.dense.tap_shape();
         let (pairs, stride) = (pair_count(parts * length), self.dense.rounded_row_stride());
         let rest = pairs.next_multiple_of(LINE_BYTES / size_of::<f32>()) - pairs;
         for index in 0..count {
-            // SAFETY: rows are whole lines.
+            // SAFETY: rows are whole cache lines.
             unsafe { rows.add(index * stride + pairs).write_bytes(0, rest) };
         }
     }
 
-    /// Copies the numbers in bf16 that are under the windows of a tile to rows of whole lines.
+    /// Copies the bf16 numbers under the windows of a tile into rows of whole cache lines.
     fn gather_pair_rows(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
         #[cfg(x86_vectors)]
         {
@@ -248,9 +246,9 @@ impl DenseConvJob<'_> {
                 parts,
                 length: bytes(depth),
                 skip: bytes(self.channel_offset(group)),
-                turned: 0,
+                sign_flip: 0,
             };
-            // SAFETY: where there are strips there is AVX-512. For each tap and pixel there is a pointer to as many inputs, and
+            // SAFETY: row blocks exist only with AVX-512. For each tap and pixel there is a pointer to this many inputs, and
             // there is room for as many rows.
             unsafe { gathered.copy_rows(rows.cast(), self.dense.rounded_row_stride() * size_of::<f32>()) };
         }
@@ -260,12 +258,12 @@ impl DenseConvJob<'_> {
         );
     }
 
-    /// Copies the rows of a tile to where they are not pages apart, and points there.
+    /// Copies the rows of a tile so that they are not whole pages apart, and redirects the pointers.
     fn gather_rows(&self, count: usize, pointers: *mut *const f32, rows: *mut f32) {
         let depth = word_count(self.dense.geometry.channels, self.dense.paired.input);
         for index in 0..count {
             let row = rows.wrapping_add(index * (depth + 16));
-            // SAFETY: each pointer leads to as many inputs, and there is room for as many rows.
+            // SAFETY: each pointer leads to this many inputs, and there is room for as many rows.
             unsafe {
                 ptr::copy_nonoverlapping(*pointers.add(index), row, depth);
                 *pointers.add(index) = row;

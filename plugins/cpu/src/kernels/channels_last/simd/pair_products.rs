@@ -1,6 +1,6 @@
-//! Vectors whose products are of pairs: a lane of a factor is not a number but the bits of two of bf16, the first in its low
-//! half, and both their products with those of the other factor are added to the sum in their lane. Sums are numbers as
-//! everywhere, so all that begins or finishes them stays as it is.
+//! Vectors whose products are of pairs. A lane of a factor holds the bits of two bf16 numbers, the first in its low half; both
+//! their products with those of the other factor are added to the sum in their lane. Sums are plain `f32`, so initial values and
+//! epilogue stay the same.
 
 #![expect(
     unsafe_code,
@@ -15,32 +15,29 @@ use std::marker::PhantomData;
 use super::{Avx2FloatVector, Avx512FloatVector};
 use super::{FloatVector, PortableFloatVector};
 
-/// Vectors with products of pairs, which `P` computes.
+/// A vector whose products `P` computes.
 pub(in super::super) struct PairVector<V, P>(V, PhantomData<P>);
 
-/// With what every machine has.
 pub(in super::super) type PortablePairVector = PairVector<PortableFloatVector, WidenedPairs>;
-/// With AVX2.
 #[cfg(x86_vectors)]
 pub(in super::super) type Avx2PairVector = PairVector<Avx2FloatVector, WidenedPairs>;
-/// With AVX512-BF16.
 #[cfg(x86_vectors)]
 pub(in super::super) type Avx512PairVector = PairVector<Avx512FloatVector, NativePairs>;
 
-/// A way of computing products of pairs.
+/// Computes products of pairs.
 pub(in super::super) trait PairProducts<V>: 'static {
-    /// `sum` and both products of each lane of the factors.
+    /// `sum` plus both products of each lane.
     fn add_products(sum: V, left: V, right: V) -> V;
 }
 
-/// Each number of a pair is made one of f32, which is what a bf16 is with as many zeros behind it, and multiplied as such.
+/// Widens each number of a pair to `f32` (a bf16 followed by 16 zero bits), then multiplies.
 pub(in super::super) enum WidenedPairs {}
 
-/// One instruction multiplies and adds both.
+/// AVX512-BF16 multiplies and adds both numbers of a pair in one instruction.
 #[cfg(x86_vectors)]
 pub(in super::super) enum NativePairs {}
 
-/// Factors are no pairs but numbers; only images hold bf16.
+/// Factors are plain numbers; only images hold bf16.
 pub(in super::super) enum UnpairedFactors {}
 
 impl<V: FloatVector> PairProducts<V> for UnpairedFactors {
@@ -50,7 +47,6 @@ impl<V: FloatVector> PairProducts<V> for UnpairedFactors {
     }
 }
 
-/// The bits of the second number of a pair.
 const SECOND_HALF_MASK: u32 = 0xffff_0000;
 
 impl PairProducts<PortableFloatVector> for WidenedPairs {
@@ -95,7 +91,7 @@ impl PairProducts<Avx512FloatVector> for NativePairs {
         left: Avx512FloatVector,
         right: Avx512FloatVector,
     ) -> Avx512FloatVector {
-        // SAFETY: a vector of this kind exists only where the machine has the instructions; pairs are bits of any kind.
+        // SAFETY: a vector of this kind only exists on machines that have the instructions; pairs are valid with any bits.
         unsafe {
             let pairs = |vector: Avx512FloatVector| std::mem::transmute::<__m512, __m512bh>(vector.0);
             Avx512FloatVector(_mm512_dpbf16_ps(sum.0, pairs(left), pairs(right)))
@@ -112,14 +108,14 @@ impl<V: Copy, P> Clone for PairVector<V, P> {
 
 impl<V: Copy, P> Copy for PairVector<V, P> {}
 
-/// All but products is that of the vectors.
+/// Everything but products is delegated to the wrapped vector.
 impl<V: FloatVector, P: PairProducts<V>> FloatVector for PairVector<V, P> {
     const LANES: usize = V::LANES;
     const HAS_BF16: bool = true;
 
     #[inline(always)]
     unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
-        // SAFETY: the caller vouches for the instructions and the numbers.
+        // SAFETY: the caller guarantees the instructions and the numbers.
         Self(unsafe { V::load_bf16(place, count) }, PhantomData)
     }
 
@@ -131,13 +127,13 @@ impl<V: FloatVector, P: PairProducts<V>> FloatVector for PairVector<V, P> {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         Self(unsafe { V::splat(value) }, PhantomData)
     }
 
     #[inline(always)]
     unsafe fn load(place: *const f32) -> Self {
-        // SAFETY: the caller vouches for the instructions and the lanes.
+        // SAFETY: the caller guarantees the instructions and the lanes.
         Self(unsafe { V::load(place) }, PhantomData)
     }
 

@@ -1,5 +1,5 @@
-//! Convolutions whose images hold pairs of bf16. Inputs are small whole numbers, which rounding leaves alone, so what is
-//! expected is the exact sum, rounded once where the output is in bf16.
+//! Convolutions whose images hold pairs of bf16. Inputs are small integers, which are exact in bf16, so the expected result is
+//! the exact sum, rounded once if the output is in bf16.
 
 use super::super::algorithm::{ConvAlgorithm, NhwcConv};
 use super::super::bf16_rounding::{bf16_bits, pair_count, round_to_pairs};
@@ -12,7 +12,6 @@ use super::reference::{ConvCase, RandomNumbers, TestTeam, isa_levels};
 use crate::gemm::ScratchBuffer;
 use crate::isa::Isa;
 
-/// Numbers as an image has them.
 fn encode_image(numbers: &[f32], is_paired: bool) -> Vec<f32> {
     if !is_paired {
         return numbers.to_vec();
@@ -28,44 +27,44 @@ fn has_whole_pairs(case: &ConvCase) -> bool {
         .all(|count| count.is_multiple_of(2))
 }
 
-/// The bits of a result where it is stored.
+/// The bits of results as stored.
 fn stored_bits(image: &[f32], is_paired: bool) -> Vec<u32> {
     let bits = image.iter().map(|number| number.to_bits());
     if is_paired { bits.flat_map(|pair| [pair & 0xffff, pair >> 16]).collect() } else { bits.collect() }
 }
 
-/// Computes a case with its images as they should be, and gives what is stored.
+/// Runs a case with its images encoded as requested, and returns what is stored.
 fn check_bf16_images(
     case: &ConvCase,
     paired: Bf16Images,
-    finish: &ConvEpilogue<'_>,
+    epilogue: &ConvEpilogue<'_>,
     mut compute: impl FnMut(&[f32], &ConvEpilogue<'_>, &mut [f32]),
 ) {
     let expected: Vec<u32> = case
-        .expected_output(finish)
+        .expected_output(epilogue)
         .into_iter()
         .map(|sum| if paired.output { bf16_bits(sum as f32) } else { (sum as f32).to_bits() })
         .collect();
     let (x, residual) = (encode_image(&case.x, paired.input), encode_image(&case.residual, paired.residual));
-    let own = match finish.residual {
+    let own = match epilogue.residual {
         ResidualSource::Apart(_) => ResidualSource::Apart(&residual),
         other => other,
     };
     let mut y =
         vec![f32::NAN; word_count(case.geometry.output_pixels() * case.geometry.outputs, paired.output)];
-    compute(&x, &ConvEpilogue { residual: own, ..*finish }, &mut y);
+    compute(&x, &ConvEpilogue { residual: own, ..*epilogue }, &mut y);
     assert!(stored_bits(&y, paired.output) == expected, "{:?} with {paired:?}", case.geometry);
-    if let ResidualSource::Apart(_) = finish.residual
+    if let ResidualSource::Apart(_) = epilogue.residual
         && paired.residual == paired.output
     {
         y.copy_from_slice(&residual);
-        compute(&x, &ConvEpilogue { residual: ResidualSource::InPlace, ..*finish }, &mut y);
+        compute(&x, &ConvEpilogue { residual: ResidualSource::InPlace, ..*epilogue }, &mut y);
         assert!(stored_bits(&y, paired.output) == expected, "{:?} with {paired:?} in place", case.geometry);
     }
 }
 
-/// Checks a case with every choice of images, and with one thread and with two.
-fn check_dense(case: &ConvCase, isa: Isa, finish: &ConvEpilogue<'_>) {
+/// Checks a case with every combination of bf16 images, with one thread and with two.
+fn check_dense(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>) {
     for choice in 0..8 {
         let paired = Bf16Images { input: choice & 1 > 0, residual: choice & 2 > 0, output: choice & 4 > 0 };
         for count in [1, 2] {
@@ -74,9 +73,9 @@ fn check_dense(case: &ConvCase, isa: Isa, finish: &ConvEpilogue<'_>) {
             let convolution = NhwcConv::with_algorithm(ConvAlgorithm::Dense(dense), &case.geometry);
             let packed = convolution.pack_weights(&team, &case.w);
             let mut scratch = vec![0xff; convolution.scratch_size()];
-            check_bf16_images(case, paired, finish, |x, finish, y| {
+            check_bf16_images(case, paired, epilogue, |x, epilogue, y| {
                 let operands = (x, &packed, &case.given_weights() as GivenWeights<'_>);
-                convolution.compute(&team, operands, finish, y, &mut ScratchBuffer::new(&mut scratch));
+                convolution.compute(&team, operands, epilogue, y, &mut ScratchBuffer::new(&mut scratch));
             });
         }
     }
@@ -86,10 +85,10 @@ fn check_dense(case: &ConvCase, isa: Isa, finish: &ConvEpilogue<'_>) {
 fn images_in_bf16_give_the_sums_they_should() {
     let mut numbers = RandomNumbers(11);
     let cases = std::iter::repeat_with(|| ConvCase::random(&mut numbers)).filter(has_whole_pairs).take(25);
-    // Each case is computed in sixteen ways, so three of them take turns on each instruction set.
+    // Each case runs in sixteen ways, so each instruction set gets only some of the cases.
     let isas: Vec<Isa> = isa_levels().collect();
     for (index, case) in cases.enumerate() {
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 {
                 ResidualSource::None
@@ -98,7 +97,7 @@ fn images_in_bf16_give_the_sums_they_should() {
             },
             activation: RELU,
         };
-        check_dense(&case, isas[index / 3 % isas.len()], &finish);
+        check_dense(&case, isas[index / 3 % isas.len()], &epilogue);
     }
 }
 
@@ -109,18 +108,18 @@ fn images_in_bf16_of_all_sizes_are_read_and_written_to_their_ends() {
         ((3, 5), (2, 2), (3, 1, 1)),
         ((7, 6), (34, 30), (1, 1, 0)),
         ((15, 15), (4, 50), (7, 2, 3)),
-        // Pixels that are pages apart.
+        // Pixels whole pages apart.
         ((4, 5), (2048, 34), (1, 1, 0)),
-        // Whole blocks of pixels that are read as they lie, and a rest.
+        // Whole blocks of pixels that are read in place, and a rest.
         ((9, 8), (64, 34), (1, 1, 0)),
     ] {
         let case = ConvCase::with_window(&mut numbers, size, channels, window);
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: Some(&case.bias),
             residual: ResidualSource::Apart(&case.residual),
             activation: RELU,
         };
-        check_dense(&case, Isa::best_level(), &finish);
+        check_dense(&case, Isa::best_level(), &epilogue);
     }
 }
 
@@ -133,16 +132,16 @@ fn images_in_bf16_are_convolved_channel_by_channel() {
             let paired = Bf16Images { input: true, residual: true, output: true };
             let packed = depthwise::pack_depthwise(&case.geometry, &case.w);
             for residual in [ResidualSource::None, ResidualSource::Apart(&case.residual)] {
-                let finish = ConvEpilogue { bias: Some(&case.bias), residual, activation: RELU };
+                let epilogue = ConvEpilogue { bias: Some(&case.bias), residual, activation: RELU };
                 for isa in isa_levels() {
                     for count in [1, 2] {
-                        check_bf16_images(&case, paired, &finish, |x, finish, y| {
+                        check_bf16_images(&case, paired, &epilogue, |x, epilogue, y| {
                             let team = TestTeam { isa, count };
                             depthwise::compute_depthwise(
                                 &team,
                                 &case.geometry,
                                 (x, &packed),
-                                finish,
+                                epilogue,
                                 y,
                                 true,
                             );

@@ -1,11 +1,11 @@
-//! The rows, against those of ONNX, which have the channels before the spatial dimensions.
+//! Compares the kernels with their NCHW counterparts of ONNX.
 
 use oarlock_sdk::Dtype;
 
 use super::reference::RandomNumbers;
 use crate::testing::{TestArray, TestAttribute, run_kernel, run_with_isa};
 
-/// The same images with their channels last.
+/// Transposes images to NHWC.
 fn to_channels_last(dims: &[i64], values: &[f32]) -> (Vec<i64>, Vec<f32>) {
     let [images, channels, spatial @ ..] = dims else { panic!("images have channels") };
     let pixels = spatial.iter().product::<i64>() as usize;
@@ -21,7 +21,7 @@ fn to_channels_last(dims: &[i64], values: &[f32]) -> (Vec<i64>, Vec<f32>) {
     (dims, result)
 }
 
-/// Runs an op of ONNX and the one with channels last, on which `x` and `z` are images and the others are not.
+/// Runs an op of ONNX and its NHWC counterpart, of which `x` and `z` are images and the others are not.
 pub(super) fn check_against_onnx(
     isa: &str,
     op: &str,

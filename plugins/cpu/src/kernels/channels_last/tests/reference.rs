@@ -1,4 +1,4 @@
-//! What the tests compare with: convolutions as sums, threads of their own, numbers that look random.
+//! References for the tests: convolutions as plain sums, a thread team, and pseudorandom numbers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::isa::Isa;
 use crate::kernels::activation::FusedActivation;
 use crate::kernels::conv::window::WindowAxis;
 
-/// Threads of the test's own.
+/// Its number of threads differs from the machine's.
 pub(in crate::kernels) struct TestTeam {
     pub(in crate::kernels) isa: Isa,
     pub(in crate::kernels) count: usize,
@@ -50,7 +50,7 @@ pub(in crate::kernels) fn isa_levels() -> impl Iterator<Item = Isa> {
     Isa::available_levels()
 }
 
-/// Numbers in no order.
+/// A deterministic generator.
 pub(in crate::kernels) struct RandomNumbers(pub(in crate::kernels) u32);
 
 impl RandomNumbers {
@@ -59,19 +59,18 @@ impl RandomNumbers {
         (self.0 >> 12) as usize % below
     }
 
-    /// Small whole numbers.
+    /// Small integers.
     pub(in crate::kernels) fn small_integers(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.next(9) as f32 - 4.0).collect()
     }
 
-    /// Numbers around 0 that are almost distributed normally.
+    /// Numbers around 0, approximately normally distributed.
     fn normal_values(&mut self, count: usize, deviation: f64) -> Vec<f32> {
         let mut uniform = || self.next(1 << 20) as f64 / f64::from(1 << 20);
         (0..count).map(|_| (((0..12).map(|_| uniform()).sum::<f64>() - 6.0) * deviation) as f32).collect()
     }
 }
 
-/// A convolution and its operands.
 pub(in crate::kernels) struct ConvCase {
     pub(in crate::kernels) geometry: NhwcGeometry,
     pub(in crate::kernels) x: Vec<f32>,
@@ -80,7 +79,6 @@ pub(in crate::kernels) struct ConvCase {
     pub(in crate::kernels) residual: Vec<f32>,
 }
 
-/// An axis whose windows have a size, a stride, a dilation and pads.
 pub(in crate::kernels) fn conv_axis(
     input: usize,
     kernel: usize,
@@ -107,7 +105,7 @@ impl ConvCase {
         }
     }
 
-    /// Of any sizes, often of those that are treated in a way of their own.
+    /// Random sizes, biased toward those with special code paths.
     pub(in crate::kernels) fn random(numbers: &mut RandomNumbers) -> Self {
         let mut axis_of = |is_simple: bool| {
             let (kernel, dilation) = if is_simple {
@@ -131,7 +129,7 @@ impl ConvCase {
         Self::new(numbers, NhwcGeometry { images, channels, outputs, groups, down, along })
     }
 
-    /// One image of a size with windows of a size, a stride and pads at all sides.
+    /// One image, with a window, a stride and the same pads on all sides.
     pub(in crate::kernels) fn with_window(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -143,7 +141,7 @@ impl ConvCase {
         Self::new(numbers, NhwcGeometry { images: 1, channels, outputs, groups: 1, down, along })
     }
 
-    /// Two images whose channels have windows of three of their own, with a stride, pads and a dilation.
+    /// Two depthwise images with windows of three, a stride, pads and a dilation.
     pub(in crate::kernels) fn with_groups(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -159,7 +157,7 @@ impl ConvCase {
         )
     }
 
-    /// One image whose channels have windows of their own.
+    /// One depthwise image.
     pub(in crate::kernels) fn with_channels(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -174,7 +172,7 @@ impl ConvCase {
         )
     }
 
-    /// Takes numbers such as networks have.
+    /// Replaces the operands by numbers like those of networks.
     pub(in crate::kernels) fn make_normal(&mut self, numbers: &mut RandomNumbers) {
         let under_window = self.geometry.tap_count() * self.geometry.channels_per_group();
         self.x = numbers.normal_values(self.x.len(), 1.0).into_iter().map(|value| value.max(0.0)).collect();
@@ -186,13 +184,12 @@ impl ConvCase {
         |first, to| to.copy_from_slice(&self.w[first..][..to.len()])
     }
 
-    /// How large sums get.
+    /// Upper bound of the absolute value of sums.
     pub(in crate::kernels) fn magnitude(&self) -> f64 {
         16.0 * (self.geometry.tap_count() * self.geometry.channels_per_group()) as f64 + 8.0
     }
 
-    /// The results, computed plainly.
-    pub(in super::super) fn expected_output(&self, finish: &ConvEpilogue<'_>) -> Vec<f64> {
+    pub(in super::super) fn expected_output(&self, epilogue: &ConvEpilogue<'_>) -> Vec<f64> {
         let NhwcGeometry { channels, outputs, down, along, .. } = self.geometry;
         let (depth, rows, taps) = (
             self.geometry.channels_per_group(),
@@ -207,7 +204,7 @@ impl ConvCase {
                 pixel % along.output,
             );
             for output in 0..outputs {
-                let mut sum = finish.bias.map_or(0.0, |bias| f64::from(bias[output]));
+                let mut sum = epilogue.bias.map_or(0.0, |bias| f64::from(bias[output]));
                 for tap in 0..taps {
                     let y = down.input_position(window_down, tap / along.kernel);
                     let x = along.input_position(window_along, tap % along.kernel);
@@ -219,10 +216,10 @@ impl ConvCase {
                         sum += f64::from(self.x[place + channel]) * f64::from(weight);
                     }
                 }
-                if let ResidualSource::Apart(residual) = finish.residual {
+                if let ResidualSource::Apart(residual) = epilogue.residual {
                     sum += f64::from(residual[pixel * outputs + output]);
                 }
-                expected.push(match finish.activation {
+                expected.push(match epilogue.activation {
                     FusedActivation::Bounds([low, _]) if sum < f64::from(low) => f64::from(low),
                     FusedActivation::Bounds([_, high]) if sum > f64::from(high) => f64::from(high),
                     FusedActivation::Bounds(_) => sum,

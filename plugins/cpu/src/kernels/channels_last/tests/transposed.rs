@@ -1,4 +1,4 @@
-//! Transposed convolutions against inputs that are spread out plainly, and against the row of ONNX.
+//! Compares transposed convolutions with a plain scatter of the inputs, and with the ONNX kernel.
 
 use oarlock_sdk::Dtype;
 
@@ -21,7 +21,7 @@ struct TransposedConvCase {
     residual: Vec<f32>,
 }
 
-/// An axis whose windows lie over the output, with so much more at its end; none where the pads leave nothing.
+/// An axis whose windows lie over the output, extended at its end; none if the pads leave nothing.
 fn transposed_axis(
     inputs: usize,
     (kernel, stride, dilation): (usize, usize, usize),
@@ -78,32 +78,32 @@ impl TransposedConvCase {
         &self,
         isa: Isa,
         threads: usize,
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         as_products: bool,
     ) -> Vec<f32> {
         let team = TestTeam { isa, count: threads };
-        // What stands in the output and in scratch memory does not matter.
+        // Output and scratch memory may hold anything before.
         let mut y = vec![f32::NAN; self.residual.len()];
-        if let ResidualSource::InPlace = finish.residual {
+        if let ResidualSource::InPlace = epilogue.residual {
             y.copy_from_slice(&self.residual);
         }
         if let Some(channels) = TransposedDepthwise::new(&self.sizes).filter(|_| !as_products) {
-            channels.compute(&team, (&self.x, &channels.pack_weights(&self.w)), finish, &mut y);
+            channels.compute(&team, (&self.x, &channels.pack_weights(&self.w)), epilogue, &mut y);
             return y;
         }
         let products = TransposedConv::new(&team, &self.sizes);
         let packed = products.pack_weights(&team, &self.w);
         let mut scratch = vec![f32::NAN; products.scratch_size()];
-        products.compute(&team, (&self.x, &packed), finish, &mut y, &mut scratch);
+        products.compute(&team, (&self.x, &packed), epilogue, &mut y, &mut scratch);
         y
     }
 
-    /// The results: each input is added to the outputs that it reaches.
-    fn expected_output(&self, finish: &ConvEpilogue<'_>) -> Vec<f32> {
+    /// The expected results: each input is added to the outputs that it reaches.
+    fn expected_output(&self, epilogue: &ConvEpilogue<'_>) -> Vec<f32> {
         let NhwcTransposedShape { images, channels, outputs, groups, down, along } = self.sizes;
         let (depth, rows) = (channels / groups, outputs / groups);
         let mut y: Vec<f32> =
-            (0..self.residual.len()).map(|at| finish.bias.map_or(0.0, |bias| bias[at % outputs])).collect();
+            (0..self.residual.len()).map(|at| epilogue.bias.map_or(0.0, |bias| bias[at % outputs])).collect();
         for pixel in 0..images * down.output * along.output {
             let (line, column) = (pixel / along.output, pixel % along.output);
             let (image, line) = (line / down.output, line % down.output);
@@ -123,28 +123,28 @@ impl TransposedConvCase {
                 }
             }
         }
-        if let ResidualSource::Apart(residual) = finish.residual {
+        if let ResidualSource::Apart(residual) = epilogue.residual {
             y.iter_mut().zip(residual).for_each(|(y, residual)| *y += residual);
         }
-        finish.activation.apply_with_isa(Isa::Scalar, &mut y);
+        epilogue.activation.apply_with_isa(Isa::Scalar, &mut y);
         y
     }
 
-    fn check_algorithms(&self, isa: Isa, finish: &ConvEpilogue<'_>) {
-        self.check_algorithm(isa, finish, true);
+    fn check_algorithms(&self, isa: Isa, epilogue: &ConvEpilogue<'_>) {
+        self.check_algorithm(isa, epilogue, true);
         if self.sizes.groups == self.sizes.channels {
-            self.check_algorithm(isa, finish, false);
+            self.check_algorithm(isa, epilogue, false);
         }
     }
 
-    fn check_algorithm(&self, isa: Isa, finish: &ConvEpilogue<'_>, as_products: bool) {
-        let found = self.compute_output(isa, 1, finish, as_products);
-        let expected = self.expected_output(finish);
+    fn check_algorithm(&self, isa: Isa, epilogue: &ConvEpilogue<'_>, as_products: bool) {
+        let found = self.compute_output(isa, 1, epilogue, as_products);
+        let expected = self.expected_output(epilogue);
         let same = |(a, b): (&f32, &f32)| {
-            // Whole numbers are computed exactly, activations of them almost so.
+            // Sums of integers are exact, activations of them almost.
             a == b
                 || a.is_nan() && b.is_nan()
-                || finish.has_remaining() && (a - b).abs() <= 1e-5 * b.abs().max(1.0)
+                || epilogue.has_remaining() && (a - b).abs() <= 1e-5 * b.abs().max(1.0)
         };
         assert!(
             found.iter().zip(&expected).all(same),
@@ -152,10 +152,10 @@ impl TransposedConvCase {
             self.sizes
         );
         let bits = |list: &[f32]| list.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        let shared = self.compute_output(isa, 2, finish, as_products);
+        let shared = self.compute_output(isa, 2, epilogue, as_products);
         assert!(bits(&shared) == bits(&found), "{:?} on {isa}: other bits with two threads", self.sizes);
-        if let ResidualSource::Apart(_) = finish.residual {
-            let in_place = ConvEpilogue { residual: ResidualSource::InPlace, ..*finish };
+        if let ResidualSource::Apart(_) = epilogue.residual {
+            let in_place = ConvEpilogue { residual: ResidualSource::InPlace, ..*epilogue };
             let in_place = self.compute_output(isa, 2, &in_place, as_products);
             assert!(bits(&in_place) == bits(&found), "{:?} on {isa}: other bits in place", self.sizes);
         }
@@ -170,7 +170,7 @@ fn transposed_convolutions_are_the_sums_they_should_be() {
     let mut numbers = RandomNumbers(21);
     for index in 0..120 {
         let case = TransposedConvCase::random(&mut numbers);
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 {
                 ResidualSource::Apart(&case.residual)
@@ -179,7 +179,7 @@ fn transposed_convolutions_are_the_sums_they_should_be() {
             },
             activation: [FusedActivation::NONE, RELU, FusedActivation::Sigmoid][index / 2 % 3],
         };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &finish));
+        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
     }
 }
 
@@ -191,7 +191,7 @@ fn transposed_convolutions_of_each_channel_are_sums_of_it_alone() {
         let channels = [2, 8, 16, 19, 40, 64][index % 6];
         let sizes = NhwcTransposedShape { channels, outputs: channels, groups: channels, ..case.sizes };
         let case = TransposedConvCase::new(&mut numbers, sizes);
-        let finish = ConvEpilogue {
+        let epilogue = ConvEpilogue {
             bias: (index % 2 == 0).then_some(&case.bias),
             residual: if index % 3 == 0 {
                 ResidualSource::Apart(&case.residual)
@@ -200,7 +200,7 @@ fn transposed_convolutions_of_each_channel_are_sums_of_it_alone() {
             },
             activation: [FusedActivation::NONE, RELU, FusedActivation::Sigmoid][index / 2 % 3],
         };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &finish));
+        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
     }
 }
 
@@ -240,9 +240,9 @@ fn large_transposed_convolutions_are_shared_between_threads() {
     {
         let axis = transposed_axis(size, (kernel, 2, 1), (pad, pad), 0).unwrap();
         let case = TransposedConvCase::square_case(&mut numbers, axis, channels, outputs);
-        let finish =
+        let epilogue =
             ConvEpilogue { bias: Some(&case.bias), residual: ResidualSource::None, activation: RELU };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &finish));
+        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
     }
 }
 

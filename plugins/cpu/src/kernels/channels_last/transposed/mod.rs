@@ -1,4 +1,4 @@
-//! The row of `oarlock.ConvTranspose`: a convolution whose windows lie over the output.
+//! The kernel `oarlock.ConvTranspose`: a convolution whose windows lie over the output.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -26,7 +26,7 @@ use crate::isa::Isa;
 use crate::kernels::activation::FusedActivation;
 use crate::kernels::conv::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 
-/// The largest stride. Outputs are as many products as strides have steps, and no network has more than a few.
+/// The largest stride. Work grows with the number of phases, and no network uses more than a few.
 const MAX_STRIDE: usize = 64;
 
 pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
@@ -44,7 +44,7 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
         })
         .with_workspace(|cpu, call| {
             let (way, _) = plan_convolution(cpu, call)?;
-            // Scratch memory begins at the next line.
+            // Scratch memory starts at the next cache line.
             Ok((way.scratch_size() * size_of::<f32>() + 64) as u64)
         })
         .with_in_place(0, 3)
@@ -60,23 +60,20 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
 
 type PreparedConvTranspose = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// Packed weights, by instruction set and by what else they depend on.
+/// Packed weights by instruction set and by everything else they depend on.
 static PACKED_WEIGHTS: ConstantCache<(Isa, [usize; 9]), PackedTransposedWeights> = ConstantCache::new();
 
-/// How a convolution is computed.
 enum TransposedAlgorithm {
     Products(TransposedConv),
     Channels(TransposedDepthwise),
 }
 
-/// Weights in the order in which they are read.
 enum PackedTransposedWeights {
     Panels(Vec<WeightPanels>),
     Channels(AlignedBuffer<f32>),
 }
 
 impl TransposedAlgorithm {
-    /// How many elements of scratch memory it takes.
     fn scratch_size(&self) -> usize {
         match self {
             Self::Products(products) => products.scratch_size(),
@@ -95,23 +92,22 @@ impl TransposedAlgorithm {
         &self,
         cpu: &Cpu,
         (x, weights): (&[f32], &PackedTransposedWeights),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
         match (self, weights) {
             (Self::Products(products), PackedTransposedWeights::Panels(weights)) => {
-                products.compute(cpu, (x, weights), finish, y, scratch);
+                products.compute(cpu, (x, weights), epilogue, y, scratch);
             }
             (Self::Channels(channels), PackedTransposedWeights::Channels(weights)) => {
-                channels.compute(cpu, (x, weights), finish, y);
+                channels.compute(cpu, (x, weights), epilogue, y);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
         }
     }
 }
 
-/// The convolution of a call and what follows it.
 fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(TransposedAlgorithm, FusedActivation)> {
     let sizes = transposed_shape(call)?;
     check_epilogue(call, sizes.outputs)?;
@@ -158,7 +154,6 @@ fn transposed_shape(call: &KernelCall<'_>) -> Result<NhwcTransposedShape> {
     })
 }
 
-/// Checks the size of the output.
 fn check_output(call: &KernelCall<'_>, axes: &[WindowAxis]) -> Result<()> {
     let padding = call.ints_attribute("output_padding")?;
     let found = padding.unwrap_or(&[]);
@@ -201,7 +196,7 @@ fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepar
         "as ordinary convolutions"
     };
     call.describe_kernel(&format!("transposed, {how}, {}", cpu.isa().without_amx()));
-    // SAFETY: the device's memory is the host's, and the operand is constant.
+    // SAFETY: device memory is host memory, and the operand is constant.
     let weights = || unsafe { w.constant_elements() };
     let key = (cpu.isa(), sizes.weights_key());
     let packed = PACKED_WEIGHTS.get_or_make_at(constant_cache::constant_range(&w), key, || {
@@ -211,10 +206,10 @@ fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepar
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
-        with_conv_operands(call, sizes.outputs, activation, |x, finish, y| {
+        with_conv_operands(call, sizes.outputs, activation, |x, epilogue, y| {
             let mut scratch = ScratchBuffer::from_call(call);
             let scratch = scratch.allocate_elements(way.scratch_size());
-            way.compute(cpu, (x, &packed), finish, y, scratch);
+            way.compute(cpu, (x, &packed), epilogue, y, scratch);
         })
     }))
 }

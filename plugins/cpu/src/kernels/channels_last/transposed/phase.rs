@@ -1,10 +1,10 @@
-//! Which inputs a transposed convolution sums up for which outputs.
+//! Splits a transposed convolution into ordinary ones, one per remainder of the output position.
 
 use std::ops::Range;
 
 use crate::kernels::conv::window::WindowAxis;
 
-/// Outputs along an axis that are sums over the same inputs beside them.
+/// Outputs along an axis that are sums over inputs at the same relative positions.
 ///
 /// An input `i` reaches the outputs `i * stride + step * dilation - pad`. So the output at `quotient * stride + remainder - pad`
 /// is the sum, over some numbers `back`, of the input `quotient - back` times the weight of the step
@@ -13,7 +13,7 @@ use crate::kernels::conv::window::WindowAxis;
 /// more output channels makes all of them.
 #[derive(Clone, Debug)]
 pub(super) struct OutputPhase {
-    /// As in [`WindowAxis`], whose windows lie over the output, so that its input is the output here.
+    /// Parameters as in [`WindowAxis`]. Its windows lie over the output, so its input is the output here.
     stride: usize,
     dilation: usize,
     outputs: Range<usize>,
@@ -23,8 +23,7 @@ pub(super) struct OutputPhase {
 }
 
 impl OutputPhase {
-    /// All outputs along an axis: those of each remainder for themselves, or if they `may_join` all of them together where that
-    /// can be.
+    /// All outputs along an axis: a phase for each remainder, or with `may_join` one phase for all of them if possible.
     pub(super) fn all_phases(axis: &WindowAxis, may_join: bool) -> Vec<Self> {
         let back = |remainder: usize, step: usize| {
             let way = (step * axis.dilation).checked_sub(remainder)?;
@@ -48,25 +47,24 @@ impl OutputPhase {
         Self { stride: axis.stride, dilation: axis.dilation, outputs, remainders, quotients, backs }
     }
 
-    /// The remainders of which there are outputs for a quotient.
+    /// The remainders that have an output for a quotient.
     pub(super) fn remainders_at(&self, quotient: usize) -> Range<usize> {
         let shift = quotient * self.stride;
         let begin = self.remainders.start.max(self.outputs.start.saturating_sub(shift));
         begin..self.remainders.end.min(self.outputs.end.saturating_sub(shift)).max(begin)
     }
 
-    /// Whether there are outputs of all remainders for some quotients.
+    /// True if all remainders have outputs for these quotients.
     pub(super) fn is_whole(&self, quotients: Range<usize>) -> bool {
         let is_whole = |quotient| self.remainders_at(quotient) == self.remainders;
         is_whole(quotients.start) && is_whole(quotients.end - 1)
     }
 
-    /// Which output it is.
     pub(super) fn output_index(&self, quotient: usize, remainder: usize) -> usize {
         quotient * self.stride + remainder - self.outputs.start
     }
 
-    /// Which step of the kernel leads to an output with a remainder from the input so far back.
+    /// The step of the kernel that leads to an output with a remainder from the input `back` positions earlier.
     pub(super) fn kernel_step(&self, back: usize, remainder: usize) -> usize {
         (back * self.stride + remainder) / self.dilation
     }

@@ -1,5 +1,5 @@
-//! Transposed convolutions as ordinary ones, whose outputs lie among each other. Each output is one sum, computed by the
-//! micro-kernels of [`super::super::dense`] from the inputs that reach it, so nothing is added up in memory.
+//! Transposed convolutions as ordinary ones with interleaved outputs. Each output is one sum, computed by the micro-kernels of
+//! [`super::super::dense`] from the inputs that reach it, so nothing is accumulated in memory.
 
 #![expect(unsafe_code, reason = "each thread works in a part of the scratch memory")]
 
@@ -13,18 +13,18 @@ use super::transposed_job::TransposedConvJob;
 use crate::gemm::{DisjointSlice, TaskQueue, ThreadTeam};
 use crate::kernels::conv::window::WindowAxis;
 
-/// Bytes of weights that a task works on at a time: they stay in the second cache beside the inputs.
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
 const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
-/// The most lanes of two vectors.
+/// Lanes of two of the widest vectors.
 const MAX_CHANNELS: usize = 32;
 
 /// The sizes of a transposed convolution. The windows of its axes lie over the output.
 #[derive(Clone, Debug)]
 pub(in super::super) struct NhwcTransposedShape {
     pub(in super::super) images: usize,
-    /// All channels of the input and of the output.
+    /// Channels of the input and of the output, over all groups.
     pub(in super::super) channels: usize,
     pub(in super::super) outputs: usize,
     pub(in super::super) groups: usize,
@@ -42,7 +42,7 @@ impl NhwcTransposedShape {
         self.outputs / self.groups
     }
 
-    /// What packed weights depend on beside the weights and the instruction set.
+    /// Everything that packed weights depend on besides the weights and the instruction set.
     pub(super) fn weights_key(&self) -> [usize; 9] {
         let Self { groups, down, along, .. } = self;
         let of_group = [self.depth(), self.outputs_per_group(), *groups];
@@ -51,12 +51,12 @@ impl NhwcTransposedShape {
     }
 }
 
-/// An ordinary convolution that makes some of the outputs. Its columns are, for each remainder down and along, all output
-/// channels of a group.
+/// An ordinary convolution that computes some of the outputs. Its columns are all output channels of a group, for each remainder
+/// down and along.
 pub(super) struct PhaseConv {
     pub(super) down: OutputPhase,
     pub(super) along: OutputPhase,
-    /// Columns that lie side by side in the output, and all columns.
+    /// Columns that are contiguous in the output, and all columns.
     pub(super) run: usize,
     columns: usize,
     pub(super) taps: usize,
@@ -85,7 +85,7 @@ impl PhaseConv {
     }
 }
 
-/// Some tiles and columns of a group of a product.
+/// Some tiles and columns of a group of a phase.
 pub(super) struct PhaseTask {
     pub(super) product: usize,
     pub(super) group: usize,
@@ -93,7 +93,6 @@ pub(super) struct PhaseTask {
     pub(super) columns: Range<usize>,
 }
 
-/// A transposed convolution that is ready to be computed.
 pub(in super::super) struct TransposedConv {
     pub(super) sizes: NhwcTransposedShape,
     pub(super) products: Vec<PhaseConv>,
@@ -105,7 +104,7 @@ impl TransposedConv {
     pub(in super::super) fn new(team: &dyn ThreadTeam, sizes: &NhwcTransposedShape) -> Self {
         let kernels = ConvMicroKernels::for_isa(team.isa());
         let along = OutputPhase::all_phases(&sizes.along, sizes.groups == 1);
-        // Rows of the output are never side by side, so they are only computed together where that saves vectors.
+        // Rows of the output are never adjacent, so they are only computed together if that saves vectors.
         let run = sizes.along.stride * sizes.outputs_per_group();
         let joined = sizes.down.stride * run;
         let saves = joined <= kernels.max_channels()
@@ -127,7 +126,7 @@ impl TransposedConv {
             work.saturating_add(factors.into_iter().fold(1, usize::saturating_mul))
         });
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
-        // Some tasks for each thread even out what else the machine does.
+        // Several tasks per thread even out the load when other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(products.len() * sizes.groups) };
         let mut tasks = Vec::new();
         for (at, product) in products.iter().enumerate() {
@@ -154,7 +153,7 @@ impl TransposedConv {
         Self { sizes: sizes.clone(), products, tasks, threads }
     }
 
-    /// Weights [C, M / groups, kernel…] in the order in which they are read.
+    /// Packs weights [C, M / groups, kernel…].
     pub(in super::super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> Vec<WeightPanels> {
         let (depth, outputs) = (self.sizes.depth(), self.sizes.outputs_per_group());
         let kernel = self.sizes.down.kernel * self.sizes.along.kernel;
@@ -189,7 +188,7 @@ impl TransposedConv {
         self.products.iter().map(pack).collect()
     }
 
-    /// Elements of scratch memory: zeros, biases of the most columns, and for each thread pointers and a tile.
+    /// Elements of scratch memory: zeros, biases for the widest phase, and for each thread pointers and a tile.
     fn scratch_sizes(&self) -> [usize; 4] {
         let most = |of: fn(&PhaseConv) -> usize| self.products.iter().map(of).max().unwrap_or(0);
         let pointers =
@@ -199,18 +198,16 @@ impl TransposedConv {
             .map(|count| count.next_multiple_of(16))
     }
 
-    /// How many elements of scratch memory it takes.
     pub(in super::super) fn scratch_size(&self) -> usize {
         let [zeros, biases, pointers, tile] = self.scratch_sizes();
         zeros + biases + self.threads * (pointers + tile)
     }
 
-    /// Computes the convolution.
     pub(in super::super) fn compute(
         &self,
         team: &dyn ThreadTeam,
         (x, weights): (&[f32], &[WeightPanels]),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
@@ -218,10 +215,10 @@ impl TransposedConv {
         let (zeros, rest) = scratch.split_at_mut(zeros);
         let (biases, lanes) = rest.split_at_mut(biases);
         zeros.fill(0.0);
-        if let Some(bias) = finish.bias.filter(|bias| !bias.is_empty()) {
+        if let Some(bias) = epilogue.bias.filter(|bias| !bias.is_empty()) {
             biases.chunks_mut(bias.len()).for_each(|biases| biases.copy_from_slice(&bias[..biases.len()]));
         }
-        let finish = ConvEpilogue { bias: finish.bias.map(|_| &*biases), ..*finish };
+        let epilogue = ConvEpilogue { bias: epilogue.bias.map(|_| &*biases), ..*epilogue };
         let lanes = DisjointSlice::new(lanes);
         let job = TransposedConvJob {
             all: self,
@@ -229,12 +226,12 @@ impl TransposedConv {
             x,
             zeros,
             weights,
-            finish: &finish,
+            epilogue: &epilogue,
             y: DisjointSlice::new(y),
         };
         let tasks = TaskQueue::new(self.tasks.len(), self.threads);
         team.parallel_for_each(self.threads.min(self.tasks.len()), &|lane| {
-            // SAFETY: each lane has a part of its own.
+            // SAFETY: each lane has its own part.
             let memory = unsafe { lanes.range_mut(lane * (pointers + tile)..(lane + 1) * (pointers + tile)) };
             let (pointers, tile) = memory.split_at_mut(pointers);
             for task in tasks.tasks_for_worker(lane) {

@@ -1,5 +1,4 @@
-//! Transposed convolutions of each channel for itself: an output is the sum over the few inputs whose windows reach it, of
-//! vectors of channels.
+//! Depthwise transposed convolutions: an output is the sum over the few inputs whose windows reach it, in vectors of channels.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -11,13 +10,13 @@ use super::phase_conv::NhwcTransposedShape;
 use crate::gemm::{AlignedBuffer, DisjointSlice, ThreadTeam};
 use crate::kernels::conv::window::WindowAxis;
 
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
-/// A transposed convolution of each channel for itself that is ready to be computed.
+/// A planned depthwise transposed convolution.
 pub(in super::super) struct TransposedDepthwise {
     sizes: NhwcTransposedShape,
-    /// For each place of the output down an image and along a row the inputs that reach it, and with which step.
+    /// For each output position down an image and along a row: the inputs that reach it, each with its step.
     down: Vec<Vec<InputReach>>,
     along: Vec<Vec<InputReach>>,
 }
@@ -29,7 +28,7 @@ struct InputReach {
 }
 
 impl TransposedDepthwise {
-    /// None where an output is made of several channels, or a channel becomes several.
+    /// None if an output sums over several channels, or a channel becomes several.
     pub(in super::super) fn new(sizes: &NhwcTransposedShape) -> Option<Self> {
         let is_depthwise =
             sizes.groups == sizes.channels && sizes.groups == sizes.outputs && sizes.groups > 1;
@@ -40,7 +39,7 @@ impl TransposedDepthwise {
         })
     }
 
-    /// The weights [C, 1, kernel…] in the order in which they are read: for each step those of all channels.
+    /// Packs weights [C, 1, kernel…]: for each step those of all channels.
     pub(in super::super) fn pack_weights(&self, weights: &[f32]) -> AlignedBuffer<f32> {
         let (channels, steps) = (self.sizes.channels, self.sizes.down.kernel * self.sizes.along.kernel);
         let mut packed = AlignedBuffer::zeroed(steps * channels);
@@ -52,12 +51,11 @@ impl TransposedDepthwise {
         packed
     }
 
-    /// Computes the convolution.
     pub(in super::super) fn compute(
         &self,
         team: &dyn ThreadTeam,
         (x, weights): (&[f32], &AlignedBuffer<f32>),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
     ) {
         let NhwcTransposedShape { images, channels, down, along, .. } = &self.sizes;
@@ -66,26 +64,26 @@ impl TransposedDepthwise {
         let steps = down.kernel.div_ceil(down.stride) * along.kernel.div_ceil(along.stride);
         let work = (row_size * steps).max(1);
         let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-        // A few pieces for each thread even out what else the machine does.
+        // A few pieces per thread even out the load when other work runs on the machine.
         let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
         let y = DisjointSlice::new(y);
         team.parallel_for_each(rows.div_ceil(share), &|piece| {
             let rows = piece * share..rows.min((piece + 1) * share);
-            // SAFETY: no two pieces have rows in common.
+            // SAFETY: no two pieces share rows.
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
             for (row, y) in rows.zip(y.chunks_exact_mut(row_size.max(1))) {
                 let lanes =
-                    TransposedDepthwiseRow { all: self, x, weights, finish, row, y: DisjointSlice::new(y) };
+                    TransposedDepthwiseRow { all: self, x, weights, epilogue, row, y: DisjointSlice::new(y) };
                 run_with_vectors(team.isa(), lanes);
-                if finish.has_remaining() {
-                    finish.apply_remaining(team.isa(), y);
+                if epilogue.has_remaining() {
+                    epilogue.apply_remaining(team.isa(), y);
                 }
             }
         });
     }
 }
 
-/// For each place of the output along an axis what reaches it.
+/// For each output position along an axis, the inputs that reach it.
 fn input_reaches(axis: &WindowAxis) -> Vec<Vec<InputReach>> {
     let mut all = vec![Vec::new(); axis.input];
     for step in 0..axis.kernel {
@@ -96,14 +94,13 @@ fn input_reaches(axis: &WindowAxis) -> Vec<Vec<InputReach>> {
     all
 }
 
-/// A row of the output.
 struct TransposedDepthwiseRow<'a> {
     all: &'a TransposedDepthwise,
     x: &'a [f32],
     weights: &'a AlignedBuffer<f32>,
-    finish: &'a ConvEpilogue<'a>,
+    epilogue: &'a ConvEpilogue<'a>,
     row: usize,
-    /// Where the row lies, which nothing else writes.
+    /// The output. Nothing else writes this row.
     y: DisjointSlice<'a, f32>,
 }
 
@@ -114,7 +111,7 @@ impl FloatVectorTask for TransposedDepthwiseRow<'_> {
         let place = self.row % down.input;
         let whole = channels / V::LANES * V::LANES;
         for (pixel, along) in self.all.along.iter().enumerate() {
-            // SAFETY: the pixel is in the row and has these channels; the caller vouches for the instructions.
+            // SAFETY: the pixel is in the row and has these channels; the caller guarantees the instructions.
             unsafe {
                 for channel in (0..whole).step_by(V::LANES) {
                     self.sum_channels::<V, false>(
@@ -132,7 +129,7 @@ impl FloatVectorTask for TransposedDepthwiseRow<'_> {
 }
 
 impl TransposedDepthwiseRow<'_> {
-    /// Sums up some channels of a pixel, at most a vector.
+    /// Sums up at most a vector of channels of a pixel.
     #[inline(always)]
     unsafe fn sum_channels<V: FloatVector, const SOME: bool>(
         &self,
@@ -143,11 +140,10 @@ impl TransposedDepthwiseRow<'_> {
         let NhwcTransposedShape { channels, down, along, .. } = self.all.sizes;
         let (channel, count) = (range.start, range.len());
         let image = self.row / down.input * down.output;
-        // SAFETY: inputs and steps lie in the images and the weights, for these channels; the caller vouches for the
-        // instructions.
+        // SAFETY: inputs and steps lie in the images and weights, for these channels; the caller guarantees the instructions.
         unsafe {
             let load = |place: *const f32| if SOME { V::load_partial(place, count) } else { V::load(place) };
-            let mut sum = match self.finish.bias {
+            let mut sum = match self.epilogue.bias {
                 Some(bias) => load(bias[channel..].as_ptr()),
                 None => V::splat(0.0),
             };
@@ -162,11 +158,11 @@ impl TransposedDepthwiseRow<'_> {
             }
             let place = pixel * channels + channel;
             let output = self.y.element_pointer(place);
-            let residual = self.finish.residual_pointer(self.row * along.input * channels + place, output);
+            let residual = self.epilogue.residual_pointer(self.row * along.input * channels + place, output);
             if !residual.is_null() {
                 sum = sum.add(load(residual));
             }
-            if let Some([low, high]) = self.finish.clamp_bounds() {
+            if let Some([low, high]) = self.epilogue.clamp_bounds() {
                 sum = sum.max(V::splat(low)).min(V::splat(high));
             }
             if SOME { sum.store_partial(output, count) } else { sum.store(output) }

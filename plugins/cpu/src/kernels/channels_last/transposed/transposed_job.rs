@@ -1,5 +1,5 @@
-//! A transposed convolution while it is computed: tiles go straight to the output where their pixels are evenly apart in it and
-//! complete, and otherwise by way of the nearest cache.
+//! Runs the tasks of a transposed convolution. Tiles are stored directly if their pixels are evenly spaced and complete in the
+//! output; otherwise they go through a tile buffer in L1.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -15,30 +15,29 @@ use super::phase_conv::{NhwcTransposedShape, PhaseConv, PhaseTask, TransposedCon
 use crate::gemm::DisjointSlice;
 use crate::isa::Isa;
 
-/// One convolution while it is computed.
 pub(super) struct TransposedConvJob<'a> {
     pub(super) all: &'a TransposedConv,
     pub(super) isa: Isa,
     pub(super) x: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a [WeightPanels],
-    /// What follows, with a bias for each column.
-    pub(super) finish: &'a ConvEpilogue<'a>,
+    /// The epilogue, with a bias for each column.
+    pub(super) epilogue: &'a ConvEpilogue<'a>,
     pub(super) y: DisjointSlice<'a, f32>,
 }
 
-/// Some pixels of a row of a product.
+/// Some pixels of a row of a phase.
 struct PixelSpan<'a> {
     product: &'a PhaseConv,
     group: usize,
     image: usize,
-    /// The quotient down and those along.
+    /// The quotient down, and those along.
     row: usize,
     pixels: Range<usize>,
 }
 
 impl TransposedConvJob<'_> {
-    /// Does a task, with room for the pointers of a tile and for its results.
+    /// Runs a task, with memory for the pointers of a tile and its results.
     pub(super) fn run_task(&self, task: &PhaseTask, pointers: *mut *const f32, tile: &mut [f32]) {
         let NhwcTransposedShape { channels, outputs, along, .. } = self.all.sizes;
         let (depth, first_output) = (self.all.sizes.depth(), task.group * self.all.sizes.outputs_per_group());
@@ -58,7 +57,7 @@ impl TransposedConvJob<'_> {
             if channels > 0 {
                 self.fill_indirection(&place, pointers);
             }
-            let is_direct = !self.finish.has_remaining()
+            let is_direct = !self.epilogue.has_remaining()
                 && product.down.remainders.len() == 1
                 && product.along.is_whole(place.pixels.clone());
             for column in task.columns.clone().step_by(weights.panel_width()) {
@@ -68,13 +67,13 @@ impl TransposedConvJob<'_> {
                     let row = self.output_row_start(&place, product.down.remainders.start);
                     let element = row + pixel * outputs + column;
                     let output = self.y.element_pointer(element);
-                    let residual = self.finish.residual_pointer(element, output);
-                    (output, along.stride * outputs, residual, self.finish.clamp_bounds())
+                    let residual = self.epilogue.residual_pointer(element, output);
+                    (output, along.stride * outputs, residual, self.epilogue.clamp_bounds())
                 } else {
                     (tile.as_mut_ptr(), width, ptr::null(), None)
                 };
-                // SAFETY: the pointers and weights are there for all taps, a tile has room for all pixels of all columns, and
-                // the outputs of a task are its alone.
+                // SAFETY: pointers and weights exist for all taps, a tile has room for all pixels of all columns, and only this
+                // task accesses its outputs.
                 unsafe {
                     kernels.micro_kernel(place.pixels.len(), width)(&ConvTile {
                         inputs: pointers,
@@ -83,7 +82,7 @@ impl TransposedConvJob<'_> {
                         skip: task.group * depth,
                         weights: weights.panel_pointer(task.group, column),
                         ending: TileEpilogue {
-                            bias: self.finish.bias_pointer(first_output + column),
+                            bias: self.epilogue.bias_pointer(first_output + column),
                             output,
                             pixel,
                             residual,
@@ -105,7 +104,7 @@ impl TransposedConvJob<'_> {
         let NhwcTransposedShape { channels, down, along, .. } = self.all.sizes;
         let mut at = pointers;
         for back in &place.product.down.backs {
-            // What lies before the image is a huge number.
+            // Positions before the image wrap to huge numbers, which fail the bounds check.
             let line = place.row.wrapping_sub(*back);
             for back in &place.product.along.backs {
                 for pixel in place.pixels.clone() {
@@ -127,41 +126,39 @@ impl TransposedConvJob<'_> {
         }
     }
 
-    /// Where a row of the output begins for the outputs of a group.
+    /// Start of a row of the output for the outputs of a group.
     fn output_row_start(&self, place: &PixelSpan<'_>, remainder: usize) -> usize {
         let NhwcTransposedShape { outputs, down, along, .. } = &self.all.sizes;
         let row = place.image * down.input + place.product.down.output_index(place.row, remainder);
         row * along.input * outputs + place.group * self.all.sizes.outputs_per_group()
     }
 
-    /// Does what follows to some columns of a tile and writes them to where they belong.
+    /// Runs the epilogue on some columns of a tile and scatters them to the output.
     fn scatter_columns(&self, place: &PixelSpan<'_>, columns: Range<usize>, tile: &mut [f32]) {
         let results = &mut tile[..place.pixels.len() * columns.len()];
         let put = |results: &mut [f32], target| {
-            // Each piece has a place of its own in the output.
+            // Pieces do not overlap in the output.
             run_with_vectors(
                 self.isa,
                 ColumnPieces { job: self, place, columns: columns.clone(), results, target },
             );
         };
-        if !matches!(self.finish.residual, ResidualSource::None) {
+        if !matches!(self.epilogue.residual, ResidualSource::None) {
             put(results, ScatterTarget::Results);
         }
-        self.finish.apply_remaining(self.isa, results);
+        self.epilogue.apply_remaining(self.isa, results);
         put(results, ScatterTarget::Output);
     }
 }
 
-/// What is read and written where columns of a tile meet the output.
+/// What happens to a piece of the output.
 #[derive(Clone, Copy)]
 enum ScatterTarget {
-    /// The residual is added to the results.
     Results,
-    /// The results become the output.
     Output,
 }
 
-/// Columns of a tile, which lie together, and the pieces of the output that they are.
+/// Contiguous columns of a tile, and the pieces of the output that they become.
 struct ColumnPieces<'a> {
     job: &'a TransposedConvJob<'a>,
     place: &'a PixelSpan<'a>,
@@ -193,25 +190,25 @@ impl FloatVectorTask for ColumnPieces<'_> {
                 let output = job.y.element_pointer(element);
                 let (with, to) = match target {
                     ScatterTarget::Results => {
-                        (job.finish.residual_pointer(element, output), results.as_mut_ptr())
+                        (job.epilogue.residual_pointer(element, output), results.as_mut_ptr())
                     }
                     ScatterTarget::Output => (ptr::null(), output),
                 };
-                // SAFETY: so many results are there, and so much of the output, which is this task's alone.
+                // SAFETY: there are this many results and outputs, and only this task accesses the outputs.
                 unsafe { write_sums::<V>(results.as_ptr(), with, to, results.len()) };
             }
         }
     }
 }
 
-/// Writes numbers, plus others unless they are null.
+/// Copies numbers, adding others unless `with` is null.
 ///
 /// # Safety
 ///
-/// So many of each can be read and written, and the machine has the instructions.
+/// `count` of each can be read or written, and the machine has the instructions.
 #[inline(always)]
 unsafe fn write_sums<V: FloatVector>(from: *const f32, with: *const f32, to: *mut f32, count: usize) {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         for index in (0..count).step_by(V::LANES) {
             let lanes = V::LANES.min(count - index);

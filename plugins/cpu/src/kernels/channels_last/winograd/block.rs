@@ -1,4 +1,4 @@
-//! A block of tiles: their inputs are transformed, multiplied with the weights, and transformed back.
+//! A block of tiles: transforms their inputs, multiplies them with the weights, and transforms the products back.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -17,7 +17,7 @@ use super::{WinogradConv, WinogradTileSize};
 use crate::gemm::DisjointSlice;
 use crate::isa::Isa;
 
-/// How rows of channels lie in memory: how far they are apart, and how far the first rows of two points are.
+/// Layout of rows of channels: the distance between rows, and between the first rows of two points.
 #[derive(Clone, Copy)]
 pub(super) struct TransformLayout {
     pub(super) row: usize,
@@ -27,13 +27,12 @@ pub(super) struct TransformLayout {
 impl TransformLayout {
     pub(super) fn new(channels: usize, rows: usize) -> Self {
         let row = channels.next_multiple_of(16);
-        // Rows of different points that are whole pages apart would fight for the same lines of the nearest cache.
+        // Points whole KiB apart would map to few L1 sets, so the distance gets one more cache line.
         let point = row * rows;
         Self { row, point: if point.is_multiple_of(256) { point + 16 } else { point } }
     }
 }
 
-/// Which transform of tiles to do.
 #[derive(Clone, Copy)]
 pub(super) enum TransformStep {
     Input,
@@ -48,17 +47,17 @@ pub(super) struct WinogradBlock<'a> {
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a WeightPanels,
     pub(super) given: GivenWeights<'a>,
-    pub(super) finish: &'a ConvEpilogue<'a>,
+    pub(super) epilogue: &'a ConvEpilogue<'a>,
     pub(super) y: &'a DisjointSlice<'a, f32>,
-    /// Where the transformed inputs and outputs lie, and how.
+    /// Addresses and layouts of the transformed inputs and outputs.
     pub(super) inputs: *mut f32,
     pub(super) outputs: *mut f32,
     pub(super) layouts: [TransformLayout; 2],
-    /// The first tile of the block.
+    /// First tile of the block.
     pub(super) first: usize,
 }
 
-// SAFETY: threads that share a job transform tiles and multiply points of their own.
+// SAFETY: threads that share a block transform disjoint tiles and multiply disjoint points.
 unsafe impl Sync for WinogradBlock<'_> {}
 
 impl WinogradBlock<'_> {
@@ -83,11 +82,11 @@ impl WinogradBlock<'_> {
                         .cast_const();
                 }
                 for channel in (0..width).step_by(self.weights.panel_width()) {
-                    // Rows are whole vectors, and so are panels.
+                    // Rows and panels are padded to whole vectors, so no lane is masked.
                     let channels_of_tile =
                         (width - channel).min(self.weights.panel_width()).next_multiple_of(kernels.lanes);
                     let output = point * outputs.point + first * outputs.row + channel;
-                    // SAFETY: the rows and the panel are there, and nothing else reaches the rows of the output meanwhile.
+                    // SAFETY: the rows and the panel exist, and nothing else accesses these rows of the output meanwhile.
                     unsafe {
                         kernels.micro_kernel(count, channels_of_tile)(&ConvTile {
                             inputs: pointers.as_ptr(),
@@ -111,7 +110,7 @@ impl WinogradBlock<'_> {
         }
     }
 
-    /// The image a tile is of, and where its first output lies.
+    /// Image, row and column of the first output of a tile.
     pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
         let (down, along) = self.winograd.tiles;
         let count = self.winograd.outputs.output_count();
@@ -119,7 +118,6 @@ impl WinogradBlock<'_> {
         (row / down, row % down * count, column * count)
     }
 
-    /// Transforms the inputs of a tile.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
     unsafe fn transform_inputs<
@@ -148,8 +146,7 @@ impl WinogradBlock<'_> {
         let target = self.inputs.wrapping_add((tile - self.first) * layout.row);
         for channel in (0..channels).step_by(V::LANES) {
             let count = V::LANES.min(channels - channel);
-            // SAFETY: all inputs have these channels, the rows of the target are whole vectors, and the caller vouches
-            // for the
+            // SAFETY: all inputs have these channels, the rows of the target are whole vectors, and the caller guarantees the
             // instructions.
             unsafe {
                 let load = |place: *const f32| {
@@ -171,7 +168,7 @@ impl WinogradBlock<'_> {
         }
     }
 
-    /// Transforms the outputs of a tile, and finishes them.
+    /// Transforms the products of a tile back and runs the epilogue.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
     unsafe fn transform_outputs<
@@ -189,15 +186,14 @@ impl WinogradBlock<'_> {
         let start = ((image * down.output + top) * along.output + left) * channels;
         let layout = self.layouts[1];
         let source = self.outputs.wrapping_add((tile - self.first) * layout.row).cast_const();
-        let bias = self.finish.bias_pointer(0);
-        let residual = self.finish.residual_pointer(start, self.y.element_pointer(start));
-        let bounds = self.finish.clamp_bounds();
+        let bias = self.epilogue.bias_pointer(0);
+        let residual = self.epilogue.residual_pointer(start, self.y.element_pointer(start));
+        let bounds = self.epilogue.clamp_bounds();
         let mut exact = None;
         for channel in (0..channels).step_by(V::LANES) {
             let count = V::LANES.min(channels - channel);
-            // SAFETY: the outputs of the tile are there for these channels, and no other tile has them; the rows of
-            // the source are
-            // whole vectors; and the caller vouches for the instructions.
+            // SAFETY: the outputs of the tile have these channels, and no other tile has them; the rows of the source are whole
+            // vectors; and the caller guarantees the instructions.
             unsafe {
                 let load = |place: *const f32| {
                     if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
@@ -212,7 +208,8 @@ impl WinogradBlock<'_> {
                 let mut results: [[V; OUT]; OUT] = std::array::from_fn(|down| {
                     S::transform_output(std::array::from_fn(|along| halves[along][down]))
                 });
-                // What is not finite may be the outputs themselves or only the way to them.
+                // An infinity or NaN may belong to the result, or may only come from the transforms. The sum of all
+                // results reveals any of them with one test.
                 let mut sum = V::splat(0.0);
                 for result in results.as_flattened() {
                     sum = sum.add(*result);
@@ -240,18 +237,17 @@ impl WinogradBlock<'_> {
                 }
             }
         }
-        if self.finish.has_remaining() {
+        if self.epilogue.has_remaining() {
             for pixel in (0..rows).flat_map(|row| (0..columns).map(move |column| row * along.output + column))
             {
                 let place = start + pixel * channels;
                 // SAFETY: these outputs are complete, and no other tile has them.
-                self.finish.apply_remaining(self.isa, unsafe { self.y.range_mut(place..place + channels) });
+                self.epilogue.apply_remaining(self.isa, unsafe { self.y.range_mut(place..place + channels) });
             }
         }
     }
 }
 
-/// Tiles to transform.
 struct TransformTiles<'a> {
     block: &'a WinogradBlock<'a>,
     step: TransformStep,
@@ -262,7 +258,7 @@ impl FloatVectorTask for TransformTiles<'_> {
     #[inline(always)]
     unsafe fn run_on_vectors<V: FloatVector>(self) {
         for tile in self.tiles {
-            // SAFETY: the caller vouches for the instructions.
+            // SAFETY: the caller guarantees the instructions.
             unsafe {
                 match (self.step, self.block.winograd.outputs) {
                     (TransformStep::Input, WinogradTileSize::Two) => {

@@ -1,5 +1,5 @@
-//! Outputs of tiles in which there is something infinite or not a number: sums over their windows, so that it reaches only the
-//! outputs that read it.
+//! Outputs of tiles with an infinity or NaN, computed directly as sums over their windows, so that it only reaches the outputs
+//! that read it.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::super::simd::MAX_LANES;
 use super::block::WinogradBlock;
 use crate::isa::{SimdTarget, SimdTask};
 
-/// Outputs of a tile, those of four down and four along.
+/// Outputs of the larger tile, four by four.
 const MAX_OUTPUTS: usize = 16;
 
-/// The windows of a tile.
+/// The inputs under the windows of a tile.
 pub(super) struct ExactSums<'a> {
     block: &'a WinogradBlock<'a>,
-    /// For each output of the tile its inputs, in the order of weights; none where the output is beyond the image.
+    /// For each output of the tile its inputs, in the order of weights; empty if the output is outside the image.
     windows: Vec<Vec<f32>>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> ExactSums<'a> {
         Self { windows: windows.collect(), block }
     }
 
-    /// The sums of some channels, no more than a vector has lanes.
+    /// The sums of at most a vector of channels.
     #[cold]
     #[inline(never)]
     pub(super) fn channel_sums(&self, channels: Range<usize>) -> [[f32; MAX_LANES]; MAX_OUTPUTS] {
@@ -60,7 +60,7 @@ impl<'a> ExactSums<'a> {
     }
 }
 
-/// The sum of the products of two rows; 0 where one is empty.
+/// Dot product of two rows; 0 if one is empty.
 struct RowDotProduct<'a>([&'a [f32]; 2]);
 
 impl SimdTask for RowDotProduct<'_> {
@@ -68,7 +68,7 @@ impl SimdTask for RowDotProduct<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) -> f32 {
-        // As many sums as fill a vector, so that none waits for the one before.
+        // One sum per lane, so that the loop vectorizes and no sum waits for another.
         let mut sums = [0.0f32; MAX_LANES];
         let [(one, one_rest), (other, other_rest)] = self.0.map(|row| row.as_chunks::<MAX_LANES>());
         for (one, other) in one.iter().zip(other) {

@@ -1,9 +1,9 @@
-//! Convolutions with windows of 3 × 3 by the method of Winograd: tiles of the input and the weights are transformed such that
-//! the convolution becomes one product of matrices for each of the transformed places, tiles by input channels times input by
-//! output channels, with fewer products than the convolution has; the results are transformed back.
+//! Winograd convolutions with 3 × 3 windows. Tiles of the input and the weights are transformed so that the convolution becomes
+//! one matrix product per transformed point (tiles by input channels times input by output channels), with fewer multiplications;
+//! the products are transformed back. A tile of 2 × 2 outputs takes 16 products instead of 36; one of 4 × 4 takes 36, not 144.
 //!
-//! Results differ from those of the other ways in the last digits. What is infinite or not a number reaches all products of its
-//! tile, so the outputs of such a tile are computed once more, as sums over their windows.
+//! Results differ from those of other algorithms in the last digits. An infinity or NaN reaches all products of its tile, so the
+//! outputs of such a tile are computed again as sums over their windows.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -23,21 +23,21 @@ use super::weight_panels::{GivenWeights, PanelWriter, WeightPanels};
 use crate::gemm::{DisjointSlice, TaskQueue, ThreadTeam};
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
-/// Bytes of transformed tiles that a thread works on at a time: they stay in the second cache beside the weights.
+/// Bytes of transformed tiles that a thread works on at a time: they stay in L2 beside the weights.
 const TILE_BLOCK_BYTES: usize = 512 * 1024;
-/// Products that are worth waking another thread.
+/// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// The fewest input and output channels for which transforms are worth their time.
+/// The fewest input and output channels for which the transforms pay off.
 const MIN_CHANNELS: usize = 16;
-/// How many products take as long as reading a weight that is in no cache, and as transforming an element.
+/// Cost, in multiplications, of reading a weight that is in no cache and of transforming an element.
 const READ_COST: usize = 12;
 const TRANSFORM_COST: usize = 8;
 
-/// The most output channels of a panel of weights on any machine.
+/// Output channels of the widest panel: two zmm of `f32`.
 const MAX_CHANNELS: usize = 32;
 
-/// How many outputs a tile has along each axis.
+/// Outputs of a tile along each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WinogradTileSize {
     Two,
@@ -45,7 +45,6 @@ pub(super) enum WinogradTileSize {
 }
 
 impl WinogradTileSize {
-    /// How people call the algorithm.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Two => "Winograd F(2×2, 3×3)",
@@ -53,7 +52,7 @@ impl WinogradTileSize {
         }
     }
 
-    /// The tiles with which a convolution is faster than without, if there are such.
+    /// The cheapest tile size, if it beats the direct algorithm.
     pub(super) fn profitable_size(geometry: &NhwcGeometry) -> Option<Self> {
         if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
             return None;
@@ -61,18 +60,17 @@ impl WinogradTileSize {
         let without = geometry.output_pixels() * 9 + READ_COST * 9;
         let costs = [Self::Two, Self::Four].map(|outputs| (outputs.cost(geometry), outputs));
         let (cost, outputs) = costs.into_iter().min_by_key(|(cost, _)| *cost)?;
-        // What is lost in digits must be worth it.
+        // A gain of less than 15 % is not worth the loss of precision.
         (cost < without / 100 * 85).then_some(outputs)
     }
 
-    /// Whether a convolution can be computed so at all.
     pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
         let axes = [geometry.down, geometry.along];
         geometry.groups == 1
             && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
     }
 
-    /// What a convolution takes, in products for each pair of an input and an output channel.
+    /// Cost in multiplications, per pair of input and output channel.
     fn cost(self, geometry: &NhwcGeometry) -> usize {
         let points = self.point_count() * self.point_count();
         let tiles = geometry.images
@@ -91,22 +89,21 @@ impl WinogradTileSize {
         }
     }
 
-    /// Transformed places along each axis.
+    /// Transformed points along each axis.
     fn point_count(self) -> usize {
         self.output_count() + 2
     }
 }
 
-/// A convolution that is ready to be computed.
 pub(super) struct WinogradConv {
     geometry: NhwcGeometry,
     outputs: WinogradTileSize,
     /// Tiles down and along an image.
     tiles: (usize, usize),
     threads: usize,
-    /// How many tiles are worked on at a time.
+    /// Tiles of a block.
     block: usize,
-    /// Whether the threads share the tiles of a block, and not the blocks.
+    /// True if threads share the tiles of one block, because there are too few blocks for all threads.
     is_shared: bool,
 }
 
@@ -129,7 +126,6 @@ impl WinogradConv {
         Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
     }
 
-    /// The outputs of its tiles.
     pub(super) fn tile_size(&self) -> WinogradTileSize {
         self.outputs
     }
@@ -142,7 +138,7 @@ impl WinogradConv {
         self.outputs.point_count() * self.outputs.point_count()
     }
 
-    /// The transformed weights, in panels: a matrix for each point.
+    /// The transformed weights in panels: a matrix for each point.
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
         let NhwcGeometry { channels, outputs, .. } = self.geometry;
         WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
@@ -160,7 +156,7 @@ impl WinogradConv {
         })
     }
 
-    /// How the transformed tiles of a block lie: for each point, rows of channels.
+    /// Layout of the transformed tiles of a block: for each point, rows of channels.
     fn transform_layouts(&self) -> [TransformLayout; 2] {
         [self.geometry.channels, self.geometry.outputs]
             .map(|channels| TransformLayout::new(channels, self.block))
@@ -172,18 +168,16 @@ impl WinogradConv {
         [self.geometry.channels.next_multiple_of(16), inputs, outputs]
     }
 
-    /// How many elements of scratch memory it takes.
     pub(super) fn scratch_size(&self) -> usize {
         let [zeros, inputs, outputs] = self.scratch_sizes();
         zeros + if self.is_shared { 1 } else { self.threads } * (inputs + outputs)
     }
 
-    /// Computes the convolution.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
         (x, weights, given): (&[f32], &WeightPanels, GivenWeights<'_>),
-        finish: &ConvEpilogue<'_>,
+        epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) {
@@ -202,7 +196,7 @@ impl WinogradConv {
                 zeros,
                 weights,
                 given,
-                finish,
+                epilogue,
                 y: &y,
                 inputs: lanes.element_pointer(start),
                 outputs: lanes.element_pointer(start + inputs),
@@ -235,7 +229,7 @@ impl WinogradConv {
     }
 }
 
-/// Runs `body` over 0..count in a few pieces for each thread.
+/// Runs `body` over `0..count`, in a few ranges per thread.
 fn parallel_ranges(team: &dyn ThreadTeam, threads: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
     let piece = count.div_ceil(4 * threads).max(1);
     team.parallel_for_each(count.div_ceil(piece), &|index| {
@@ -243,7 +237,7 @@ fn parallel_ranges(team: &dyn ThreadTeam, threads: usize, count: usize, body: im
     });
 }
 
-/// Transforms the windows of an input channel for a panel of output channels.
+/// Transforms the windows of one input channel for a panel of output channels.
 fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
     isa: Isa,
     (channel, channels): (usize, usize),
@@ -264,7 +258,8 @@ fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POI
     }
 }
 
-/// Windows of some outputs, all for the same input channel: for each of their nine places, the weights of each output.
+/// The windows of some output channels, all for the same input channel: for each of the nine taps, the weights of each output.
+/// Output channels come last, so that the transform vectorizes over them.
 struct WindowTransform<S, const OUT: usize, const POINTS: usize> {
     weights: [[f32; MAX_CHANNELS]; 9],
     scheme: PhantomData<S>,

@@ -1,26 +1,26 @@
-//! The transforms of the method of Winograd: a window of three that slides over `OUT` places is as many products as there are
-//! points, `OUT + 2`, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and
-//! infinity.
+//! The transforms of Winograd's algorithm. A window of three that slides over `OUT` places takes one product per point, `OUT + 2`
+//! in all, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and infinity: pairs
+//! share their even and odd parts.
 
 use super::super::simd::FloatVector;
 
 /// The transforms along one axis.
 pub(super) trait WinogradScheme<const OUT: usize, const POINTS: usize>: Copy + Send + Sync {
-    /// The values of some inputs at the points.
+    /// Evaluates the inputs at the points.
     ///
     /// # Safety
     ///
     /// The machine has the instructions of `V`.
     unsafe fn transform_input<V: FloatVector>(inputs: [V; POINTS]) -> [V; POINTS];
 
-    /// The outputs from the products at the points.
+    /// Interpolates the outputs from the products at the points.
     ///
     /// # Safety
     ///
     /// As above.
     unsafe fn transform_output<V: FloatVector>(products: [V; POINTS]) -> [V; OUT];
 
-    /// The values of a window at the points.
+    /// Evaluates a window at the points, in `f64`, because weights are transformed only once.
     fn transform_weights(weights: [f64; 3]) -> [f64; POINTS];
 }
 
@@ -46,9 +46,8 @@ impl WinogradScheme<2, 4> for TwoOutputScheme {
     }
 }
 
-/// Four outputs from the points 0, ±A, ±B and infinity. Points that are neither whole nor powers of 2, but whose
-/// powers stay near
-/// 1, lose the fewest digits.
+/// Four outputs from the points 0, ±A, ±B and infinity. Points whose powers stay near 1 lose the fewest digits, even if they are
+/// neither integers nor powers of 2.
 #[derive(Clone, Copy)]
 pub(super) struct FourOutputScheme;
 
@@ -63,7 +62,7 @@ impl FourOutputScheme {
 impl WinogradScheme<4, 6> for FourOutputScheme {
     #[inline(always)]
     unsafe fn transform_input<V: FloatVector>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
         let (even_a, odd_a) = (d4.add_product(d2, of(-Self::B2)), d3.add_product(d1, of(-Self::B2)));
         let (even_b, odd_b) = (d4.add_product(d2, of(-Self::A2)), d3.add_product(d1, of(-Self::A2)));
@@ -80,7 +79,7 @@ impl WinogradScheme<4, 6> for FourOutputScheme {
 
     #[inline(always)]
     unsafe fn transform_output<V: FloatVector>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
-        // SAFETY: the caller vouches for the instructions.
+        // SAFETY: the caller guarantees the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
         let (sum_a, difference_a) = (a.add(minus_a), a.subtract(minus_a));
         let (sum_b, difference_b) = (b.add(minus_b), b.subtract(minus_b));

@@ -1,10 +1,9 @@
-//! Functions of complex numbers, with what C's Annex G says of zeros with signs, infinities and NaN.
+//! Functions of complex numbers. Signed zeros, infinities and NaN follow Annex G of the C standard.
 //!
-//! Parts of 32 bits are computed in 64, so that nothing overflows on the way and the result is rounded once.
+//! Parts of 32 bits are computed in 64, so that no intermediate overflows and the result is rounded once.
 
 use oarlock_sdk::Complex;
 
-/// A complex number as it is computed.
 pub(super) type ComplexF64 = Complex<f64>;
 
 const fn complex(re: f64, im: f64) -> ComplexF64 {
@@ -29,7 +28,7 @@ pub(super) fn product(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
     complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 }
 
-/// By Smith: the larger part of the divisor is taken out first, so that no square overflows.
+/// Smith's method: the larger part of the divisor is factored out first, so that no square overflows.
 pub(super) fn quotient(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
     if b.re == 0.0 && b.im == 0.0 {
         return complex(a.re / b.re.abs(), a.im / b.re.abs());
@@ -62,7 +61,7 @@ pub(super) fn exp(z: ComplexF64) -> ComplexF64 {
         if z.re == f64::NEG_INFINITY {
             return complex(copy_sign(0.0, z.im.cos()), copy_sign(0.0, z.im.sin()));
         }
-        // In two halves, as one alone may overflow where the product with a small sine does not.
+        // The exponential as two factors: alone it may overflow where its product with a small sine does not.
         let (half, (sine, cosine)) = ((z.re / 2.0).exp(), z.im.sin_cos());
         return complex(half * cosine * half, half * sine * half);
     }
@@ -89,7 +88,7 @@ pub(super) fn log(z: ComplexF64) -> ComplexF64 {
     complex(magnitude(z).ln(), z.im.atan2(z.re))
 }
 
-/// Near 0 what is taken from 1 is computed without it.
+/// Near 0, |1 + z|² - 1 is computed without adding 1, which would cancel.
 pub(super) fn log1p(z: ComplexF64) -> ComplexF64 {
     let angle = z.im.atan2(z.re + 1.0);
     if z.re.abs() < 0.5 && z.im.abs() < 0.5 {
@@ -117,7 +116,7 @@ pub(super) fn sqrt(z: ComplexF64) -> ComplexF64 {
     if z.re == 0.0 && z.im == 0.0 {
         return complex(0.0, z.im);
     }
-    // Very large parts are made smaller first, and very small ones larger.
+    // Very large parts are scaled down first, and very small ones up.
     let size = z.re.abs().max(z.im.abs());
     let factor = if size > 1e150 {
         0.25
@@ -147,7 +146,7 @@ pub(super) fn sinh(z: ComplexF64) -> ComplexF64 {
         return complex(copy_sign(0.5, x) * half.re, 0.5 * half.im);
     }
     if x == 0.0 {
-        // The imaginary part is no number; the sign of the zero stays.
+        // The imaginary part is NaN; the sign of the zero stays.
         return complex(x, f64::NAN);
     }
     if x.is_infinite() {
@@ -205,7 +204,7 @@ pub(super) fn tanh(z: ComplexF64) -> ComplexF64 {
         let small = (-x.abs()).exp();
         return complex(copy_sign(1.0, x), 4.0 * y.sin() * y.cos() * small * small);
     }
-    // By Kahan: everything from the tangent and the hyperbolic sine.
+    // Kahan's method: everything follows from the tangent and the hyperbolic sine.
     let (tangent, sine) = (y.tan(), x.sinh());
     let beta = 1.0 + tangent * tangent;
     let rho = (1.0 + sine * sine).sqrt();
@@ -225,7 +224,7 @@ pub(super) fn tan(z: ComplexF64) -> ComplexF64 {
     times_minus_i(tanh(times_i(z)))
 }
 
-/// By Hull, Fairgrieve and Tang in the plain case: both roots are products of numbers that do not cancel out.
+/// The plain case is by Hull, Fairgrieve and Tang: both roots are products of numbers that do not cancel.
 pub(super) fn asinh(z: ComplexF64) -> ComplexF64 {
     let ComplexF64 { re: x, im: y } = z;
     if x.is_nan() || y.is_nan() || x.is_infinite() || y.is_infinite() {
@@ -287,7 +286,7 @@ pub(super) fn acos(z: ComplexF64) -> ComplexF64 {
 
 pub(super) fn acosh(z: ComplexF64) -> ComplexF64 {
     let angle = acos(z);
-    // The one of two turns that has a real part of at least 0.
+    // Of the two rotations by a quarter turn, the one with a real part of at least 0.
     if z.re.is_nan() && z.im == 0.0 || z.re == 0.0 && z.im.is_nan() {
         return complex(f64::NAN, if z.re == 0.0 { std::f64::consts::FRAC_PI_2 } else { f64::NAN });
     }
@@ -339,7 +338,7 @@ pub(super) fn power(base: ComplexF64, exponent: ComplexF64) -> ComplexF64 {
             complex(f64::NAN, f64::NAN)
         };
     }
-    // Small whole exponents are exact as products.
+    // Small integer exponents are exact as products.
     if exponent.im == 0.0 && exponent.re.fract() == 0.0 && exponent.re.abs() <= 64.0 {
         let (mut left, mut factor, mut made) = (exponent.re.abs() as u32, base, complex(1.0, 0.0));
         while left > 0 {

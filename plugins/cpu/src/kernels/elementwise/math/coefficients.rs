@@ -1,5 +1,5 @@
-//! Coefficients of polynomials, from the constant on. They interpolate the functions in the nodes of Chebyshev, which comes
-//! close to the least largest error.
+//! Polynomial coefficients, the constant term first. They interpolate the functions at Chebyshev nodes, which comes close to the
+//! smallest maximum error.
 
 pub(super) const EXP_F32: [f32; 5] = [0.5, 0.16666576, 0.041666556, 0.008363181, 0.0013926186];
 
@@ -26,7 +26,7 @@ pub(super) const ERFC_F32: [f32; 11] = [
 pub(super) const ERFC_LOG_F32: [f32; 7] =
     [-0.12871751, -0.6348467, -0.10677788, 0.024254622, -0.0038839644, 0.00038319713, -1.7285347e-05];
 
-/// None: doubles need more digits than a polynomial of this kind has.
+/// Empty: `f64` needs more digits than such a polynomial gives.
 pub(super) const ERFC_LOG_F64: [f64; 0] = [];
 
 /// (sin(√x) / √x - 1) / x up to the square of π/4.

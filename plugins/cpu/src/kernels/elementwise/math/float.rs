@@ -1,4 +1,4 @@
-//! What the functions of [`math`](super) need of a float: its bits and its constants.
+//! The bits and constants of a float that the functions of [`math`](super) need.
 
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::coefficients as table;
 use crate::isa::SimdTarget;
 
-/// `f32` or `f64`, with the constants at which the functions are cut and the coefficients of their polynomials.
+/// `f32` or `f64`, with range limits and polynomial coefficients.
 pub(crate) trait MathFloat:
     Copy
     + Debug
@@ -24,98 +24,87 @@ pub(crate) trait MathFloat:
     /// The signed integer of the same size.
     type Exponent: Copy;
 
-    /// 0.
     const ZERO: Self;
-    /// 1/2.
     const HALF: Self;
-    /// 1.
     const ONE: Self;
-    /// 2.
     const TWO: Self;
-    /// The largest value.
     const INFINITY: Self;
-    /// No number.
     const NAN: Self;
-    /// The logarithm of e to base 2.
+    /// log₂ e.
     const LOG2_E: Self;
-    /// The natural logarithm of 2 in two parts, of which the first gives exact products with exponents.
+    /// ln 2 in two parts, of which the first has exact products with exponents.
     const LN_2: (Self, Self);
-    /// Where `exp` is 0, and where it is infinite.
+    /// `exp` is 0 below the first and infinite above the second.
     const EXP_BOUNDS: (Self, Self);
-    /// Where `exp` is less than any normal number, and so near that the exponent is that of 0.
+    /// From here down `exp` is less than any normal number; here, the biased exponent of 2ⁿ is exactly 0.
     const EXP_VANISHES: Self;
-    /// Where `exp_m1` is -1.
+    /// From here down `exp_m1` is -1.
     const EXP_M1_BOUND: Self;
-    /// Where `erfc` becomes subnormal.
+    /// From here on `erfc` is subnormal.
     const ERFC_BOUND: Self;
-    /// The argument whose image is 0 when all arguments of `erfc` are mapped to -1..1.
+    /// The argument that maps to 0 when all arguments of `erfc` are mapped to -1..1.
     const ERFC_MIDDLE: Self;
-    /// Where `erfc` is so small that taking it from 1 changes nothing.
+    /// From here on, subtracting `erfc` from 1 changes nothing.
     const ERFC_VANISHES: Self;
-    /// From here on values are whole numbers, and their lowest bits count them.
+    /// From here on, floats are integers that the lowest bits count.
     const WHOLE: Self;
-    /// (exp(x) - 1 - x) / x² for |x| up to half the logarithm of 2.
+    /// (exp(x) - 1 - x) / x² for |x| ≤ ln(2) / 2.
     const EXP: &'static [Self];
-    /// (2 artanh(√x) / √x - 2) / x for arguments that mantissas have.
+    /// (2 artanh(√x) / √x - 2) / x for the arguments that mantissas give.
     const LOG: &'static [Self];
     /// erf(√x) / √x - 1 from 0 to 1.
     const ERF: &'static [Self];
     /// exp(x²) erfc(x) in the mapped argument.
     const ERFC: &'static [Self];
-    /// log(erfc(x)) / x + 1 from 1 to [`Float::ERFC_VANISHES`], or empty where that is not exact enough.
+    /// log(erfc(x)) / x + 1 from 1 to [`MathFloat::ERFC_VANISHES`], or empty where that is not exact enough.
     const ERFC_LOG: &'static [Self];
 
-    /// The nearest value.
     fn from_f64(value: f64) -> Self;
 
-    /// `self` · `factor` + `summand`, rounded once where that is one instruction.
+    /// `self` · `factor` + `summand`, rounded once if the target has FMA.
     fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self;
 
-    /// The value without its sign.
     fn magnitude(self) -> Self;
 
-    /// The value with the sign of another.
     fn copy_sign(self, sign: Self) -> Self;
 
-    /// The square root.
     fn square_root(self) -> Self;
 
-    /// The largest whole number that is not larger.
     fn round_down(self) -> Self;
 
-    /// The smallest whole number that is not smaller.
     fn round_up(self) -> Self;
 
-    /// The nearest whole number, of two the even one.
+    /// The nearest integer, ties to even.
     fn round_to_even(self) -> Self;
 
-    /// The nearest whole number, as itself and as an integer, of a value much less than what an exponent holds.
+    /// The nearest integer, as a float and as an integer, of a value much smaller than the range of exponents.
     fn nearest_integer(self) -> (Self, Self::Exponent);
 
-    /// The number n of logarithms of 2 that is nearest to a value from [`Float::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 for
+    /// The integer n that is nearest to `self` / ln 2 for a value from [`MathFloat::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 for
     /// the least.
     fn split_exp2<T: SimdTarget>(self) -> (Self, Self);
 
-    /// As [`Float::power`] for any value of [`Float::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may be out of range.
+    /// As [`MathFloat::split_exp2`] for any value within [`MathFloat::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may
+    /// be out of range.
     fn split_exp2_factors<T: SimdTarget>(self) -> (Self, [Self; 2]);
 
-    /// `self` · 2 to the power of `exponent`, neither of which is subnormal or out of range.
+    /// `self` · 2^`exponent`; neither is subnormal or out of range.
     fn scale_by_exponent(self, exponent: Self::Exponent) -> Self;
 
-    /// The whole number nearest to `self` · `factor`, as [`Float::nearest_integer`].
+    /// The integer nearest to `self` · `factor`, as [`MathFloat::nearest_integer`].
     fn nearest_multiple<T: SimdTarget>(self, factor: Self) -> (Self, Self::Exponent);
 
-    /// Half of 2 to the power of `exponent`.
+    /// 2^`exponent` / 2.
     fn half_power_of_two(exponent: Self::Exponent) -> Self;
 
-    /// A mantissa near 1 and an exponent that make up a positive value.
+    /// Splits a positive value into a mantissa near 1 and an exponent.
     fn decompose(self) -> (Self, Self);
 
-    /// The value without the lower half of its mantissa, so that its square is exact.
+    /// Clears the lower half of the mantissa, so that the square is exact.
     fn truncate_mantissa(self) -> Self;
 }
 
-/// 2 to the power of an exponent of normal numbers.
+/// 2^`exponent`, for exponents of normal numbers.
 macro_rules! power_of_two {
     ($float:ident, $signed:ident, $exponent:expr) => {{
         const BIAS: $signed = $float::MAX_EXP as $signed - 1;
@@ -196,12 +185,15 @@ macro_rules! float {
 
             #[inline(always)]
             fn nearest_integer(self) -> (Self, $signed) {
+                // Rounds by the adder: AVX2 has no conversion between `f64` and 64-bit integers.
                 let shifted = self + Self::WHOLE;
                 (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
             }
 
             #[inline(always)]
             fn split_exp2<T: SimdTarget>(self) -> (Self, Self) {
+                // The start value adds the exponent bias, so the lowest bits of the sum are the exponent field of 2ⁿ: one shift
+                // makes it.
                 const START: $float = $float::WHOLE + ($float::MAX_EXP - 1) as $float;
                 let shifted = self.multiply_add::<T>(Self::LOG2_E, START);
                 (shifted - START, $float::from_bits(shifted.to_bits() << ($float::MANTISSA_DIGITS - 1)))
@@ -209,6 +201,7 @@ macro_rules! float {
 
             #[inline(always)]
             fn split_exp2_factors<T: SimdTarget>(self) -> (Self, [Self; 2]) {
+                // Twice the bias: each half of the sum is the exponent field of one factor.
                 const START: $float = $float::WHOLE + (2 * ($float::MAX_EXP - 1)) as $float;
                 let shifted = self.multiply_add::<T>(Self::LOG2_E, START);
                 let half = shifted.to_bits() >> 1;
@@ -243,6 +236,8 @@ macro_rules! float {
                 let correction = if is_subnormal { (MANTISSA + 2) as Self } else { 0.0 };
                 let bits = normal.to_bits() as $signed;
                 let root = std::$float::consts::FRAC_1_SQRT_2.to_bits() as $signed;
+                // Mantissas from √½ to √2, not from 1 to 2: for a number just below 1 the exponent is 0, so the logarithm does
+                // not cancel.
                 let exponent = bits.wrapping_sub(root) >> MANTISSA;
                 let mantissa = bits.wrapping_sub(exponent << MANTISSA);
                 ($float::from_bits(mantissa as $unsigned), exponent as Self - correction)

@@ -3,12 +3,12 @@
 use super::{exp, log};
 use crate::isa::SimdTarget;
 
-/// x to the power of y, by way of `f64`, in which the product of exponent and logarithm is exact enough.
+/// xʸ by way of `f64`, in which y · log x is exact enough.
 #[inline(always)]
 pub(crate) fn power<T: SimdTarget>(base: f32, exponent: f32) -> f32 {
     let (x, y) = (f64::from(base), f64::from(exponent));
     let size = exp::<T, f64>(y * log::<T, f64>(x.abs())) as f32;
-    // Whole numbers from 2²⁴ on are even, and so are all floats.
+    // Integers from 2²⁴ on are even, and all floats from there on are integers.
     let whole = y.abs() < 16_777_216.0;
     let (nearest, count) = super::MathFloat::nearest_integer(if whole { y } else { 0.0 });
     let is_whole = !whole || nearest == y;

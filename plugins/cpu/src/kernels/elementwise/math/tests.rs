@@ -3,7 +3,7 @@
 use super::*;
 use crate::isa::{BaselineTarget, FmaTarget};
 
-/// Floats of all signs and sizes, infinities and what is no number among them.
+/// Floats of all signs and sizes, including infinities and NaN.
 fn sample_floats() -> impl Iterator<Item = f32> {
     let special = [0.0, -0.0, 1.0, -1.0, 0.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN];
     let bounds = [88.7, 88.8, 89.3, 89.5, -87.4, -103.9, -104.1, 1e-45, -1e-45, 1e-40, f32::MIN_POSITIVE];
@@ -13,7 +13,7 @@ fn sample_floats() -> impl Iterator<Item = f32> {
     special.into_iter().chain(bounds).chain(all).chain(near)
 }
 
-/// How far apart two values are, in steps of floats as large as the expected one.
+/// The distance of two values in ULP of the expected one.
 fn ulp_distance(found: f32, expected: f64) -> f64 {
     let nearest = expected as f32;
     if found == nearest || found.is_nan() && nearest.is_nan() {
@@ -98,7 +98,7 @@ fn gelu_is_exact_in_its_lower_tail_too() {
     // Where the tail is subnormal it is 0.
     let tail = |x: f64| if x > 9.19 { 0.0 } else { 0.5 * erfc::<BaselineTarget, f64>(x) };
     let exact = |x: f64| x * if x > 0.0 { 1.0 - tail(x * 0.5f64.sqrt()) } else { tail(-x * 0.5f64.sqrt()) };
-    // The exponent is half of a square, so the rounding of the argument is magnified by it far out.
+    // The exponent is half of a square, which magnifies the rounding of the argument far out.
     check_function("gelu", 300.0, exact, [gelu::<BaselineTarget, f32>, gelu::<FmaTarget, f32>]);
     let near = (-4000..=4000).map(|step| step as f32 * 0.001);
     for x in near {
@@ -147,7 +147,7 @@ fn powers_have_the_signs_and_the_limits_of_c() {
         -3.0,
         2.5,
         -2.5,
-        // Between whole numbers, and nearer to an odd one.
+        // Between integers, and nearer to an odd one.
         1.2,
         2.7,
         -2.8,
@@ -171,7 +171,7 @@ fn powers_have_the_signs_and_the_limits_of_c() {
     }
 }
 
-/// Values and results of the error functions, computed elsewhere.
+/// Values of the error functions, computed elsewhere.
 const ERF_VALUES: [(f64, f64); 14] = [
     (0.001, 0.0011283787909692365),
     (0.1, 0.1124629160182849),

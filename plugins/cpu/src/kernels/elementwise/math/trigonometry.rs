@@ -1,4 +1,4 @@
-//! Functions of angles. Those of `f32` are vector code for all but huge angles; `f64` uses the platform's.
+//! Functions of angles. Those of `f32` vectorize for all but huge angles; `f64` uses the platform's.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -6,38 +6,29 @@ use super::coefficients::{ASIN_F32, ATAN_F32, COS_F32, SIN_F32};
 use super::{MathFloat, polynomial};
 use crate::isa::SimdTarget;
 
-/// Functions of angles.
 pub(crate) trait TrigonometricFloat: MathFloat {
-    /// Whether `sin`, `cos` and `tan` of the angle are off, so that the functions for any angle must be used.
+    /// True if `sin`, `cos` and `tan` are inaccurate, so that the functions for any angle must be used.
     fn is_huge_angle(self) -> bool;
-    /// The sine.
     fn sin<T: SimdTarget>(self) -> Self;
-    /// The cosine.
     fn cos<T: SimdTarget>(self) -> Self;
-    /// The tangent.
     fn tan<T: SimdTarget>(self) -> Self;
-    /// The sine of any angle.
     fn sin_of_any(self) -> Self;
-    /// The cosine of any angle.
     fn cos_of_any(self) -> Self;
-    /// The tangent of any angle.
     fn tan_of_any(self) -> Self;
-    /// The inverse of the sine.
     fn asin<T: SimdTarget>(self) -> Self;
-    /// The inverse of the cosine.
     fn acos<T: SimdTarget>(self) -> Self;
-    /// The inverse of the tangent.
     fn atan<T: SimdTarget>(self) -> Self;
 }
 
-/// π/2 less its nearest `f32`.
+/// π/2 minus its nearest `f32`.
 const FRAC_PI_2_REST: f32 = -4.371_139e-8;
 
-/// Sine and cosine of what is left of an angle beside quarter turns, and the lowest bits of their number.
+/// Sine and cosine of an angle reduced by quarter turns, and the lowest bits of the number of quarter turns.
 #[inline(always)]
 fn reduce_angle<T: SimdTarget>(angle: f32) -> (f32, f32, i64) {
-    /// π/2 in two parts, of which the first gives exact products with numbers of quarter turns.
+    /// π/2 in two parts, of which the first has exact products with numbers of quarter turns.
     const QUARTER_TURN: (f64, f64) = (1.570_796_326_734_125_6, 6.077_100_506_506_192e-11);
+    // In `f64`, so that the difference of nearly equal numbers keeps all digits of an `f32`.
     let angle = f64::from(angle);
     let (turns, count) = (angle * std::f64::consts::FRAC_2_PI).nearest_integer();
     let rest = ((angle - turns * QUARTER_TURN.0) - turns * QUARTER_TURN.1) as f32;
@@ -48,7 +39,7 @@ fn reduce_angle<T: SimdTarget>(angle: f32) -> (f32, f32, i64) {
     (sine, cosine, count)
 }
 
-/// The sine of `quarters` more quarter turns than the angle has.
+/// The sine of the angle plus `quarters` quarter turns.
 #[inline(always)]
 fn sine_after_quarters<T: SimdTarget>(angle: f32, quarters: i64) -> f32 {
     let (sine, cosine, count) = reduce_angle::<T>(angle);
@@ -57,7 +48,7 @@ fn sine_after_quarters<T: SimdTarget>(angle: f32, quarters: i64) -> f32 {
     if count & 2 == 0 { value } else { -value }
 }
 
-/// The inverse of the sine of a value's magnitude: near 1 as its distance from a quarter turn, and whether it is.
+/// asin(|x|). Above 1/2 it returns the distance from a quarter turn instead, which is exact near 1, and true.
 #[inline(always)]
 fn arcsine_magnitude<T: SimdTarget>(sine: f32) -> (f32, bool) {
     let size = sine.abs();
@@ -76,7 +67,7 @@ fn quarter_turn_minus(arc: f32) -> f32 {
 impl TrigonometricFloat for f32 {
     #[inline(always)]
     fn is_huge_angle(self) -> bool {
-        // Quarter turns are counted in 20 bits.
+        // The number of quarter turns has 20 bits.
         self.abs() > 1_600_000.0
     }
 

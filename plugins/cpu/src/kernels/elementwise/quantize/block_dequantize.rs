@@ -1,5 +1,5 @@
-//! Small integers whose blocks lie along the last dimension, as those in the weights of language models do. All of a block have
-//! one scale and one zero point, and lie side by side.
+//! Small integers in blocks along the last dimension, as in the weights of language models. A block has one scale and one zero
+//! point, and its elements are contiguous.
 
 use oarlock_sdk::Dtype;
 
@@ -8,7 +8,6 @@ use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::rows::grain_for;
 use crate::kernels::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// Integers of four or eight bits.
 #[derive(Clone, Copy)]
 pub(super) enum SmallIntegerFormat {
     U4,
@@ -28,7 +27,7 @@ impl SmallIntegerFormat {
         }
     }
 
-    /// How many share a byte.
+    /// The number of integers that share a byte.
     fn per_byte(self) -> usize {
         match self {
             Self::U4 | Self::I4 => 2,
@@ -69,27 +68,26 @@ fn high_signed_nibble(byte: u8) -> f32 {
     f32::from(byte.cast_signed() >> 4)
 }
 
-/// Rows of integers in blocks, to be made numbers.
+/// Rows of quantized blocks.
 #[derive(Clone, Copy)]
 pub(super) struct QuantizedBlocks<'a> {
     pub(super) integers: SmallIntegerFormat,
     pub(super) bytes: &'a [u8],
     pub(super) scales: &'a [f32],
     pub(super) zeros: Option<&'a [u8]>,
-    /// How many integers a row and a block have.
+    /// The number of integers in a row and in a block.
     pub(super) row: usize,
     pub(super) block: usize,
 }
 
 impl QuantizedBlocks<'_> {
-    /// Whether no byte is of two blocks.
+    /// True if no byte has integers of two blocks.
     #[inline(always)]
     fn are_byte_aligned(&self) -> bool {
         let shared = self.integers.per_byte();
         self.row.is_multiple_of(shared) && self.block.is_multiple_of(shared)
     }
 
-    /// Writes the numbers.
     pub(super) fn dequantize_into(self, cpu: &Cpu, output: &mut [f32]) {
         let rows = output.len() / self.row;
         parallel_for_parts(
@@ -104,7 +102,7 @@ impl QuantizedBlocks<'_> {
     }
 }
 
-/// Some rows, from one on.
+/// Dequantizes rows from `first` on.
 struct DequantizeTask<'a, 'b> {
     blocks: QuantizedBlocks<'a>,
     first: usize,
@@ -119,6 +117,7 @@ impl SimdTask for DequantizeTask<'_, '_> {
         let QuantizedBlocks { integers, bytes, scales, zeros, row, block } = self.blocks;
         let shared = integers.per_byte();
         let zero_of = |place: usize| zeros.map_or(0.0, |zeros| integers.decode_at(zeros, place));
+        // A byte may belong to two blocks or rows, so each element is addressed on its own.
         if !self.blocks.are_byte_aligned() {
             for (index, output) in (self.first * row..).zip(self.output) {
                 let place = index / row * row.div_ceil(block) + index % row / block;
@@ -135,6 +134,7 @@ impl SimdTask for DequantizeTask<'_, '_> {
                 let zero = zero_of(place);
                 let scale = scales[place];
                 let number = |integer: f32| (integer - zero) * scale;
+                // The format is matched once per block, not per element, so that the inner loops have no branches.
                 match integers {
                     SmallIntegerFormat::U8 => decode_bytes(own, output, |byte| number(f32::from(byte))),
                     SmallIntegerFormat::I8 => {

@@ -1,4 +1,4 @@
-//! `DynamicQuantizeLinear`: the scale is made of the smallest and the largest element.
+//! `DynamicQuantizeLinear`: the scale follows from the smallest and the largest element.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -11,7 +11,7 @@ use crate::device::Cpu;
 use crate::isa::{SimdTarget, SimdTask};
 use crate::kernels::quantized::quantize_linear::quantize_floats;
 
-/// Elements that are worth a thread.
+/// Fewer elements are not worth another thread.
 const GRAIN: usize = 8192;
 
 /// The smallest and the largest of some elements and 0.
@@ -22,6 +22,7 @@ impl SimdTask for ValueRangeTask<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) -> (f32, f32) {
+        // 32 `f32` are four ymm or two zmm registers, for `low` and for `high`: independent chains hide the latency of a minimum.
         const LANES: usize = 32;
         let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
         let (chunks, rest) = self.0.as_chunks::<LANES>();
@@ -50,7 +51,7 @@ fn value_range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
 fn run_dynamic_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let (x, y, scale_output, zero_output) =
         (call.input(0)?, call.output(0)?, call.output(1)?, call.output(2)?);
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands, which no two share.
+    // SAFETY: the device's memory is the host's, and the call vouches for its operands, which do not overlap.
     let (x, y, scale_to, zero_to) = unsafe {
         let to = (scale_output.elements_mut::<f32>()?, zero_output.elements_mut::<u8>()?);
         (x.elements::<f32>()?, y.elements_mut::<u8>()?, to.0, to.1)
@@ -68,23 +69,22 @@ fn run_dynamic_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes bytes of floats, and says their scale and zero point.
+/// Quantizes floats to bytes, and returns their scale and zero point.
 pub(crate) fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8) {
     let (low, high) = value_range(cpu, x);
     let scale = (high - low) / 255.0;
     let zero = if scale == 0.0 { 0.0 } else { (-low / scale).clamp(0.0, 255.0).round_ties_even() };
     if zero.is_nan() {
-        // Nothing that a zero point of no number is added to is one.
+        // A NaN zero point makes every result NaN, which no byte can hold.
         y.fill(0);
     } else {
-        // All elements are 0 where the scale is, and any other scale will do.
+        // The scale is 0 only if all elements are 0, and then any other divisor will do.
         let divisor = if scale == 0.0 { 1.0 } else { scale };
         quantize_floats(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
     }
     (scale, zero as u8)
 }
 
-/// The row of `DynamicQuantizeLinear`.
 pub(super) fn dynamic_quantize_kernel() -> Kernel<Cpu> {
     Kernel::new("DynamicQuantizeLinear", run_dynamic_quantize)
         .since_version(11)

@@ -1,4 +1,4 @@
-//! Which scale belongs to which element: one to all, one to each index of an axis, or one to each block along an axis.
+//! Assigns scales to elements: one to all, one to each index of an axis, or one to each block along an axis.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -12,13 +12,13 @@ use crate::device::Cpu;
 /// The zero point of elements that have none.
 static ABSENT_ZERO_POINT: f32 = 0.0;
 
-/// A pass over elements, their scales and their zero points.
+/// A loop over elements, their scales and their zero points.
 pub(super) struct ScaledLoop {
     pass: PreparedLoop,
     axis: i64,
     block: i64,
     has_zero: bool,
-    /// What is read, where it becomes numbers of f32.
+    /// The format of the input, if it is dequantized to `f32`.
     integers: Option<SmallIntegerFormat>,
 }
 
@@ -31,7 +31,6 @@ struct ScaleAxis {
 }
 
 impl ScaledLoop {
-    /// Makes a pass with the attributes of a call.
     pub(super) fn new(call: &KernelCall<'_>, pass: PreparedLoop) -> Result<Self> {
         let (axis, block) =
             (call.int_attribute("axis")?.unwrap_or(1), call.int_attribute("block_size")?.unwrap_or(0));
@@ -42,7 +41,6 @@ impl ScaledLoop {
         Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some(), integers })
     }
 
-    /// Runs the pass over the operands of a call.
     pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, scale, zero) = (call.input(0)?, call.input(1)?, call.optional_input(2)?);
         let output = call.output(0)?;
@@ -60,7 +58,7 @@ impl ScaledLoop {
         );
         let zero_dims = zero.map_or(scale.dims(), |zero| zero.dims());
         let is_one = |dims: &[i64]| dims.iter().all(|size| *size == 1);
-        // A single zero point may be written as a scalar where its scale is a list of one, and the other way round.
+        // A single zero point may be a scalar while its scale is a list of one, and the other way round.
         ensure!(
             zero_dims == scale.dims() || is_one(zero_dims) && is_one(scale.dims()),
             invalid_argument,
@@ -90,7 +88,7 @@ impl ScaledLoop {
         self.run_along_axis(cpu, &x, scale.dims(), operands)
     }
 
-    /// Finds out what the scales are of.
+    /// Finds out how the scales map to elements, and runs the loop.
     fn run_along_axis(
         &self,
         cpu: &Cpu,
@@ -107,7 +105,7 @@ impl ScaledLoop {
             return self.run_blocks(cpu, whole, 1, operands);
         }
         let axis = if self.axis < 0 { self.axis + dims.len() as i64 } else { self.axis };
-        // Elements of one dimension have no other axis than the first.
+        // Elements of one dimension have no axis but the first.
         let axis = if dims.len() == 1 { 0 } else { axis };
         let index = usize::try_from(axis).unwrap_or(usize::MAX);
         ensure!(
@@ -142,8 +140,8 @@ impl ScaledLoop {
         self.run_blocks(cpu, around, self.block, operands)
     }
 
-    /// Runs the pass over all blocks: at once where they are whole, and else for each outer index over the whole ones and then
-    /// over what is left.
+    /// Runs the loop over all blocks: at once if the axis is a multiple of the block size; otherwise, for each outer index, over
+    /// the whole blocks and then over the rest.
     fn run_blocks(
         &self,
         cpu: &Cpu,
@@ -171,7 +169,7 @@ impl ScaledLoop {
         Ok(())
     }
 
-    /// Does without the pass where blocks lie along the last dimension; whether it did.
+    /// The fast path for blocks along the last dimension. Returns false if it does not apply.
     fn run_rows(&self, cpu: &Cpu, around: ScaleAxis, operands: &[LoopOperand<'_>; 4]) -> Result<bool> {
         let ScaleAxis { outer, along, inner } = around;
         let (Some(integers), 1.., 1) = (self.integers, self.block, inner) else { return Ok(false) };
@@ -187,8 +185,8 @@ impl ScaledLoop {
             invalid_argument,
             "expected operands as large as their shapes say, found others"
         );
-        // SAFETY: the device's memory is the host's, the call vouches for its operands, of which the sizes were checked, and no
-        // input lies where the output does, as its elements have another size.
+        // SAFETY: the device's memory is the host's, the call vouches for its operands, whose sizes were checked, and no input
+        // overlaps the output, as its elements have another size.
         let (bytes, scales, zeros, output) = unsafe {
             (
                 std::slice::from_raw_parts(x.address as *const u8, x.size),
@@ -201,7 +199,7 @@ impl ScaledLoop {
         Ok(true)
     }
 
-    /// Runs the pass over elements from one on, with scales from one on.
+    /// Runs the loop over elements and scales from given offsets on.
     fn run_part(
         &self,
         cpu: &Cpu,

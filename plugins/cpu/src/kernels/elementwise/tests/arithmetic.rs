@@ -4,7 +4,7 @@ use oarlock_sdk::{Complex, bf16, f16};
 
 use super::*;
 
-/// Checks an op of integers of all widths against a function of wide ones whose result is cut off.
+/// Checks an op of integers of all widths against a function of wide ones whose result is truncated.
 macro_rules! check_integers {
     ($op:literal, $version:literal, $function:expr) => {
         check_integers!(@ $op, $version, $function, i8 i16 i32 i64 u8 u16 u32 u64);
@@ -123,7 +123,7 @@ fn powers_are_of_any_exponents() {
         power(&x, &TestArray::from_values(&[4], &[0i32, -1, 2, 1])).values::<f32>(),
         [1.0, -0.5, 9.0, 0.25]
     );
-    // More elements than fit into a tile as they come, though they do as they are computed with.
+    // More elements than a tile holds in their own dtype, though it holds them in the one they are computed in.
     let x = TestArray::from_values(&[3000], &[3f32; 3000]);
     assert_eq!(power(&x, &TestArray::from_values(&[], &[2i64])).values::<f32>(), [9.0; 3000]);
     let x = TestArray::from_values(&[5], &[2i32, -1, 3, 1, -2]);

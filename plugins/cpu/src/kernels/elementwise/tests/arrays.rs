@@ -1,4 +1,4 @@
-//! Functions that arrays have and ONNX does not.
+//! Functions of the array standard that ONNX lacks.
 
 use oarlock_sdk::{bf16, f16};
 

@@ -120,7 +120,7 @@ fn elements_of_two_bits_lie_four_in_a_byte() {
     assert_eq!(back(&back(&packed, Dtype::U2), Dtype::I64).values::<i64>()[..4], [2, 3, 0, 1]);
 }
 
-/// Rows of an odd length, which begin at every place in a byte, and which a tile has only some of.
+/// Rows of an odd length begin at every place in a byte, and a tile has only some of them.
 #[test]
 fn strided_elements_become_parts_of_bytes() {
     let (rows, columns) = (4099, 3);
@@ -147,7 +147,7 @@ fn a_cast_like_another_takes_its_dtype() {
 
 #[test]
 fn every_dtype_can_be_cast_to_every_other() {
-    // Powers alone are left out, which have no 0.
+    // Only the dtype of powers is left out, which has no 0.
     const CAST_DTYPES: [Dtype; 22] = [
         Dtype::BOOL,
         Dtype::I2,

@@ -6,7 +6,7 @@ use super::super::math;
 use super::*;
 use crate::isa::BaselineTarget;
 
-/// Values of all kinds, more than a tile of them, so that whole vectors and rests occur.
+/// Values of all kinds, more than a tile of them, so that whole vectors and remainders occur.
 fn sample_values() -> Vec<f64> {
     let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 0.5, -0.5, 2.5, -2.5, 1.0, -1.0];
     special.into_iter().chain((-1000..1000).map(|step| f64::from(step) * 0.0087)).collect()
@@ -50,7 +50,7 @@ fn check_unary(
     }
 }
 
-/// Tested on its own against values from elsewhere.
+/// Tested on its own against known values.
 fn tested_erf(x: f64) -> f64 {
     math::erf::<BaselineTarget, f64>(x)
 }
@@ -86,7 +86,7 @@ fn functions_of_angles_and_hyperbolas_have_their_values_in_every_float() {
     check_unary("Atanh", 22, &[], f64::atanh);
 }
 
-/// Whether a function of zeros gives zeros, each of its sign: in whole vectors, in rests, and beside other elements.
+/// Checks that zeros keep their sign: in whole vectors, in remainders, and beside other elements.
 #[track_caller]
 fn check_zeros<T: Element>(op: &str, of: impl Fn(f64) -> T, back: impl Fn(T) -> f64) {
     let version = if op.starts_with("oarlock:") { 1 } else { 22 };

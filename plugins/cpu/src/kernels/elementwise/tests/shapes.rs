@@ -8,7 +8,7 @@ fn counting_array(dims: &[i64]) -> TestArray {
     TestArray::from_values(dims, &(0..count).map(|value| value as f32).collect::<Vec<_>>())
 }
 
-/// The element of a view of counted values, from one on, at an index of the output's shape.
+/// The element at an index of the output's shape, of a view of counted values from `start` on.
 fn element_at((array, start): (&TestArray, i64), index: &[i64]) -> f32 {
     let mut contiguous = 1;
     let mut place = 0;

@@ -6,20 +6,20 @@ use oarlock_sdk::{Result, ensure};
 
 use super::super::dimension_size;
 
-/// The name of a dimension: a letter, or one that stands for a dimension of an ellipsis.
+/// The name of a dimension: a letter, or a character that stands for a dimension of an ellipsis.
 pub(super) type AxisLabel = char;
 
-/// Labels of the dimensions of an ellipsis, the last first, in a range of characters that is nobody's.
+/// Labels of the dimensions of an ellipsis, last one first: characters for private use, which no equation contains.
 const ELLIPSIS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
-/// An equation whose syntax is right.
+/// A syntactically valid equation.
 pub(super) struct EinsumEquation {
     text: String,
     inputs: Vec<EinsumSubscripts>,
     output: Option<EinsumSubscripts>,
 }
 
-/// One side of a comma: letters, of which some come after an ellipsis.
+/// The subscripts of one operand: letters, some of which may follow an ellipsis.
 #[derive(Clone, Default)]
 struct EinsumSubscripts {
     before: Vec<AxisLabel>,
@@ -27,7 +27,7 @@ struct EinsumSubscripts {
     after: Vec<AxisLabel>,
 }
 
-/// The labels of all dimensions of some operands.
+/// The labels of all dimensions of some operands, with their sizes.
 pub(super) struct EinsumLabels {
     pub(super) inputs: Vec<Vec<AxisLabel>>,
     pub(super) output: Vec<AxisLabel>,
@@ -35,7 +35,6 @@ pub(super) struct EinsumLabels {
 }
 
 impl EinsumLabels {
-    /// How large the dimensions of a label are.
     pub(super) fn label_size(&self, label: AxisLabel) -> usize {
         self.sizes.get(&label).copied().unwrap_or(1)
     }
@@ -56,7 +55,7 @@ impl EinsumEquation {
         &self.text
     }
 
-    /// Names the dimensions of operands of these shapes.
+    /// Labels the dimensions of operands of these shapes.
     pub(super) fn resolve_labels(&self, shapes: &[&[i64]]) -> Result<EinsumLabels> {
         ensure!(
             shapes.len() == self.inputs.len(),
@@ -112,7 +111,7 @@ impl EinsumEquation {
         Ok(EinsumLabels { inputs, output, sizes })
     }
 
-    /// The dimensions of ellipses, then the letters that are there once, in the order of the alphabet.
+    /// The implicit output: dimensions of ellipses, then letters that appear once, in alphabetical order.
     fn implicit_output(&self, widest: usize) -> Result<Vec<AxisLabel>> {
         let mut counts = BTreeMap::new();
         for label in self.inputs.iter().flat_map(|term| term.before.iter().chain(&term.after)) {
@@ -145,7 +144,7 @@ impl EinsumSubscripts {
         Ok(Self { before, ellipsis: after.is_some(), after: letters(after)? })
     }
 
-    /// The labels with an ellipsis of so many dimensions.
+    /// The labels, with an ellipsis of this many dimensions expanded.
     fn expand_ellipsis(&self, dimensions: usize) -> Result<Vec<AxisLabel>> {
         let ellipsis: Vec<_> = ELLIPSIS.take(dimensions).collect();
         ensure!(

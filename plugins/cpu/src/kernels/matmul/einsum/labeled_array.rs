@@ -1,4 +1,4 @@
-//! Arrays whose dimensions have labels.
+//! Arrays with labeled dimensions.
 
 use oarlock_sdk::{PluginError, Result};
 
@@ -23,8 +23,8 @@ struct LabeledAxis {
 }
 
 impl<T: GemmElement> LabeledArray<T> {
-    /// A contiguous array. A label that is there twice means the diagonal; a dimension of 1 whose label has another size
-    /// elsewhere is repeated, and since that needs no dimension it loses its label.
+    /// A contiguous array. A repeated label selects the diagonal. A dimension of size 1 whose label has another size elsewhere is
+    /// broadcast; that needs no stride, so it loses its label.
     pub(super) fn new(
         values: Vec<T>,
         dims: &[i64],
@@ -32,7 +32,7 @@ impl<T: GemmElement> LabeledArray<T> {
         size: impl Fn(AxisLabel) -> usize,
     ) -> Self {
         let mut axes: Vec<LabeledAxis> = Vec::new();
-        // Of an array without elements a stride may be larger than numbers go.
+        // In an array without elements, a stride may overflow.
         let mut stride = 1usize;
         for (label, dim) in labels.iter().zip(dims).rev() {
             if *dim != 1 || size(*label) == 1 {
@@ -50,7 +50,7 @@ impl<T: GemmElement> LabeledArray<T> {
         self.axes.iter().copied().find(|axis| axis.label == label)
     }
 
-    /// The values in the order of some labels, summed over all others. A label that is not the array's is repeated nowhere.
+    /// The values in the order of some labels, summed over all others. Labels that the array lacks are ignored.
     pub(super) fn sum_to(&self, order: &[AxisLabel]) -> Result<Vec<T>> {
         let kept: Vec<_> = order.iter().filter_map(|label| self.find_axis(*label)).collect();
         let summed: Vec<_> = self.axes.iter().copied().filter(|axis| !order.contains(&axis.label)).collect();
@@ -64,7 +64,7 @@ impl<T: GemmElement> LabeledArray<T> {
         Ok(sums)
     }
 
-    /// The product of two arrays, summed over the labels that nothing after needs.
+    /// The product of two arrays, summed over the labels that nothing later needs.
     pub(super) fn contract_with(
         &self,
         other: &Self,
@@ -134,10 +134,10 @@ fn axes_size(axes: &[LabeledAxis]) -> Result<usize> {
     })
 }
 
-/// Calls `body` with where each element of some axes lies.
+/// Calls `body` with the offset of each element along some axes.
 fn for_each_offset(axes: &[LabeledAxis], start: usize, body: &mut dyn FnMut(usize)) {
     match axes {
-        // The other dimensions of nothing may be so long that nobody could go through them.
+        // An empty axis means no elements, but the other axes could be too long to iterate over.
         _ if axes.iter().any(|axis| axis.size == 0) => {}
         [] => body(start),
         [axis, rest @ ..] => {

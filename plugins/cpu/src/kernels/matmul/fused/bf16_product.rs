@@ -1,5 +1,5 @@
-//! Products in bf16: of any rows with a matrix that is constant, so that it is rounded and packed once. Reading it then takes
-//! half as long, which is all that counts for a few rows, and with AVX512-BF16 so do products of many.
+//! Products in bf16 of any rows with a constant matrix, which is rounded and packed once. That halves the time to read it, which
+//! is all that counts for a few rows, and with AVX512-BF16 products of many rows are faster as well.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::isa::Isa;
 use crate::kernels::activation::FusedActivation;
 use crate::kernels::channels_last::{Bf16Matmul, Bf16Matrix};
 
-/// What decides how a matrix is packed: whether it is turned, its columns and its rows, and the instruction set.
+/// Everything that a packed matrix depends on: transposition, columns, rows, and the instruction set.
 type Bf16MatrixKey = (bool, usize, usize, Isa);
 
 static BF16_MATRICES: ConstantCache<Bf16MatrixKey, Bf16Matrix> = ConstantCache::new();
 
-/// The product of a call, or why it is not computed so.
+/// The product of a call, or the reason why bf16 does not apply.
 pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>) -> Result<Bf16Matmul> {
     let GemmShape { items, rows, columns, depth } = plan.sizes;
     ensure!(
-        call.input(1)?.is_constant() && plan.right.len() == 1 && items == 1 && !plan.turned.0,
+        call.input(1)?.is_constant() && plan.right.len() == 1 && items == 1 && !plan.transposed.0,
         unimplemented,
         "expected one constant B and an A that is not turned for a product in bf16, found others"
     );
@@ -48,22 +48,22 @@ pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>
     Ok(Bf16Matmul::new(cpu, rows, columns, depth))
 }
 
-/// Readies a call.
+/// Prepares a call.
 pub(super) fn prepare_bf16(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedMatmul>> {
     let plan = FusedMatmulPlan::new(call)?;
     let product = plan_bf16(cpu, &plan, call)?;
-    let (b, is_turned) = (call.input(1)?, plan.turned.1);
-    let key = (is_turned, plan.sizes.columns, plan.sizes.depth, cpu.isa());
+    let (b, is_transposed) = (call.input(1)?, plan.transposed.1);
+    let key = (is_transposed, plan.sizes.columns, plan.sizes.depth, cpu.isa());
     let matrix = BF16_MATRICES.get_or_make_at(constant_cache::constant_range(&b), key, || {
-        // SAFETY: the device's memory is the host's, and the operand is constant.
+        // SAFETY: device memory is host memory, and the operand is constant.
         let elements = unsafe { b.constant_elements::<f32>()? };
-        Ok::<_, oarlock_sdk::PluginError>(product.pack_matrix(cpu, &elements, is_turned))
+        Ok::<_, oarlock_sdk::PluginError>(product.pack_matrix(cpu, &elements, is_transposed))
     })?;
     call.describe_kernel(&format!("GEMM in bf16, constant packed, {}", cpu.isa()));
     let activation = FusedActivation::from_attributes(call)?;
     Ok(Arc::new(move |cpu, call| {
         plan.expect_shapes(call)?;
-        // SAFETY: the device's memory is the host's, and the call vouches for its operands.
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (a, c, z, y) = unsafe {
             (
                 call.input(0)?.elements::<f32>()?,

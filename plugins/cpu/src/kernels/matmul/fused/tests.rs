@@ -1,15 +1,14 @@
-//! Fused products against sums written down plainly.
+//! Compares fused products with plainly written sums.
 
 use oarlock_sdk::{Dtype, bf16};
 
 use crate::isa::Isa;
 use crate::testing::{TestArray, TestAttribute, run_with_isa};
 
-/// A call and what it is made of.
 struct FusedMatmulCase {
     a: Vec<i64>,
     b: Vec<i64>,
-    turned: (bool, bool),
+    transposed: (bool, bool),
     c: Option<Vec<i64>>,
     has_residual: bool,
     alpha: f64,
@@ -27,14 +26,14 @@ fn random_numbers(dims: &[i64], seed: u32) -> Vec<f32> {
     (0..dims.iter().product()).map(|_: i64| next()).collect()
 }
 
-/// The index of an element of dimensions that are repeated to those of a place.
+/// The index of an element in broadcast dimensions.
 fn broadcast_index(dims: &[i64], place: &[i64]) -> usize {
     let skipped = place.len() - dims.len();
     dims.iter().zip(&place[skipped..]).fold(0, |at, (dim, place)| at * dim + place % dim) as usize
 }
 
 impl FusedMatmulCase {
-    /// Whether there is a kernel for a product in bf16.
+    /// True if a bf16 kernel exists for this product.
     fn has_bf16_kernel(&self, isa: &str) -> bool {
         let isa = Isa::best_level().min(match isa {
             "scalar" => Isa::Scalar,
@@ -46,15 +45,15 @@ impl FusedMatmulCase {
     }
 
     fn check_case(&self) {
-        let turn = |dims: &[i64], turned: bool| {
+        let turn = |dims: &[i64], transposed: bool| {
             let mut dims = dims.to_vec();
             let rank = dims.len();
-            if turned {
+            if transposed {
                 dims.swap(rank - 2, rank - 1);
             }
             dims
         };
-        let (a, b) = (turn(&self.a, self.turned.0), turn(&self.b, self.turned.1));
+        let (a, b) = (turn(&self.a, self.transposed.0), turn(&self.b, self.transposed.1));
         let stack = |dims: &[i64]| dims[..dims.len() - 2].to_vec();
         let (left, right) = (stack(&a), stack(&b));
         let rank = left.len().max(right.len());
@@ -73,8 +72,8 @@ impl FusedMatmulCase {
         let ((x_given, x), (y_given, y)) = (factors(&self.a, 1), factors(&self.b, 2));
         let (c, z) = (self.c.as_ref().map(|dims| random_numbers(dims, 3)), random_numbers(&dims, 4));
         let depth = a[a.len() - 1];
-        let at = |dims: &[i64], values: &[f32], turned: bool, stack: &[i64], row: i64, column: i64| {
-            let place = if turned { [column, row] } else { [row, column] };
+        let at = |dims: &[i64], values: &[f32], transposed: bool, stack: &[i64], row: i64, column: i64| {
+            let place = if transposed { [column, row] } else { [row, column] };
             f64::from(values[broadcast_index(dims, &[stack, &place].concat())])
         };
         let element = |number: i64| {
@@ -84,8 +83,8 @@ impl FusedMatmulCase {
             }
             let (stack, row, column) = (&place[..rank], place[rank], place[rank + 1]);
             let product = |step| {
-                at(&self.a, &x, self.turned.0, stack, row, step)
-                    * at(&self.b, &y, self.turned.1, stack, step, column)
+                at(&self.a, &x, self.transposed.0, stack, row, step)
+                    * at(&self.b, &y, self.transposed.1, stack, step, column)
             };
             let mut sum = self.alpha * (0..depth).map(product).sum::<f64>();
             if let (Some(dims), Some(c)) = (&self.c, &c) {
@@ -107,8 +106,8 @@ impl FusedMatmulCase {
         let (left, residual) = (array(&self.a, &x_given), array(&dims, &z));
         let addend = self.c.as_ref().zip(c.as_ref()).map(|(dims, c)| array(dims, c));
         let attributes = [
-            ("transA", TestAttribute::Int(self.turned.0.into())),
-            ("transB", TestAttribute::Int(self.turned.1.into())),
+            ("transA", TestAttribute::Int(self.transposed.0.into())),
+            ("transB", TestAttribute::Int(self.transposed.1.into())),
             ("alpha", TestAttribute::Float(self.alpha)),
             ("activation", TestAttribute::Text(self.activation)),
             ("precision", TestAttribute::Text(if self.is_rounded { "bf16" } else { "" })),
@@ -129,7 +128,7 @@ impl FusedMatmulCase {
                 assert!(
                     is_close,
                     "{:?} × {:?} turned {:?} with {isa}: element {number} is {found} and not {expected}",
-                    self.a, self.b, self.turned
+                    self.a, self.b, self.transposed
                 );
             }
         }
@@ -140,7 +139,7 @@ fn matmul_case(a: &[i64], b: &[i64]) -> FusedMatmulCase {
     FusedMatmulCase {
         a: a.to_vec(),
         b: b.to_vec(),
-        turned: (false, false),
+        transposed: (false, false),
         c: None,
         has_residual: false,
         alpha: 1.0,
@@ -156,11 +155,11 @@ fn products_of_awkward_sizes_are_scaled_added_to_and_bent() {
     for number in 0..20 {
         let size = |factor: usize| sizes[(number * factor + number / 10 * 3) % 10];
         let (rows, columns, depth) = (size(1), size(7), size(3));
-        for turned in [(false, false), (true, false), (false, true), (true, true)] {
-            let a = if turned.0 { [depth, rows] } else { [rows, depth] };
-            let b = if turned.1 { [columns, depth] } else { [depth, columns] };
+        for transposed in [(false, false), (true, false), (false, true), (true, true)] {
+            let a = if transposed.0 { [depth, rows] } else { [rows, depth] };
+            let b = if transposed.1 { [columns, depth] } else { [depth, columns] };
             FusedMatmulCase {
-                turned,
+                transposed,
                 c: [None, Some(vec![columns]), Some(vec![rows, 1]), Some(vec![rows, columns])][number % 4]
                     .clone(),
                 has_residual: number % 3 == 0,
@@ -176,16 +175,16 @@ fn products_of_awkward_sizes_are_scaled_added_to_and_bent() {
 
 #[test]
 fn stacks_of_matrices_are_repeated_to_one_another() {
-    for turned in [(false, false), (true, false), (true, true)] {
+    for transposed in [(false, false), (true, false), (true, true)] {
         for is_constant in [false, true] {
             for (left, right) in [(&[2i64, 3][..], &[][..]), (&[], &[3]), (&[2, 1], &[3]), (&[2, 3], &[2, 3])]
             {
-                let a = if turned.0 { [7, 5] } else { [5, 7] };
-                let b = if turned.1 { [6, 7] } else { [7, 6] };
+                let a = if transposed.0 { [7, 5] } else { [5, 7] };
+                let b = if transposed.1 { [6, 7] } else { [7, 6] };
                 let (a, b) = ([left, &a].concat(), [right, &b].concat());
                 let c = Some(vec![5, 1]);
                 FusedMatmulCase {
-                    turned,
+                    transposed,
                     c,
                     has_residual: true,
                     activation: "Relu",
@@ -200,11 +199,12 @@ fn stacks_of_matrices_are_repeated_to_one_another() {
 
 #[test]
 fn a_deep_product_of_few_rows_is_computed_where_its_constant_lies() {
-    for turned in [(false, false), (false, true)] {
+    for transposed in [(false, false), (false, true)] {
         for rows in 1..=5 {
-            let b = if turned.1 { [70, 1000] } else { [1000, 70] };
+            let b = if transposed.1 { [70, 1000] } else { [1000, 70] };
             let c = Some(vec![70]);
-            FusedMatmulCase { turned, c, is_constant: true, ..matmul_case(&[rows, 1000], &b) }.check_case();
+            FusedMatmulCase { transposed, c, is_constant: true, ..matmul_case(&[rows, 1000], &b) }
+                .check_case();
         }
     }
 }
@@ -215,10 +215,10 @@ fn rounded_products_are_sums_of_products_of_rounded_numbers() {
     for number in 0..18 {
         let size = |factor: usize| sizes[(number * factor + number / 9 * 2) % 9];
         let (rows, columns, depth) = (size(1), size(7), size(5));
-        for is_turned in [false, true] {
-            let b = if is_turned { [columns, depth] } else { [depth, columns] };
+        for is_transposed in [false, true] {
+            let b = if is_transposed { [columns, depth] } else { [depth, columns] };
             FusedMatmulCase {
-                turned: (false, is_turned),
+                transposed: (false, is_transposed),
                 c: [None, Some(vec![columns]), Some(vec![1, columns])][number % 3].clone(),
                 has_residual: number % 4 == 0,
                 activation: ["", "Relu", "Tanh"][number / 2 % 3],
@@ -229,7 +229,7 @@ fn rounded_products_are_sums_of_products_of_rounded_numbers() {
             .check_case();
         }
     }
-    // The rows of several matrices are those of one product, and a matrix may be deeper than what is packed at a time.
+    // Rows of several matrices in one product, and a matrix deeper than one block of the depth.
     FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[2, 3, 5, 7], &[7, 40]) }
         .check_case();
     FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[1, 3000], &[3000, 70]) }

@@ -1,4 +1,4 @@
-//! The passes over an image in which each axis is resized by weighing elements.
+//! Passes over an image, each of which resizes one axis by weighting elements.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use super::taps::ResizeTaps;
 use crate::device::Cpu;
 use crate::kernels::rows::number::ComputeFloat;
 
-/// What can be weighed, and what it is weighed in. For integers, results beyond their range become its ends, and fractions are
-/// cut off, other than those that stand for the rounding of the weights.
+/// An element type, and the type in which it is weighted. Integers saturate, and lose their fraction, except fractions that come
+/// from the rounding of the weights.
 pub(super) trait ResizeSample: Element {
     type ComputeType: ComputeFloat;
 
     fn widen(self) -> Self::ComputeType;
     fn narrow(value: Self::ComputeType) -> Self;
 
-    /// Elements as what they are weighed in.
+    /// Converts elements to the type in which they are weighted.
     fn widen_slice(elements: &[Self]) -> Cow<'_, [Self::ComputeType]> {
         Cow::Owned(elements.iter().map(|element| element.widen()).collect())
     }
 
-    /// An output that has what is weighed as it is.
+    /// The output itself, if it has the type in which elements are weighted.
     fn as_compute_mut(_: &mut [Self]) -> Option<&mut [Self::ComputeType]> {
         None
     }
@@ -98,7 +98,7 @@ fn round_or_truncate(value: f64) -> f64 {
     if (nearest - value).abs() < 1e-6 { nearest } else { value.trunc() }
 }
 
-/// The elements that make each of a resized axis, as many for each, side by side.
+/// The taps of all elements of a resized axis, the same number for each, side by side.
 pub(super) struct TapTable<C> {
     taps: Vec<(usize, C)>,
     per_element: usize,
@@ -106,21 +106,20 @@ pub(super) struct TapTable<C> {
 }
 
 impl<C: ComputeFloat> TapTable<C> {
-    /// Elements outside of a crop, which are filled later, are made of nothing.
+    /// Elements outside of a crop, which are filled later, have weights of 0.
     pub(super) fn new(taps: &ResizeTaps) -> Self {
         let per_element = taps.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
         let mut all = Vec::with_capacity(taps.len() * per_element);
         for taps in taps {
             let taps = taps.as_deref().unwrap_or_default();
             all.extend(taps.iter().map(|(at, weight)| (*at, C::from_f64(*weight))));
-            // What counts nothing is read where something else is, so that it cannot be what is not a number.
+            // Taps with weight 0 repeat an element that is read anyway: another one could be NaN, and 0 · NaN is NaN.
             let filler = taps.first().map_or(0, |(at, _)| *at);
             all.resize(all.len() + per_element - taps.len(), (filler, C::ZERO));
         }
         Self { taps: all, per_element, length: taps.len() }
     }
 
-    /// Resizes one axis of an image.
     pub(super) fn resize_axis(&self, cpu: &Cpu, image: &[C], dims: &[usize], axis: usize, out: &mut [C]) {
         let (_, length, inner) = shape::split_at_axis(dims, axis);
         if inner == 1 {
@@ -139,6 +138,7 @@ impl<C: ComputeFloat> TapTable<C> {
                 let (outer, index) = ((begin + row) / self.length, (begin + row) % self.length);
                 let taps = &self.taps[index * self.per_element..][..self.per_element];
                 let line = |at: usize| &image[(outer * length + at) * inner..][..inner];
+                // Two taps, as of linear interpolation, take one pass over the output instead of three.
                 if let [(first, one), (second, other)] = *taps {
                     for ((out, first), second) in out.iter_mut().zip(line(first)).zip(line(second)) {
                         *out = *first * one + *second * other;
@@ -152,7 +152,7 @@ impl<C: ComputeFloat> TapTable<C> {
             }
         });
     }
-    /// Resizes rows whose elements lie side by side, for taps of each element that may be of a known number.
+    /// Resizes rows of contiguous elements. If the number of taps is a constant, the inner loop is unrolled.
     fn resize_rows<'t, T: IntoIterator<Item = &'t (usize, C)>>(
         &self,
         taps: impl Iterator<Item = T> + Clone,

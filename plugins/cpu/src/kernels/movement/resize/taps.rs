@@ -1,13 +1,12 @@
-//! Which elements of an input make one of a resized output, along one axis, and how much each counts.
+//! The taps of a resize along one axis: which elements of the input make one of the output, and their weights.
 
 use oarlock_sdk::{KernelCall, PluginError, Result};
 
 use crate::kernels::rows::scratch::try_reserve_vec;
 
-/// The elements and their weights for each index of the output; `None` where the index lies outside of the crop.
+/// The taps of each index of the output; `None` if the index lies outside of the crop.
 pub(super) type ResizeTaps = Vec<Option<Vec<(usize, f64)>>>;
 
-/// One axis that is resized.
 #[derive(Clone, Copy)]
 pub(super) struct ResizedAxis {
     pub(super) from: usize,
@@ -17,7 +16,7 @@ pub(super) struct ResizedAxis {
     pub(super) crop: (f64, f64),
 }
 
-/// Where an index of the output lies in the input.
+/// Maps an index of the output to a place in the input.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum CoordinateTransform {
     HalfPixel,
@@ -29,7 +28,7 @@ pub(super) enum CoordinateTransform {
     Crop,
 }
 
-/// Which neighbours of that place count.
+/// Which neighbors of that place count.
 #[derive(Clone, Copy)]
 enum ResizeFilter {
     Nearest(fn(f64) -> f64),
@@ -87,12 +86,12 @@ impl ResizeMethod {
         Ok(Self { coordinates, filter, excludes_outside, smooths })
     }
 
-    /// Whether each element of the output is one of the input.
+    /// True if each element of the output is one of the input.
     pub(super) fn is_nearest(&self) -> bool {
         matches!(self.filter, ResizeFilter::Nearest(_))
     }
 
-    /// For each index along an axis of the output, the one of the input that is nearest; for methods that take one.
+    /// The nearest index of the input for each index of the output, for methods that copy one element.
     pub(super) fn nearest_indices(&self, axis: &ResizedAxis) -> Result<Vec<Option<usize>>> {
         let mut map = try_reserve_vec(axis.to)?;
         let first = |taps: Vec<(usize, f64)>| taps.first().map(|(at, _)| *at);
@@ -117,7 +116,7 @@ impl ResizeMethod {
             ResizeFilter::Linear => (1.0, &|distance| (1.0 - distance).max(0.0)),
             ResizeFilter::Cubic(a) => (2.0, &move |distance| cubic_weight(a, distance)),
         };
-        // A smoothed reduction stretches the filter over all that one element of the output stands for.
+        // Antialiasing stretches the filter over all elements that one of a smaller output stands for.
         let shrink = if self.smooths { axis.scale.min(1.0) } else { 1.0 };
         let reach = (reach / shrink).min(2.0 * axis.from as f64 + 4.0);
         let (first, end) = ((place - reach).floor() as i64 + 1, (place + reach).ceil() as i64);
@@ -155,7 +154,7 @@ impl CoordinateTransform {
     }
 }
 
-/// The cubic convolution with coefficient `a` at a distance.
+/// The cubic convolution with coefficient `a`, at a distance.
 pub(super) fn cubic_weight(a: f64, x: f64) -> f64 {
     if x <= 1.0 {
         ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0

@@ -1,4 +1,4 @@
-//! Sums of integers against sums written down plainly, on every instruction set, with one thread and with two.
+//! Compares integer sums with plainly written ones, on every instruction set, with one thread and with two.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -15,7 +15,7 @@ fn byte_value(byte: u8, dtype: Dtype) -> i32 {
     if dtype == i8::DTYPE { byte.cast_signed().into() } else { byte.into() }
 }
 
-/// A convolution with all that a call may give.
+/// A convolution with every operand that a call may have.
 struct IntegerLayerCase {
     geometry: NhwcGeometry,
     dtypes: [Dtype; 2],
@@ -124,7 +124,6 @@ fn threads_change_nothing() {
     }
 }
 
-/// Operands of `MatMulInteger`.
 struct MatmulIntegerCase<'a> {
     dims: [&'a [i64]; 3],
     arrays: [TestArray; 4],
@@ -150,7 +149,7 @@ impl<'a> MatmulIntegerCase<'a> {
         Self { dims, arrays: [a, b, a_zero, b_zero] }
     }
 
-    /// Of matrices that have as many items on each side as in the output, or one on the right.
+    /// Both sides have as many matrices as the output, or the right side has one.
     fn expected_sums(&self) -> Vec<i32> {
         let [a, b, a_zero, b_zero] = self.arrays.each_ref().map(|array| {
             array.bytes().iter().map(|byte| byte_value(*byte, array.dtype)).collect::<Vec<i32>>()
@@ -189,7 +188,7 @@ impl<'a> MatmulIntegerCase<'a> {
     }
 }
 
-/// The shapes of both matrices and of what they make, and those of both zero points.
+/// The shapes of both matrices and of their product, and those of both zero points.
 type MatmulIntegerShapes<'a> = ([&'a [i64]; 3], [&'a [i64]; 2]);
 
 #[test]
@@ -223,7 +222,7 @@ fn sums_of_integers_wrap_around() {
     product.check_product();
 }
 
-/// Powers of two and few bits, so that floats are exact.
+/// Values are small powers of two, so that floats are exact.
 #[test]
 fn sums_become_floats_with_all_that_follows_them() {
     let mut numbers = RandomNumbers(4);

@@ -1,4 +1,4 @@
-//! The loops over rows, windows and blocks of channels, with vectors of three widths.
+//! The loops over rows, windows and blocks of channels, for vectors of three widths.
 
 #![expect(
     unsafe_code,
@@ -12,43 +12,42 @@ use super::{BLOCK_CHANNELS, InterleavedJob, MAX_QUADS, QUAD};
 use crate::kernels::quantized::requantize::RequantizeParameters;
 use crate::kernels::quantized::simd::SIGN_BIT;
 
-/// Vectors of bytes: of a channel each, or four of each channel.
+/// A vector of bytes: one per channel, or four per channel.
 trait ByteVector: Copy {
-    /// How many there are.
     const COUNT: usize;
 
-    /// How results are made, in vectors.
+    /// The constants of requantization, broadcast to vectors.
     type Epilogue: Copy;
 
     /// # Safety
     ///
-    /// All bytes can be read, or so many of them, and the machine has the instructions of this type. The latter holds for
-    /// all functions here.
+    /// All bytes, or `count` of them, can be read, and the machine has the instructions of this type. The latter holds for all
+    /// functions here.
     unsafe fn load(place: *const u8) -> Self;
     unsafe fn load_partial(place: *const u8, count: usize) -> Self;
 
     /// # Safety
     ///
-    /// All bytes can be written, or so many of them.
+    /// All bytes, or `count` of them, can be written.
     unsafe fn store(self, place: *mut u8);
     unsafe fn store_partial(self, place: *mut u8, count: usize);
 
-    /// Makes signed bytes unsigned.
+    /// Makes signed bytes unsigned by flipping the sign bit.
     unsafe fn to_unsigned(self) -> Self;
 
-    /// Four pixels become the four bytes of each channel.
+    /// Transposes four pixels into the four bytes of each channel.
     unsafe fn interleave_pixels(pixels: [Self; QUAD]) -> [Self; QUAD];
 
-    /// These sums, and to each the products of four bytes.
+    /// Adds to each sum the products of four bytes.
     unsafe fn add_products(self, inputs: Self, weights: Self) -> Self;
 
     unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue;
 
-    /// The results of all channels.
+    /// Requantizes the sums of all channels.
     ///
     /// # Safety
     ///
-    /// There are factors for all sums.
+    /// There is a factor for each sum.
     unsafe fn requantize_sums(sums: [Self; QUAD], factors: *const f32, ending: Self::Epilogue) -> Self;
 }
 
@@ -66,44 +65,44 @@ macro_rules! bytes {
         impl ByteVector for $name {
             const COUNT: usize = $count;
 
-            /// The highest step, the lowest, the zero point and what is turned in the end.
+            /// Upper bound, lower bound, zero point, and the bits flipped at the end.
             type Epilogue = ($floats, $vector, $vector, $vector);
 
             #[inline(always)]
             unsafe fn load(place: *const u8) -> Self {
-                // SAFETY: as the caller vouches.
+                // SAFETY: guaranteed by the caller.
                 Self(unsafe { $load(place.cast()) })
             }
 
             #[inline(always)]
             unsafe fn load_partial(place: *const u8, count: usize) -> Self {
                 let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: as the caller vouches; no other bytes are read.
+                // SAFETY: the caller guarantees these bytes; masked-out bytes are not read.
                 Self(unsafe { $load_some(mask, place.cast()) })
             }
 
             #[inline(always)]
             unsafe fn store(self, place: *mut u8) {
-                // SAFETY: as the caller vouches.
+                // SAFETY: guaranteed by the caller.
                 unsafe { $store(place.cast(), self.0) };
             }
 
             #[inline(always)]
             unsafe fn store_partial(self, place: *mut u8, count: usize) {
                 let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: as the caller vouches; no other bytes are written.
+                // SAFETY: the caller guarantees these bytes; masked-out bytes are not written.
                 unsafe { $store_some(place.cast(), mask, self.0) };
             }
 
             #[inline(always)]
             unsafe fn to_unsigned(self) -> Self {
-                // SAFETY: the caller vouches for the instructions.
+                // SAFETY: the caller guarantees the instructions.
                 Self(unsafe { $xor(self.0, $splat_bytes(SIGN_BIT.cast_signed())) })
             }
 
             #[inline(always)]
             unsafe fn interleave_pixels([a, b, c, d]: [Self; QUAD]) -> [Self; QUAD] {
-                // SAFETY: the caller vouches for the instructions.
+                // SAFETY: the caller guarantees the instructions.
                 unsafe {
                     let [low, low_next] = [$low(a.0, b.0), $low(c.0, d.0)];
                     let [high, high_next] = [$high(a.0, b.0), $high(c.0, d.0)];
@@ -118,23 +117,23 @@ macro_rules! bytes {
 
             #[inline(always)]
             unsafe fn add_products(self, inputs: Self, weights: Self) -> Self {
-                // SAFETY: the caller vouches for the instructions.
+                // SAFETY: the caller guarantees the instructions.
                 Self(unsafe { $products(self.0, inputs.0, weights.0) })
             }
 
             #[inline(always)]
             unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue {
                 let [low, high] = requantize.bounds;
-                // The results of signed bytes are made unsigned while they are packed.
+                // Packing saturates to unsigned bytes, so signed results are shifted into that range and flipped back.
                 let is_signed = low + (requantize.zero as f32) < 0.0;
-                let turned = if is_signed { i32::from(SIGN_BIT) } else { 0 };
-                // SAFETY: the caller vouches for the instructions.
+                let sign_flip = if is_signed { i32::from(SIGN_BIT) } else { 0 };
+                // SAFETY: the caller guarantees the instructions.
                 unsafe {
                     (
                         $splat_floats(high),
                         $splat(low as i16),
-                        $splat((requantize.zero + turned) as i16),
-                        $splat_bytes(turned as i8),
+                        $splat((requantize.zero + sign_flip) as i16),
+                        $splat_bytes(sign_flip as i8),
                     )
                 }
             }
@@ -143,21 +142,21 @@ macro_rules! bytes {
             unsafe fn requantize_sums(
                 sums: [Self; QUAD],
                 factors: *const f32,
-                (high, low, zero, turned): Self::Epilogue,
+                (high, low, zero, sign_flip): Self::Epilogue,
             ) -> Self {
-                // SAFETY: the caller vouches for the instructions and the factors.
+                // SAFETY: the caller guarantees the instructions and the factors.
                 unsafe {
-                    // A loop and no closure, which would not be compiled for the instruction set.
+                    // A loop, because a closure would not be compiled for the instruction set.
                     let mut whole = [low; QUAD];
                     for (index, (whole, sum)) in whole.iter_mut().zip(sums).enumerate() {
                         let factors = $load_floats(factors.add(index * ($count / 4)));
-                        // What is no number goes through the minimum, and becomes the least integer.
+                        // `min` returns its second operand for NaN, and the conversion makes NaN the least integer.
                         *whole = $round($least(high, $times($to_floats(sum.0), factors)));
                     }
                     let [first, second] = [$pack(whole[0], whole[1]), $pack(whole[2], whole[3])];
                     let first = $plus($greatest(first, low), zero);
                     let second = $plus($greatest(second, low), zero);
-                    Self($xor($pack_bytes(first, second), turned))
+                    Self($xor($pack_bytes(first, second), sign_flip))
                 }
             }
         }
@@ -189,14 +188,12 @@ bytes!(
     _mm_packs_epi32 _mm_max_epi16 _mm_add_epi16 _mm_packus_epi16
 );
 
-/// Computes some rows.
-///
 /// # Safety
 ///
 /// The machine has AVX-512 with VNNI, and the operands have the sizes of the convolution.
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
 pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
-    // SAFETY: as the caller vouches.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match (is_signed, job.way.windows) {
             (false, 1) => run_rows::<false, 1>(job),
@@ -217,7 +214,7 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
     let mut lines = [ptr::null(); MAX_QUADS];
     let lines = &mut lines[..job.geometry.down.kernel];
     let first = job.y.as_mut_ptr();
-    // SAFETY: as the caller vouches: pixels lie in the image or are padding, and results in the rows.
+    // SAFETY: the caller guarantees it: pixels lie in the image or are padding, and results lie in the rows.
     unsafe {
         let endings = (
             Zmm::load_epilogue(job.operands.requantize),
@@ -229,6 +226,7 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
             let mut were_inside = false;
             for column in (0..width).step_by(WINDOWS) {
                 let are_inside = job.are_inside(column);
+                // Between windows inside the image every pointer moves by a constant, so nothing is checked against the borders.
                 if were_inside && are_inside {
                     for (pixel, step) in pixels.as_flattened_mut().iter_mut().zip(steps.as_flattened()) {
                         *pixel = pixel.wrapping_add(*step);
@@ -261,17 +259,17 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
     }
 }
 
-/// Some windows side by side.
+/// Adjacent windows.
 struct InterleavedWindows<'a> {
     job: &'a InterleavedJob<'a>,
     pixels: &'a [[*const u8; QUAD]],
-    /// Where the results of the first go, and how many windows there are: the last of a row may stand alone.
+    /// Address of the first window's results, and the number of windows: the last one of a row may be alone.
     place: *mut u8,
     count: usize,
 }
 
 impl InterleavedWindows<'_> {
-    /// Computes a block of channels, or those that are left.
+    /// Computes a block of channels, or the rest of them.
     #[inline(always)]
     unsafe fn compute_block<V: ByteVector, const SIGNED: bool, const SOME: bool, const WINDOWS: usize>(
         &self,
@@ -281,7 +279,7 @@ impl InterleavedWindows<'_> {
         let operands = self.job.operands;
         let channels = self.job.geometry.channels;
         let left = channels - channel;
-        // SAFETY: as the caller vouches.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let starts = operands.starts.as_ptr().add(channel);
             let mut start = [V::load(starts.cast()); QUAD];

@@ -1,4 +1,4 @@
-//! Forests as attributes describe them.
+//! Forests, read from attributes.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,22 @@ use crate::kernels::traditional_ml::forest::{
 };
 use crate::kernels::traditional_ml::post_transform::PostTransform;
 
-/// A forest, and what becomes of its votes.
+/// A forest, and the function of its scores.
 pub(super) struct TreeEnsemble {
     pub(super) forest: PreparedForest,
     pub(super) base_values: Vec<f64>,
     pub(super) finish: PostTransform,
 }
 
-/// A forest that votes for classes.
 pub(super) struct TreeClassifier {
     pub(super) trees: TreeEnsemble,
     pub(super) labels: Vec<i64>,
-    /// Whether all votes are for one and the same class.
+    /// True if all votes are for the same class.
     pub(super) votes_for_one: bool,
     pub(super) weights_are_positive: bool,
 }
 
-/// A list of integers, of which there must be so many.
+/// A list of exactly `count` integers.
 fn read_integers<'a>(call: &KernelCall<'a>, name: &str, count: usize) -> Result<&'a [i64]> {
     let found = call.ints_attribute(name)?.unwrap_or_default();
     ensure!(
@@ -38,7 +37,7 @@ fn read_integers<'a>(call: &KernelCall<'a>, name: &str, count: usize) -> Result<
     Ok(found)
 }
 
-/// A list of numbers, in an attribute or in a tensor that takes its place.
+/// A list of numbers, from an attribute or from a tensor that replaces it.
 fn read_numbers(call: &KernelCall<'_>, name: &str) -> Result<Vec<f64>> {
     if let Some(found) = tensor_attribute(call, &format!("{name}_as_tensor"))? {
         return found.read_f64_values();
@@ -51,11 +50,11 @@ fn index_from_integer(name: &str, found: i64) -> Result<usize> {
         .map_err(|_| PluginError::out_of_range(format!("expected `{name}` of at least 0, found {found}")))
 }
 
-/// The most targets there may be; as many scores are kept for a row.
+/// The maximum number of targets; each row keeps as many scores.
 const MAX_TARGETS: usize = 1 << 24;
 
 impl TreeEnsemble {
-    /// What is added to the votes for a target.
+    /// The value that is added to the votes for a target.
     pub(super) fn base_value(&self, target: usize) -> f64 {
         match self.base_values[..] {
             [one] => one,
@@ -63,7 +62,7 @@ impl TreeEnsemble {
         }
     }
 
-    /// `TreeEnsemble`: leaves lie beside the questions.
+    /// Reads `TreeEnsemble`, whose leaves are listed apart from the questions.
     pub(super) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let required = |name: &str| {
             let found = tensor_attribute(call, name)?;
@@ -93,7 +92,7 @@ impl TreeEnsemble {
         let members = tensor_attribute(call, "membership_values")?
             .map(|values| values.read_f64_values())
             .transpose()?;
-        // A number that is none ends a set.
+        // NaN ends a set.
         let mut sets = members.as_deref().unwrap_or_default().split(|value| value.is_nan());
         let mut kept = Vec::new();
         let way = |name: &str, is_leaf: i64, to: i64| -> Result<TreeBranch> {
@@ -170,7 +169,7 @@ impl TreeEnsemble {
         })
     }
 
-    /// `TreeEnsembleRegressor`.
+    /// Reads `TreeEnsembleRegressor`.
     pub(super) fn read_regressor(call: &KernelCall<'_>) -> Result<Self> {
         let (leaves, nodes) = (TreeNodeTable::read_leaf_votes(call, "target")?, TreeNodeTable::new(call)?);
         let aggregate = match call.string_attribute("aggregate_function")?.unwrap_or("SUM") {
@@ -188,7 +187,6 @@ impl TreeEnsemble {
     }
 }
 
-/// How many targets there are.
 fn count_targets(call: &KernelCall<'_>, leaves: &[Vec<(usize, f64)>]) -> Result<usize> {
     let highest = leaves.iter().flatten().map(|(target, _)| target.saturating_add(1)).max();
     let targets = match call.int_attribute("n_targets")? {
@@ -230,7 +228,7 @@ type TreeNodeKey = (i64, i64);
 /// What each leaf votes for.
 type LeafVotes = HashMap<TreeNodeKey, Vec<(usize, f64)>>;
 
-/// The nodes of trees, among which leaves are.
+/// The nodes of all trees, leaves included.
 struct TreeNodeTable {
     names: Vec<TreeNodeKey>,
     by_name: HashMap<TreeNodeKey, TreeBranch>,
@@ -262,7 +260,7 @@ impl TreeNodeTable {
         Ok(this)
     }
 
-    /// The votes of leaves: `what` is what they are for, in the names of attributes.
+    /// The votes of leaves. `what` names their targets in the names of attributes.
     fn read_leaf_votes(call: &KernelCall<'_>, what: &str) -> Result<LeafVotes> {
         let weights = read_numbers(call, &format!("{what}_weights"))?;
         let list = |name: &str| read_integers(call, &format!("{what}_{name}"), weights.len());

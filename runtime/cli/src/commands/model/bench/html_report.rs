@@ -6,19 +6,18 @@ use crate::commands::model::format_milliseconds;
 use crate::commands::model::html_page::{self, ColumnAlignment, escape_html, push_formatted};
 use crate::commands::model::statistics::TimeStatistics;
 
-/// The size of a plot, and the room for what stands left of and below it.
+/// Size of a plot; the margins hold the axis labels on the left and below.
 const PLOT_WIDTH: f64 = 760.0;
 const PLOT_HEIGHT: f64 = 200.0;
 const PLOT_LEFT_MARGIN: f64 = 70.0;
 const PLOT_BOTTOM_MARGIN: f64 = 30.0;
-/// Of more runs only so many are drawn.
+/// At most this many runs are drawn.
 const MAX_POINTS: usize = 2000;
-/// How many bars a distribution has.
 const HISTOGRAM_BINS: usize = 60;
-/// How many ops have bars.
+/// Ops that get a bar.
 const MAX_OPS: usize = 20;
 
-/// Times of one runtime, as they are drawn.
+/// The times of one runtime.
 struct TimeSeries<'a> {
     name: String,
     class: &'static str,
@@ -79,7 +78,7 @@ pub(super) fn render_benchmark(report: &BenchmarkReport) -> String {
     html_page::render_page(&format!("Benchmark of {}", report.model), &body)
 }
 
-/// The times that fit into a plot: a few very slow runs would leave no room for all others.
+/// The range of times shown. A few very slow runs are cut off, since they would squeeze all others.
 struct TimeScale {
     least: f64,
     most: f64,
@@ -95,7 +94,7 @@ impl TimeScale {
         Self { least, most: most.max(least * 1.01).max(least + 1e-6) }
     }
 
-    /// Where a time stands, from 0 to 1; what is beyond stands at the edge.
+    /// The position of a time from 0 to 1; outliers are clamped to the edge.
     fn relative_position(&self, time: f64) -> f64 {
         ((time - self.least) / (self.most - self.least)).clamp(0.0, 1.0)
     }
@@ -117,7 +116,7 @@ fn draw_legend(page: &mut String, series: &[TimeSeries<'_>]) {
     }
 }
 
-/// A point for each run.
+/// Draws a point for each run.
 fn draw_runs(page: &mut String, series: &[TimeSeries<'_>], scale: &TimeScale) {
     open_plot(page, PLOT_HEIGHT);
     draw_legend(page, series);
@@ -155,7 +154,7 @@ fn draw_runs(page: &mut String, series: &[TimeSeries<'_>], scale: &TimeScale) {
     page.push_str("</svg></div>\n");
 }
 
-/// How many runs took how long.
+/// Draws a histogram of the times.
 fn draw_distribution(page: &mut String, series: &[TimeSeries<'_>], scale: &TimeScale) {
     open_plot(page, PLOT_HEIGHT);
     draw_legend(page, series);
@@ -189,7 +188,7 @@ fn draw_distribution(page: &mut String, series: &[TimeSeries<'_>], scale: &TimeS
     page.push_str("</svg></div>\n");
 }
 
-/// Which share of the times lies in each bin.
+/// The fraction of times in each bin.
 fn histogram_shares(times: &[f64], scale: &TimeScale) -> Vec<f64> {
     let mut bins = vec![0.0; HISTOGRAM_BINS];
     for time in times {
@@ -199,7 +198,7 @@ fn histogram_shares(times: &[f64], scale: &TimeScale) -> Vec<f64> {
     bins
 }
 
-/// A bar for each op, as long as its share.
+/// Draws a bar for each op, scaled by its share.
 fn draw_op_bars(page: &mut String, ops: &[ProfileRow]) {
     const ROW_HEIGHT: f64 = 22.0;
     const NAME_WIDTH: f64 = 190.0;

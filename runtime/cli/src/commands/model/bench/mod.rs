@@ -1,8 +1,7 @@
-//! `oarlock bench`: how fast a model runs, and what takes the time.
+//! `oarlock bench`: measures how fast a model runs, and which steps take the time.
 //!
-//! Runs that are measured are whole runs, one after the other, with nothing between them but a look at the clock. What
-//! each step takes is found in other runs, in which every step is waited for, so that looking does not slow down what is
-//! measured.
+//! Measured runs are whole runs, back to back, with nothing but a clock read in between. Steps are timed in separate runs
+//! that wait after every step, so that profiling does not slow down what is measured.
 
 mod html_report;
 mod peer_runtime;
@@ -31,19 +30,18 @@ use crate::render::{TableCell, TextTable, format_bytes};
 use peer_runtime::{PeerComparison, PeerPython};
 use profile::StepProfile;
 
-/// How long the measured runs take when their number is left open.
+/// Total time of the measured runs if their number is not given.
 const MEASURING_TIME: Duration = Duration::from_secs(3);
-/// How many runs there are then.
+/// Bounds of that number.
 const RUN_LIMITS: std::ops::RangeInclusive<u32> = 10..=10_000;
-/// In how many turns runs are measured where two runtimes take turns.
+/// Turns of each runtime in a comparison.
 const TURN_COUNT: u32 = 10;
-/// How long both rest between turns: threads that wait actively for more work of their own have gone to sleep by then.
+/// Pause between turns. By the end of it, worker threads that spin for more work have gone to sleep.
 const PAUSE_BETWEEN_TURNS: Duration = Duration::from_millis(30);
 
-/// How many inputs are shown.
+/// Inputs shown in the report.
 const MAX_SHOWN_INPUTS: usize = 4;
 
-/// Everything that was measured.
 #[derive(Serialize)]
 struct BenchmarkReport {
     model: String,
@@ -52,32 +50,31 @@ struct BenchmarkReport {
     inputs: Vec<ValueDescription>,
     /// From the file to a session.
     load_ms: f64,
-    /// With the plan for the shapes of the inputs, and kernels that are readied.
+    /// Includes planning for the input shapes and preparing kernels.
     first_run_ms: f64,
     runs: usize,
     latency_ms: TimeStatistics,
-    /// How many runs there are in a second, one after the other.
+    /// Runs per second, back to back.
     throughput_per_s: f64,
     memory: MemoryUse,
-    /// Which device runs how many nodes, and what the CPU runs for others.
+    /// Nodes on each device, and what the CPU runs for other devices.
     fallback: FallbackReport,
     #[serde(flatten)]
     profile: StepProfile,
     compared: Option<PeerComparison>,
-    /// What was rounded and how far that leads; nothing where all had to be exact.
+    /// Effect of rounding; `None` if everything was exact.
     accuracy: Option<AccuracyReport>,
-    /// Each run, in order.
+    /// Time of each run, in order.
     #[serde(skip)]
     times: Vec<f64>,
 }
 
-/// How much memory it took.
 #[derive(Serialize)]
 struct MemoryUse {
-    /// The most that the process had in memory at a time, pages of files among it.
+    /// Peak resident memory of the process, including mapped files.
     peak_bytes: Option<u64>,
     weights_bytes: u64,
-    /// What each run takes on all devices, beside inputs and outputs.
+    /// Arenas of one run on all devices, besides inputs and outputs.
     arena_bytes: u64,
 }
 
@@ -106,7 +103,7 @@ pub(crate) fn run_benchmark(
     let made = subject.run(&inputs)?;
     let first_run_ms = to_milliseconds(began.elapsed());
     let fallback = subject.report_fallback(global, &call.choice, &inputs)?;
-    // Taken now, as what follows measures and is no part of running a model.
+    // Read it now: the profiling below is no part of running a model.
     let peak_bytes = peak_memory("/proc/self/status");
 
     let threads = thread_count(&subject);
@@ -156,7 +153,7 @@ pub(crate) fn run_benchmark(
     Ok(subject.is_complete)
 }
 
-/// The times of runs, turn by turn with those of another runtime.
+/// Times all runs, alternating with the other runtime if there is one.
 fn measure_runs(
     subject: &PreparedModel,
     call: &BenchArguments,
@@ -198,7 +195,7 @@ fn measure_runs(
     Ok(times)
 }
 
-/// One run, until its outputs are there.
+/// Time from the call until the outputs are ready.
 fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
     let began = Instant::now();
     let outputs = subject.session.run(inputs)?;
@@ -208,7 +205,7 @@ fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration
     Ok(taken)
 }
 
-/// How many threads kernels on the CPU may use.
+/// The number of threads that CPU kernels may use.
 fn thread_count(subject: &PreparedModel) -> u64 {
     let flag = subject.core.runtime.flags().get("threads");
     let set =
@@ -217,7 +214,7 @@ fn thread_count(subject: &PreparedModel) -> u64 {
     set.filter(|count| *count > 0).unwrap_or_else(all)
 }
 
-/// The most memory that a process had, as the kernel tells it.
+/// Parses `VmHWM` of `/proc/self/status`.
 fn peak_memory(status: &str) -> Option<u64> {
     let text = std::fs::read_to_string(status).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -240,7 +237,7 @@ impl BenchmarkReport {
         self.profile.print_profile(output);
     }
 
-    /// What there is to say in a line each.
+    /// The report in lines of label and text.
     fn summary_lines(&self) -> Vec<(&'static str, String)> {
         let Self { latency_ms: latency, memory, .. } = self;
         let input = |kind: &ValueDescription| match (kind.dtype, &kind.shape) {

@@ -1,4 +1,4 @@
-//! Another runtime, in a process of its own, which takes turns with this one on the same inputs.
+//! Another runtime in a child process, which takes turns with this one on the same inputs.
 
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,24 +19,24 @@ use crate::render::{TableCell, TextTable, format_bytes};
 const PEER_SCRIPT: &str = include_str!("peer.py");
 const PEER_NAME: &str = "onnxruntime";
 
-/// A Python that has the other runtime.
+/// A Python interpreter that can import the other runtime.
 pub(super) struct PeerPython {
     python: PathBuf,
 }
 
-/// The other runtime, with the model loaded.
+/// The child process with the model loaded.
 pub(super) struct PeerProcess {
     child: Child,
     ask: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     complaints: std::fs::File,
-    /// With the inputs and what it made of them.
+    /// Holds the inputs and the peer's outputs.
     files: tempfile::TempDir,
     first: FirstRunReply,
     times: Vec<f64>,
 }
 
-/// What it says when it has run for the first time.
+/// The child's message after its first run.
 #[derive(Deserialize)]
 struct FirstRunReply {
     version: String,
@@ -50,7 +50,6 @@ struct TurnReply {
     times: Vec<f64>,
 }
 
-/// What came out of a comparison.
 #[derive(Serialize)]
 pub(super) struct PeerComparison {
     name: &'static str,
@@ -59,16 +58,15 @@ pub(super) struct PeerComparison {
     first_run_ms: f64,
     peak_bytes: u64,
     pub(super) latency_ms: TimeStatistics,
-    /// How many times as long the other one takes, by the medians.
+    /// The peer's median time over ours.
     pub(super) ratio: f64,
-    /// The largest difference between outputs, over the largest element of each; nothing where they cannot be compared.
+    /// Largest difference between outputs over the largest element of each; `None` if they cannot be compared.
     largest_difference: Option<f64>,
     #[serde(skip)]
     pub(super) times: Vec<f64>,
 }
 
 impl PeerPython {
-    /// Looks for a Python that can import it.
     pub(super) fn find_python(python: Option<&Path>) -> Result<Self, CommandError> {
         let python = python.unwrap_or(Path::new("python3"));
         let shown = python.display();
@@ -92,7 +90,7 @@ impl PeerPython {
         Err(CommandError::new(message).with_hint(hint))
     }
 
-    /// Has it load the model and run it once.
+    /// Starts the child, which loads the model and runs it once.
     pub(super) fn start_process(
         self,
         model: &Path,
@@ -133,7 +131,7 @@ impl PeerProcess {
         self.request_runs(runs as usize).map(drop)
     }
 
-    /// Measures so many runs, behind one that is not measured.
+    /// Measures `runs` runs after one that warms up.
     pub(super) fn run_turn(&mut self, runs: usize) -> Result<(), CommandError> {
         self.request_runs(1)?;
         let times = self.request_runs(runs)?;
@@ -143,7 +141,7 @@ impl PeerProcess {
 
     fn request_runs(&mut self, runs: usize) -> Result<Vec<f64>, CommandError> {
         if let Some(ask) = &mut self.ask {
-            // One that has ended is asked in vain, and then does not answer.
+            // Writing to a child that has exited fails; reading its answer then reports that.
             _ = writeln!(ask, "{runs}").and_then(|()| ask.flush());
         }
         Ok(self.read_reply::<TurnReply>()?.times)
@@ -163,14 +161,14 @@ impl PeerProcess {
         Err(CommandError::new(message).with_hint("leave `--compare` out, or give inputs that both take"))
     }
 
-    /// Ends it, and compares what both made and how long both took.
+    /// Stops the child and compares outputs and times.
     pub(super) fn finish_comparison(
         mut self,
         session: &Session,
         made: &[RuntimeValue],
         times: &[f64],
     ) -> Result<PeerComparison, CommandError> {
-        // The end of its input is the end of its work.
+        // The child exits at the end of its input.
         self.ask = None;
         let theirs = npz::read_npz(&self.files.path().join("outputs.npz"), &|_, _, _| Ok(()))?;
         let cpu =
@@ -203,19 +201,19 @@ impl PeerProcess {
 impl Drop for PeerProcess {
     fn drop(&mut self) {
         self.ask = None;
-        // It may have ended by itself; either way nothing of it stays.
+        // The child may have exited already; either way it must not survive.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
 impl PeerComparison {
-    /// As in `onnxruntime 1.20`.
+    /// Such as `onnxruntime 1.20`.
     pub(super) fn peer_name(&self) -> String {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Who is faster, in words.
+    /// Says in words which one is faster.
     pub(super) fn verdict_text(&self) -> String {
         if self.ratio >= 1.0 {
             format!("Oarlock is {} times as fast as {}", format_figures(self.ratio), self.name)
@@ -249,7 +247,7 @@ impl PeerComparison {
         ]
     }
 
-    /// Both beside each other, `starting` being what this runtime takes from the file to the first outputs.
+    /// Prints both side by side; `starting` is this runtime's time from the file to the first outputs.
     pub(super) fn print_comparison(&self, own: &TimeStatistics, starting: f64, output: &mut CommandOutput) {
         let mut table = TextTable::new(1);
         self.summary_lines().iter().for_each(|(name, value)| {

@@ -1,4 +1,4 @@
-//! What each step of a run takes, and how near it is to what the machine could do.
+//! Profiles each step of a run, and compares its rate with what the machine can do.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -12,51 +12,50 @@ use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
 use crate::problem::CommandError;
 use crate::render::{TableCell, TextTable, format_count, print_sentence};
 
-/// How many runs are looked at, step by step.
+/// Runs that are profiled step by step.
 const PROFILED_RUNS: usize = 7;
-/// No further run begins after this.
+/// No further run starts after this.
 const PROFILING_TIME: Duration = Duration::from_secs(3);
-/// How many steps are printed one by one.
+/// Steps printed one by one.
 const MAX_SHOWN_STEPS: usize = 10;
 
-/// What the steps of a run take.
 #[derive(Serialize)]
 pub(super) struct StepProfile {
-    /// What ops take together, the one that takes most first.
+    /// Times summed by op, the slowest first.
     pub(super) ops: Vec<ProfileRow>,
-    /// What each step takes, in the order of the run. One of a body counts as often as it ran.
+    /// Time of each step, in the order of execution. A step of a loop body is summed over all iterations.
     pub(super) steps: Vec<ProfileRow>,
-    /// How many steps of bodies were too many to be looked at; they count for the steps that they are in.
+    /// Steps of loop bodies beyond the limit of the profiler; their time counts for the enclosing step.
     pub(super) omitted: usize,
 }
 
-/// One op, or one step.
+/// One op or one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct ProfileRow {
     pub(super) op: String,
-    /// The name of the node; nothing for several.
+    /// Name of the node; `None` for an op of several nodes.
     pub(super) node: Option<String>,
     pub(super) device: String,
-    /// The node in whose branch or body it is, by its name or else its op.
+    /// Name, or else op, of the node whose branch or body contains it.
     pub(super) within: Option<String>,
-    /// What runs it; nothing for several.
+    /// `None` if several kernels ran it.
     pub(super) kernel: Option<String>,
-    /// How the kernel does it, where it says so.
+    /// The kernel's own description of its method, if it gives one.
     pub(super) how: Option<String>,
     pub(super) count: usize,
     pub(super) ms: f64,
-    /// Of all steps.
+    /// Fraction of the time of all steps.
     pub(super) share: f64,
-    /// Thousands of millions of multiplications and additions in a second.
+    /// Billions of multiplications and additions per second.
     pub(super) gflops: Option<f64>,
-    /// Thousands of millions of bytes that have to be read or written in a second.
+    /// Billions of bytes that must be read or written per second.
     pub(super) gb_per_s: Option<f64>,
     #[serde(skip)]
     cost: NodeCost,
 }
 
 impl StepProfile {
-    /// Runs step by step, a few times; `told` before each run how many there were, and of how many.
+    /// Runs the model step by step a few times; `told` hears before each run how many are done, and the total.
     pub(super) fn measure_steps(
         session: &Session,
         inputs: &[RuntimeValue],
@@ -115,14 +114,14 @@ impl StepProfile {
         Self { ops, steps, omitted: 0 }
     }
 
-    /// The steps that take most, those first.
+    /// Slowest first.
     pub(super) fn slowest_steps(&self) -> Vec<&ProfileRow> {
         let mut steps: Vec<&ProfileRow> = self.steps.iter().collect();
         steps.sort_by(|one, other| other.ms.total_cmp(&one.ms));
         steps
     }
 
-    /// What the figures leave out.
+    /// A note about steps missing from the profile.
     pub(super) fn omission_note(&self) -> Option<String> {
         let steps = format_count(self.omitted, "step", "steps");
         (self.omitted > 0)
@@ -163,14 +162,14 @@ impl StepProfile {
     }
 }
 
-/// A step on its way to a row.
+/// Times of one step, to become a row.
 struct StepTimes {
-    /// Its first time, which keeps its plan, and so the key, alive.
+    /// The first timing keeps the plan alive, whose address is part of the key.
     first: StepTiming,
     within: Option<String>,
-    /// What it took in each run.
+    /// Time in each profiled run.
     times: Vec<f64>,
-    /// How often it ran.
+    /// Executions over all runs.
     count: usize,
 }
 
@@ -218,7 +217,7 @@ impl StepTimes {
     }
 }
 
-/// What each step takes without the steps of its branches and bodies, in milliseconds.
+/// Time of each step without its nested steps, in milliseconds.
 fn exclusive_times(timings: &[StepTiming]) -> Vec<f64> {
     let mut own: Vec<f64> = timings.iter().map(|timing| to_milliseconds(timing.end - timing.begin)).collect();
     for timing in timings {
@@ -230,7 +229,7 @@ fn exclusive_times(timings: &[StepTiming]) -> Vec<f64> {
 }
 
 impl ProfileRow {
-    /// How people find it: its name, and where it is.
+    /// Name and enclosing node.
     pub(super) fn step_label(&self) -> String {
         let name = self.node.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name)");
         match &self.within {
@@ -240,7 +239,7 @@ impl ProfileRow {
         }
     }
 
-    /// How long it takes and how fast it is, in text.
+    /// Time, share and rates as text.
     pub(super) fn rate_texts(&self) -> [String; 4] {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format_figures);
         let share = format!("{:.1} %", self.share * 100.0);

@@ -1,7 +1,7 @@
-//! A picture of a graph: what is read stands above what reads it.
+//! Draws a graph as SVG, with producers above consumers.
 //!
-//! Each node stands in the layer below the lowest that it reads from. Within a layer nodes are sorted by where those stand
-//! that they read from and that read from them, a few times down and up, which leaves few lines that cross.
+//! Each node lies in the layer below its lowest producer. Within a layer, nodes are sorted by the positions of their
+//! neighbors, a few times down and up, which leaves few crossing edges.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,17 @@ const ROW_HEIGHT: f64 = 52.0;
 const BOX_HEIGHT: f64 = 26.0;
 const BOX_GAP: f64 = 18.0;
 const MARGIN: f64 = 20.0;
-/// How many pixels a letter takes.
+/// Estimated width of a character, in pixels.
 const LETTER_WIDTH: f64 = 7.2;
-/// How often layers are sorted, down and up.
+/// Rounds of sorting, each down and up.
 const SORT_ROUNDS: usize = 4;
-/// A line over more layers is drawn faintly.
+/// Edges that span more layers are drawn faintly.
 const LONG_EDGE_LAYERS: usize = 12;
-/// A picture of a graph of more nodes helps nobody, and takes a browser long.
+/// A larger graph is unreadable as a picture and slow in a browser.
 pub(super) const MAX_DRAWN_NODES: usize = 3000;
-/// A label is cut behind so many letters.
+/// Labels are truncated to this many characters.
 const MAX_LABEL_LENGTH: usize = 34;
 
-/// A box in the picture: an input, a node or an output.
 struct PictureBox {
     label: String,
     details: String,
@@ -46,13 +45,12 @@ impl PictureBox {
     }
 }
 
-/// Boxes, and lines from one to another.
 struct GraphPicture {
     items: Vec<PictureBox>,
     lines: Vec<(usize, usize)>,
 }
 
-/// Whether so many nodes can be drawn.
+/// Rejects graphs that are too large to draw.
 pub(super) fn check_node_count(nodes: usize) -> Result<(), CommandError> {
     if nodes <= MAX_DRAWN_NODES {
         return Ok(());
@@ -62,12 +60,12 @@ pub(super) fn check_node_count(nodes: usize) -> Result<(), CommandError> {
         .with_hint("leave out `--svg`; the page of `--html` has all nodes in a table"))
 }
 
-/// The picture as a file of its own.
+/// The picture as an SVG file.
 pub(super) fn render_standalone(graph: &Graph, nodes: &[NodeReport]) -> String {
     render_svg(graph, nodes, true)
 }
 
-/// The picture as a part of a page.
+/// The picture as an element of a page.
 pub(super) fn render_inline(graph: &Graph, nodes: &[NodeReport]) -> String {
     render_svg(graph, nodes, false)
 }
@@ -100,10 +98,10 @@ fn draw_edge(svg: &mut String, from: &PictureBox, to: &PictureBox) {
     let (x1, y1) = (from.x + from.width() / 2.0, from.y() + BOX_HEIGHT);
     let (x2, y2) = (to.x + to.width() / 2.0, to.y());
     let far = to.layer.saturating_sub(from.layer);
-    // A line that passes other layers takes a way beside the boxes that may stand between.
+    // An edge that skips layers bends around the boxes that may lie between.
     let aside = if far > 1 { 50.0 + 4.0 * (far.min(10) as f64) + from.width() / 2.0 } else { 0.0 };
     let bend = (y2 - y1) / 2.0;
-    // What is read all over the graph, as a mask is, would cover everything else.
+    // A value used all over the graph, such as a mask, would cover everything else.
     let opacity = if far > LONG_EDGE_LAYERS { 0.3 } else { 1.0 };
     push_formatted(
         svg,
@@ -192,7 +190,7 @@ impl GraphPicture {
         picture
     }
 
-    /// Finds a place for every box.
+    /// Assigns a position to every box.
     fn arrange_boxes(&mut self) {
         let count = self.items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
         let mut layers: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -211,7 +209,7 @@ impl GraphPicture {
                 self.sort_layer(layer, &below);
             }
         }
-        // A layer stands in the middle of the widest, and one of a single box where it leads.
+        // Layers are laid out around 0; shift everything until the leftmost box is at the margin.
         let left = self.items.iter().map(|item| item.x).fold(0.0, f64::min);
         self.items.iter_mut().for_each(|item| item.x += MARGIN - left);
     }
@@ -220,7 +218,7 @@ impl GraphPicture {
         layers.iter().for_each(|layer| self.spread_layer(layer));
     }
 
-    /// Sorts a layer by the middle of what its boxes are connected to.
+    /// Sorts a layer by the mean position of the connected boxes.
     fn sort_layer(&mut self, layer: &mut Vec<usize>, connected: &[Vec<usize>]) {
         let middle = |item: &PictureBox| item.x + item.width() / 2.0;
         let mut wanted: Vec<(f64, usize)> = layer
@@ -240,7 +238,7 @@ impl GraphPicture {
         }
     }
 
-    /// Puts the boxes of a layer side by side around 0.
+    /// Lays out a layer side by side, centered at 0.
     fn spread_layer(&mut self, layer: &[usize]) {
         let whole: f64 = layer.iter().map(|at| self.items[*at].width() + BOX_GAP).sum::<f64>() - BOX_GAP;
         let mut x = -whole / 2.0;

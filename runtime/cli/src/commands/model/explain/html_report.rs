@@ -1,4 +1,4 @@
-//! What there is to say about a model as a page with pictures.
+//! The report of `oarlock explain` as a page with pictures.
 
 use oarlock_engine::graph::Graph;
 
@@ -6,7 +6,7 @@ use super::{ExplainReport, GraphEndpoint, PassReport, graph_picture};
 use crate::commands::model::html_page::{self, ColumnAlignment, escape_html, push_formatted};
 use crate::render::format_count;
 
-/// A table of more rows takes a browser long.
+/// Browsers take long to show longer tables.
 const MAX_TABLE_ROWS: usize = 20_000;
 
 pub(super) fn render_explanation(report: &ExplainReport, graph: &Graph) -> String {

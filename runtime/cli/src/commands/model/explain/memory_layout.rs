@@ -1,4 +1,4 @@
-//! Where values lie in a run, in words and as a picture.
+//! The memory of a plan's values, as text and as a picture.
 
 use oarlock_engine::graph::Graph;
 use oarlock_engine::{ArenaSlot, ExecutionPlan};
@@ -7,30 +7,29 @@ use serde::Serialize;
 use crate::commands::model::html_page::{escape_html, push_formatted};
 use crate::render::{format_bytes, format_count};
 
-/// A picture of more values takes a browser long.
+/// Browsers take long to draw more values.
 const MAX_DRAWN_VALUES: usize = 3000;
 
-/// The memory that a model takes.
 #[derive(Serialize)]
 pub(super) struct MemoryLayout {
     weights_bytes: u64,
     arenas: Vec<ArenaLayout>,
 }
 
-/// The memory that each run takes on a device, beside its inputs and outputs.
+/// The arena of one device, which each run needs besides inputs and outputs.
 #[derive(Serialize)]
 struct ArenaLayout {
     device: String,
     bytes: u64,
-    /// What the values would take if none shared its memory with another.
+    /// What the values would take without sharing memory.
     bytes_apart: u64,
     values: Vec<ArenaAllocation>,
 }
 
-/// What a value, or the scratch memory of a kernel, has for some steps.
+/// Memory that a value, or the workspace of a kernel, holds for some steps.
 #[derive(Serialize)]
 struct ArenaAllocation {
-    /// Empty for scratch memory.
+    /// Empty for workspace.
     value: String,
     offset: u64,
     bytes: u64,
@@ -83,7 +82,7 @@ impl MemoryLayout {
         sentences
     }
 
-    /// A picture of each arena: steps from left to right, bytes from top to bottom.
+    /// Draws each arena: steps from left to right, bytes from top to bottom.
     pub(super) fn draw_arenas(&self, page: &mut String) {
         const PICTURE_WIDTH: f64 = 900.0;
         const PICTURE_HEIGHT: f64 = 280.0;
@@ -100,7 +99,7 @@ impl MemoryLayout {
                 ),
             );
             let mut drawn: Vec<(usize, &ArenaAllocation)> = arena.values.iter().enumerate().collect();
-            // The smallest would not be seen.
+            // Draw the largest; the smallest would be invisible.
             drawn.sort_by_key(|(_, part)| std::cmp::Reverse(part.bytes));
             drawn.truncate(MAX_DRAWN_VALUES);
             for (index, part) in drawn {

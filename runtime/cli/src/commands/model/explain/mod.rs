@@ -1,4 +1,4 @@
-//! `oarlock explain`: how a model is run, and why so.
+//! `oarlock explain`: how a model is run, and why.
 
 mod graph_picture;
 mod html_report;
@@ -21,53 +21,49 @@ use crate::{crash_watcher, output_file};
 use memory_layout::MemoryLayout;
 use node_report::NodeReport;
 
-/// Names of more letters are cut in tables for people, so that one of them does not push all others off the screen.
+/// Longer names are truncated in tables, so that one of them does not push all others off the screen.
 const MAX_NAME_LENGTH: usize = 60;
 
-/// How many optional inputs are told one by one.
+/// Optional inputs listed one by one; the rest are counted.
 const MAX_SHOWN_OPTIONAL: usize = 8;
 
-/// What there is to say about a model.
 #[derive(Serialize)]
 struct ExplainReport {
     model: String,
-    /// What kind of file it is.
+    /// Kind and version of the file.
     format: String,
     producer: String,
     opsets: std::collections::BTreeMap<String, u32>,
     devices: Vec<String>,
     inputs: Vec<GraphEndpoint>,
-    /// What a run may be given beside; with the dtype and the shape of the value that the model has for it.
+    /// Inputs with a default in the model, whose dtype and shape are shown.
     optional_inputs: Vec<GraphEndpoint>,
     outputs: Vec<GraphEndpoint>,
-    /// What was assumed, in sentences.
+    /// One sentence for each assumption.
     notes: Vec<String>,
     nodes: Vec<NodeReport>,
-    /// How many nodes the file has.
     nodes_in_file: usize,
     passes: Vec<PassReport>,
     memory: MemoryLayout,
-    /// What is rounded; nothing where all has to be exact.
+    /// What is rounded; `None` if everything is exact.
     precision: Option<RoundingExtent>,
 }
 
-/// An input or output.
 #[derive(Serialize)]
 struct GraphEndpoint {
     name: String,
-    /// As the model has it.
+    /// The type as the model declares it.
     declared: String,
-    /// What the plan is for; nothing for what is no tensor, or not known before the run.
+    /// The dtype in the plan; `None` if it is no tensor or unknown before the run.
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
 }
 
-/// What a pass did.
 #[derive(Serialize)]
 pub(super) struct PassReport {
     pass: &'static str,
     purpose: &'static str,
-    /// Whether it ran with the shapes of the inputs known.
+    /// True if the shapes of the inputs were known.
     with_shapes: bool,
     changes: usize,
     nodes_before: usize,
@@ -182,7 +178,7 @@ impl ExplainReport {
         }
     }
 
-    /// Old models have all of their weights among these, so not all of them are told.
+    /// Old models list all their weights as optional inputs, so only a few are shown.
     fn print_optional_inputs(&self, output: &mut CommandOutput) {
         let (shown, rest) = self.optional_inputs.split_at(self.optional_inputs.len().min(MAX_SHOWN_OPTIONAL));
         if !shown.is_empty() {
@@ -193,7 +189,7 @@ impl ExplainReport {
         }
     }
 
-    /// Where the model comes from.
+    /// Format and producer of the model.
     fn origin_text(&self) -> String {
         let opsets: Vec<String> =
             self.opsets.iter().map(|(domain, version)| format!("{domain} {version}")).collect();
@@ -223,7 +219,7 @@ impl GraphEndpoint {
         table.print_table(output);
     }
 
-    /// What the plan is for.
+    /// What the plan was made for.
     fn plan_text(&self) -> String {
         match (self.dtype, &self.shape) {
             (Some(dtype), Some(shape)) => format!("planned for {dtype} {shape:?}"),
@@ -248,7 +244,7 @@ impl PassReport {
         }
     }
 
-    /// What is told about it in a line.
+    /// One row of the table of inputs and outputs.
     pub(super) fn table_row(&self) -> [String; 5] {
         let when = if self.with_shapes { "with shapes" } else { "before shapes" };
         [

@@ -1,4 +1,4 @@
-//! What runs each node, and why.
+//! Reports which kernel runs each node, and why.
 
 use oarlock_core::{Device, Runtime};
 use oarlock_engine::graph::{Node, Subgraph, ValueId};
@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::commands::model::{describe_value, qualified_op_name};
 
-/// What there is to say about a node.
 #[derive(Serialize)]
 pub(super) struct NodeReport {
     pub(super) node: String,
@@ -15,20 +14,18 @@ pub(super) struct NodeReport {
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
     pub(super) device: String,
-    /// What runs it.
     pub(super) kernel: String,
-    /// How the kernel does it and whose it is, where it says so.
+    /// The kernel's own description of its method and the plugin it comes from, if it gives one.
     pub(super) how: Option<String>,
     pub(super) why: String,
-    /// The kernels that were looked at, the preferred ones first, on one device after the other.
+    /// Candidate kernels, the preferred ones first, device by device.
     pub(super) considered: Vec<NodeCandidate>,
     pub(super) flops: Option<u64>,
     pub(super) bytes: Option<u64>,
-    /// The nodes of its branches or its body, as far as something is known of them before they run.
+    /// Nodes of branches or a loop body, as far as they are known before the run.
     pub(super) inner: Vec<NodeReport>,
 }
 
-/// A kernel that was looked at.
 #[derive(Serialize)]
 pub(super) struct NodeCandidate {
     device: String,
@@ -39,7 +36,7 @@ pub(super) struct NodeCandidate {
 }
 
 impl NodeReport {
-    /// The cells of its line, and of those of the nodes in it.
+    /// The row of this node, followed by those of the nodes inside it.
     pub(super) fn table_rows(&self, depth: usize) -> Vec<[String; 6]> {
         let output = self.outputs.first().cloned().unwrap_or_default();
         let op = format!("{}{}", "  ".repeat(depth), self.op);
@@ -50,7 +47,7 @@ impl NodeReport {
     }
 }
 
-/// Every node of a plan's graph, in the order in which they run.
+/// All nodes of a plan's graph, in the order of execution.
 pub(super) fn report_nodes(plan: &ExecutionPlan, devices: &[Device], runtime: &Runtime) -> Vec<NodeReport> {
     let graph = plan.graph();
     let mut steps = vec![None; graph.nodes.len()];
@@ -93,7 +90,7 @@ pub(super) fn report_nodes(plan: &ExecutionPlan, devices: &[Device], runtime: &R
     graph.nodes.iter().zip(steps).map(report).collect()
 }
 
-/// The nodes of branches and bodies. They are planned when they run for the first time, with the shapes they have then.
+/// Nodes of branches and bodies. They are planned at their first run, with the shapes they have then.
 fn report_inner_nodes(node: &Node, devices: &[Device], runtime: &Runtime) -> Vec<NodeReport> {
     let each = |subgraph: &Subgraph| -> Vec<NodeReport> {
         let graph = &subgraph.graph;
@@ -140,13 +137,13 @@ fn list_candidates((device, ability): &(&Device, DeviceSupport)) -> Vec<NodeCand
     explanation.considered.iter().map(one).collect()
 }
 
-/// How a kernel does a step, in its own words, and whose kernel it is.
+/// The kernel's description of its method, and its plugin.
 fn describe_kernel(step: StepView<'_>) -> Option<String> {
     let (row, way) = (step.registry_row()?, step.description());
     (!way.is_empty()).then(|| format!("{way} by `{}`", row.plugin_name()))
 }
 
-/// Why a node runs where and how it does, from what each device up to its own can do.
+/// Explains the placement of a node by what each device before its own lacks.
 fn explain_placement(abilities: &[(&Device, DeviceSupport)], step: Option<StepView<'_>>) -> String {
     let Some(step) = step else { return "its output lies where its input does".to_owned() };
     let Some(((_, own), before)) = abilities.split_last() else { return String::new() };

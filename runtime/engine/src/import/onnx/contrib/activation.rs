@@ -1,4 +1,4 @@
-//! Activations, alone and with what is added before.
+//! Activations, alone or fused with a bias.
 
 use oarlock_core::{Attribute, Attributes, Error, Result};
 
@@ -76,7 +76,7 @@ fn lower_bias_add(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One half of a sum times GELU of the other.
+/// Adds the bias, then multiplies one half by GELU of the other.
 fn lower_bias_split_gelu(op: &mut ContribLowering<'_>) -> Result<()> {
     let sum = op.add_op("Add", &[op.input(0)?, op.input(1)?]);
     let halves = op.add_split(sum, -1, 2);
@@ -86,7 +86,7 @@ fn lower_bias_split_gelu(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The activation that an op ends in, by the name and the parameters that the op has for it.
+/// Adds the activation named by the attribute `activation`, with parameters by position.
 pub(super) fn add_activation(
     op: &mut ContribLowering<'_>,
     x: ValueId,

@@ -1,4 +1,4 @@
-//! Attention whose heads are as many for keys as for the query, as ONNX's own.
+//! Attention with as many key heads as query heads, which ONNX's `Attention` covers.
 
 use oarlock_core::{Attribute, Attributes, Result};
 
@@ -35,21 +35,21 @@ pub(super) const ATTENTION_OPS: &[ContribOp] = &[
     },
 ];
 
-/// The score of what is not to be seen, unless the op says another.
+/// Default score of a masked key.
 const MASKED_SCORE: f64 = -10000.0;
 
-/// What attention is computed of.
+/// Operands of attention.
 struct ContribAttention {
-    /// The query, the keys and the values, with heads side by side in rows; the latter two may have them apart.
+    /// Query, keys and values as rows, with heads side by side; keys and values may have separate heads instead.
     rows: [ValueId; 3],
     are_apart: bool,
     past: Option<[ValueId; 2]>,
-    /// The places of what is told about keys that are not to be seen, and of numbers that are added to scores.
+    /// Key mask, and an additive bias for the scores.
     mask: Option<ValueId>,
     bias: Option<ValueId>,
 }
 
-/// Adds attention: what comes out, the keys and values with those of the past, and the scores.
+/// Adds an `Attention` node; returns the output, present keys and values, and the scores.
 fn add_attention(op: &mut ContribLowering<'_>, operands: &ContribAttention) -> Result<Vec<ValueId>> {
     let ContribAttention { rows: [mut query, key, value], are_apart, past, mask, bias } = *operands;
     let heads = op.positive_attribute("num_heads")?;
@@ -76,7 +76,7 @@ fn add_attention(op: &mut ContribLowering<'_>, operands: &ContribAttention) -> R
         query = op.add_transpose(query, &[0, 2, 1, 3]);
     }
     let [past_key, past_value] = past.map_or([None; 2], |past| past.map(Some));
-    // Scores that are wanted are those before softmax, with the mask.
+    // The contrib op outputs scores after masking and before softmax.
     let count = if op.wants_output(3) { 4 } else { 3 };
     if count == 4 {
         attributes.set("qk_matmul_output_mode", Attribute::Int(2));
@@ -84,13 +84,13 @@ fn add_attention(op: &mut ContribLowering<'_>, operands: &ContribAttention) -> R
     let inputs = [Some(query), Some(key), Some(value), mask, past_key, past_value];
     let mut made = op.add_node("Attention", &inputs, attributes, count);
     if are_apart {
-        let turned = op.add_transpose(made[0], &[0, 2, 1, 3]);
-        made[0] = op.add_reshape(turned, &[0, 0, -1]);
+        let transposed = op.add_transpose(made[0], &[0, 2, 1, 3]);
+        made[0] = op.add_reshape(transposed, &[0, 0, -1]);
     }
     Ok(made)
 }
 
-/// Says what scores are multiplied by, where it is not what it is by default.
+/// Sets the scale, unless it is the default.
 pub(super) fn set_scale(op: &ContribLowering<'_>, attributes: &mut Attributes) -> Result<()> {
     let scale = op.float_attribute("scale", 0.0)?;
     if scale != 0.0 {
@@ -119,8 +119,8 @@ fn lower_quantized_attention(op: &mut ContribLowering<'_>) -> Result<()> {
     lower_projected_attention(op, all, [5, 8, usize::MAX])
 }
 
-/// Attention of rows in which those of the query, the keys and the values lie side by side, with a mask, a past and numbers
-/// to add at places of the inputs.
+/// Lowers attention on rows that contain query, keys and values side by side. The array has the input positions of mask, past
+/// and bias.
 fn lower_projected_attention(
     op: &mut ContribLowering<'_>,
     all: ValueId,
@@ -171,7 +171,7 @@ fn lower_multi_head_attention(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The keys and values of the past, at two places of the inputs.
+/// The past keys and values, at two consecutive input positions.
 pub(super) fn past_inputs(op: &ContribLowering<'_>, at: usize) -> Result<Option<[ValueId; 2]>> {
     match (op.optional_input(at), op.optional_input(at + 1)) {
         (None, None) => Ok(None),
@@ -180,11 +180,11 @@ pub(super) fn past_inputs(op: &ContribLowering<'_>, at: usize) -> Result<Option<
     }
 }
 
-/// The rows of the query, the keys and the values with their biases, and whether the latter two have heads apart.
+/// Query, keys and values with their biases; true if keys and values have separate heads.
 fn attention_rows(op: &mut ContribLowering<'_>) -> Result<([ValueId; 3], bool)> {
     let query = op.input(0)?;
     let (mut rows, are_apart) = match (op.optional_input(1), op.optional_input(2)) {
-        // All three lie in the query, head by head.
+        // All three are in the query, interleaved by head.
         (None, None) => (split_interleaved_heads::<3>(op, query), false),
         (Some(both), None) => {
             let [key, value] = split_interleaved_heads::<2>(op, both);
@@ -198,7 +198,7 @@ fn attention_rows(op: &mut ContribLowering<'_>) -> Result<([ValueId; 3], bool)> 
     let twice = op.add_op("Add", &[width, width]);
     let (none, end) = (op.add_ints(&[0]), op.add_ints(&[i64::MAX]));
     let bounds = [[none, width], [width, twice], [twice, end]];
-    // Keys and values with heads apart are those of another op, which has added theirs.
+    // Keys and values with separate heads come from another op, which has added their biases.
     let count = if are_apart { 1 } else { 3 };
     for (row, bounds) in rows.iter_mut().zip(bounds).take(count) {
         let own = op.add_slice(bias, bounds, 0);
@@ -207,7 +207,7 @@ fn attention_rows(op: &mut ContribLowering<'_>) -> Result<([ValueId; 3], bool)> 
     Ok((rows, are_apart))
 }
 
-/// Rows of heads that lie in turns: [texts, rows, heads, COUNT, size].
+/// Splits interleaved heads of shape [batch, rows, heads, COUNT, size].
 fn split_interleaved_heads<const COUNT: usize>(
     op: &mut ContribLowering<'_>,
     value: ValueId,

@@ -1,4 +1,4 @@
-//! What an op of onnxruntime takes and gives, and what of that is understood.
+//! Table rows: inputs, attributes and outputs of a contrib op, and which of them are supported.
 
 use oarlock_core::{Attribute, Error, Result};
 
@@ -6,21 +6,21 @@ use super::lowering::ContribLowering;
 use crate::graph::{Node, ValueId};
 use crate::import::error_location::invalid_model;
 
-/// An op and how it is written as others.
+/// A contrib op and its lowering.
 pub(super) struct ContribOp {
     pub(super) op: &'static str,
-    /// The names of its inputs in their order: `x` has to be there, `x?` may, `!x` must not, and `x*` are any number.
+    /// Input names in order: `x` is required, `x?` optional, `!x` unsupported, and `x*` variadic.
     pub(super) inputs: &'static str,
-    /// The names of its attributes. Of `name=0` no other value is understood.
+    /// Attribute names. For `name=0`, only that value is supported.
     pub(super) attributes: &'static str,
-    /// The names of its outputs in their order; of `!y` nobody knows how to make it.
+    /// Output names in order; `!y` is unsupported.
     pub(super) outputs: &'static str,
-    /// Adds the nodes that it stands for.
+    /// Adds the equivalent nodes.
     pub(super) lower: fn(&mut ContribLowering<'_>) -> Result<()>,
 }
 
 impl ContribOp {
-    /// Checks that a node has what the op wants, and nothing that is not understood.
+    /// Checks that a node has everything the op requires and nothing unsupported.
     pub(super) fn check_node(&self, node: &Node) -> Result<()> {
         check_operands("input", self.inputs, &node.inputs)?;
         check_operands("output", self.outputs, &node.outputs)?;
@@ -70,7 +70,7 @@ fn check_operands(kind: &str, words: &str, given: &[Option<ValueId>]) -> Result<
     Ok(())
 }
 
-/// Whether an attribute has a value that is written like this.
+/// True if an attribute equals the value written in the table.
 fn is_written_as(value: &Attribute, text: &str) -> bool {
     match value {
         Attribute::Int(value) => text.parse() == Ok(*value),
@@ -80,7 +80,7 @@ fn is_written_as(value: &Attribute, text: &str) -> bool {
     }
 }
 
-/// What is in the standard of the op, and not here.
+/// An error about a feature that the op has but the lowering does not support.
 pub(super) fn unsupported_error(expected: impl std::fmt::Display, found: &str) -> Error {
     Error::unimplemented(format!("expected {expected}, found {found}"))
 }

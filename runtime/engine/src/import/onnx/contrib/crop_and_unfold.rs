@@ -1,4 +1,4 @@
-//! Pieces of tensors and images, and what else is small and stands alone.
+//! Cropping, unfolding, and other small ops that belong to no group.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
@@ -45,7 +45,7 @@ fn lower_identity(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Ops that this program has, too.
+/// Lowers to an op of the same name in Oarlock's own domain.
 fn lower_to_oarlock_op(op: &mut ContribLowering<'_>) -> Result<()> {
     let (name, attributes) = (op.node.op.clone(), op.node.attributes.clone());
     let made = op.add_oarlock_op(&name, &[op.input(0)?], attributes);
@@ -53,10 +53,10 @@ fn lower_to_oarlock_op(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What each matrix has to be multiplied by to be the one that changes nothing.
+/// The inverse of each matrix: solves a system whose right-hand side is the identity.
 fn lower_inverse(op: &mut ContribLowering<'_>) -> Result<()> {
     let x = op.input(0)?;
-    // Halves are not enough to solve in.
+    // f16 is not precise enough to solve in.
     let matrices = if op.dtype(x) == Some(Dtype::F16) { op.add_cast(x, Dtype::F32) } else { x };
     let (one, dims) = (op.add_scalar_like(1.0, matrices)?, op.slice_shape(x, 0, None));
     let ones = op.add_op("Expand", &[one, dims]);
@@ -68,7 +68,7 @@ fn lower_inverse(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All pieces of one size along a dimension, which overlap where they begin close to each other. A piece is the last dimension.
+/// All windows of one size along a dimension; they overlap if the step is smaller. The window becomes the last dimension.
 fn lower_unfold(op: &mut ContribLowering<'_>) -> Result<()> {
     let (x, axis) = (op.input(0)?, op.int_attribute("dim", -1)?);
     let (size, step) = (op.positive_attribute("size")?, op.int_attribute("step", 1)?);
@@ -76,7 +76,7 @@ fn lower_unfold(op: &mut ContribLowering<'_>) -> Result<()> {
         return Err(unsupported_error("a `step` of at least 1", &step.to_string()));
     }
     let before = op.slice_shape(x, 0, Some(axis));
-    // Behind the last dimension, -1, there is none, while 0 would be the first.
+    // Behind the last dimension (-1) there is nothing; -1 + 1 = 0 would be taken for the first.
     let after = match axis.checked_add(1) {
         Some(next) if next != 0 => op.slice_shape(x, next, None),
         _ => op.add_ints(&[]),
@@ -102,23 +102,23 @@ fn lower_unfold(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The same elements in a shape that is put together from lists, in which 0 is a size.
+/// Reshapes to concatenated dimensions, in which 0 means an empty dimension.
 fn reshape_with_zeros(op: &mut ContribLowering<'_>, value: ValueId, parts: &[ValueId]) -> ValueId {
     let dims = op.add_concat(parts, 0);
     op.add_op_with("Reshape", &[value, dims], [("allowzero", Attribute::Int(1))])
 }
 
-/// Where the pixels of crops lie along one side of an image.
+/// Sampling positions of crops along one side of an image.
 struct CropSide {
-    /// A row of places for each crop.
+    /// A row of positions for each crop.
     places: ValueId,
-    /// Whether each of them is within the image.
+    /// True for positions within the image.
     is_inside: ValueId,
-    /// How many pixels the image has.
+    /// Size of the image along this side.
     length: ValueId,
 }
 
-/// Parts of images, in other sizes: of each box the corners are those of its crop.
+/// Crops boxes out of images and resizes them, with corners aligned.
 fn lower_crop_and_resize(op: &mut ContribLowering<'_>) -> Result<()> {
     let is_nearest = match op.node.attributes.get_string("mode")? {
         None | Some("bilinear") => false,
@@ -132,7 +132,7 @@ fn lower_crop_and_resize(op: &mut ContribLowering<'_>) -> Result<()> {
     let height = crop_side(op, [corners[0], corners[2]], (x, 2), counts[0])?;
     let width = crop_side(op, [corners[1], corners[3]], (x, 3), counts[1])?;
 
-    // Pixels are rows of channels, one image after the other.
+    // Pixels become rows of channels, one image after another.
     let pixels = op.add_transpose(x, &[0, 2, 3, 1]);
     let (any, channels) = (op.add_ints(&[-1]), op.slice_shape(x, 1, Some(2)));
     let pixels = reshape_with_zeros(op, pixels, &[any, channels]);
@@ -177,14 +177,14 @@ fn lower_crop_and_resize(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Some way from one value to another.
+/// Linear interpolation.
 fn interpolate(op: &mut ContribLowering<'_>, [from, to]: [ValueId; 2], part: ValueId) -> ValueId {
     let way = op.add_op("Sub", &[to, from]);
     let step = op.add_op("Mul", &[way, part]);
     op.add_op("Add", &[from, step])
 }
 
-/// So many places from one end of each box to the other along a side of an image, and one place in the middle.
+/// Evenly spaced positions from one edge of each box to the other along a side, or the middle if there is only one.
 fn crop_side(
     op: &mut ContribLowering<'_>,
     [from, to]: [ValueId; 2],

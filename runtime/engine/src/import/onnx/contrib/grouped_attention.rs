@@ -1,4 +1,4 @@
-//! Attention in which several heads of the query share one of the keys, with places that are turned into them, and `RotaryEmbedding`.
+//! Grouped-query attention, in which several query heads share a key head, with rotary embeddings; and `RotaryEmbedding`.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
@@ -33,7 +33,7 @@ fn lower_rotary_embedding(op: &mut ContribLowering<'_>) -> Result<()> {
     let [cos, sin] = [op.input(2)?, op.input(3)?];
     let (heads, is_narrow) = (op.int_attribute("num_heads", 0)?, op.rank(x) != Some(4));
     if op.rank(places) == Some(1) {
-        // The place of the first row; the others follow.
+        // The position of the first row only; the others follow.
         let axis = if is_narrow { 1 } else { 2 };
         let (texts, rows) = (op.slice_shape(x, 0, Some(1)), op.slice_shape(x, axis, Some(axis + 1)));
         let count = op.add_reshape(rows, &[]);
@@ -42,7 +42,7 @@ fn lower_rotary_embedding(op: &mut ContribLowering<'_>) -> Result<()> {
         let dims = op.add_concat(&[texts, rows], 0);
         places = op.add_op("Expand", &[all, dims]);
     }
-    // Without a number of heads their size follows from the angles.
+    // Without a number of heads, their size follows from the angles.
     let is_parted = is_narrow && heads == 0;
     if is_parted {
         let half = op.slice_shape(cos, 1, Some(2));
@@ -63,11 +63,11 @@ fn lower_rotary_embedding(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the op is told, and what follows from it.
+/// Attributes of the op, and what follows from them.
 struct GroupedAttention {
     heads: i64,
     shared: i64,
-    /// How many keys before its own a row sees, or all.
+    /// Number of keys before its own that a row sees; `None` means all.
     window: Option<i64>,
     attributes: Attributes,
 }
@@ -80,7 +80,7 @@ fn lower_grouped_attention(op: &mut ContribLowering<'_>) -> Result<()> {
     let lengths = op.add_op("Add", &[lengths, one]);
     let total = op.add_cast(op.input(6)?, Dtype::I64);
     let total = op.add_reshape(total, &[]);
-    // What a text has of the past: nothing, where all that there is comes now.
+    // Past length of each sequence: 0 if all of its tokens are new.
     let (rows, zero) = (op.dimension_size(query, 1), op.add_int_scalar(0)?);
     let is_first = op.add_op("Equal", &[total, rows]);
     let before = op.add_op("Sub", &[lengths, rows]);
@@ -135,7 +135,7 @@ impl GroupedAttention {
     }
 }
 
-/// The rows of the query, the keys and the values, which may lie side by side in the first.
+/// Query, keys and values, which may all be packed in the query.
 fn grouped_rows(op: &mut ContribLowering<'_>, call: &GroupedAttention) -> Result<[ValueId; 3]> {
     let query = op.input(0)?;
     match (op.optional_input(1), op.optional_input(2)) {
@@ -158,7 +158,7 @@ fn rotate_rows(
     heads: i64,
     [cos, sin, places]: [ValueId; 3],
 ) -> Result<ValueId> {
-    // There are angles for half of what is turned of each head.
+    // The angles cover half of the part of each head that is rotated.
     let half = op.known_constant(cos).and_then(|cos| cos.dims().get(1).copied()).unwrap_or(0);
     let attributes = build_attributes([
         ("num_heads", Attribute::Int(heads)),
@@ -168,7 +168,7 @@ fn rotate_rows(
     Ok(op.add_node("RotaryEmbedding", &[x, cos, sin, places].map(Some), attributes, 1)[0])
 }
 
-/// Whether the keys of the past are as many as there are, for each text, so that new ones come behind them.
+/// True if every sequence fills the past, as a single one does and any number do if it is empty. New keys are then appended.
 fn is_past_full(
     op: &mut ContribLowering<'_>,
     [query, past]: [ValueId; 2],
@@ -183,7 +183,7 @@ fn is_past_full(
     Ok(op.add_op("And", &[is_full, is_same]))
 }
 
-/// Attention of new keys behind those of the past.
+/// Attention with new keys appended to the past.
 fn attend_appended(
     op: &mut ContribLowering<'_>,
     call: &GroupedAttention,
@@ -201,7 +201,7 @@ fn attend_appended(
     Ok(op.add_node("Attention", &inputs, attributes, 3))
 }
 
-/// Attention of new keys that each text has at another place, in or behind the room of the past.
+/// Attention with new keys at a different position for each sequence, within the past buffer or behind it.
 fn attend_scattered(
     op: &mut ContribLowering<'_>,
     call: &GroupedAttention,
@@ -213,7 +213,7 @@ fn attend_scattered(
     let (room, rows) = (op.dimension_size(past_key, 2), op.dimension_size(query, 1));
     let (count, all) = (op.add_op("Max", &[room, total]), op.add_op("Add", &[room, rows]));
     let (zero, one) = (op.add_int_scalar(0)?, op.add_int_scalar(1)?);
-    // Where each row of the present comes from, of those of the past with the new ones behind them.
+    // Source index of each present row, within the past followed by the new rows.
     let (places, starts) = (op.add_range(count)?, op.add_unsqueeze(before, &[1]));
     let offset = op.add_op("Sub", &[places, starts]);
     let last = op.add_op("Sub", &[all, one]);
@@ -250,7 +250,7 @@ fn attend_scattered(
     Ok(vec![made, present[0], present[1]])
 }
 
-/// Which keys the rows of each text see: those up to their own place, and not too far before it.
+/// The keys that rows of each sequence see: up to their own position, and within the window.
 fn visible_keys(
     op: &mut ContribLowering<'_>,
     call: &GroupedAttention,

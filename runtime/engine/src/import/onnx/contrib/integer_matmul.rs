@@ -1,4 +1,4 @@
-//! Products that are sums of integers, and what becomes of them.
+//! Integer products and their conversion to floats.
 
 use oarlock_core::{Attributes, Dtype, Result};
 
@@ -40,14 +40,14 @@ pub(super) const INTEGER_MATMUL_OPS: &[ContribOp] = &[
     },
 ];
 
-/// Matrices of integers, each with its zero point.
+/// Integer matrices with their zero points and scales.
 pub(super) struct IntegerFactors {
     pub(super) values: [ValueId; 2],
     pub(super) zeros: [Option<ValueId>; 2],
     pub(super) scales: [ValueId; 2],
 }
 
-/// The product of matrices of integers as floats.
+/// Adds the product of integer matrices, converted to floats.
 pub(super) fn add_integer_product(op: &mut ContribLowering<'_>, factors: &IntegerFactors) -> Result<ValueId> {
     let IntegerFactors { values: [a, b], mut zeros, scales } = *factors;
     zeros[0] = zeros[0].map(|zero| op.reshape_to_scalar(zero));
@@ -90,7 +90,7 @@ fn lower_matmul_to_float(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of 16 bits are multiplied as numbers of 32.
+/// Multiplies 16-bit integers as 32-bit ones.
 fn lower_wide_matmul(op: &mut ContribLowering<'_>) -> Result<()> {
     let [a, b] = [op.input(0)?, op.input(1)?].map(|factor| op.add_cast(factor, Dtype::I32));
     let made = op.add_op("MatMul", &[a, b]);
@@ -107,7 +107,7 @@ fn lower_quantized_gemm(op: &mut ContribLowering<'_>) -> Result<()> {
         let a_scale = op.reshape_to_scalar(op.input(1)?);
         let scale = op.add_op("Mul", &[a_scale, op.input(4)?]);
         let scale = multiply_by(op, scale, alpha)?;
-        // Numbers of 32 bits may be more than floats tell apart, so they are scaled as DequantizeLinear does it.
+        // The 32-bit bias may exceed the precision of floats; it is scaled in the way of `DequantizeLinear`.
         let bias = op.add_cast(bias, Dtype::F32);
         inputs.push(Some(op.add_op("Mul", &[bias, scale])));
     }

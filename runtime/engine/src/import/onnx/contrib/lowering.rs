@@ -1,4 +1,4 @@
-//! A node that becomes others.
+//! Builder for the nodes that replace a contrib op.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::error_location::invalid_model;
 
-/// The opset of ONNX whose ops are written.
+/// The ONNX opset of the nodes that are written.
 pub(super) const WRITTEN_OPSET: u32 = 25;
 
-/// The domain of the ops that this program adds to ONNX.
+/// The domain of Oarlock's own ops.
 pub(super) const OARLOCK_DOMAIN: &str = "oarlock";
 
-/// An op with the graph that gets the nodes it stands for.
+/// An op, and the graph that its replacement is added to.
 pub(super) struct ContribLowering<'a> {
     pub(super) node: &'a Node,
     pub(super) graph: &'a mut Graph,
-    /// What its values are called after.
+    /// Prefix of the names of new values.
     title: Arc<str>,
-    /// Where the nodes begin that it stands for.
+    /// Index of the first new node.
     first: usize,
     given: Vec<(ValueId, ValueId)>,
 }
@@ -32,17 +32,16 @@ impl<'a> ContribLowering<'a> {
         Self { node, graph, title, first, given: Vec::new() }
     }
 
-    /// An input, which has to be there.
+    /// A required input.
     pub(super) fn input(&self, index: usize) -> Result<ValueId> {
         self.node.input(index).ok_or_else(|| invalid_model(format!("input {index}"), "none"))
     }
 
-    /// An input that may be left out.
     pub(super) fn optional_input(&self, index: usize) -> Option<ValueId> {
         self.node.input(index)
     }
 
-    /// Whether somebody wants an output.
+    /// True if an output is used.
     pub(super) fn wants_output(&self, index: usize) -> bool {
         self.node.output(index).is_some()
     }
@@ -55,7 +54,7 @@ impl<'a> ContribLowering<'a> {
         Ok(self.node.attributes.get_float(name)?.unwrap_or(default))
     }
 
-    /// A whole number above 0, which has to be there.
+    /// A required integer attribute above 0.
     pub(super) fn positive_attribute(&self, name: &str) -> Result<i64> {
         let found = self.node.attributes.get_int(name)?;
         found.filter(|count| *count > 0).ok_or_else(|| {
@@ -66,18 +65,16 @@ impl<'a> ContribLowering<'a> {
         })
     }
 
-    /// Attributes that another op has under the same names.
+    /// Copies attributes that have the same names in the target op.
     pub(super) fn copy_attributes(&self, names: &[&str]) -> Attributes {
         let all = self.node.attributes.iter().filter(|(name, _)| names.contains(name));
         all.map(|(name, value)| (name.to_owned(), value.clone())).collect()
     }
 
-    /// Adds a node with one output and no attributes.
     pub(super) fn add_op(&mut self, op: &str, inputs: &[ValueId]) -> ValueId {
         self.add_op_with(op, inputs, [])
     }
 
-    /// Adds a node with one output.
     pub(super) fn add_op_with<const COUNT: usize>(
         &mut self,
         op: &str,
@@ -88,7 +85,7 @@ impl<'a> ContribLowering<'a> {
         self.add_node(op, &inputs, build_attributes(attributes), 1)[0]
     }
 
-    /// Adds a node of which inputs are left out, or with several outputs.
+    /// Adds a node with omitted inputs or several outputs.
     pub(super) fn add_node(
         &mut self,
         op: &str,
@@ -106,7 +103,7 @@ impl<'a> ContribLowering<'a> {
         made
     }
 
-    /// Adds a node of an op that this program adds to ONNX, with one output.
+    /// Adds a node of one of Oarlock's own ops, with one output.
     pub(super) fn add_oarlock_op(&mut self, op: &str, inputs: &[ValueId], attributes: Attributes) -> ValueId {
         let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
         let made = self.add_node(op, &inputs, attributes, 1)[0];
@@ -116,12 +113,12 @@ impl<'a> ContribLowering<'a> {
         made
     }
 
-    /// The node that was added last, to be changed.
+    /// The node that was added last, to modify it.
     pub(super) fn last_node(&mut self) -> Option<&mut Node> {
         self.graph.nodes.last_mut()
     }
 
-    /// Adds a choice between two graphs, each of which is made of the same values.
+    /// Adds an `If` with two branches that capture the same values.
     pub(super) fn add_if(
         &mut self,
         condition: ValueId,
@@ -152,29 +149,28 @@ impl<'a> ContribLowering<'a> {
         self.graph.add_value(GraphValue::with_name(format!("{} {op} {number}", self.title)))
     }
 
-    /// A constant.
     pub(super) fn add_constant(&mut self, constant: Constant) -> ValueId {
         let id = self.add_output_value("constant");
         self.graph.value_mut(id).weight = Some(Weight::Numbers(constant));
         id
     }
 
-    /// A list of integers that is known.
+    /// Adds a constant vector of integers.
     pub(super) fn add_ints(&mut self, values: &[i64]) -> ValueId {
         self.add_constant(Constant::from_ints(values))
     }
 
-    /// One integer without dimensions.
+    /// Adds an i64 scalar.
     pub(super) fn add_int_scalar(&mut self, value: i64) -> Result<ValueId> {
         Ok(self.add_constant(Constant::new(Dtype::I64, &[], value.to_ne_bytes().to_vec())?))
     }
 
-    /// One number without dimensions.
+    /// Adds an f32 scalar.
     pub(super) fn add_float_scalar(&mut self, value: f64) -> Result<ValueId> {
         Ok(self.add_constant(Constant::new(Dtype::F32, &[], (value as f32).to_ne_bytes().to_vec())?))
     }
 
-    /// One number of the dtype of a value.
+    /// Adds a scalar of the dtype of another value.
     pub(super) fn add_scalar_like(&mut self, value: f64, like: ValueId) -> Result<ValueId> {
         let number = self.add_float_scalar(value)?;
         Ok(self.add_cast_like(number, like))
@@ -184,7 +180,7 @@ impl<'a> ContribLowering<'a> {
         self.add_op_with("Cast", &[from], [("to", Attribute::Int(to.onnx_number()))])
     }
 
-    /// Numbers of the dtype of a value.
+    /// Casts a value to the dtype of another, unless it has it already.
     pub(super) fn add_cast_like(&mut self, from: ValueId, like: ValueId) -> ValueId {
         match (self.dtype(from), self.dtype(like)) {
             (Some(from_dtype), Some(to)) if from_dtype == to => from,
@@ -193,7 +189,7 @@ impl<'a> ContribLowering<'a> {
         }
     }
 
-    /// The sizes of some dimensions of a value, as a list.
+    /// Adds the sizes `start..end` of a value's shape, as a vector.
     pub(super) fn slice_shape(&mut self, of: ValueId, start: i64, end: Option<i64>) -> ValueId {
         let mut attributes = build_attributes([("start", Attribute::Int(start))]);
         if let Some(end) = end {
@@ -202,13 +198,13 @@ impl<'a> ContribLowering<'a> {
         self.add_node("Shape", &[Some(of)], attributes, 1)[0]
     }
 
-    /// The size of a dimension, counted from the front, without dimensions.
+    /// Adds the size of a dimension, counted from the front, as a scalar.
     pub(super) fn dimension_size(&mut self, of: ValueId, axis: i64) -> ValueId {
         let (list, none) = (self.slice_shape(of, axis, Some(axis + 1)), self.add_ints(&[]));
         self.add_op("Reshape", &[list, none])
     }
 
-    /// The same elements in another shape, whose sizes are known but for 0, as it was, and -1.
+    /// Adds a reshape to fixed sizes, where 0 keeps a size and -1 is inferred. Constants are reshaped at once.
     pub(super) fn add_reshape(&mut self, value: ValueId, dims: &[i64]) -> ValueId {
         match self.known_constant(value) {
             Some(known) if known.dims() == dims => return value,
@@ -223,7 +219,7 @@ impl<'a> ContribLowering<'a> {
         self.add_op("Reshape", &[value, dims])
     }
 
-    /// The same elements in a shape that is put together from lists.
+    /// Adds a reshape to concatenated dimensions.
     pub(super) fn add_reshape_to(&mut self, value: ValueId, parts: &[ValueId]) -> ValueId {
         let dims = self.add_concat(parts, 0);
         self.add_op("Reshape", &[value, dims])
@@ -237,13 +233,12 @@ impl<'a> ContribLowering<'a> {
         self.add_op_with("Transpose", &[value], [("perm", Attribute::Ints(order.to_vec()))])
     }
 
-    /// Adds dimensions of one element.
     pub(super) fn add_unsqueeze(&mut self, value: ValueId, axes: &[i64]) -> ValueId {
         let axes = self.add_ints(axes);
         self.add_op("Unsqueeze", &[value, axes])
     }
 
-    /// Equal parts along an axis.
+    /// Adds a split into equal parts.
     pub(super) fn add_split(&mut self, value: ValueId, axis: i64, count: usize) -> Vec<ValueId> {
         let attributes = build_attributes([
             ("axis", Attribute::Int(axis)),
@@ -252,31 +247,31 @@ impl<'a> ContribLowering<'a> {
         self.add_node("Split", &[Some(value)], attributes, count)
     }
 
-    /// What lies between two places of an axis, each a list of one element.
+    /// Adds a slice of one axis; the bounds are vectors of one element.
     pub(super) fn add_slice(&mut self, value: ValueId, [from, to]: [ValueId; 2], axis: i64) -> ValueId {
         let axis = self.add_ints(&[axis]);
         self.add_op("Slice", &[value, from, to, axis])
     }
 
-    /// The whole numbers from 0 to before one.
+    /// Adds the integers from 0 up to, but not including, `count`.
     pub(super) fn add_range(&mut self, count: ValueId) -> Result<ValueId> {
         let (zero, one) = (self.add_int_scalar(0)?, self.add_int_scalar(1)?);
         Ok(self.add_op("Range", &[zero, count, one]))
     }
 
-    /// A value of one element without its dimensions.
+    /// Reshapes a value of one element to a scalar.
     pub(super) fn reshape_to_scalar(&mut self, value: ValueId) -> ValueId {
         self.add_reshape(value, &[])
     }
 
-    /// Says what an output is.
+    /// Maps an output of the op to the value that replaces it.
     pub(super) fn set_output(&mut self, index: usize, made: ValueId) {
         if let Some(output) = self.node.output(index) {
             self.given.push((output, made));
         }
     }
 
-    /// Says how many dimensions an output has, for those who read it.
+    /// Declares the rank of an output, for lowerings that read it.
     pub(super) fn set_output_rank(&mut self, index: usize, rank: usize) {
         let Some(output) = self.node.output(index) else { return };
         let declared = &mut self.graph.value_mut(output).declared;
@@ -285,7 +280,7 @@ impl<'a> ContribLowering<'a> {
         }
     }
 
-    /// Puts the outputs where they are wanted.
+    /// Renames the replacements to the outputs of the op, with `Identity` nodes where a rename is impossible.
     pub(super) fn finish(self) {
         let Self { graph, first, given, .. } = self;
         for (at, (output, made)) in given.iter().enumerate() {
@@ -305,10 +300,9 @@ impl<'a> ContribLowering<'a> {
     }
 }
 
-/// Adds the nodes of a branch, given what it captures; gives what it makes.
+/// Adds the nodes of a branch for given captures; returns its outputs.
 pub(super) type BranchBuilder<'b> = dyn Fn(&mut ContribLowering<'_>, &[ValueId]) -> Result<Vec<ValueId>> + 'b;
 
-/// Attributes in a few words.
 pub(super) fn build_attributes<const COUNT: usize>(attributes: [(&str, Attribute); COUNT]) -> Attributes {
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,21 +1,21 @@
-//! Which keys a row may see: what onnxruntime's ops are told as lengths, flags or numbers, as numbers that are added to scores.
+//! Attention masks: converts lengths, flags or additive masks of contrib ops to additive masks.
 
 use oarlock_core::Result;
 
 use super::lowering::ContribLowering;
 use crate::graph::ValueId;
 
-/// What scores a mask is for.
+/// Shape of the scores that a mask is for.
 pub(super) struct MaskedScores {
-    /// An operand whose first dimension is that of the texts, and whose second that of their rows.
+    /// An operand whose first two dimensions are batch and rows.
     pub(super) rows: ValueId,
-    /// How many keys there are with those of the past, as a list of one element.
+    /// Number of keys, the past included, as a vector of one element.
     pub(super) keys: ValueId,
-    /// What is added to the score of a key that is not to be seen.
+    /// Summand for the score of a masked key.
     pub(super) hidden: f64,
 }
 
-/// Numbers for the scores of each text, head, row and key, of the dtype of the rows.
+/// Builds an additive mask that broadcasts to [batch, heads, rows, keys], in the dtype of the rows.
 pub(super) fn additive_mask(
     op: &mut ContribLowering<'_>,
     mask: ValueId,
@@ -30,7 +30,7 @@ pub(super) fn additive_mask(
             let mask = op.add_slice(mask, [none, scores.keys], 3);
             nonzero_mask(op, mask)?
         }
-        // A flag for each key of a text, or for each key of each of its rows.
+        // A flag for each key of a sequence, or for each row and key.
         _ => {
             let (texts, rest) = (op.slice_shape(scores.rows, 0, Some(1)), op.add_ints(&[1, -1]));
             let mask = op.add_reshape_to(mask, &[texts, rest, scores.keys]);
@@ -47,7 +47,7 @@ fn nonzero_mask(op: &mut ContribLowering<'_>, mask: ValueId) -> Result<ValueId> 
     Ok(op.add_op("Greater", &[mask, zero]))
 }
 
-/// Keys before the end of each text, and from its beginning on where the ends are followed by beginnings.
+/// Visible keys by lengths: keys before the end of each sequence, and from its start if starts follow the ends.
 fn mask_by_lengths(op: &mut ContribLowering<'_>, lengths: ValueId, scores: &MaskedScores) -> Result<ValueId> {
     let (texts, none) = (op.slice_shape(scores.rows, 0, Some(1)), op.add_ints(&[0]));
     let twice = op.add_op("Add", &[texts, texts]);

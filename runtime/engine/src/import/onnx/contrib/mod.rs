@@ -1,15 +1,15 @@
-//! Ops that onnxruntime adds to ONNX, written as ops that everybody knows.
+//! Lowers the ops that onnxruntime adds to ONNX.
 //!
-//! Its tools join and quantise what models compute, and write down the result: models that are published have ops of the
-//! domain `com.microsoft`, and `SimplifiedLayerNormalization` in ONNX's own. Each becomes the ops that it stands for, in a
-//! way that does not depend on shapes; the passes find again what a device can do at once.
+//! Its tools fuse and quantize models and save the result, so published models contain ops of the domain `com.microsoft`, and
+//! `SimplifiedLayerNormalization` in ONNX's own. Each is lowered to equivalent ONNX ops independently of shapes; passes later
+//! fuse again what a device has kernels for.
 
 mod activation;
 mod attention;
 mod block_quantized;
-mod blocks;
 mod contrib_op;
 mod crop_and_unfold;
+mod embedding;
 mod grouped_attention;
 mod integer_matmul;
 mod lowering;
@@ -30,8 +30,8 @@ use crate::graph::{Graph, Node, ONNXRUNTIME_DOMAIN, ValueId};
 const OP_FAMILIES: [&[ContribOp]; 12] = [
     activation::ACTIVATION_OPS,
     attention::ATTENTION_OPS,
-    blocks::BLOCK_QUANTIZED_OPS,
-    block_quantized::EMBEDDING_OPS,
+    block_quantized::BLOCK_QUANTIZED_OPS,
+    embedding::EMBEDDING_OPS,
     grouped_attention::GROUPED_ATTENTION_OPS,
     integer_matmul::INTEGER_MATMUL_OPS,
     quantized_linear::QUANTIZED_LINEAR_OPS,
@@ -42,13 +42,13 @@ const OP_FAMILIES: [&[ContribOp]; 12] = [
     recurrent::RECURRENT_OPS,
 ];
 
-/// Ops that run a whole model many times, to search for texts.
+/// Ops that run a whole model repeatedly to generate text.
 const SEARCH_OPS: [&str; 4] = ["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"];
 
-/// Domains of what onnxruntime writes for one machine.
+/// Domains that onnxruntime writes for one particular machine.
 const LAYOUT_DOMAINS: [&str; 2] = ["com.microsoft.nchwc", "com.ms.internal.nhwc"];
 
-/// Adds a node of onnxruntime's own as the nodes that it stands for; gives any other back.
+/// Lowers a contrib node into the graph; returns any other node unchanged.
 pub(super) fn lower_contrib_node(node: Node, graph: &mut Graph) -> Result<Option<Node>> {
     let Some(row) = find_contrib_op(&node) else {
         return unsupported_op_error(&node).map_or(Ok(Some(node)), Err);
@@ -60,7 +60,7 @@ pub(super) fn lower_contrib_node(node: Node, graph: &mut Graph) -> Result<Option
     Ok(None)
 }
 
-/// The type of the elements of an operand of a node, where it follows from what the model says.
+/// The dtype of an operand, as far as the model implies it.
 pub(super) fn operand_dtype(node: &Node, operand: ValueId, graph: &mut Graph) -> Option<Dtype> {
     ContribLowering::new(node, graph).dtype(operand)
 }
@@ -69,7 +69,6 @@ fn contrib_ops() -> impl Iterator<Item = &'static ContribOp> {
     OP_FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// How a node is written as others.
 fn find_contrib_op(node: &Node) -> Option<&'static ContribOp> {
     let is_own = match &*node.domain {
         ONNXRUNTIME_DOMAIN => true,
@@ -79,7 +78,7 @@ fn find_contrib_op(node: &Node) -> Option<&'static ContribOp> {
     contrib_ops().find(|row| is_own && row.op == &*node.op)
 }
 
-/// Why a node cannot be had, where more can be said than that nobody knows it.
+/// A specific error for an unsupported op; `None` if there is nothing more to say than that it is unknown.
 fn unsupported_op_error(node: &Node) -> Option<Error> {
     if &*node.domain == ONNXRUNTIME_DOMAIN && SEARCH_OPS.contains(&&*node.op) {
         let message =

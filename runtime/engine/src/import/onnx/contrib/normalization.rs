@@ -1,4 +1,4 @@
-//! Normalisation, with what is added before.
+//! Normalization, alone or fused with a preceding addition.
 
 use oarlock_core::{Attribute, Result};
 
@@ -6,7 +6,7 @@ use super::contrib_op::ContribOp;
 use super::lowering::{ContribLowering, build_attributes};
 use crate::graph::ValueId;
 
-/// The op that onnxruntime has in ONNX's own domain.
+/// An op that onnxruntime defines in ONNX's own domain.
 pub(super) const SIMPLIFIED_LAYER_NORM: &str = "SimplifiedLayerNormalization";
 
 pub(super) const NORMALIZATION_OPS: &[ContribOp] = &[
@@ -38,7 +38,7 @@ pub(super) const NORMALIZATION_OPS: &[ContribOp] = &[
     },
 ];
 
-/// The small number that onnxruntime adds to a variance unless the op says another.
+/// The epsilon attribute with onnxruntime's default.
 fn epsilon_attribute(op: &ContribLowering<'_>, default: f32) -> Result<Attribute> {
     Ok(Attribute::Float(op.float_attribute("epsilon", f64::from(default))?))
 }
@@ -52,7 +52,7 @@ fn lower_simplified_layer_norm(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Normalisation of rows, with a scale and a bias at places of the inputs.
+/// Adds a `LayerNormalization`, with scale and bias at the given input positions.
 pub(super) fn add_layer_norm(
     op: &mut ContribLowering<'_>,
     x: ValueId,
@@ -70,7 +70,7 @@ fn add_rms_norm(op: &mut ContribLowering<'_>, x: ValueId, scale: ValueId) -> Res
     Ok(op.add_op_with("RMSNormalization", &[x, scale], [("axis", Attribute::Int(-1)), ("epsilon", epsilon)]))
 }
 
-/// A sum, and what is normalised of it.
+/// Lowers an addition followed by a normalization; the sum may be an output as well.
 fn lower_skip_norm(
     op: &mut ContribLowering<'_>,
     bias: usize,

@@ -1,14 +1,14 @@
-//! What is known about operands when a model is read.
+//! Facts that an import has about operands before shape inference.
 
 use oarlock_core::{Constant, Dtype, Error, Result};
 
 use super::lowering::ContribLowering;
 use crate::graph::{Node, ValueId, ValueType};
 
-/// How far back the makers of a value are asked for its dtype and its number of dimensions.
+/// Limit on producers to follow when looking for a dtype or rank.
 const MOST_PRODUCER_STEPS: usize = 16;
 
-/// Ops whose operands all have the dtype of what they make.
+/// Ops whose operands all have the dtype of their output.
 const SAME_DTYPE_OPS: [&str; 12] = [
     "Add",
     "Concat",
@@ -24,7 +24,7 @@ const SAME_DTYPE_OPS: [&str; 12] = [
     "Sum",
 ];
 
-/// Ops whose first operand has the dtype of what they make.
+/// Ops whose first operand has the dtype of their output.
 const FIRST_DTYPE_OPS: [&str; 19] = [
     "Attention",
     "Clip",
@@ -48,7 +48,7 @@ const FIRST_DTYPE_OPS: [&str; 19] = [
 ];
 
 impl ContribLowering<'_> {
-    /// Whether a value has one element, where the model says it.
+    /// True if a value is known to have one element; `None` if unknown.
     pub(super) fn has_one_element(&self, value: ValueId) -> Option<bool> {
         match self.known_constant(value) {
             Some(known) => Some(known.dims().iter().all(|dim| *dim == 1)),
@@ -56,19 +56,18 @@ impl ContribLowering<'_> {
         }
     }
 
-    /// The elements of a constant.
     pub(super) fn known_constant(&self, id: ValueId) -> Option<&Constant> {
         self.graph.value(id).weight.as_ref()?.as_numbers()
     }
 
-    /// The elements of an input that has to be a constant.
+    /// An input that must be a constant.
     pub(super) fn known_input(&self, index: usize, name: &str) -> Result<Constant> {
         self.known_constant(self.input(index)?).cloned().ok_or_else(|| {
             Error::unimplemented(format!("expected a constant for `{name}`, found that it is computed"))
         })
     }
 
-    /// The type of the elements of a value, where the model says it, or it follows from what the model says of another.
+    /// The dtype of a value, as declared or implied by its producers.
     pub(super) fn dtype(&self, mut id: ValueId) -> Option<Dtype> {
         for _ in 0..MOST_PRODUCER_STEPS {
             if let Some(dtype) = self.stated_dtype(id) {
@@ -101,7 +100,7 @@ impl ContribLowering<'_> {
         self.graph.nodes.iter().rev().find(|node| node.written_values().any(|made| made == id))
     }
 
-    /// How many dimensions a value has, where the model says it, or it follows from what the model says of another.
+    /// The rank of a value, as declared or implied by its producers.
     pub(super) fn rank(&self, mut id: ValueId) -> Option<usize> {
         for _ in 0..MOST_PRODUCER_STEPS {
             let value = self.graph.value(id);

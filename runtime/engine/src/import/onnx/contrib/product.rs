@@ -1,4 +1,4 @@
-//! Products and convolutions with what onnxruntime joins to them.
+//! Products and convolutions with the activations that onnxruntime fuses into them.
 
 use oarlock_core::{Attribute, Attributes, Error, Result};
 
@@ -45,7 +45,7 @@ pub(super) const PRODUCT_OPS: &[ContribOp] = &[
     },
 ];
 
-/// The attributes that say where the windows of convolutions and pools lie.
+/// Attributes that define the windows of convolutions and pools.
 pub(super) const WINDOW_ATTRIBUTES: [&str; 6] =
     ["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
@@ -54,7 +54,7 @@ fn lower_fused_matmul(op: &mut ContribLowering<'_>) -> Result<()> {
     let (b, turns_b) = transposed_operand(op, op.input(1)?, "transB", "transBatchB")?;
     let alpha = op.float_attribute("alpha", 1.0)?;
     let made = if turns_a || turns_b {
-        // How many dimensions there are is not known, so they cannot be turned by themselves.
+        // The ranks are unknown, so the operands cannot be transposed by separate nodes.
         let made = op.add_op_with(
             "MatMul",
             &[a, b],
@@ -76,7 +76,6 @@ fn lower_fused_matmul(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A value times a number.
 pub(super) fn multiply_by(op: &mut ContribLowering<'_>, value: ValueId, factor: f64) -> Result<ValueId> {
     if factor == 1.0 {
         return Ok(value);
@@ -85,7 +84,7 @@ pub(super) fn multiply_by(op: &mut ContribLowering<'_>, value: ValueId, factor: 
     Ok(op.add_op("Mul", &[value, factor]))
 }
 
-/// An operand as MatMul wants it, or that it is still to be turned.
+/// Brings an operand into the order that `MatMul` expects; true if it still has to be transposed.
 fn transposed_operand(
     op: &mut ContribLowering<'_>,
     value: ValueId,
@@ -137,7 +136,6 @@ fn lower_gemm_fast_gelu(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The parameters of the activation of a convolution.
 fn activation_parameters(op: &ContribLowering<'_>) -> Result<Vec<Option<f64>>> {
     Ok(match op.node.attributes.get("activation_params") {
         Some(Attribute::Floats(list)) => list.iter().copied().map(Some).collect(),
@@ -163,7 +161,7 @@ fn lower_fused_conv(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many dimensions images have, by the weights or the window of an op.
+/// The rank of images, from the window or the weights.
 pub(super) fn spatial_rank(op: &ContribLowering<'_>, weights: ValueId) -> Result<usize> {
     let of_window = op.node.attributes.get_ints("kernel_shape")?.map(|kernel| kernel.len() + 2);
     of_window.or_else(|| op.rank(weights)).ok_or_else(|| {
@@ -171,21 +169,21 @@ pub(super) fn spatial_rank(op: &ContribLowering<'_>, weights: ValueId) -> Result
     })
 }
 
-/// An image whose channels are the last dimension, as ONNX has it.
+/// Transposes from NHWC to NCHW.
 pub(super) fn to_channels_first(op: &mut ContribLowering<'_>, value: ValueId, rank: usize) -> ValueId {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let order: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
     op.add_transpose(value, &order)
 }
 
-/// An image as ONNX has it, with its channels last.
+/// Transposes from NCHW to NHWC.
 pub(super) fn to_channels_last(op: &mut ContribLowering<'_>, value: ValueId, rank: usize) -> ValueId {
     let rank = i64::try_from(rank).unwrap_or(i64::MAX);
     let order: Vec<i64> = [0].into_iter().chain(2..rank).chain([1]).collect();
     op.add_transpose(value, &order)
 }
 
-/// The attributes of a window that an op with channels last or first has.
+/// Window attributes of an op in either layout.
 pub(super) fn window_attributes(op: &ContribLowering<'_>) -> Attributes {
     op.copy_attributes(&[&WINDOW_ATTRIBUTES[..], &["ceil_mode", "count_include_pad"]].concat())
 }

@@ -1,6 +1,6 @@
-//! Ops on numbers of few bits, as what they are on floats between what makes floats of such numbers and numbers of floats.
+//! Quantized ops, lowered to float ops between `DequantizeLinear` and `QuantizeLinear`.
 //!
-//! Passes find the ones that can be computed with integers.
+//! Passes later find those that integer kernels can compute.
 
 use oarlock_core::{Attribute, Attributes, Result};
 
@@ -109,12 +109,12 @@ pub(super) const QUANTIZED_LINEAR_OPS: &[ContribOp] = &[
 const UNARY_INPUTS: &str = "X X_scale X_zero_point? Y_scale Y_zero_point?";
 const BINARY_INPUTS: &str = "A A_scale A_zero_point? B B_scale B_zero_point? C_scale C_zero_point?";
 
-/// A scale and a zero point, which may be left out where it is 0.
+/// Scale and zero point as scalars; an omitted zero point is 0.
 fn scale_inputs(op: &mut ContribLowering<'_>, scale: ValueId, zero: Option<ValueId>) -> [Option<ValueId>; 2] {
     [Some(scale), zero].map(|value| value.map(|value| op.reshape_to_scalar(value)))
 }
 
-/// The floats that numbers stand for, which lie at a place of the inputs with their scale and zero point behind them.
+/// Dequantizes the input at a position, with scale and zero point behind it.
 pub(super) fn dequantize_input(op: &mut ContribLowering<'_>, at: usize) -> Result<ValueId> {
     let (x, scale, zero) = (op.input(at)?, op.input(at + 1)?, op.optional_input(at + 2));
     Ok(add_dequantize(op, x, scale, zero))
@@ -130,8 +130,7 @@ fn add_dequantize(
     op.add_node("DequantizeLinear", &[Some(x), scale, zero], Attributes::new(), 1)[0]
 }
 
-/// Gives the output as numbers, whose scale lies at a place of the inputs with its zero point behind it. Without one they are
-/// of the type of another value.
+/// Quantizes the output. Scale and zero point are inputs from position `at`; without a zero point, the dtype is that of `like`.
 pub(super) fn set_quantized_output(
     op: &mut ContribLowering<'_>,
     made: ValueId,
@@ -148,7 +147,7 @@ pub(super) fn set_quantized_output(
     Ok(())
 }
 
-/// The ops that ONNX has too. Here there is one scale for all unless an axis is given.
+/// Lowers to the ONNX op of the same name. Here, unlike in ONNX, the scale is a single one unless `axis` is given.
 fn lower_conversion(op: &mut ContribLowering<'_>, name: &str) -> Result<()> {
     let (x, mut scale, mut zero) = (op.input(0)?, Some(op.input(1)?), op.optional_input(2));
     if op.node.attributes.get("axis").is_none() {
@@ -173,7 +172,7 @@ fn lower_unary(op: &mut ContribLowering<'_>, name: &str, attributes: &[&str]) ->
     set_quantized_output(op, made, 3, op.input(0)?)
 }
 
-/// Until opset 13 all dimensions from the axis on were one.
+/// Lowers a softmax. Before opset 13, it flattened all dimensions from the axis on.
 fn lower_softmax(op: &mut ContribLowering<'_>) -> Result<()> {
     let opset = op.positive_attribute("opset")?;
     let x = dequantize_input(op, 0)?;
@@ -217,7 +216,7 @@ fn lower_average_pool(op: &mut ContribLowering<'_>) -> Result<()> {
 fn lower_global_average_pool(op: &mut ContribLowering<'_>) -> Result<()> {
     let x = dequantize_input(op, 0)?;
     let made = if is_channels_last(op)? {
-        // All dimensions between the first and the last one, however many there are.
+        // All dimensions but the first and the last, whatever the rank.
         let dims = op.slice_shape(x, 0, None);
         let (rank, one) = (op.add_op("Size", &[dims]), op.add_int_scalar(1)?);
         let end = op.add_op("Sub", &[rank, one]);
@@ -247,7 +246,7 @@ fn lower_where(op: &mut ContribLowering<'_>) -> Result<()> {
     set_quantized_output(op, made, 7, op.input(1)?)
 }
 
-/// ONNX has the same for images whose channels come first.
+/// Lowers to `QLinearConv`, which ONNX has for NCHW only.
 fn lower_conv(op: &mut ContribLowering<'_>) -> Result<()> {
     let attributes = op.copy_attributes(&WINDOW_ATTRIBUTES);
     let mut inputs: Vec<Option<ValueId>> = (0..9).map(|index| op.optional_input(index)).collect();
@@ -267,7 +266,7 @@ fn lower_conv(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Floats of weights that have a scale for all, or one for each size along an axis.
+/// Dequantizes weights with a single scale or one for each index along an axis.
 pub(super) fn dequantize_along(
     op: &mut ContribLowering<'_>,
     x: ValueId,
@@ -279,7 +278,7 @@ pub(super) fn dequantize_along(
         [Some(scale), zero].map(|value| value.is_none_or(|value| op.has_one_element(value) == Some(true)));
     match (is_one, zero) {
         ([true, true], _) => return Ok(add_dequantize(op, x, scale, zero)),
-        // ONNX has as many of both.
+        // ONNX requires as many scales as zero points.
         ([true, false], Some(zero)) => scale = broadcast_like(op, scale, zero),
         ([false, true], Some(one)) => zero = Some(broadcast_like(op, one, scale)),
         _ => {}
@@ -288,7 +287,7 @@ pub(super) fn dequantize_along(
     Ok(op.add_node("DequantizeLinear", &[Some(x), Some(scale), zero], attributes, 1)[0])
 }
 
-/// One element as often as another value has some.
+/// Expands a single element to the shape of another value.
 fn broadcast_like(op: &mut ContribLowering<'_>, one: ValueId, like: ValueId) -> ValueId {
     let (one, dims) = (op.reshape_to_scalar(one), op.slice_shape(like, 0, None));
     op.add_op("Expand", &[one, dims])

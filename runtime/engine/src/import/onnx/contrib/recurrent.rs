@@ -1,4 +1,4 @@
-//! Recurrent layers whose weights are of eight bits.
+//! Recurrent layers with 8-bit weights.
 
 use oarlock_core::{Dtype, Result};
 
@@ -14,10 +14,10 @@ pub(super) const RECURRENT_OPS: &[ContribOp] = &[ContribOp {
     lower: lower_quantized_lstm,
 }];
 
-/// What takes its place where weights are constant, as they are in models that tools write.
+/// Replacement for constant weights, which is what quantization tools write.
 const QUANTIZED_LSTM_OP: &str = "DynamicQuantizedLSTM";
 
-/// An op of this program's own, or else the same with floats, where what goes through the layer is not rounded on the way.
+/// Lowers to Oarlock's own op, or else to an LSTM on floats, which does not round the activations in between.
 fn lower_quantized_lstm(op: &mut ContribLowering<'_>) -> Result<()> {
     let attributes = op.copy_attributes(&[
         "activation_alpha",
@@ -48,7 +48,7 @@ fn lower_quantized_lstm(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Weights as floats, as ONNX has them: a row for each output.
+/// Dequantizes weights and transposes them to ONNX's layout: a row for each output.
 fn dequantize_weights(op: &mut ContribLowering<'_>, [weights, scale, zero]: [usize; 3]) -> Result<ValueId> {
     let is_both = op.node.attributes.get_string("direction")? == Some("bidirectional");
     let [scale, zero] = [op.input(scale)?, op.input(zero)?]

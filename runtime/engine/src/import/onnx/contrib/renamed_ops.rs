@@ -1,4 +1,4 @@
-//! Ops that ONNX has too by now, nearly as they are there.
+//! Contrib ops that ONNX has adopted since, with small differences.
 
 use oarlock_core::{Attribute, Dtype, Result};
 
@@ -58,8 +58,8 @@ fn lower_gather_nd(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Between each row of one matrix and each of another, from their product: the differences of all pairs need not fit into
-/// memory.
+/// Distances between all rows of two matrices, computed from their product: materializing the differences of all pairs might
+/// exceed memory.
 fn lower_cdist(op: &mut ContribLowering<'_>) -> Result<()> {
     let is_root = match op.node.attributes.get_string("metric")? {
         None | Some("sqeuclidean") => false,
@@ -68,13 +68,13 @@ fn lower_cdist(op: &mut ContribLowering<'_>) -> Result<()> {
     };
     let (left, right) = (op.input(0)?, op.input(1)?);
     let (left_squares, right_squares) = (row_square_sums(op, left)?, row_square_sums(op, right)?);
-    let turned = op.add_transpose(right, &[1, 0]);
+    let transposed = op.add_transpose(right, &[1, 0]);
     let (right_squares, two) = (op.add_transpose(right_squares, &[1, 0]), op.add_scalar_like(2.0, left)?);
-    let product = op.add_op("MatMul", &[left, turned]);
+    let product = op.add_op("MatMul", &[left, transposed]);
     let product = op.add_op("Mul", &[product, two]);
     let sum = op.add_op("Add", &[left_squares, right_squares]);
     let difference = op.add_op("Sub", &[sum, product]);
-    // Rounding may leave less than nothing of two rows that are equal.
+    // Rounding may make the squared distance of equal rows negative.
     let mut made = op.add_op("Relu", &[difference]);
     if is_root {
         made = op.add_op("Sqrt", &[made]);
@@ -83,13 +83,12 @@ fn lower_cdist(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The sum of the squares of each row, as a column.
 fn row_square_sums(op: &mut ContribLowering<'_>, rows: ValueId) -> Result<ValueId> {
     let axes = op.add_ints(&[1]);
     Ok(op.add_op("ReduceSumSquare", &[rows, axes]))
 }
 
-/// ONNX calls the ways between pixels otherwise by now.
+/// ONNX has renamed the interpolation modes since.
 fn lower_grid_sample(op: &mut ContribLowering<'_>) -> Result<()> {
     let mut attributes = op.copy_attributes(&["align_corners", "padding_mode"]);
     let mode = match op.node.attributes.get_string("mode")? {
@@ -144,7 +143,7 @@ fn lower_range(op: &mut ContribLowering<'_>) -> Result<()> {
     Ok(())
 }
 
-/// In the order in which they come first.
+/// Keeps the order of first occurrence.
 fn lower_unique(op: &mut ContribLowering<'_>) -> Result<()> {
     let attributes = build_attributes([("sorted", Attribute::Int(0))]);
     let made = op.add_node("Unique", &[Some(op.input(0)?)], attributes, 4);

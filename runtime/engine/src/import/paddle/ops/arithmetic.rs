@@ -1,4 +1,4 @@
-//! Functions of two operands, of each pair of elements.
+//! Elementwise functions of two operands.
 
 use oarlock_core::{Attributes, Dtype, Result};
 
@@ -11,28 +11,28 @@ use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const ARITHMETIC_OPS: TranslatorTable = &[
     ("atan2", lower_angle),
-    ("elementwise_add", |program, op| lower_elementwise(program, op, "Add")),
-    ("elementwise_div", |program, op| lower_elementwise(program, op, "Div")),
+    ("elementwise_add", |importer, op| lower_elementwise(importer, op, "Add")),
+    ("elementwise_div", |importer, op| lower_elementwise(importer, op, "Div")),
     ("elementwise_floordiv", lower_floor_div),
-    ("elementwise_fmax", |program, op| lower_nan_ignoring(program, op, "Max")),
-    ("elementwise_fmin", |program, op| lower_nan_ignoring(program, op, "Min")),
-    ("elementwise_max", |program, op| lower_elementwise(program, op, "Max")),
-    ("elementwise_min", |program, op| lower_elementwise(program, op, "Min")),
+    ("elementwise_fmax", |importer, op| lower_nan_ignoring(importer, op, "Max")),
+    ("elementwise_fmin", |importer, op| lower_nan_ignoring(importer, op, "Min")),
+    ("elementwise_max", |importer, op| lower_elementwise(importer, op, "Max")),
+    ("elementwise_min", |importer, op| lower_elementwise(importer, op, "Min")),
     ("elementwise_mod", lower_modulo),
-    ("elementwise_mul", |program, op| lower_elementwise(program, op, "Mul")),
-    ("elementwise_pow", |program, op| lower_elementwise(program, op, "Pow")),
-    ("elementwise_sub", |program, op| lower_elementwise(program, op, "Sub")),
+    ("elementwise_mul", |importer, op| lower_elementwise(importer, op, "Mul")),
+    ("elementwise_pow", |importer, op| lower_elementwise(importer, op, "Pow")),
+    ("elementwise_sub", |importer, op| lower_elementwise(importer, op, "Sub")),
     ("increment", lower_increment),
     ("lerp", lower_lerp),
-    ("minus", |program, op| lower_elementwise(program, op, "Sub")),
+    ("minus", |importer, op| lower_elementwise(importer, op, "Sub")),
     ("pow", lower_pow),
     ("scale", lower_scale),
     ("sum", lower_sum),
 ];
 
-/// The second operand, aligned with an axis of the first: the last one, or one that the op names.
+/// Aligns the second operand for broadcasting: at the last axis of the first, or at the one that the op names.
 fn align_operand<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &OpDesc,
     x: PaddleOperand<'m>,
     y: PaddleOperand<'m>,
@@ -53,146 +53,146 @@ fn align_operand<'m>(
         return Ok(y.id);
     }
     let axes: Vec<i64> = (second..second + missing).collect();
-    let axes = program.add_ints(&axes);
-    Ok(program.add_op_with("Unsqueeze", &[y.id, axes], Attributes::new()))
+    let axes = importer.add_ints(&axes);
+    Ok(importer.add_op_with("Unsqueeze", &[y.id, axes], Attributes::new()))
 }
 
-/// The two operands of an op, aligned.
+/// Both operands of an op, aligned for broadcasting.
 pub(super) fn aligned_operands<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
 ) -> Result<(PaddleOperand<'m>, ValueId)> {
-    let (x, y) = (program.input(op, "X")?, program.input(op, "Y")?);
-    Ok((x, align_operand(program, op, x, y)?))
+    let (x, y) = (importer.input(op, "X")?, importer.input(op, "Y")?);
+    Ok((x, align_operand(importer, op, x, y)?))
 }
 
 pub(super) fn lower_elementwise<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     name: &str,
 ) -> Result<()> {
-    let (x, y) = aligned_operands(program, op)?;
-    let made = program.add_op(name, &[x.id, y]);
-    program.set_output(op, "Out", made)
+    let (x, y) = aligned_operands(importer, op)?;
+    let made = importer.add_op(name, &[x.id, y]);
+    importer.set_output(op, "Out", made)
 }
 
-/// A quotient rounded down. For integers ONNX rounds towards zero, unless the remainder is taken away before.
-fn lower_floor_div<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, y) = aligned_operands(program, op)?;
+/// Floor division. ONNX divides integers towards zero, so the remainder is subtracted first.
+fn lower_floor_div<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, y) = aligned_operands(importer, op)?;
     let made = if x.dtype().is_float() {
-        let quotient = program.add_op("Div", &[x.id, y]);
-        program.add_op("Floor", &[quotient])
+        let quotient = importer.add_op("Div", &[x.id, y]);
+        importer.add_op("Floor", &[quotient])
     } else {
-        let rest = program.add_op("Mod", &[x.id, y]);
-        let whole = program.add_op("Sub", &[x.id, rest]);
-        program.add_op("Div", &[whole, y])
+        let rest = importer.add_op("Mod", &[x.id, y]);
+        let whole = importer.add_op("Sub", &[x.id, rest]);
+        importer.add_op("Div", &[whole, y])
     };
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// What a division leaves, with the sign of the divisor.
-fn lower_modulo<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, y) = aligned_operands(program, op)?;
+/// The remainder with the sign of the divisor.
+fn lower_modulo<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, y) = aligned_operands(importer, op)?;
     let made = if x.dtype().is_float() {
-        let quotient = program.add_op("Div", &[x.id, y]);
-        let down = program.add_op("Floor", &[quotient]);
-        let product = program.add_op("Mul", &[down, y]);
-        program.add_op("Sub", &[x.id, product])
+        let quotient = importer.add_op("Div", &[x.id, y]);
+        let down = importer.add_op("Floor", &[quotient]);
+        let product = importer.add_op("Mul", &[down, y]);
+        importer.add_op("Sub", &[x.id, product])
     } else {
-        program.add_op("Mod", &[x.id, y])
+        importer.add_op("Mod", &[x.id, y])
     };
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// The larger or smaller one, or the one that is a number.
-fn lower_nan_ignoring<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    let (x, y) = aligned_operands(program, op)?;
-    let mut made = program.add_op(name, &[x.id, y]);
+/// Minimum or maximum that ignores a NaN operand.
+fn lower_nan_ignoring<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let (x, y) = aligned_operands(importer, op)?;
+    let mut made = importer.add_op(name, &[x.id, y]);
     if x.dtype().is_float() {
-        let (of_x, of_y) = (program.add_op("IsNaN", &[x.id]), program.add_op("IsNaN", &[y]));
-        made = program.add_op("Where", &[of_x, y, made]);
-        made = program.add_op("Where", &[of_y, x.id, made]);
+        let (of_x, of_y) = (importer.add_op("IsNaN", &[x.id]), importer.add_op("IsNaN", &[y]));
+        made = importer.add_op("Where", &[of_x, y, made]);
+        made = importer.add_op("Where", &[of_y, x.id, made]);
     }
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// The angle of a point, from its quotient and the half that it lies in.
-fn lower_angle<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (y, x) = (program.input(op, "X1")?, program.input(op, "X2")?);
-    let zero = add_scalar_like(program, x, 0.0)?;
-    let quotient = program.add_op("Div", &[y.id, x.id]);
-    let angle = program.add_op("Atan", &[quotient]);
+/// `atan2`, from the quotient and the half-plane of the point.
+fn lower_angle<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (y, x) = (importer.input(op, "X1")?, importer.input(op, "X2")?);
+    let zero = add_scalar_like(importer, x, 0.0)?;
+    let quotient = importer.add_op("Div", &[y.id, x.id]);
+    let angle = importer.add_op("Atan", &[quotient]);
     let (half, whole) = (
-        add_scalar_like(program, x, std::f64::consts::FRAC_PI_2)?,
-        add_scalar_like(program, x, std::f64::consts::PI)?,
+        add_scalar_like(importer, x, std::f64::consts::FRAC_PI_2)?,
+        add_scalar_like(importer, x, std::f64::consts::PI)?,
     );
-    let is_left = program.add_op("Less", &[x.id, zero]);
-    let is_below = program.add_op("Less", &[y.id, zero]);
-    let (more, less) = (program.add_op("Add", &[angle, whole]), program.add_op("Sub", &[angle, whole]));
-    let turned = program.add_op("Where", &[is_below, less, more]);
-    let aside = program.add_op("Where", &[is_left, turned, angle]);
-    let sign = program.add_op("Sign", &[y.id]);
-    let upright = program.add_op("Mul", &[sign, half]);
-    let is_upright = program.add_op("Equal", &[x.id, zero]);
-    let made = program.add_op("Where", &[is_upright, upright, aside]);
-    program.set_output(op, "Out", made)
+    let is_left = importer.add_op("Less", &[x.id, zero]);
+    let is_below = importer.add_op("Less", &[y.id, zero]);
+    let (more, less) = (importer.add_op("Add", &[angle, whole]), importer.add_op("Sub", &[angle, whole]));
+    let turned = importer.add_op("Where", &[is_below, less, more]);
+    let aside = importer.add_op("Where", &[is_left, turned, angle]);
+    let sign = importer.add_op("Sign", &[y.id]);
+    let upright = importer.add_op("Mul", &[sign, half]);
+    let is_upright = importer.add_op("Equal", &[x.id, zero]);
+    let made = importer.add_op("Where", &[is_upright, upright, aside]);
+    importer.set_output(op, "Out", made)
 }
 
 /// `x + weight · (y − x)`.
-fn lower_lerp<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn lower_lerp<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let (x, y, weight) =
-        (program.input(op, "X")?.id, program.input(op, "Y")?.id, program.input(op, "Weight")?.id);
-    let distance = program.add_op("Sub", &[y, x]);
-    let part = program.add_op("Mul", &[distance, weight]);
-    let made = program.add_op("Add", &[x, part]);
-    program.set_output(op, "Out", made)
+        (importer.input(op, "X")?.id, importer.input(op, "Y")?.id, importer.input(op, "Weight")?.id);
+    let distance = importer.add_op("Sub", &[y, x]);
+    let part = importer.add_op("Mul", &[distance, weight]);
+    let made = importer.add_op("Add", &[x, part]);
+    importer.set_output(op, "Out", made)
 }
 
 /// `scale · x + bias`, or `scale · (x + bias)`.
-fn lower_scale<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let dtype = program.input_dtype(op, "X").unwrap_or(Dtype::F32);
-    let factor = match program.optional_input(op, "ScaleTensor")? {
+fn lower_scale<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let dtype = importer.input_dtype(op, "X").unwrap_or(Dtype::F32);
+    let factor = match importer.optional_input(op, "ScaleTensor")? {
         Some(given) => Some(given.id),
         None => match op.float_attribute("scale", 1.0) {
             1.0 => None,
-            factor => Some(program.add_scalar(factor, dtype)?),
+            factor => Some(importer.add_scalar(factor, dtype)?),
         },
     };
     let bias = match op.float_attribute("bias", 0.0) {
         0.0 => None,
-        bias => Some(program.add_scalar(bias, dtype)?),
+        bias => Some(importer.add_scalar(bias, dtype)?),
     };
     let (product, total) = (factor.map(|it| ("Mul", it)), bias.map(|it| ("Add", it)));
     let steps = if op.bool_attribute("bias_after_scale", true) { [product, total] } else { [total, product] };
-    let step = |value, (name, with)| program.add_op_with(name, &[value, with], Attributes::new());
+    let step = |value, (name, with)| importer.add_op_with(name, &[value, with], Attributes::new());
     let made = steps.into_iter().flatten().fold(x, step);
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_pow<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let factor = match program.optional_input(op, "FactorTensor")? {
+fn lower_pow<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let factor = match importer.optional_input(op, "FactorTensor")? {
         Some(given) => given.id,
         None => {
-            let dtype = program.input_dtype(op, "X").unwrap_or(Dtype::F32);
-            program.add_scalar(op.float_attribute("factor", 1.0), dtype)?
+            let dtype = importer.input_dtype(op, "X").unwrap_or(Dtype::F32);
+            importer.add_scalar(op.float_attribute("factor", 1.0), dtype)?
         }
     };
-    let made = program.add_op_with("Pow", &[x, factor], Attributes::new());
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with("Pow", &[x, factor], Attributes::new());
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_sum<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let operands: Vec<ValueId> = program.inputs(op, "X")?.iter().map(|operand| operand.id).collect();
-    let made = program.add_op_with("Sum", &operands, Attributes::new());
-    program.set_output(op, "Out", made)
+fn lower_sum<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let operands: Vec<ValueId> = importer.inputs(op, "X")?.iter().map(|operand| operand.id).collect();
+    let made = importer.add_op_with("Sum", &operands, Attributes::new());
+    importer.set_output(op, "Out", made)
 }
 
-/// A number that becomes larger by a step.
-fn lower_increment<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
-    let step = add_scalar_like(program, x, op.float_attribute("step", 1.0))?;
-    let made = program.add_op("Add", &[x.id, step]);
-    program.set_output(op, "Out", made)
+/// Adds a constant step.
+fn lower_increment<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let step = add_scalar_like(importer, x, op.float_attribute("step", 1.0))?;
+    let made = importer.add_op("Add", &[x.id, step]);
+    importer.set_output(op, "Out", made)
 }

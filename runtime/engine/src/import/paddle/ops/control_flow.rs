@@ -1,7 +1,7 @@
-//! Branches, loops, and lists of tensors.
+//! Branches, loops, and tensor arrays.
 //!
-//! A block sees the names of the blocks around it and may give them another meaning. So what a loop carries is what its
-//! block makes anew, and what a condition gives is what its block makes, or what was there before.
+//! A block sees the names of enclosing blocks and may reassign them. A loop therefore carries the names that its block
+//! assigns, and the result of a conditional is what its block assigned, or else the value from before.
 
 use oarlock_core::{Constant, Dtype, Error, Result};
 
@@ -22,40 +22,38 @@ pub(super) const CONTROL_FLOW_OPS: TranslatorTable = &[
     ("write_to_array", lower_write_array),
 ];
 
-/// A graph as an attribute of a node.
 fn subgraph_attribute(attribute: &str, (graph, captures): (Graph, Vec<ValueId>)) -> Subgraph {
     Subgraph { attribute: attribute.into(), graph, captures }
 }
 
-/// Adds a node with graphs.
 fn add_node_with_subgraphs<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     name: &str,
     inputs: Vec<Option<ValueId>>,
     outputs: usize,
     subgraphs: Vec<Subgraph>,
 ) -> Vec<ValueId> {
     let outputs: Vec<ValueId> =
-        (0..outputs).map(|_| program.current_graph().add_value(GraphValue::default())).collect();
+        (0..outputs).map(|_| importer.current_graph().add_value(GraphValue::default())).collect();
     let mut node = Node::new("", name, WRITTEN_OPSET, inputs, outputs.iter().copied().map(Some));
     node.subgraphs = subgraphs;
-    program.current_graph().nodes.push(node);
+    importer.current_graph().nodes.push(node);
     outputs
 }
 
-/// A condition without dimensions.
-fn scalar_condition<'m>(program: &mut PaddleImporter<'m>, name: &'m str) -> Result<ValueId> {
-    let id = program.require_value(name)?;
-    Ok(match program.declared_dims(name) {
+/// A condition as a scalar.
+fn scalar_condition<'m>(importer: &mut PaddleImporter<'m>, name: &'m str) -> Result<ValueId> {
+    let id = importer.require_value(name)?;
+    Ok(match importer.declared_dims(name) {
         Some([]) => id,
         _ => {
-            let none = program.add_ints(&[]);
-            program.add_op("Reshape", &[id, none])
+            let none = importer.add_ints(&[]);
+            importer.add_op("Reshape", &[id, none])
         }
     })
 }
 
-/// The one name of an operand.
+/// The name of an operand that must be a single one.
 fn single_name<'m>(op: &'m OpDesc, operand: &str) -> Result<&'m str> {
     match OpDesc::operand_names(&op.inputs, operand) {
         [name] => Ok(name),
@@ -63,7 +61,7 @@ fn single_name<'m>(op: &'m OpDesc, operand: &str) -> Result<&'m str> {
     }
 }
 
-/// The names that ops give a meaning to, each once.
+/// The names that ops assign, each once.
 fn assigned_names(ops: &[OpDesc]) -> Vec<&str> {
     let names = ops.iter().flat_map(|op| &op.outputs).flat_map(|list| &list.arguments);
     let mut seen = std::collections::HashSet::new();
@@ -74,221 +72,221 @@ fn body_block(op: &OpDesc, name: &str) -> Result<i64> {
     op.block_attribute(name).ok_or_else(|| invalid_model(format!("a block as `{name}`"), "none"))
 }
 
-/// Runs a block as long as a condition holds, which the block makes anew.
-fn lower_while<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// Lowers `while`: the block runs as long as the condition holds, and recomputes it.
+fn lower_while<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let goes_on = single_name(op, "Condition")?;
-    let begin = scalar_condition(program, goes_on)?;
+    let begin = scalar_condition(importer, goes_on)?;
     let block = body_block(op, "sub_block")?;
-    let names = assigned_names(program.block_ops(block)?).into_iter().filter(|name| *name != goes_on);
+    let names = assigned_names(importer.block_ops(block)?).into_iter().filter(|name| *name != goes_on);
     let carried: Vec<&str> =
-        names.filter(|name| program.is_tensor_array(name) || program.has_value(name)).collect();
+        names.filter(|name| importer.is_tensor_array(name) || importer.has_value(name)).collect();
     let mut inputs = vec![None, Some(begin)];
     for name in &carried {
-        inputs.push(Some(if program.is_tensor_array(name) {
-            tensor_array(program, name)?
+        inputs.push(Some(if importer.is_tensor_array(name) {
+            tensor_array(importer, name)?
         } else {
-            program.require_value(name)?
+            importer.require_value(name)?
         }));
     }
-    let ops = program.open_frame(Some(block))?;
+    let ops = importer.open_frame(Some(block))?;
     let scalar = |name: &str, dtype| {
         let declared = ValueType::Tensor { dtype: Some(dtype), dims: Some(Vec::new()) };
         GraphValue { declared, ..GraphValue::with_name(name) }
     };
-    let iteration = program.current_graph().add_value(scalar("iteration", Dtype::I64));
-    let before = program.current_graph().add_value(scalar("goes on", Dtype::Bool));
-    program.current_graph().inputs = vec![iteration, before];
+    let iteration = importer.current_graph().add_value(scalar("iteration", Dtype::I64));
+    let before = importer.current_graph().add_value(scalar("goes on", Dtype::Bool));
+    importer.current_graph().inputs = vec![iteration, before];
     for name in &carried {
-        let id = program.current_graph().add_value(GraphValue::with_name(*name));
-        program.current_graph().inputs.push(id);
-        program.bind_name(name, id);
+        let id = importer.current_graph().add_value(GraphValue::with_name(*name));
+        importer.current_graph().inputs.push(id);
+        importer.bind_name(name, id);
     }
-    program.lower_ops(ops)?;
-    let mut outputs = vec![scalar_condition(program, goes_on)?];
+    importer.lower_ops(ops)?;
+    let mut outputs = vec![scalar_condition(importer, goes_on)?];
     for name in &carried {
-        outputs.push(program.require_value(name)?);
+        outputs.push(importer.require_value(name)?);
     }
-    let closed = program.close_frame(outputs);
+    let closed = importer.close_frame(outputs);
     let ends = add_node_with_subgraphs(
-        program,
+        importer,
         "Loop",
         inputs,
         carried.len(),
         vec![subgraph_attribute("body", closed)],
     );
     for (name, id) in carried.iter().zip(ends) {
-        program.name_value(name, id);
+        importer.name_value(name, id);
     }
-    let ended = program.add_scalar(0.0, Dtype::Bool)?;
-    program.bind_name(goes_on, ended);
+    let ended = importer.add_scalar(0.0, Dtype::Bool)?;
+    importer.bind_name(goes_on, ended);
     Ok(())
 }
 
-/// Runs a block where a condition holds, and another one, or none, where it does not.
-fn lower_conditional<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// Lowers a conditional block, with an optional block for the other case.
+fn lower_conditional<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     if !op.bool_attribute("is_scalar_condition", false) {
         return Err(Error::unimplemented("expected a condition that is one truth value, found another"));
     }
-    let holds = scalar_condition(program, single_name(op, "Cond")?)?;
+    let holds = scalar_condition(importer, single_name(op, "Cond")?)?;
     let block = body_block(op, "sub_block")?;
     let names = OpDesc::operand_names(&op.outputs, "Out");
-    let then = import_branch(program, Some(block), names)?;
-    let otherwise = import_branch(program, op.block_attribute("else_block"), names)?;
+    let then = import_branch(importer, Some(block), names)?;
+    let otherwise = import_branch(importer, op.block_attribute("else_block"), names)?;
     let subgraphs =
         vec![subgraph_attribute("then_branch", then), subgraph_attribute("else_branch", otherwise)];
-    let made = add_node_with_subgraphs(program, "If", vec![Some(holds)], names.len(), subgraphs);
+    let made = add_node_with_subgraphs(importer, "If", vec![Some(holds)], names.len(), subgraphs);
     for (name, id) in names.iter().zip(made) {
-        program.name_value(name, id);
+        importer.name_value(name, id);
     }
     Ok(())
 }
 
-/// What names mean behind a block, or, without one, where they are.
+/// Imports a block as a branch that returns the final values of `names`; without a block, their current values.
 fn import_branch<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     block: Option<i64>,
     names: &'m [String],
 ) -> Result<(Graph, Vec<ValueId>)> {
-    let ops = program.open_frame(block)?;
-    program.lower_ops(ops)?;
+    let ops = importer.open_frame(block)?;
+    importer.lower_ops(ops)?;
     let mut outputs = Vec::new();
     for name in names {
-        outputs.push(if program.is_tensor_array(name) {
-            tensor_array(program, name)?
+        outputs.push(if importer.is_tensor_array(name) {
+            tensor_array(importer, name)?
         } else {
-            match program.find_value(name) {
+            match importer.find_value(name) {
                 Some(id) => id,
-                None => placeholder_value(program, name)?,
+                None => placeholder_value(importer, name)?,
             }
         });
     }
-    Ok(program.close_frame(outputs))
+    Ok(importer.close_frame(outputs))
 }
 
-/// What stands for a value that is not read, since its block was not run.
-fn placeholder_value<'m>(program: &mut PaddleImporter<'m>, name: &str) -> Result<ValueId> {
-    let dtype = program.declared_dtype(name).ok_or_else(|| {
+/// A placeholder for a value that is never read, because its block did not run.
+fn placeholder_value<'m>(importer: &mut PaddleImporter<'m>, name: &str) -> Result<ValueId> {
+    let dtype = importer.declared_dtype(name).ok_or_else(|| {
         invalid_model("a variable of a known dtype for everything that a block makes", quote_name(name))
     })?;
-    let dims = vec![0; program.declared_dims(name).map_or(1, |dims| dims.len())];
+    let dims = vec![0; importer.declared_dims(name).map_or(1, |dims| dims.len())];
     if dims.is_empty() {
-        return program.add_scalar(0.0, dtype);
+        return importer.add_scalar(0.0, dtype);
     }
-    Ok(program.add_constant(Constant::new(dtype, &dims, Vec::new())?))
+    Ok(importer.add_constant(Constant::new(dtype, &dims, Vec::new())?))
 }
 
-/// One of its operands, of which those that are not chosen may not be there.
-fn lower_select_input<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// Selects one of two operands; the other one may be undefined.
+fn lower_select_input<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let [first, second] = OpDesc::operand_names(&op.inputs, "X") else {
         return Err(Error::unimplemented("expected two operands to choose from, found another number"));
     };
     let mask = single_name(op, "Mask")?;
-    let is_truth = program.declared_dtype(mask) == Some(Dtype::Bool);
-    let mut chosen = scalar_condition(program, mask)?;
+    let is_truth = importer.declared_dtype(mask) == Some(Dtype::Bool);
+    let mut chosen = scalar_condition(importer, mask)?;
     if !is_truth {
-        chosen = program.add_cast(chosen, Dtype::Bool);
+        chosen = importer.add_cast(chosen, Dtype::Bool);
     }
     let mut subgraphs = Vec::new();
     for (attribute, name) in [("then_branch", second), ("else_branch", first)] {
-        program.open_frame(None)?;
-        let id = program.require_value(name)?;
-        subgraphs.push(subgraph_attribute(attribute, program.close_frame(vec![id])));
+        importer.open_frame(None)?;
+        let id = importer.require_value(name)?;
+        subgraphs.push(subgraph_attribute(attribute, importer.close_frame(vec![id])));
     }
-    let made = add_node_with_subgraphs(program, "If", vec![Some(chosen)], 1, subgraphs);
-    program.set_output(op, "Out", made[0])
+    let made = add_node_with_subgraphs(importer, "If", vec![Some(chosen)], 1, subgraphs);
+    importer.set_output(op, "Out", made[0])
 }
 
-/// A list of tensors; an empty one where nothing made it.
-fn tensor_array<'m>(program: &mut PaddleImporter<'m>, name: &'m str) -> Result<ValueId> {
-    if let Some(known) = program.find_value(name) {
+/// A tensor array, created empty on first use.
+fn tensor_array<'m>(importer: &mut PaddleImporter<'m>, name: &'m str) -> Result<ValueId> {
+    if let Some(known) = importer.find_value(name) {
         return Ok(known);
     }
-    let dtype = program.declared_dtype(name).unwrap_or(Dtype::F32);
-    let made = program.add_op_with(
+    let dtype = importer.declared_dtype(name).unwrap_or(Dtype::F32);
+    let made = importer.add_op_with(
         "SequenceEmpty",
         &[],
         build_attributes([("dtype", int_attribute(dtype.onnx_number()))]),
     );
-    program.name_value(name, made);
+    importer.name_value(name, made);
     Ok(made)
 }
 
-/// Puts a tensor at a place of a list; at the place behind the last one, the list becomes longer.
-fn lower_write_array<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// Writes an element of a tensor array; writing at its end appends.
+fn lower_write_array<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let [name] = OpDesc::operand_names(&op.outputs, "Out") else {
         return Err(invalid_model("one list of tensors", "another number"));
     };
-    let x = program.input(op, "X")?.id;
-    let place = program.input(op, "I")?.id;
-    let before = tensor_array(program, name)?;
-    let made = if program.is_length_of(place, before) {
-        program.add_op("SequenceInsert", &[before, x])
+    let x = importer.input(op, "X")?.id;
+    let place = importer.input(op, "I")?.id;
+    let before = tensor_array(importer, name)?;
+    let made = if importer.is_length_of(place, before) {
+        importer.add_op("SequenceInsert", &[before, x])
     } else {
-        let none = program.add_ints(&[]);
-        let place = program.add_cast(place, Dtype::I64);
-        let place = program.add_op("Reshape", &[place, none]);
-        let length = program.add_op("SequenceLength", &[before]);
-        let is_there = program.add_op("Less", &[place, length]);
-        let without = remove_element(program, before, place, is_there)?;
-        program.add_op("SequenceInsert", &[without, x, place])
+        let none = importer.add_ints(&[]);
+        let place = importer.add_cast(place, Dtype::I64);
+        let place = importer.add_op("Reshape", &[place, none]);
+        let length = importer.add_op("SequenceLength", &[before]);
+        let is_there = importer.add_op("Less", &[place, length]);
+        let without = remove_element(importer, before, place, is_there)?;
+        importer.add_op("SequenceInsert", &[without, x, place])
     };
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// A list without the tensor at a place, where it has one there.
+/// Removes an element of a tensor array, if it exists.
 fn remove_element(
-    program: &mut PaddleImporter,
+    importer: &mut PaddleImporter,
     list: ValueId,
     place: ValueId,
     is_there: ValueId,
 ) -> Result<ValueId> {
     let mut subgraphs = Vec::new();
     for attribute in ["then_branch", "else_branch"] {
-        program.open_frame(None)?;
-        let list = program.capture_value(list);
+        importer.open_frame(None)?;
+        let list = importer.capture_value(list);
         let made = match attribute {
             "then_branch" => {
-                let place = program.capture_value(place);
-                program.add_op("SequenceErase", &[list, place])
+                let place = importer.capture_value(place);
+                importer.add_op("SequenceErase", &[list, place])
             }
             _ => list,
         };
-        subgraphs.push(subgraph_attribute(attribute, program.close_frame(vec![made])));
+        subgraphs.push(subgraph_attribute(attribute, importer.close_frame(vec![made])));
     }
-    Ok(add_node_with_subgraphs(program, "If", vec![Some(is_there)], 1, subgraphs)[0])
+    Ok(add_node_with_subgraphs(importer, "If", vec![Some(is_there)], 1, subgraphs)[0])
 }
 
-fn lower_read_array<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (list, place) = (tensor_array(program, single_name(op, "X")?)?, program.input(op, "I")?.id);
-    let none = program.add_ints(&[]);
-    let place = program.add_op("Reshape", &[place, none]);
-    let made = program.add_op("SequenceAt", &[list, place]);
-    program.set_output(op, "Out", made)
+fn lower_read_array<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (list, place) = (tensor_array(importer, single_name(op, "X")?)?, importer.input(op, "I")?.id);
+    let none = importer.add_ints(&[]);
+    let place = importer.add_op("Reshape", &[place, none]);
+    let made = importer.add_op("SequenceAt", &[list, place]);
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_array_length<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let list = tensor_array(program, single_name(op, "X")?)?;
-    let length = program.add_op("SequenceLength", &[list]);
+fn lower_array_length<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let list = tensor_array(importer, single_name(op, "X")?)?;
+    let length = importer.add_op("SequenceLength", &[list]);
     let output = OpDesc::operand_names(&op.outputs, "Out").first();
-    let made = match output.and_then(|output| program.declared_dims(output)) {
+    let made = match output.and_then(|output| importer.declared_dims(output)) {
         Some([]) => length,
         _ => {
-            let one = program.add_ints(&[1]);
-            program.add_op("Reshape", &[length, one])
+            let one = importer.add_ints(&[1]);
+            importer.add_op("Reshape", &[length, one])
         }
     };
-    program.record_length(made, list);
-    program.set_output(op, "Out", made)
+    importer.record_length(made, list);
+    importer.set_output(op, "Out", made)
 }
 
-/// All tensors of a list behind each other, or in a dimension of their own.
-fn lower_join_array<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let list = tensor_array(program, single_name(op, "X")?)?;
+/// Concatenates or stacks all elements of a tensor array.
+fn lower_join_array<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let list = tensor_array(importer, single_name(op, "X")?)?;
     let is_stacked = op.bool_attribute("use_stack", false);
     let attributes = build_attributes([
         ("axis", int_attribute(op.int_attribute("axis", 0))),
         ("new_axis", int_attribute(is_stacked.into())),
     ]);
-    let made = program.add_op_with("ConcatFromSequence", &[list], attributes);
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with("ConcatFromSequence", &[list], attributes);
+    importer.set_output(op, "Out", made)
 }

@@ -1,4 +1,4 @@
-//! Convolutions, and the order of dimensions that they share with other ops of pictures.
+//! Convolutions, and the handling of image layouts for other ops too.
 
 use oarlock_core::{Attribute, Result};
 
@@ -10,15 +10,15 @@ use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const CONVOLUTION_OPS: TranslatorTable = &[
-    ("conv2d", |program, op| lower_convolution(program, op, "Conv")),
-    ("conv2d_transpose", |program, op| lower_convolution(program, op, "ConvTranspose")),
-    ("conv3d", |program, op| lower_convolution(program, op, "Conv")),
-    ("conv3d_transpose", |program, op| lower_convolution(program, op, "ConvTranspose")),
-    ("depthwise_conv2d", |program, op| lower_convolution(program, op, "Conv")),
-    ("depthwise_conv2d_transpose", |program, op| lower_convolution(program, op, "ConvTranspose")),
+    ("conv2d", |importer, op| lower_convolution(importer, op, "Conv")),
+    ("conv2d_transpose", |importer, op| lower_convolution(importer, op, "ConvTranspose")),
+    ("conv3d", |importer, op| lower_convolution(importer, op, "Conv")),
+    ("conv3d_transpose", |importer, op| lower_convolution(importer, op, "ConvTranspose")),
+    ("depthwise_conv2d", |importer, op| lower_convolution(importer, op, "Conv")),
+    ("depthwise_conv2d_transpose", |importer, op| lower_convolution(importer, op, "ConvTranspose")),
 ];
 
-/// Whether the channels are the last dimension.
+/// True for NHWC and its 1-D and 3-D relatives.
 pub(super) fn is_channels_last(op: &OpDesc, attribute: &str) -> Result<bool> {
     let first = ["NCHW", "AnyLayout", "NCDHW", "NCW", "NCL", "NC"];
     let last = ["NHWC", "NDHWC", "NWC", "NLC"];
@@ -26,9 +26,9 @@ pub(super) fn is_channels_last(op: &OpDesc, attribute: &str) -> Result<bool> {
     Ok(last.contains(&op.text_attribute(attribute)))
 }
 
-/// An operand with its channels as the second dimension, as ONNX wants them.
+/// Transposes an operand to channels first, as ONNX expects.
 pub(super) fn to_channels_first<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &OpDesc,
     attribute: &str,
     x: PaddleOperand<'m>,
@@ -38,12 +38,12 @@ pub(super) fn to_channels_first<'m>(
     }
     let rank = x.rank()?;
     let order: Vec<i64> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
-    Ok(program.add_op_with("Transpose", &[x.id], build_attributes([("perm", ints_attribute(&order))])))
+    Ok(importer.add_op_with("Transpose", &[x.id], build_attributes([("perm", ints_attribute(&order))])))
 }
 
-/// What an op made of such an operand, with its channels where the op wants them.
+/// Transposes a result back to the layout of the op.
 pub(super) fn restore_channels<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &OpDesc,
     attribute: &str,
     x: PaddleOperand<'m>,
@@ -53,10 +53,10 @@ pub(super) fn restore_channels<'m>(
         return Ok(made);
     }
     let order: Vec<i64> = [0].into_iter().chain(2..x.rank()?).chain([1]).collect();
-    Ok(program.add_op_with("Transpose", &[made], build_attributes([("perm", ints_attribute(&order))])))
+    Ok(importer.add_op_with("Transpose", &[made], build_attributes([("perm", ints_attribute(&order))])))
 }
 
-/// The sizes of the dimensions of a picture, without channels; -1 where one is not known.
+/// Spatial sizes of an image, -1 for unknown ones.
 pub(super) fn spatial_sizes(op: &OpDesc, attribute: &str, x: PaddleOperand<'_>) -> Result<Vec<i64>> {
     let dims = x.dims.unwrap_or_default();
     let range =
@@ -64,7 +64,7 @@ pub(super) fn spatial_sizes(op: &OpDesc, attribute: &str, x: PaddleOperand<'_>) 
     Ok(dims.get(range).unwrap_or_default().to_vec())
 }
 
-/// The padding of some dimensions: before all and then behind all, or how it follows from the sizes.
+/// Padding as an ONNX attribute: explicit pads, all begins before all ends, or `auto_pad`.
 pub(super) fn padding_attribute(op: &OpDesc, count: usize) -> Result<(&'static str, Attribute)> {
     op.expect_attribute("padding_algorithm", &["EXPLICIT", "SAME", "VALID"])?;
     let given = op.ints_attribute("paddings");
@@ -81,11 +81,11 @@ pub(super) fn padding_attribute(op: &OpDesc, count: usize) -> Result<(&'static s
     Ok(("pads", ints_attribute(&pads)))
 }
 
-fn lower_convolution<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    let (input, filter) = (program.input(op, "Input")?, program.input(op, "Filter")?);
+fn lower_convolution<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let (input, filter) = (importer.input(op, "Input")?, importer.input(op, "Filter")?);
     let count = op.ints_attribute("strides").len();
-    let from = to_channels_first(program, op, "data_format", input)?;
-    let bias = program.optional_input(op, "Bias")?.map(|bias| bias.id);
+    let from = to_channels_first(importer, op, "data_format", input)?;
+    let bias = importer.optional_input(op, "Bias")?.map(|bias| bias.id);
     let operands: Vec<_> = [from, filter.id].into_iter().chain(bias).collect();
     let mut dilations = op.ints_attribute("dilations");
     let mut attributes = build_attributes([
@@ -94,7 +94,7 @@ fn lower_convolution<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, name:
         padding_attribute(op, count)?,
     ]);
     if op.text_attribute("padding_algorithm") == "SAME" {
-        // Paddle takes the windows as they are then.
+        // Paddle ignores dilations in this mode.
         dilations = vec![1; count];
     }
     attributes.set("dilations", ints_attribute(&dilations));
@@ -107,12 +107,12 @@ fn lower_convolution<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, name:
     } else if !op.ints_attribute("output_size").is_empty() {
         attributes.set("output_shape", ints_attribute(&op.ints_attribute("output_size")));
     }
-    let made = program.add_op_with(name, &operands, attributes);
-    let made = restore_channels(program, op, "data_format", input, made)?;
-    program.set_output(op, "Output", made)
+    let made = importer.add_op_with(name, &operands, attributes);
+    let made = restore_channels(importer, op, "data_format", input, made)?;
+    importer.set_output(op, "Output", made)
 }
 
-/// What is added behind what a transposed convolution makes so that it gets the size that it is to have.
+/// The `output_padding` that gives a transposed convolution its requested output size.
 fn output_padding(
     op: &OpDesc,
     input: PaddleOperand<'_>,

@@ -1,4 +1,4 @@
-//! Values that come from nothing, and changes of type.
+//! Constants, random values, and casts.
 
 use oarlock_core::{Attribute, Attributes, Constant, Dtype, Error, Result};
 
@@ -12,11 +12,11 @@ use crate::import::paddle::importer::{PaddleImporter, build_attributes};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::parameters::dtype_from_number;
 
-/// The most elements that are written down for an op which fills a shape, such as those of shapes and axes.
+/// Limit on constants that are materialized at import, such as shapes and axes; larger ones are filled during the run.
 const MOST_WRITTEN_ELEMENTS: u64 = 64;
 
 pub(super) const CREATION_OPS: TranslatorTable = &[
-    ("assign", |program, op| lower_rename(program, op, "X")),
+    ("assign", |importer, op| lower_rename(importer, op, "X")),
     ("assign_value", lower_assign_value),
     ("cast", lower_cast),
     ("dropout", lower_dropout),
@@ -26,58 +26,58 @@ pub(super) const CREATION_OPS: TranslatorTable = &[
     ("fill_constant", lower_fill),
     ("fill_constant_batch_size_like", lower_fill_batch),
     ("fill_zeros_like", lower_fill_like),
-    ("gaussian_random", |program, op| {
-        lower_random(program, op, "RandomNormal", [("mean", 0.0), ("scale", 1.0)])
+    ("gaussian_random", |importer, op| {
+        lower_random(importer, op, "RandomNormal", [("mean", 0.0), ("scale", 1.0)])
     }),
     ("linspace", lower_linspace),
     ("range", lower_range),
     ("shape", lower_shape),
-    ("share_data", |program, op| lower_rename(program, op, "X")),
+    ("share_data", |importer, op| lower_rename(importer, op, "X")),
     ("size", lower_size),
-    ("uniform_random", |program, op| {
-        lower_random(program, op, "RandomUniform", [("low", -1.0), ("high", 1.0)])
+    ("uniform_random", |importer, op| {
+        lower_random(importer, op, "RandomUniform", [("low", -1.0), ("high", 1.0)])
     }),
 ];
 
-fn lower_rename<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
-    let x = program.input(op, name)?.id;
-    program.set_output(op, "Out", x)
+fn lower_rename<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let x = importer.input(op, name)?.id;
+    importer.set_output(op, "Out", x)
 }
 
-fn lower_cast<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn lower_cast<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("out_dtype", -1)).unwrap_or(-1))?;
-    super::lower_unary(program, op, "Cast", build_attributes([("to", int_attribute(to.onnx_number()))]))
+    super::lower_unary(importer, op, "Cast", build_attributes([("to", int_attribute(to.onnx_number()))]))
 }
 
-/// In inference it hands on what it gets, or a part of it where training did not make up for what it dropped.
-fn lower_dropout<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
+/// In inference, dropout is the identity, or a scale if training did not compensate for dropped elements.
+fn lower_dropout<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
     op.expect_attribute("dropout_implementation", &["upscale_in_train", "downgrade_in_infer"])?;
     if op.text_attribute("dropout_implementation") == "upscale_in_train" {
-        return program.set_output(op, "Out", x);
+        return importer.set_output(op, "Out", x);
     }
     let kept = 1.0 - op.float_attribute("dropout_prob", 0.5);
-    let kept = program.add_scalar(kept, program.input_dtype(op, "X").unwrap_or(Dtype::F32))?;
-    let made = program.add_op_with("Mul", &[x, kept], Attributes::new());
-    program.set_output(op, "Out", made)
+    let kept = importer.add_scalar(kept, importer.input_dtype(op, "X").unwrap_or(Dtype::F32))?;
+    let made = importer.add_op_with("Mul", &[x, kept], Attributes::new());
+    importer.set_output(op, "Out", made)
 }
 
-/// The sizes of the dimensions, as `i32`.
-fn lower_shape<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let input = program.input(op, "Input")?.id;
-    let made = program.add_op_with("Shape", &[input], Attributes::new());
-    let made = match program.output_dtype(op, "Out") {
+/// The shape, as i32.
+fn lower_shape<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let input = importer.input(op, "Input")?.id;
+    let made = importer.add_op_with("Shape", &[input], Attributes::new());
+    let made = match importer.output_dtype(op, "Out") {
         Some(Dtype::I64) => made,
-        _ => program.add_op_with(
+        _ => importer.add_op_with(
             "Cast",
             &[made],
             build_attributes([("to", int_attribute(Dtype::I32.onnx_number()))]),
         ),
     };
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// What a shape is filled with; as a text, it has all its digits.
+/// The fill value; the string form has full precision.
 fn fill_value(op: &OpDesc) -> Result<f64> {
     match op.text_attribute("str_value") {
         "" => Ok(op.float_attribute("value", 0.0)),
@@ -85,34 +85,34 @@ fn fill_value(op: &OpDesc) -> Result<f64> {
     }
 }
 
-fn lower_fill<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn lower_fill<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
-    let known = known_list(program, op, "shape", "ShapeTensor", "ShapeTensorList")?;
-    if let Some(given) = program.optional_input(op, "ValueTensor")? {
-        let shape = list_operand(program, op, "shape", "ShapeTensor", "ShapeTensorList")?;
-        let none = program.add_ints(&[]);
-        let value = program.add_cast(given.id, to);
-        let value = program.add_op("Reshape", &[value, none]);
-        let made = program.add_op("Expand", &[value, shape]);
-        return program.set_output(op, "Out", made);
+    let known = known_list(importer, op, "shape", "ShapeTensor", "ShapeTensorList")?;
+    if let Some(given) = importer.optional_input(op, "ValueTensor")? {
+        let shape = list_operand(importer, op, "shape", "ShapeTensor", "ShapeTensorList")?;
+        let none = importer.add_ints(&[]);
+        let value = importer.add_cast(given.id, to);
+        let value = importer.add_op("Reshape", &[value, none]);
+        let made = importer.add_op("Expand", &[value, shape]);
+        return importer.set_output(op, "Out", made);
     }
     let Some(dims) = known else {
-        let shape = list_operand(program, op, "shape", "ShapeTensor", "ShapeTensorList")?;
-        return lower_fill_shape(program, op, shape, to);
+        let shape = list_operand(importer, op, "shape", "ShapeTensor", "ShapeTensorList")?;
+        return lower_fill_shape(importer, op, shape, to);
     };
     let (value, count) = (fill_value(op)?, oarlock_core::shape::element_count(&dims)?);
     let made = if count <= MOST_WRITTEN_ELEMENTS {
         let bytes = encode_numbers(&vec![value; count as usize], to)?;
-        program.add_constant(Constant::new(to, &dims, bytes)?)
+        importer.add_constant(Constant::new(to, &dims, bytes)?)
     } else {
-        let shape = program.add_ints(&dims);
+        let shape = importer.add_ints(&dims);
         let value = Attribute::Tensor(Constant::new(to, &[1], encode_numbers(&[value], to)?)?);
-        program.add_op_with("ConstantOfShape", &[shape], build_attributes([("value", value)]))
+        importer.add_op_with("ConstantOfShape", &[shape], build_attributes([("value", value)]))
     };
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_assign_value<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn lower_assign_value<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
     let named = ["values", "fp32_values", "double_values"].map(|name| op.floats_attribute(name));
     let whole = ["values", "bool_values", "int32_values", "int64_values", "int8_values"]
@@ -121,24 +121,24 @@ fn lower_assign_value<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> R
     let values: Vec<f64> =
         named.into_iter().chain(whole).find(|values| !values.is_empty()).unwrap_or_default();
     let bytes = encode_numbers(&values, to)?;
-    let made = program.add_constant(Constant::new(to, &op.ints_attribute("shape"), bytes)?);
-    program.set_output(op, "Out", made)
+    let made = importer.add_constant(Constant::new(to, &op.ints_attribute("shape"), bytes)?);
+    importer.set_output(op, "Out", made)
 }
 
-/// A value in the shape of an operand.
-fn lower_fill_like<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
+/// Fills the shape of an operand.
+fn lower_fill_like<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
     let to = match i32::try_from(op.int_attribute("dtype", -1)) {
         Ok(number) if number >= 0 => dtype_from_number(number)?,
-        _ => program.input_dtype(op, "X").unwrap_or(Dtype::F32),
+        _ => importer.input_dtype(op, "X").unwrap_or(Dtype::F32),
     };
-    let shape = program.add_op_with("Shape", &[x], Attributes::new());
-    lower_fill_shape(program, op, shape, to)
+    let shape = importer.add_op_with("Shape", &[x], Attributes::new());
+    lower_fill_shape(importer, op, shape, to)
 }
 
-/// A value in a shape of which one size is that of an operand.
-fn lower_fill_batch<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let input = program.input(op, "Input")?.id;
+/// Fills a shape with one size taken from an operand.
+fn lower_fill_batch<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let input = importer.input(op, "Input")?.id;
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
     let (from, into) = (op.int_attribute("input_dim_idx", 0), op.int_attribute("output_dim_idx", 0));
     let dims = op.ints_attribute("shape");
@@ -147,104 +147,104 @@ fn lower_fill_batch<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
     };
     let size =
         build_attributes([("start", int_attribute(from)), ("end", int_attribute(from.saturating_add(1)))]);
-    let size = program.add_op_with("Shape", &[input], size);
-    let (before, behind) = (program.add_ints(&dims[..at]), program.add_ints(&dims[at + 1..]));
-    let shape = program.add_op_with(
+    let size = importer.add_op_with("Shape", &[input], size);
+    let (before, behind) = (importer.add_ints(&dims[..at]), importer.add_ints(&dims[at + 1..]));
+    let shape = importer.add_op_with(
         "Concat",
         &[before, size, behind],
         build_attributes([("axis", int_attribute(0))]),
     );
-    lower_fill_shape(program, op, shape, to)
+    lower_fill_shape(importer, op, shape, to)
 }
 
 fn lower_fill_shape<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     shape: ValueId,
     to: Dtype,
 ) -> Result<()> {
     let value = Attribute::Tensor(Constant::new(to, &[1], encode_numbers(&[fill_value(op)?], to)?)?);
-    let made = program.add_op_with("ConstantOfShape", &[shape], build_attributes([("value", value)]));
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with("ConstantOfShape", &[shape], build_attributes([("value", value)]));
+    importer.set_output(op, "Out", made)
 }
 
-/// Numbers at equal distances. Its operands have one element, and ONNX's no dimension.
-fn lower_range<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let none = program.add_ints(&[]);
+/// Evenly spaced numbers. Operands have one element; ONNX wants scalars.
+fn lower_range<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let none = importer.add_ints(&[]);
     let mut operands = Vec::new();
     for name in ["Start", "End", "Step"] {
-        let operand = program.input(op, name)?;
-        let one = program.add_op("Reshape", &[operand.id, none]);
-        operands.push(match program.output_dtype(op, "Out") {
-            Some(dtype) if operand.stated != Some(dtype) => program.add_cast(one, dtype),
+        let operand = importer.input(op, name)?;
+        let one = importer.add_op("Reshape", &[operand.id, none]);
+        operands.push(match importer.output_dtype(op, "Out") {
+            Some(dtype) if operand.stated != Some(dtype) => importer.add_cast(one, dtype),
             _ => one,
         });
     }
-    let made = program.add_op_with("Range", &operands, Attributes::new());
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with("Range", &operands, Attributes::new());
+    importer.set_output(op, "Out", made)
 }
 
-/// How many elements there are.
-fn lower_size<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let input = program.input(op, "Input")?.id;
-    let made = program.add_op("Size", &[input]);
-    super::set_scalar_output(program, op, "Out", made)
+/// The number of elements.
+fn lower_size<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let input = importer.input(op, "Input")?.id;
+    let made = importer.add_op("Size", &[input]);
+    super::set_scalar_output(importer, op, "Out", made)
 }
 
-/// Ones on the diagonal of a matrix of zeros.
-fn lower_eye<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// The identity matrix.
+fn lower_eye<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
-    let rows = known_int(program, op, "num_rows", "RowsTensor", -1)?;
-    let columns = match known_int(program, op, "num_columns", "ColumnsTensor", -1)? {
+    let rows = known_int(importer, op, "num_rows", "RowsTensor", -1)?;
+    let columns = match known_int(importer, op, "num_columns", "ColumnsTensor", -1)? {
         -1 => rows,
         columns => columns,
     };
-    let shape = program.add_ints(&[rows, columns]);
-    let zeros = program.add_op("ConstantOfShape", &[shape]);
-    let made = program.add_op_with(
+    let shape = importer.add_ints(&[rows, columns]);
+    let zeros = importer.add_op("ConstantOfShape", &[shape]);
+    let made = importer.add_op_with(
         "EyeLike",
         &[zeros],
         build_attributes([("dtype", int_attribute(to.onnx_number()))]),
     );
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// So many numbers at equal distances, from one to another.
-fn lower_linspace<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// A given number of evenly spaced values between two endpoints.
+fn lower_linspace<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
-    let none = program.add_ints(&[]);
+    let none = importer.add_ints(&[]);
     let mut operands = Vec::new();
     for name in ["Start", "Stop", "Num"] {
-        let operand = program.input(op, name)?.id;
-        let operand = program.add_op("Reshape", &[operand, none]);
-        operands.push(program.add_cast(operand, if name == "Num" { Dtype::I64 } else { Dtype::F64 }));
+        let operand = importer.input(op, name)?.id;
+        let operand = importer.add_op("Reshape", &[operand, none]);
+        operands.push(importer.add_cast(operand, if name == "Num" { Dtype::I64 } else { Dtype::F64 }));
     }
     let [start, stop, count] = operands[..] else {
         return Err(invalid_model("three operands", operands.len()));
     };
-    let (zero, one) = (program.add_scalar(0.0, Dtype::I64)?, program.add_scalar(1.0, Dtype::I64)?);
-    let places = program.add_op("Range", &[zero, count, one]);
-    let places = program.add_cast(places, Dtype::F64);
-    let last = program.add_op("Sub", &[count, one]);
-    let last = program.add_op("Max", &[last, one]);
-    let last = program.add_cast(last, Dtype::F64);
-    let distance = program.add_op("Sub", &[stop, start]);
-    let step = program.add_op("Div", &[distance, last]);
-    let way = program.add_op("Mul", &[places, step]);
-    let made = program.add_op("Add", &[start, way]);
-    let made = program.add_cast(made, to);
-    program.set_output(op, "Out", made)
+    let (zero, one) = (importer.add_scalar(0.0, Dtype::I64)?, importer.add_scalar(1.0, Dtype::I64)?);
+    let places = importer.add_op("Range", &[zero, count, one]);
+    let places = importer.add_cast(places, Dtype::F64);
+    let last = importer.add_op("Sub", &[count, one]);
+    let last = importer.add_op("Max", &[last, one]);
+    let last = importer.add_cast(last, Dtype::F64);
+    let distance = importer.add_op("Sub", &[stop, start]);
+    let step = importer.add_op("Div", &[distance, last]);
+    let way = importer.add_op("Mul", &[places, step]);
+    let made = importer.add_op("Add", &[start, way]);
+    let made = importer.add_cast(made, to);
+    importer.set_output(op, "Out", made)
 }
 
-/// Numbers by chance. Paddle's are others with the same seed.
+/// Random numbers. The same seed gives other numbers than in Paddle.
 fn lower_random<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     name: &str,
     numbers: [(&str, f64); 2],
 ) -> Result<()> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
-    let dims = known_list(program, op, "shape", "ShapeTensor", "ShapeTensorList")?
+    let dims = known_list(importer, op, "shape", "ShapeTensor", "ShapeTensorList")?
         .ok_or_else(|| Error::unimplemented("expected a known shape, found one that is computed"))?;
     let paddle = |name| match name {
         "scale" => "std",
@@ -257,6 +257,6 @@ fn lower_random<'m>(
     for (name, default) in numbers {
         attributes.set(name, float_attribute(op.float_attribute(paddle(name), default)));
     }
-    let made = program.add_op_with(name, &[], attributes);
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with(name, &[], attributes);
+    importer.set_output(op, "Out", made)
 }

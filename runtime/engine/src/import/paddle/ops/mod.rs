@@ -1,4 +1,4 @@
-//! What the ops of Paddle are in ONNX's.
+//! Translates Paddle ops to ONNX.
 
 mod activation;
 mod arithmetic;
@@ -28,9 +28,9 @@ use super::messages::OpDesc;
 use super::operand::PaddleOperand;
 use crate::graph::ValueId;
 
-/// Adds the nodes that an op is.
+/// Adds the nodes that an op is equivalent to.
 pub(super) type OpTranslator = for<'m> fn(&mut PaddleImporter<'m>, &'m OpDesc) -> Result<()>;
-/// Ops by their names.
+/// Translators by the name of the op.
 type TranslatorTable = &'static [(&'static str, OpTranslator)];
 
 const OP_FAMILIES: [TranslatorTable; 20] = [
@@ -57,14 +57,14 @@ const OP_FAMILIES: [TranslatorTable; 20] = [
 ];
 
 const FEED_AND_FETCH: TranslatorTable =
-    &[("feed", |program, op| program.lower_feed(op)), ("fetch", |program, op| program.lower_fetch(op))];
+    &[("feed", |importer, op| importer.lower_feed(op)), ("fetch", |importer, op| importer.lower_fetch(op))];
 
-/// How an op is translated, where it is supported.
+/// `None` for an op that is not supported.
 pub(super) fn find_translator(name: &str) -> Option<OpTranslator> {
     OP_FAMILIES.iter().flat_map(|table| table.iter()).find(|(known, _)| *known == name).map(|(_, it)| *it)
 }
 
-/// The names of all ops that are supported.
+/// The names of all supported ops.
 pub(super) fn op_names() -> impl Iterator<Item = &'static str> {
     OP_FAMILIES.iter().flat_map(|table| table.iter()).map(|(name, _)| *name)
 }
@@ -81,86 +81,85 @@ fn ints_attribute(values: &[i64]) -> Attribute {
     Attribute::Ints(values.to_vec())
 }
 
-/// One op of ONNX, from one operand to one.
+/// Translates an op with one operand and one output to a single node.
 fn lower_unary<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     name: &str,
     attributes: Attributes,
 ) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let made = program.add_op_with(name, &[x], attributes);
-    program.set_output(op, "Out", made)
+    let x = importer.input(op, "X")?.id;
+    let made = importer.add_op_with(name, &[x], attributes);
+    importer.set_output(op, "Out", made)
 }
 
-/// An attribute that is a text.
 fn text_attribute(text: &str) -> Attribute {
     Attribute::String(text.to_owned())
 }
 
-/// A number as an operand of the same type as another.
+/// Adds a scalar of the dtype of another operand.
 fn add_scalar_like<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     other: PaddleOperand<'m>,
     number: f64,
 ) -> Result<ValueId> {
-    program.add_scalar(number, other.dtype())
+    importer.add_scalar(number, other.dtype())
 }
 
-/// An operand of a few sizes, of which the unknown ones are those of another operand.
-fn slice_shape<'m>(program: &mut PaddleImporter<'m>, of: PaddleOperand<'m>, from: i64, to: i64) -> ValueId {
-    program.add_op_with(
+/// Adds the sizes `from..to` of an operand's shape.
+fn slice_shape<'m>(importer: &mut PaddleImporter<'m>, of: PaddleOperand<'m>, from: i64, to: i64) -> ValueId {
+    importer.add_op_with(
         "Shape",
         &[of.id],
         build_attributes([("start", int_attribute(from)), ("end", int_attribute(to))]),
     )
 }
 
-/// A list that an op takes as an attribute, as one operand, or as several of one element.
+/// A list that an op takes as an attribute, as one operand, or as several scalar operands.
 fn list_operand<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     attribute: &str,
     whole: &str,
     parts: &str,
 ) -> Result<ValueId> {
-    if let Some(known) = known_list(program, op, attribute, whole, parts)? {
-        return Ok(program.add_ints(&known));
+    if let Some(known) = known_list(importer, op, attribute, whole, parts)? {
+        return Ok(importer.add_ints(&known));
     }
-    let flat = program.add_ints(&[-1]);
+    let flat = importer.add_ints(&[-1]);
     let mut each = Vec::new();
-    let mut given = program.inputs(op, whole)?;
+    let mut given = importer.inputs(op, whole)?;
     if given.is_empty() {
-        given = program.inputs(op, parts)?;
+        given = importer.inputs(op, parts)?;
     }
     for part in given {
-        let part = program.add_cast(part.id, Dtype::I64);
-        each.push(program.add_op("Reshape", &[part, flat]));
+        let part = importer.add_cast(part.id, Dtype::I64);
+        each.push(importer.add_op("Reshape", &[part, flat]));
     }
     Ok(match each.as_slice() {
         [one] => *one,
-        each => program.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
+        each => importer.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
     })
 }
 
-/// The same, where all of it is known; none where a part of it is computed.
+/// Such a list if it is constant; `None` if a part of it is computed.
 fn known_list<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     attribute: &str,
     whole: &str,
     parts: &str,
 ) -> Result<Option<Vec<i64>>> {
-    let mut given = program.inputs(op, whole)?;
+    let mut given = importer.inputs(op, whole)?;
     if given.is_empty() {
-        given = program.inputs(op, parts)?;
+        given = importer.inputs(op, parts)?;
     }
     if given.is_empty() {
         return Ok(Some(op.ints_attribute(attribute)));
     }
     let mut all = Vec::new();
     for operand in given {
-        match program.known_ints(operand.id) {
+        match importer.known_ints(operand.id) {
             Some(known) => all.extend(known),
             None => return Ok(None),
         }
@@ -168,41 +167,41 @@ fn known_list<'m>(
     Ok(Some(all))
 }
 
-/// An integer that an op takes as an attribute, or as an operand that is known.
+/// An integer that an op takes as an attribute or as a constant operand.
 fn known_int<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     attribute: &str,
     operand: &str,
     default: i64,
 ) -> Result<i64> {
-    let Some(given) = program.optional_input(op, operand)? else {
+    let Some(given) = importer.optional_input(op, operand)? else {
         return Ok(op.int_attribute(attribute, default));
     };
-    program.known_ints(given.id).and_then(|known| known.first().copied()).ok_or_else(|| {
+    importer.known_ints(given.id).and_then(|known| known.first().copied()).ok_or_else(|| {
         Error::unimplemented(format!("expected that `{operand}` is known, found that it is computed"))
     })
 }
 
-/// Gives an output that older programs want with one dimension where newer ones want none.
+/// Sets a scalar output; older programs expect the shape `[1]` instead.
 fn set_scalar_output<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     name: &str,
     made: ValueId,
 ) -> Result<()> {
     let output = OpDesc::operand_names(&op.outputs, name).first();
-    let made = match output.and_then(|output| program.declared_dims(output)) {
+    let made = match output.and_then(|output| importer.declared_dims(output)) {
         Some([1]) => {
-            let one = program.add_ints(&[1]);
-            program.add_op("Reshape", &[made, one])
+            let one = importer.add_ints(&[1]);
+            importer.add_op("Reshape", &[made, one])
         }
         _ => made,
     };
-    program.set_output(op, name, made)
+    importer.set_output(op, name, made)
 }
 
-/// The bytes of numbers that were written as `f64`.
+/// Encodes numbers in a dtype.
 pub(super) fn encode_numbers(values: &[f64], dtype: Dtype) -> Result<Vec<u8>> {
     fn encode_all<const SIZE: usize>(values: &[f64], encode: impl Fn(f64) -> [u8; SIZE]) -> Vec<u8> {
         values.iter().flat_map(|value| encode(*value)).collect()

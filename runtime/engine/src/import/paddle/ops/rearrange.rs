@@ -1,4 +1,4 @@
-//! Ops that move elements to other places of the same tensor, or add some at its edges.
+//! Ops that move elements within a tensor or pad it.
 
 use oarlock_core::{Dtype, Error, Result};
 
@@ -11,26 +11,26 @@ use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const REARRANGE_OPS: TranslatorTable = &[
-    ("channel_shuffle", |program, op| lower_channel_shuffle(program, op, "groups")),
+    ("channel_shuffle", |importer, op| lower_channel_shuffle(importer, op, "groups")),
     ("crop_tensor", lower_crop),
     ("flip", lower_flip),
     ("pad", lower_pad_all),
-    ("pad2d", |program, op| lower_pad(program, op, 2)),
-    ("pad3d", |program, op| lower_pad(program, op, 3)),
+    ("pad2d", |importer, op| lower_pad(importer, op, 2)),
+    ("pad3d", |importer, op| lower_pad(importer, op, 3)),
     ("pixel_shuffle", lower_pixel_shuffle),
     ("pixel_unshuffle", lower_pixel_unshuffle),
     ("repeat_interleave", lower_repeat_interleave),
     ("reverse", lower_flip),
     ("roll", lower_roll),
-    ("shuffle_channel", |program, op| lower_channel_shuffle(program, op, "group")),
+    ("shuffle_channel", |importer, op| lower_channel_shuffle(importer, op, "group")),
     ("tril_triu", lower_tril_triu),
 ];
 
-/// Paddings of the dimensions of a picture: of two dimensions the first one first, and of three the last one first.
-fn lower_pad<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, count: usize) -> Result<()> {
+/// Spatial padding. With two dimensions the first comes first; with three, the last comes first.
+fn lower_pad<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, count: usize) -> Result<()> {
     op.expect_attribute("mode", &["constant", "reflect", "replicate", "edge", "circular"])?;
-    let x = program.input(op, "X")?;
-    let given = known_list(program, op, "paddings", "Paddings", "")?.ok_or_else(|| {
+    let x = importer.input(op, "X")?;
+    let given = known_list(importer, op, "paddings", "Paddings", "")?.ok_or_else(|| {
         Error::unimplemented("expected paddings that are known, found some that are computed")
     })?;
     if given.len() != 2 * count {
@@ -55,21 +55,21 @@ fn lower_pad<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, count: usize)
         "circular" => "wrap",
         _ => "constant",
     };
-    lower_padding(program, op, x, &pairs, value, mode)
+    lower_padding(importer, op, x, &pairs, value, mode)
 }
 
-/// Paddings of all dimensions.
-fn lower_pad_all<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
-    let given = known_list(program, op, "paddings", "Paddings", "")?.ok_or_else(|| {
+/// Padding of all dimensions.
+fn lower_pad_all<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let given = known_list(importer, op, "paddings", "Paddings", "")?.ok_or_else(|| {
         Error::unimplemented("expected paddings that are known, found some that are computed")
     })?;
     let pairs: Vec<&[i64]> = given.chunks(2).collect();
-    lower_padding(program, op, x, &pairs, op.float_attribute("pad_value", 0.0), "constant")
+    lower_padding(importer, op, x, &pairs, op.float_attribute("pad_value", 0.0), "constant")
 }
 
 fn lower_padding<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     op: &'m OpDesc,
     x: PaddleOperand<'m>,
     pairs: &[&[i64]],
@@ -81,162 +81,162 @@ fn lower_padding<'m>(
     if paddings.len() as i64 != 2 * x.rank()? {
         return Err(invalid_model(format!("paddings of {} dimensions", x.rank()?), paddings.len() / 2));
     }
-    let paddings = program.add_ints(&paddings);
-    let value = add_scalar_like(program, x, value)?;
-    let made = program.add_op_with(
+    let paddings = importer.add_ints(&paddings);
+    let value = add_scalar_like(importer, x, value)?;
+    let made = importer.add_op_with(
         "Pad",
         &[x.id, paddings, value],
         build_attributes([("mode", text_attribute(mode))]),
     );
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_pixel_shuffle<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn lower_pixel_shuffle<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     op.expect_attribute("data_format", &["NCHW"])?;
     let attributes = build_attributes([
         ("blocksize", int_attribute(op.int_attribute("upscale_factor", 1))),
         ("mode", text_attribute("CRD")),
     ]);
-    lower_unary(program, op, "DepthToSpace", attributes)
+    lower_unary(importer, op, "DepthToSpace", attributes)
 }
 
-/// The other way: places within small squares become channels.
-fn lower_pixel_unshuffle<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// The inverse of pixel shuffle: positions within small squares become channels.
+fn lower_pixel_unshuffle<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     op.expect_attribute("data_format", &["NCHW"])?;
-    let (x, factor) = (program.input(op, "X")?, op.int_attribute("downscale_factor", 1));
-    let unknown = program.add_ints(&[-1]);
-    let squares = [2, 3].map(|axis| super::slice_shape(program, x, axis, axis + 1));
-    let whole = program.add_ints(&[factor]);
-    let [height, width] = squares.map(|size| program.add_op("Div", &[size, whole]));
+    let (x, factor) = (importer.input(op, "X")?, op.int_attribute("downscale_factor", 1));
+    let unknown = importer.add_ints(&[-1]);
+    let squares = [2, 3].map(|axis| super::slice_shape(importer, x, axis, axis + 1));
+    let whole = importer.add_ints(&[factor]);
+    let [height, width] = squares.map(|size| importer.add_op("Div", &[size, whole]));
     let axis = || build_attributes([("axis", int_attribute(0))]);
-    let (kept, channels) = (super::slice_shape(program, x, 0, 2), super::slice_shape(program, x, 0, 1));
-    let shape = program.add_op_with("Concat", &[kept, height, whole, width, whole], axis());
-    let cut = program.add_op("Reshape", &[x.id, shape]);
-    let turned = program.add_op_with(
+    let (kept, channels) = (super::slice_shape(importer, x, 0, 2), super::slice_shape(importer, x, 0, 1));
+    let shape = importer.add_op_with("Concat", &[kept, height, whole, width, whole], axis());
+    let cut = importer.add_op("Reshape", &[x.id, shape]);
+    let transposed = importer.add_op_with(
         "Transpose",
         &[cut],
         build_attributes([("perm", ints_attribute(&[0, 1, 3, 5, 2, 4]))]),
     );
-    let shape = program.add_op_with("Concat", &[channels, unknown, height, width], axis());
-    let made = program.add_op("Reshape", &[turned, shape]);
-    program.set_output(op, "Out", made)
+    let shape = importer.add_op_with("Concat", &[channels, unknown, height, width], axis());
+    let made = importer.add_op("Reshape", &[transposed, shape]);
+    importer.set_output(op, "Out", made)
 }
 
-/// Takes channels from groups in turn.
-fn lower_channel_shuffle<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc, groups: &str) -> Result<()> {
+/// Interleaves the channels of groups.
+fn lower_channel_shuffle<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, groups: &str) -> Result<()> {
     op.expect_attribute("data_format", &["NCHW"])?;
-    let x = program.input(op, "X")?;
+    let x = importer.input(op, "X")?;
     let (batch, picture) =
-        (super::slice_shape(program, x, 0, 1), super::slice_shape(program, x, 2, x.rank()?));
-    let groups = program.add_ints(&[op.int_attribute(groups, 1), -1]);
-    let shape = program.add_op_with(
+        (super::slice_shape(importer, x, 0, 1), super::slice_shape(importer, x, 2, x.rank()?));
+    let groups = importer.add_ints(&[op.int_attribute(groups, 1), -1]);
+    let shape = importer.add_op_with(
         "Concat",
         &[batch, groups, picture],
         build_attributes([("axis", int_attribute(0))]),
     );
-    let grouped = program.add_op("Reshape", &[x.id, shape]);
+    let grouped = importer.add_op("Reshape", &[x.id, shape]);
     let order: Vec<i64> = [0, 2, 1].into_iter().chain(3..=x.rank()?).collect();
-    let turned =
-        program.add_op_with("Transpose", &[grouped], build_attributes([("perm", ints_attribute(&order))]));
-    let shape = program.add_op("Shape", &[x.id]);
-    let made = program.add_op("Reshape", &[turned, shape]);
-    program.set_output(op, "Out", made)
+    let transposed =
+        importer.add_op_with("Transpose", &[grouped], build_attributes([("perm", ints_attribute(&order))]));
+    let shape = importer.add_op("Shape", &[x.id]);
+    let made = importer.add_op("Reshape", &[transposed, shape]);
+    importer.set_output(op, "Out", made)
 }
 
-/// A part of a tensor from some offsets on; -1 in its shape takes all from there on.
-fn lower_crop<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let shape = known_list(program, op, "shape", "Shape", "ShapeTensor")?;
-    let offsets = known_list(program, op, "offsets", "Offsets", "OffsetsTensor")?;
+/// Crops from given offsets; -1 in the shape extends to the end.
+fn lower_crop<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let shape = known_list(importer, op, "shape", "Shape", "ShapeTensor")?;
+    let offsets = known_list(importer, op, "offsets", "Offsets", "OffsetsTensor")?;
     let (Some(shape), Some(offsets)) = (shape, offsets) else {
         return Err(Error::unimplemented("expected a part that is known, found one that is computed"));
     };
     let end = |(size, from): (&i64, &i64)| if *size < 0 { i64::MAX } else { from.saturating_add(*size) };
     let ends: Vec<i64> = shape.iter().zip(&offsets).map(end).collect();
-    let (offsets, ends) = (program.add_ints(&offsets), program.add_ints(&ends));
-    let made = program.add_op("Slice", &[x, offsets, ends]);
-    program.set_output(op, "Out", made)
+    let (offsets, ends) = (importer.add_ints(&offsets), importer.add_ints(&ends));
+    let made = importer.add_op("Slice", &[x, offsets, ends]);
+    importer.set_output(op, "Out", made)
 }
 
-/// The other way round along some axes.
-fn lower_flip<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, axes) = (program.input(op, "X")?.id, op.ints_attribute("axis"));
-    let [begin, end, step] = [-1, i64::MIN, -1].map(|value| program.add_ints(&vec![value; axes.len()]));
-    let axes = program.add_ints(&axes);
-    let made = program.add_op("Slice", &[x, begin, end, axes, step]);
-    program.set_output(op, "Out", made)
+/// Reverses some axes.
+fn lower_flip<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, axes) = (importer.input(op, "X")?.id, op.ints_attribute("axis"));
+    let [begin, end, step] = [-1, i64::MIN, -1].map(|value| importer.add_ints(&vec![value; axes.len()]));
+    let axes = importer.add_ints(&axes);
+    let made = importer.add_op("Slice", &[x, begin, end, axes, step]);
+    importer.set_output(op, "Out", made)
 }
 
-/// Moves what is at the end of an axis to its begin.
-fn lower_roll<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
-    let shifts = known_list(program, op, "shifts", "ShiftsTensor", "")?.ok_or_else(|| {
+/// Rotates elements along axes.
+fn lower_roll<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let shifts = known_list(importer, op, "shifts", "ShiftsTensor", "")?.ok_or_else(|| {
         Error::unimplemented("expected shifts that are known, found some that are computed")
     })?;
     let mut axes = op.ints_attribute("axis");
-    let (mut made, shape) = (x.id, program.add_op("Shape", &[x.id]));
+    let (mut made, shape) = (x.id, importer.add_op("Shape", &[x.id]));
     if axes.is_empty() {
-        let all = program.add_ints(&[-1]);
-        (made, axes) = (program.add_op("Reshape", &[made, all]), vec![0]);
+        let all = importer.add_ints(&[-1]);
+        (made, axes) = (importer.add_op("Reshape", &[made, all]), vec![0]);
     }
     let is_flat = op.ints_attribute("axis").is_empty();
     for (axis, shift) in axes.iter().zip(&shifts) {
-        // Where the size is known the shift is brought within it.
+        // If the size is known, the shift is reduced modulo it.
         let size = if is_flat { None } else { x.dimension_size(*axis).filter(|size| *size > 0) };
         let shift = size.map_or(*shift, |size| shift.rem_euclid(size));
         let (at, begin, end) = (
-            program.add_ints(&[shift.saturating_neg()]),
-            program.add_ints(&[0]),
-            program.add_ints(&[i64::MAX]),
+            importer.add_ints(&[shift.saturating_neg()]),
+            importer.add_ints(&[0]),
+            importer.add_ints(&[i64::MAX]),
         );
-        let axes = program.add_ints(&[*axis]);
+        let axes = importer.add_ints(&[*axis]);
         if shift == 0 {
             continue;
         }
         let (behind, before) = (
-            program.add_op("Slice", &[made, at, end, axes]),
-            program.add_op("Slice", &[made, begin, at, axes]),
+            importer.add_op("Slice", &[made, at, end, axes]),
+            importer.add_op("Slice", &[made, begin, at, axes]),
         );
-        made = program.add_op_with(
+        made = importer.add_op_with(
             "Concat",
             &[behind, before],
             build_attributes([("axis", int_attribute(*axis))]),
         );
     }
     if is_flat {
-        made = program.add_op("Reshape", &[made, shape]);
+        made = importer.add_op("Reshape", &[made, shape]);
     }
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-/// One half of matrices, with zeros as the other.
-fn lower_tril_triu<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?.id;
-    let diagonal = program.add_scalar(op.int_attribute("diagonal", 0) as f64, Dtype::I64)?;
+/// The upper or lower triangle of matrices.
+fn lower_tril_triu<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let diagonal = importer.add_scalar(op.int_attribute("diagonal", 0) as f64, Dtype::I64)?;
     let upper = int_attribute((!op.bool_attribute("lower", true)).into());
-    let made = program.add_op_with("Trilu", &[x, diagonal], build_attributes([("upper", upper)]));
-    program.set_output(op, "Out", made)
+    let made = importer.add_op_with("Trilu", &[x, diagonal], build_attributes([("upper", upper)]));
+    importer.set_output(op, "Out", made)
 }
 
-/// Each place of an axis several times.
-fn lower_repeat_interleave<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, times) = (program.input(op, "X")?, op.int_attribute("Repeats", 1));
-    if program.optional_input(op, "RepeatsTensor")?.is_some() {
+/// Repeats each index of an axis several times.
+fn lower_repeat_interleave<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, times) = (importer.input(op, "X")?, op.int_attribute("Repeats", 1));
+    if importer.optional_input(op, "RepeatsTensor")?.is_some() {
         return Err(Error::unimplemented(
             "expected a known number of repetitions, found one that is computed",
         ));
     }
     let axis = x.normalize_axis(op.int_attribute("dim", 0))?;
-    let behind = program.add_ints(&[axis + 1]);
-    let raised = program.add_op("Unsqueeze", &[x.id, behind]);
+    let behind = importer.add_ints(&[axis + 1]);
+    let raised = importer.add_op("Unsqueeze", &[x.id, behind]);
     let many: Vec<i64> = (0..=x.rank()?).map(|at| if at == axis + 1 { times } else { 1 }).collect();
-    let many = program.add_ints(&many);
-    let repeated = program.add_op("Expand", &[raised, many]);
+    let many = importer.add_ints(&many);
+    let repeated = importer.add_op("Expand", &[raised, many]);
     let (before, after) =
-        (super::slice_shape(program, x, 0, axis), super::slice_shape(program, x, axis + 1, x.rank()?));
-    let all = program.add_ints(&[-1]);
+        (super::slice_shape(importer, x, 0, axis), super::slice_shape(importer, x, axis + 1, x.rank()?));
+    let all = importer.add_ints(&[-1]);
     let shape =
-        program.add_op_with("Concat", &[before, all, after], build_attributes([("axis", int_attribute(0))]));
-    let made = program.add_op("Reshape", &[repeated, shape]);
-    program.set_output(op, "Out", made)
+        importer.add_op_with("Concat", &[before, all, after], build_attributes([("axis", int_attribute(0))]));
+    let made = importer.add_op("Reshape", &[repeated, shape]);
+    importer.set_output(op, "Out", made)
 }

@@ -9,18 +9,18 @@ use crate::import::paddle::importer::{PaddleImporter, build_attributes};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::operand::PaddleOperand;
 
-/// The most layers on top of each other.
+/// Limit on stacked layers.
 const MOST_RECURRENT_LAYERS: i64 = 64;
 
 pub(super) const RECURRENT_OPS: TranslatorTable = &[("rnn", lower_recurrent)];
 
-/// What kind of layer it is.
+/// LSTM, GRU or plain RNN.
 struct RecurrentKind {
-    /// What ONNX calls it.
+    /// Name of the ONNX op.
     op: &'static str,
-    /// Which of Paddle's gates each of ONNX's is.
+    /// For each gate in ONNX's order, its position in Paddle's.
     gates: &'static [usize],
-    /// How many states there are.
+    /// Number of state tensors.
     states: usize,
     activation: &'static str,
 }
@@ -36,11 +36,11 @@ fn recurrent_kind(op: &OpDesc) -> Result<RecurrentKind> {
     }
 }
 
-/// Layers on top of each other, each in one or both directions. First all matrices are listed, and then what is added.
-fn lower_recurrent<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+/// Stacked layers in one or both directions. The list of weights has all matrices first, then all biases.
+fn lower_recurrent<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let (kind, layers) = (recurrent_kind(op)?, op.int_attribute("num_layers", 1));
     let directions = if op.bool_attribute("is_bidirec", false) { 2 } else { 1 };
-    let (weights, states) = (program.inputs(op, "WeightList")?, program.inputs(op, "PreState")?);
+    let (weights, states) = (importer.inputs(op, "WeightList")?, importer.inputs(op, "PreState")?);
     if !(1..=MOST_RECURRENT_LAYERS).contains(&layers) {
         return Err(Error::unimplemented(format!(
             "expected 1 to {MOST_RECURRENT_LAYERS} layers, found {layers}"
@@ -51,9 +51,9 @@ fn lower_recurrent<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
         let expected = format!("{} weights and {} states", 4 * layers * directions, kind.states);
         return Err(invalid_model(expected, format!("{} and {}", weights.len(), states.len())));
     }
-    let lengths = program.optional_input(op, "SequenceLength")?;
-    let lengths = lengths.map(|lengths| program.add_cast(lengths.id, Dtype::I32));
-    let mut x = program.input(op, "Input")?.id;
+    let lengths = importer.optional_input(op, "SequenceLength")?;
+    let lengths = lengths.map(|lengths| importer.add_cast(lengths.id, Dtype::I32));
+    let mut x = importer.input(op, "Input")?.id;
     let mut ends: Vec<Vec<ValueId>> = vec![Vec::new(); kind.states];
     for layer in 0..layers {
         let first = 2 * layer * directions;
@@ -61,20 +61,20 @@ fn lower_recurrent<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
             (0..directions).map(|direction| weights[first + 2 * direction + which]).collect()
         };
         let behind = 2 * layers * directions;
-        let [input, hidden] = [0, 1].map(|which| stack_weights(program, &kind, &of_layer(which)));
+        let [input, hidden] = [0, 1].map(|which| stack_weights(importer, &kind, &of_layer(which)));
         let [input_bias, hidden_bias] =
-            [0, 1].map(|which| stack_weights(program, &kind, &of_layer(behind + which)));
-        let bias = program.add_op_with(
+            [0, 1].map(|which| stack_weights(importer, &kind, &of_layer(behind + which)));
+        let bias = importer.add_op_with(
             "Concat",
             &[input_bias, hidden_bias],
             build_attributes([("axis", int_attribute(1))]),
         );
         let mut operands = vec![Some(x), Some(input), Some(hidden), Some(bias), lengths];
         let places =
-            [layer * directions, (layer + 1) * directions].map(|place| program.add_ints(&[place as i64]));
-        let axis = program.add_ints(&[0]);
+            [layer * directions, (layer + 1) * directions].map(|place| importer.add_ints(&[place as i64]));
+        let axis = importer.add_ints(&[0]);
         for state in &states {
-            operands.push(Some(program.add_op("Slice", &[state.id, places[0], places[1], axis])));
+            operands.push(Some(importer.add_op("Slice", &[state.id, places[0], places[1], axis])));
         }
         let mut attributes = build_attributes([
             ("hidden_size", int_attribute(op.int_attribute("hidden_size", 1))),
@@ -87,37 +87,37 @@ fn lower_recurrent<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
             let names = vec![kind.activation.to_owned(); directions];
             attributes.set("activations", Attribute::Strings(names));
         }
-        let made = program.add_node(kind.op, &operands, attributes, 1 + kind.states);
-        // Directions become parts of the last dimension.
-        let turned = program.add_op_with(
+        let made = importer.add_node(kind.op, &operands, attributes, 1 + kind.states);
+        // Concatenate the directions along the last dimension.
+        let transposed = importer.add_op_with(
             "Transpose",
             &[made[0]],
             build_attributes([("perm", ints_attribute(&[0, 2, 1, 3]))]),
         );
-        let shape = program.add_ints(&[0, 0, -1]);
-        x = program.add_op("Reshape", &[turned, shape]);
+        let shape = importer.add_ints(&[0, 0, -1]);
+        x = importer.add_op("Reshape", &[transposed, shape]);
         for (all, end) in ends.iter_mut().zip(&made[1..]) {
             all.push(*end);
         }
     }
-    program.set_output(op, "Out", x)?;
+    importer.set_output(op, "Out", x)?;
     let mut states = Vec::new();
     for each in &ends {
         states.push(match each.as_slice() {
             [one] => *one,
-            each => program.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
+            each => importer.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
         });
     }
-    program.set_outputs(op, "State", &states)
+    importer.set_outputs(op, "State", &states)
 }
 
-/// The weights of all directions, with their gates in the order of ONNX.
+/// The weights of all directions, with gates in ONNX's order.
 fn stack_weights<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     kind: &RecurrentKind,
     weights: &[PaddleOperand<'m>],
 ) -> ValueId {
-    let first = program.add_ints(&[0]);
+    let first = importer.add_ints(&[0]);
     let mut each = Vec::new();
     for weight in weights {
         let mut ordered = weight.id;
@@ -125,14 +125,15 @@ fn stack_weights<'m>(
             let count = kind.gates.len();
             let attributes =
                 build_attributes([("axis", int_attribute(0)), ("num_outputs", int_attribute(count as i64))]);
-            let parts = program.add_node("Split", &[Some(weight.id)], attributes, count);
-            let turned: Vec<ValueId> = kind.gates.iter().map(|gate| parts[*gate]).collect();
-            ordered = program.add_op_with("Concat", &turned, build_attributes([("axis", int_attribute(0))]));
+            let parts = importer.add_node("Split", &[Some(weight.id)], attributes, count);
+            let transposed: Vec<ValueId> = kind.gates.iter().map(|gate| parts[*gate]).collect();
+            ordered =
+                importer.add_op_with("Concat", &transposed, build_attributes([("axis", int_attribute(0))]));
         }
-        each.push(program.add_op("Unsqueeze", &[ordered, first]));
+        each.push(importer.add_op("Unsqueeze", &[ordered, first]));
     }
     match each.as_slice() {
         [one] => *one,
-        each => program.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
+        each => importer.add_op_with("Concat", each, build_attributes([("axis", int_attribute(0))])),
     }
 }

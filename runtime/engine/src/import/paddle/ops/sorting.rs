@@ -1,4 +1,4 @@
-//! What is sorted, counted and picked out by value.
+//! Sorting, counting and selection by value.
 
 use oarlock_core::{Attribute, Dtype, Error, Result};
 
@@ -20,9 +20,9 @@ pub(super) const SORTING_OPS: TranslatorTable = &[
     ("where_index", lower_nonzero),
 ];
 
-/// The largest or smallest along an axis, with their places.
+/// The largest or smallest elements along an axis, with their indices.
 fn add_top_k<'m>(
-    program: &mut PaddleImporter<'m>,
+    importer: &mut PaddleImporter<'m>,
     x: PaddleOperand<'m>,
     count: ValueId,
     axis: i64,
@@ -33,70 +33,70 @@ fn add_top_k<'m>(
         ("largest", int_attribute(is_largest.into())),
         ("sorted", int_attribute(1)),
     ]);
-    let made = program.add_node("TopK", &[Some(x.id), Some(count)], attributes, 2);
+    let made = importer.add_node("TopK", &[Some(x.id), Some(count)], attributes, 2);
     [made[0], made[1]]
 }
 
-fn lower_top_k<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
-    let count = match program.optional_input(op, "K")? {
+fn lower_top_k<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let count = match importer.optional_input(op, "K")? {
         Some(given) => {
-            let one = program.add_ints(&[1]);
-            let count = program.add_cast(given.id, Dtype::I64);
-            program.add_op("Reshape", &[count, one])
+            let one = importer.add_ints(&[1]);
+            let count = importer.add_cast(given.id, Dtype::I64);
+            importer.add_op("Reshape", &[count, one])
         }
-        None => program.add_ints(&[op.int_attribute("k", 1)]),
+        None => importer.add_ints(&[op.int_attribute("k", 1)]),
     };
     let [values, indices] =
-        add_top_k(program, x, count, op.int_attribute("axis", -1), op.bool_attribute("largest", true));
-    program.set_output(op, "Out", values)?;
-    program.set_output(op, "Indices", indices)
+        add_top_k(importer, x, count, op.int_attribute("axis", -1), op.bool_attribute("largest", true));
+    importer.set_output(op, "Out", values)?;
+    importer.set_output(op, "Indices", indices)
 }
 
-fn lower_sort<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
+fn lower_sort<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
     let axis = x.normalize_axis(op.int_attribute("axis", -1))?;
-    let count = super::slice_shape(program, x, axis, axis + 1);
-    let [values, indices] = add_top_k(program, x, count, axis, op.bool_attribute("descending", false));
-    program.set_output(op, "Out", values)?;
-    program.set_output(op, "Indices", indices)
+    let count = super::slice_shape(importer, x, axis, axis + 1);
+    let [values, indices] = add_top_k(importer, x, count, axis, op.bool_attribute("descending", false));
+    importer.set_output(op, "Out", values)?;
+    importer.set_output(op, "Indices", indices)
 }
 
-/// The places of all elements that are not zero, one in a row.
-fn lower_nonzero<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let condition = program.input(op, "Condition")?.id;
-    let found = program.add_op("NonZero", &[condition]);
-    let made = program.add_op_with(
+/// Indices of nonzero elements, one for each row.
+fn lower_nonzero<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let condition = importer.input(op, "Condition")?.id;
+    let found = importer.add_op("NonZero", &[condition]);
+    let made = importer.add_op_with(
         "Transpose",
         &[found],
         build_attributes([("perm", super::ints_attribute(&[1, 0]))]),
     );
-    program.set_output(op, "Out", made)
+    importer.set_output(op, "Out", made)
 }
 
-fn lower_masked_select<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let (x, mask) = (program.input(op, "X")?, program.input(op, "Mask")?);
+fn lower_masked_select<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, mask) = (importer.input(op, "X")?, importer.input(op, "Mask")?);
     let mut operands = [x.id, mask.id];
     if x.dims.is_none() || x.dims != mask.dims {
         for at in [0, 1] {
-            let shape = program.add_op("Shape", &[[x.id, mask.id][1 - at]]);
-            operands[at] = program.add_op("Expand", &[operands[at], shape]);
+            let shape = importer.add_op("Shape", &[[x.id, mask.id][1 - at]]);
+            operands[at] = importer.add_op("Expand", &[operands[at], shape]);
         }
     }
-    // Without an axis the elements are taken one after the other.
-    let operands = operands.map(|it| flatten_value(program, it));
-    let made = program.add_op("Compress", &operands);
-    program.set_output(op, "Y", made)
+    // Without an axis, the tensor is flattened first.
+    let operands = operands.map(|it| flatten_value(importer, it));
+    let made = importer.add_op("Compress", &operands);
+    importer.set_output(op, "Y", made)
 }
 
-fn flatten_value(program: &mut PaddleImporter, from: ValueId) -> ValueId {
-    let all = program.add_ints(&[-1]);
-    program.add_op("Reshape", &[from, all])
+fn flatten_value(importer: &mut PaddleImporter, from: ValueId) -> ValueId {
+    let all = importer.add_ints(&[-1]);
+    importer.add_op("Reshape", &[from, all])
 }
 
-/// Each element once, with where it was first, which each was, and how often it was there.
-fn lower_unique<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
+/// Unique elements, with first positions, inverse indices and counts.
+fn lower_unique<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
     let mut attributes = build_attributes([("sorted", int_attribute(1))]);
     match op.ints_attribute("axis")[..] {
         [] => {}
@@ -106,38 +106,38 @@ fn lower_unique<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<
     if !op.bool_attribute("is_sorted", false) {
         return Err(Error::unimplemented("expected elements that are sorted, found that they are to stay"));
     }
-    let made = program.add_node("Unique", &[Some(x.id)], attributes, 4);
-    program.set_output(op, "Out", made[0])?;
+    let made = importer.add_node("Unique", &[Some(x.id)], attributes, 4);
+    importer.set_output(op, "Out", made[0])?;
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 3)).unwrap_or(-1))?;
     for (name, id) in [("Indices", made[1]), ("Index", made[2]), ("Counts", made[3])] {
         if !OpDesc::operand_names(&op.outputs, name).is_empty() {
-            let id = if to == Dtype::I64 { id } else { program.add_cast(id, to) };
-            program.set_output(op, name, id)?;
+            let id = if to == Dtype::I64 { id } else { importer.add_cast(id, to) };
+            importer.set_output(op, name, id)?;
         }
     }
     Ok(())
 }
 
-/// Rows of ones, as many as an element says, and zeros.
-fn lower_sequence_mask<'m>(program: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
-    let x = program.input(op, "X")?;
-    let most = known_int(program, op, "maxlen", "MaxLenTensor", -1)?;
-    let lengths = program.add_cast(x.id, Dtype::I64);
+/// Rows with as many leading ones as the operand says.
+fn lower_sequence_mask<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let most = known_int(importer, op, "maxlen", "MaxLenTensor", -1)?;
+    let lengths = importer.add_cast(x.id, Dtype::I64);
     let end = if most > 0 {
-        program.add_scalar(most as f64, Dtype::I64)?
+        importer.add_scalar(most as f64, Dtype::I64)?
     } else {
-        program.add_op_with("ReduceMax", &[lengths], build_attributes([("keepdims", int_attribute(0))]))
+        importer.add_op_with("ReduceMax", &[lengths], build_attributes([("keepdims", int_attribute(0))]))
     };
-    let (begin, step) = (program.add_scalar(0.0, Dtype::I64)?, program.add_scalar(1.0, Dtype::I64)?);
-    let places = program.add_op("Range", &[begin, end, step]);
-    let last = program.add_ints(&[-1]);
-    let lengths = program.add_op("Unsqueeze", &[lengths, last]);
-    let is_within = program.add_op("Less", &[places, lengths]);
+    let (begin, step) = (importer.add_scalar(0.0, Dtype::I64)?, importer.add_scalar(1.0, Dtype::I64)?);
+    let places = importer.add_op("Range", &[begin, end, step]);
+    let last = importer.add_ints(&[-1]);
+    let lengths = importer.add_op("Unsqueeze", &[lengths, last]);
+    let is_within = importer.add_op("Less", &[places, lengths]);
     let to = dtype_from_number(i32::try_from(op.int_attribute("out_dtype", 3)).unwrap_or(-1))?;
-    let made = program.add_op_with(
+    let made = importer.add_op_with(
         "Cast",
         &[is_within],
         build_attributes([("to", Attribute::Int(to.onnx_number()))]),
     );
-    program.set_output(op, "Y", made)
+    importer.set_output(op, "Y", made)
 }

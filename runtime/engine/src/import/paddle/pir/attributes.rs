@@ -1,4 +1,4 @@
-//! Attributes and types.
+//! Converts attributes and types.
 
 use oarlock_core::Result;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::import::error_location::{invalid_model, quote_name};
 use crate::import::paddle::messages::{VarType, op_desc::Attr, var_type};
 
-/// What the type of a variable is: a tensor, or a list of tensors.
+/// Paddle 2 numbers for variable types: a tensor, and a tensor array.
 const DENSE_TENSOR_TYPE: i32 = 7;
 const TENSOR_ARRAY_TYPE: i32 = 13;
 
-/// The number of a dtype, by the end of the name that types have, or by the one that attributes have.
+/// The Paddle 2 number of a dtype, by its name in types (`f32`) or attributes (`float32`).
 fn dtype_number(name: &str) -> Option<i32> {
     Some(match name {
         "bool" => 0,
@@ -31,7 +31,7 @@ fn dtype_number(name: &str) -> Option<i32> {
     })
 }
 
-/// The end of a name with a dialect in front, as in `0.t_f32`.
+/// Strips the dialect from a name, as in `0.t_f32`.
 pub(super) fn strip_dialect(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, name)| name)
 }
@@ -40,7 +40,7 @@ fn type_tag(value: &Value) -> &str {
     value.get("#").and_then(Value::as_str).map_or("", strip_dialect)
 }
 
-/// The types of the values that a value stands for: of one, or of each in a list.
+/// The types of a value, or of each element if it is a list.
 pub(super) fn value_types(kind: &Value) -> Result<Vec<Option<VarType>>> {
     let data = || kind.get("D").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     match type_tag(kind) {
@@ -77,7 +77,7 @@ fn tensor_desc(data: &[Value]) -> Result<var_type::DenseTensorDesc> {
     Ok(var_type::DenseTensorDesc { tensor })
 }
 
-/// A number, which JSON cannot hold where it is none or infinite.
+/// A number. JSON has no infinity or NaN, so those are strings.
 fn attribute_number(attribute: &Value) -> Option<f64> {
     match attribute.get("VD").and_then(Value::as_str) {
         Some("INF") => Some(f64::INFINITY),
@@ -87,7 +87,7 @@ fn attribute_number(attribute: &Value) -> Option<f64> {
     }
 }
 
-/// The name of an attribute, and the attribute under another name. Those that say nothing about a result are left out.
+/// Converts an attribute and renames it. Attributes that do not affect results are dropped.
 pub(super) fn convert_attribute(value: &Value, rename: impl Fn(&str) -> String) -> Option<Attr> {
     let name = value.get("N")?.as_str()?;
     let typed = value.get("AT")?;

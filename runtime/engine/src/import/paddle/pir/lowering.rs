@@ -1,4 +1,4 @@
-//! Values with numbers become variables with names, and ops what they were called before.
+//! Converts numbered values to named variables, and ops to their Paddle 2 names.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use super::{PirBlock, PirOp, PirOperand, PirRegion, PirResult};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use crate::import::paddle::messages::{BlockDesc, OpDesc, VarDesc, VarType, op_desc};
 
-/// The most blocks of a program, which lie in each other.
+/// Limit on nested blocks in a program.
 const MOST_PIR_BLOCKS: usize = 4096;
 
-/// The blocks of a program.
+/// Converts a region to the blocks of a Paddle 2 program.
 pub(super) fn lower_blocks(region: &PirRegion) -> Result<Vec<BlockDesc>> {
     let mut lowering = PirLowering::default();
     let block = single_block(region)?;
@@ -33,14 +33,14 @@ fn single_block(region: &PirRegion) -> Result<&PirBlock> {
 #[derive(Default)]
 struct PirLowering {
     blocks: Vec<BlockDesc>,
-    /// The block that ops become part of.
+    /// Index of the block that ops are added to.
     here: usize,
-    /// What is called what: one name for a tensor, and several for a list of them.
+    /// Names of values: one for a tensor, several for a list.
     names: HashMap<i64, Vec<String>>,
     kinds: HashMap<String, Option<VarType>>,
-    /// What is known of some values, as attributes without names.
+    /// Constants, as unnamed attributes.
     known: HashMap<String, op_desc::Attr>,
-    /// The names of the values that are outputs of the program.
+    /// Names of values that are outputs of the program.
     outputs: HashMap<i64, String>,
     fed: i32,
 }
@@ -58,7 +58,7 @@ fn named_attribute(name: &str) -> op_desc::Attr {
 }
 
 impl PirOp {
-    /// An attribute that is a text or a number.
+    /// The data of an attribute.
     fn find_attribute(&self, name: &str) -> Option<&Value> {
         let attribute = self.attributes.iter().find(|it| it.get("N").and_then(Value::as_str) == Some(name));
         attribute?.get("AT")?.get("D")
@@ -66,7 +66,7 @@ impl PirOp {
 }
 
 impl PirLowering {
-    /// Outputs of the program get their names where they are made.
+    /// Gives outputs of the program their names at the op that makes them.
     fn name_outputs(&mut self, block: &PirBlock) {
         for op in block.ops.iter().filter(|op| strip_dialect(&op.name) == "fetch") {
             if let ([read], Some(name)) =
@@ -77,7 +77,7 @@ impl PirLowering {
         }
     }
 
-    /// Makes a block of which the arguments have names; gives its place and what it yields.
+    /// Converts a block with named arguments; returns its index and the names that it yields.
     fn lower_block(&mut self, block: &PirBlock, arguments: &[String]) -> Result<(i32, Vec<String>)> {
         let place = self.blocks.len();
         if place >= MOST_PIR_BLOCKS {
@@ -90,7 +90,7 @@ impl PirLowering {
         }
         self.blocks.push(BlockDesc { idx: i32::try_from(place).ok(), ..BlockDesc::default() });
         let around = std::mem::replace(&mut self.here, place);
-        // The arguments of a block have numbers that those of another one may have too.
+        // Value numbers of block arguments are unique only within the block, so outer names are hidden meanwhile.
         let mut hidden = Vec::new();
         for (made, name) in block.args.iter().zip(arguments) {
             hidden.push((made.number, self.names.insert(made.number, vec![name.clone()])));
@@ -121,7 +121,7 @@ impl PirLowering {
         Ok(all)
     }
 
-    /// The names of what is read; none where it is left out.
+    /// The names of an operand; empty if it is omitted.
     fn operand_names(&self, read: &PirOperand) -> Result<Vec<String>> {
         match self.names.get(&read.number) {
             Some(names) => Ok(names.clone()),
@@ -139,7 +139,7 @@ impl PirLowering {
         self.kinds.insert(name.to_owned(), kind);
     }
 
-    /// Names what is made.
+    /// Assigns names to a result and declares its variables.
     fn name_result(&mut self, made: &PirResult) -> Result<Vec<String>> {
         let kinds = value_types(&made.kind)?;
         let base = self.outputs.get(&made.number).cloned().unwrap_or_else(|| format!("%{}", made.number));
@@ -247,7 +247,7 @@ impl PirLowering {
         }
     }
 
-    /// A parameter. Its name is among numbers that say how it was trained.
+    /// Converts a parameter. Its name is among flags about training.
     fn lower_parameter(&mut self, op: &PirOp, made: &PirResult) -> Result<()> {
         let name = op.attributes.iter().find_map(Value::as_str);
         let name = name.ok_or_else(|| invalid_model("a name", "none"))?.to_owned();
@@ -307,7 +307,7 @@ impl PirLowering {
         Ok(())
     }
 
-    /// Notes the value of what is made of nothing, and gives a list of integers its shape.
+    /// Records the value of a constant, and gives integer lists their shape.
     fn record_constant(&mut self, op: &PirOp, name: &str, attrs: &mut Vec<op_desc::Attr>) {
         let of = |attrs: &[op_desc::Attr], name: &str| attrs.iter().find(|it| it.name() == name).cloned();
         match strip_dialect(&op.name) {
@@ -356,7 +356,7 @@ impl PirLowering {
         Ok(())
     }
 
-    /// What goes in, what comes out and what is carried are the same variables.
+    /// Converts a loop: inputs, outputs and carried values become the same variables.
     fn lower_while(&mut self, op: &PirOp) -> Result<()> {
         let [region] = op.regions.as_slice() else {
             return Err(invalid_model("one region", op.regions.len()));
@@ -385,7 +385,7 @@ impl PirLowering {
         Ok(())
     }
 
-    /// Ends a block with what it yields, all of it read before any of it gets another meaning.
+    /// Ends a block by assigning what it yields. Values are copied first, as a target may be a source too.
     fn emit_assigns(&mut self, block: i32, from: &[String], to: &[String]) -> Result<()> {
         if from.len() != to.len() {
             return Err(invalid_model(format!("a block that yields {} values", to.len()), from.len()));

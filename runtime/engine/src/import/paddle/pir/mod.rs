@@ -1,7 +1,7 @@
-//! Programs of Paddle 3 in JSON, which are made into programs as Paddle 2 has them.
+//! Reads programs of Paddle 3 (JSON) and converts them to programs of Paddle 2.
 //!
-//! Both have the same ops under other names, so that what ops mean is known in one place. A value has a number here, and
-//! what an op takes as a list of integers may be made by an op of its own.
+//! Both have the same ops under different names, so only one set of translations is needed. Here values have numbers instead of
+//! names, and integer lists that used to be attributes may be outputs of other ops.
 
 mod attributes;
 mod lowering;
@@ -14,17 +14,17 @@ use serde_json::Value;
 use super::messages::{ProgramDesc, ProgramVersion};
 use crate::import::error_location::invalid_model;
 
-/// The version of Paddle that stands for all that write programs in JSON: how their ops behave.
+/// The version reported for all JSON programs; it decides how ops behave.
 const PADDLE_VERSION: i64 = 3_000_000;
 
-/// A file.
+/// The root of a file.
 #[derive(Deserialize)]
 struct PirFile {
     base_code: PirFileKind,
     program: PirRegions,
 }
 
-/// What kind of file it is.
+/// Format and version of a file.
 #[derive(Deserialize)]
 struct PirFileKind {
     magic: String,
@@ -36,7 +36,7 @@ struct PirRegions {
     regions: Vec<PirRegion>,
 }
 
-/// The body of a program or of an op.
+/// The body of a program or op.
 #[derive(Deserialize)]
 struct PirRegion {
     blocks: Vec<PirBlock>,
@@ -57,10 +57,10 @@ struct PirOp {
     attributes: Vec<Value>,
     #[serde(rename = "I", default)]
     inputs: Vec<PirOperand>,
-    /// A list, or the one output of a parameter.
+    /// A list, or the single output of a parameter.
     #[serde(rename = "O", default)]
     outputs: PirOutputs,
-    /// What is known of the outputs; of a parameter, first of all whether the file of parameters has it.
+    /// Attributes of the outputs; for a parameter, the first says whether it is in the parameter file.
     #[serde(rename = "OA", default)]
     known: Vec<Value>,
     #[serde(default)]
@@ -89,14 +89,14 @@ impl PirOutputs {
     }
 }
 
-/// A value that is read; 0 where it is left out.
+/// A value that is read; 0 if omitted.
 #[derive(Deserialize)]
 struct PirOperand {
     #[serde(rename = "%")]
     number: i64,
 }
 
-/// A value that is made, with its type.
+/// A value that is written, with its type.
 #[derive(Deserialize)]
 struct PirResult {
     #[serde(rename = "%", alias = "#")]
@@ -105,13 +105,13 @@ struct PirResult {
     kind: Value,
 }
 
-/// Whether a file is one of these. No program of Paddle 2 begins like that, though one may begin with a line end and then a
-/// brace, which is the length of its first block.
+/// True for a JSON program. No Paddle 2 program starts with a brace: one may start with a line feed followed by a brace, which
+/// is the length of its first block.
 pub(super) fn is_pir_file(bytes: &[u8]) -> bool {
     bytes.first() == Some(&b'{')
 }
 
-/// Reads a program; gives the version of the format too.
+/// Reads a program; returns the format version too.
 pub(super) fn read_pir(bytes: &[u8]) -> Result<(ProgramDesc, i64)> {
     let file: PirFile = serde_json::from_slice(bytes).map_err(|error| {
         invalid_model("a program of Paddle 3 in JSON", format!("a file that is none: {error}"))

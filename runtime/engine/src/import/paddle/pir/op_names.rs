@@ -1,10 +1,9 @@
-//! What the ops of Paddle 3 are called in programs of Paddle 2.
+//! Maps ops of Paddle 3 to their names in Paddle 2.
 //!
-//! A row is an op: its name, the one it had, what its operands and outputs were called, and attributes that had another
-//! name. An operand behind an `@` becomes an attribute where it is known, and else the operand behind the colon; a `-` is
-//! one that says nothing about results. An attribute behind `:=` is one that the name of the op says now.
+//! A row has the name of an op, its old name, the old names of operands and outputs, and renamed attributes. An operand with
+//! `@` becomes an attribute if it is constant, and else the operand after the colon; `-` marks one that does not affect
+//! results. `:=` sets an attribute that the new op name implies.
 
-/// One op.
 pub(super) struct PirOpNames {
     pub(super) old: &'static str,
     pub(super) inputs: &'static str,
@@ -12,7 +11,7 @@ pub(super) struct PirOpNames {
     pub(super) attributes: &'static str,
 }
 
-/// The row of an op. An op that changes its operand has an underscore behind its name.
+/// The row of an op. In-place variants have an underscore appended.
 pub(super) fn find_op_names(name: &str) -> Option<PirOpNames> {
     let of = |name: &str| RENAMED_OPS.iter().find(|row| row.0 == name);
     if let Some((_, old, inputs, outputs, attributes)) = of(name).or_else(|| of(name.strip_suffix('_')?)) {
@@ -23,7 +22,7 @@ pub(super) fn find_op_names(name: &str) -> Option<PirOpNames> {
     Some(PirOpNames { old, inputs: "X", outputs: "Out", attributes: "" })
 }
 
-/// Functions of one operand that are as they were.
+/// Unary ops that were not renamed.
 #[rustfmt::skip]
 const UNCHANGED_OPS: [&str; 44] = [
     "abs", "acos", "acosh", "asin", "asinh", "assign", "atan", "atanh", "bitwise_not", "ceil", "celu", "cos", "cosh", "elu", "erf",

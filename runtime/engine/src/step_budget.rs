@@ -1,22 +1,22 @@
-//! How much a run may do. A few bytes of a model are enough for a loop that never ends.
+//! Limits the work of a run. A few bytes of a model are enough for an endless loop.
 
 use std::cell::Cell;
 
 use oarlock_core::{Error, Result};
 
-/// The steps that a run may still take, in the graphs of its nodes too.
+/// Steps that a run may still take, those in subgraphs included.
 pub(crate) struct StepBudget {
     limit: Option<u64>,
     left: Cell<u64>,
 }
 
 impl StepBudget {
-    /// That of a run that begins; without a limit it is as good as endless.
+    /// The budget of a new run; without a limit it is practically unlimited.
     pub(crate) fn new(limit: Option<u64>) -> Self {
         Self { limit, left: Cell::new(limit.unwrap_or(u64::MAX)) }
     }
 
-    /// Takes the steps of a graph that is about to run. One without any counts too, as a loop may run it without end.
+    /// Spends the steps of a graph that is about to run. An empty graph costs one step, because a loop may run it forever.
     #[inline]
     pub(crate) fn spend(&self, steps: usize) -> Result<()> {
         let Some(left) = self.left.get().checked_sub(steps.max(1) as u64) else {
