@@ -10,8 +10,7 @@ use oarlock_sdk::{HostServices, Result, ensure};
 use crate::cblas::{BlasElement, CblasFunctions, MatrixOperand, multiply_matrices};
 use crate::operand_out_of_bounds;
 
-/// The least work of a task, in multiply-adds: 65,536 cycles at the AVX2 peak of 16 `f32` per cycle, well above the cost of
-/// waking a thread.
+/// The least work of a task, in multiply-adds: 65,536 cycles at the AVX2 peak of 16 `f32` per cycle.
 const MULTIPLY_ADDS_PER_TASK: usize = 1 << 20;
 
 /// Size limit of a dimension for a library with 32-bit integers.

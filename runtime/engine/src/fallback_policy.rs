@@ -65,8 +65,8 @@ impl FallbackPolicy {
         }
     }
 
-    /// Remembers these ops; true if one of them was not reported before.
-    pub(crate) fn has_unreported(&self, ops: BTreeSet<String>) -> bool {
+    /// Marks these ops as reported; true if one of them is new.
+    pub(crate) fn mark_reported(&self, ops: BTreeSet<String>) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !ops.is_subset(&told);
         told.extend(ops);

@@ -36,7 +36,7 @@ pub(crate) fn review_fallbacks(plan: &ExecutionPlan, environment: &SessionEnviro
     if !policy.allows_cpu() {
         return Err(FallbackSummary::from_plan(plan, environment).to_error());
     }
-    if policy.has_unreported(fallen) {
+    if policy.mark_reported(fallen) {
         policy.notify_listener(&FallbackSummary::from_plan(plan, environment), &environment.runtime);
     }
     Ok(())

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use syn::visit::{self, Visit};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
 #[derive(Args)]
@@ -30,12 +30,12 @@ struct ModuleUses {
     modules: BTreeSet<ModulePath>,
     /// The paths that a module names, from the root of the crate.
     paths: Vec<(ModulePath, ModulePath)>,
-    /// What a module gives on under a name of its own.
+    /// The re-exports of each module, by name.
     exports: BTreeMap<(ModulePath, String), ModulePath>,
 }
 
 /// Modules that use each other, and the uses among them as `plan/build -> run::RunContext`.
-struct Circle {
+struct ModuleCircle {
     modules: Vec<String>,
     uses: Vec<String>,
 }
@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: &CirclesArguments) -> Result<()> {
 }
 
 /// The circles of each crate that has any.
-fn find_circles(root: &Path) -> Result<BTreeMap<PathBuf, Vec<Circle>>> {
-    let workspace = Workspace::of_cargo(&cargo(), root)?;
+fn find_circles(root: &Path) -> Result<BTreeMap<PathBuf, Vec<ModuleCircle>>> {
+    let workspace = CargoWorkspace::of_cargo(&cargo(), root)?;
     let mut found = BTreeMap::new();
     for member in workspace.members.values() {
         let mut uses = ModuleUses::default();
@@ -96,10 +96,10 @@ impl ModuleUses {
         Ok(())
     }
 
-    /// The module that a path leads to, through what modules give on.
+    /// The module that a path leads to, through re-exports.
     fn resolve(&self, path: &[String]) -> ModulePath {
         let mut path = path.to_vec();
-        // No path is given on more often than there are names given on.
+        // A path passes through each re-export once at most, unless they form a circle.
         for _ in 0..=self.exports.len() {
             let length = (0..=path.len()).rev().find(|&length| self.modules.contains(&path[..length]));
             let module = path[..length.unwrap_or(0)].to_vec();
@@ -110,7 +110,7 @@ impl ModuleUses {
         path
     }
 
-    fn circles(&self) -> Vec<Circle> {
+    fn circles(&self) -> Vec<ModuleCircle> {
         let mut edges = BTreeMap::<&str, BTreeMap<String, BTreeSet<String>>>::new();
         for (from, path) in &self.paths {
             let (Some(user), Some(used)) = (from.first(), self.resolve(path).first().cloned()) else {
@@ -124,7 +124,7 @@ impl ModuleUses {
         let reached: BTreeMap<&str, BTreeSet<&str>> =
             edges.keys().map(|module| (*module, reachable(&edges, module))).collect();
         let is_mutual = |one: &str, other: &str| reached[one].contains(other) && reached[other].contains(one);
-        let mut circles: Vec<Circle> = Vec::new();
+        let mut circles: Vec<ModuleCircle> = Vec::new();
         for module in edges.keys().filter(|module| is_mutual(module, module)) {
             if circles.iter().any(|circle| circle.modules.iter().any(|other| other == module)) {
                 continue;
@@ -132,7 +132,7 @@ impl ModuleUses {
             let members: Vec<&str> = edges.keys().copied().filter(|other| is_mutual(module, other)).collect();
             let uses = members.iter().flat_map(|user| &edges[user]);
             let uses = uses.filter(|(used, _)| members.contains(&used.as_str())).flat_map(|(_, lines)| lines);
-            circles.push(Circle {
+            circles.push(ModuleCircle {
                 uses: uses.cloned().collect(),
                 modules: members.iter().map(|member| (*member).to_owned()).collect(),
             });
@@ -274,8 +274,9 @@ runtime/python: array, device, elementwise, error, extension, model, op_call, pr
     #[test]
     fn no_circle_is_new() {
         let found = find_circles(&root()).expect("the tree");
-        let line =
-            |home: &Path, circle: &Circle| format!("{}: {}\n", home.display(), circle.modules.join(", "));
+        let line = |home: &Path, circle: &ModuleCircle| {
+            format!("{}: {}\n", home.display(), circle.modules.join(", "))
+        };
         let found: String =
             found.iter().flat_map(|(home, circles)| circles.iter().map(move |it| line(home, it))).collect();
         assert_eq!(

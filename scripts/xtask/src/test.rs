@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail};
 
 use crate::test_programs::{self, TestResults};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
 /// What `cargo xtask test` was told.
@@ -19,8 +19,8 @@ pub(crate) struct TestArguments {
 /// Runs every test program even after a failure.
 pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     let (cargo, root) = (cargo(), root());
-    let workspace = Workspace::of_cargo(&cargo, &root)?;
-    // Doc tests are compiled when they run, so they take longest and start first.
+    let workspace = CargoWorkspace::of_cargo(&cargo, &root)?;
+    // Cargo compiles doc tests when it runs them; other programs run beside that.
     let mut programs = vec![test_programs::documentation(&cargo, &workspace)];
     programs.extend(test_programs::compile(&cargo, &workspace, &[], |_, _| true)?);
     let results = test_programs::run(&programs)?;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use crate::workspace::{Workspace, WorkspaceMember};
+use crate::workspace::{CargoWorkspace, WorkspaceMember};
 
 /// The number of test programs at a time, given enough cores. Each starts a thread per core, but many wait long for a single
 /// test, for a kernel compiler or for a server.
@@ -52,7 +52,7 @@ pub(crate) struct TestResults {
 /// Has cargo compile tests, and returns the selected programs.
 pub(crate) fn compile(
     cargo: &OsStr,
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     arguments: &[String],
     is_chosen: impl Fn(&WorkspaceMember, TestKind<'_>) -> bool,
 ) -> Result<Vec<TestProgram>> {
@@ -68,7 +68,7 @@ pub(crate) fn compile(
 }
 
 /// The doc tests of all crates, which cargo compiles and runs itself.
-pub(crate) fn documentation(cargo: &OsStr, workspace: &Workspace) -> TestProgram {
+pub(crate) fn documentation(cargo: &OsStr, workspace: &CargoWorkspace) -> TestProgram {
     TestProgram {
         name: "examples in documentation".to_owned(),
         member: String::new(),
@@ -80,7 +80,7 @@ pub(crate) fn documentation(cargo: &OsStr, workspace: &Workspace) -> TestProgram
 
 /// The selected programs among cargo's messages, one per line.
 fn find(
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     is_chosen: impl Fn(&WorkspaceMember, TestKind<'_>) -> bool,
     messages: &str,
 ) -> Result<Vec<TestProgram>> {
@@ -229,7 +229,7 @@ mod tests {
             ..WorkspaceMember::default()
         };
         let members = ["core", "engine", "pack"].map(|name| (name.to_owned(), member(name))).into();
-        let workspace = Workspace { root: "/tree".into(), members };
+        let workspace = CargoWorkspace { root: "/tree".into(), members };
         let line = |directory: &str, name: &str, kind: &str, test: bool| {
             format!(
                 r#"{{"manifest_path":"/tree/{directory}/Cargo.toml","target":{{"name":"{name}","kind":["{kind}"]}},"profile":{{"test":{test}}},"executable":"/target/{name}"}}"#

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 /// All crates, by name.
-pub(crate) struct Workspace {
+pub(crate) struct CargoWorkspace {
     pub(crate) root: PathBuf,
     pub(crate) members: BTreeMap<String, WorkspaceMember>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct WorkspaceMember {
     pub(crate) quick: BTreeSet<String>,
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Runs `cargo metadata` in the root of a workspace.
     pub(crate) fn of_cargo(cargo: &OsStr, root: &Path) -> Result<Self> {
         let output = Command::new(cargo)
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     /// A workspace of an engine on a core on a host, and a crate of tests.
-    fn workspace() -> Workspace {
+    fn workspace() -> CargoWorkspace {
         let json = serde_json::json!({
             "workspace_root": "/tree",
             "packages": [
@@ -230,7 +230,7 @@ mod tests {
                 },
             ],
         });
-        Workspace::read(json.to_string().as_bytes()).expect("a workspace")
+        CargoWorkspace::read(json.to_string().as_bytes()).expect("a workspace")
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
     fn a_quick_test_that_there_is_not_is_an_error() {
         let json = r#"{"workspace_root": "/tree", "packages": [{"name": "a", "manifest_path": "/tree/a/Cargo.toml",
             "dependencies": [], "targets": [], "metadata": {"check": {"quick": ["gone"]}}}]}"#;
-        let error = Workspace::read(json.as_bytes()).err().expect("an error").to_string();
+        let error = CargoWorkspace::read(json.as_bytes()).err().expect("an error").to_string();
         assert_eq!(
             error,
             "`a/Cargo.toml`: expected a test in `quick` of `[package.metadata.check]`, found `gone`"

@@ -21,8 +21,8 @@ const OUTPUTS_AT_ONCE: usize = 1 << 15;
 const CACHE_LINE: usize = 64;
 /// Bytes of a matrix that may still be in L2 from the last call, where software prefetches only cost time.
 const L2_BYTES: usize = 1 << 20;
-/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: the hardware prefetcher stops at a page boundary, and
-/// the TLB miss for a new page takes long.
+/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch beyond the page
+/// that is read also looks up where the next one lies, which takes long.
 #[cfg(x86_vectors)]
 pub(super) const PREFETCH_DISTANCE: usize = 8192;
 /// Rows of the matrix added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows instead of

@@ -22,7 +22,7 @@ use crate::source::{
 /// From this length on a work-group of 256 work-items shares one reduction and combines in a tree. A shorter row would keep less
 /// than a quarter of them busy, so there each work-item reduces a row of its own.
 const COOPERATIVE_MINIMUM: i64 = 64;
-/// Aim for this many work-groups, to fill a large GPU, by splitting long reductions into parts; a part has at least
+/// Aim for this many work-groups by splitting long reductions into parts; a part has at least
 /// [`MIN_PART_ELEMENTS`], so that the second pass that combines them stays cheap.
 const MIN_WORK_GROUPS: i64 = 512;
 /// 32 elements for each of a group's 256 work-items.

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 
 use self::selection::TestSelection;
 use crate::test_programs::{self, TestResults};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
 /// What `scripts/check` was told.
@@ -43,7 +43,7 @@ struct CheckStep {
 pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     let begin = Instant::now();
     let (cargo, root) = (cargo(), root());
-    let workspace = Workspace::of_cargo(&cargo, &root)?;
+    let workspace = CargoWorkspace::of_cargo(&cargo, &root)?;
     let chosen = choose(&workspace, arguments)?;
     say_what_is_checked(&chosen);
 
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
 }
 
 /// Selects the tests: those of the named crates, or of the crates with changed files.
-fn choose(workspace: &Workspace, arguments: &CheckArguments) -> Result<TestSelection> {
+fn choose(workspace: &CargoWorkspace, arguments: &CheckArguments) -> Result<TestSelection> {
     let mut chosen = if arguments.crates.is_empty() {
         let base = changes::base(&workspace.root, arguments.since.as_deref())?;
         let files = changes::files(&workspace.root, &base)?;
@@ -152,7 +152,7 @@ fn summarize(steps: &[CheckStep], passed: u64, took: Duration) {
 }
 
 /// Prints what was not checked, and the command for that.
-fn say_what_is_left_out(workspace: &Workspace, chosen: &TestSelection, arguments: &CheckArguments) {
+fn say_what_is_left_out(workspace: &CargoWorkspace, chosen: &TestSelection, arguments: &CheckArguments) {
     let left_out = chosen.left_out(workspace);
     if !left_out.is_empty() {
         let of_each = left_out.iter().map(|(member, tests)| format!("{} of {member}", tests.join(", ")));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::test_programs::TestKind;
-use crate::workspace::{Workspace, WorkspaceMember};
+use crate::workspace::{CargoWorkspace, WorkspaceMember};
 
 /// The tests that validate documentation pages, with their crate.
 const OF_PAGES: (&str, [&str; 2]) = ("oarlock-tests", ["house", "recipes"]);
@@ -25,7 +25,7 @@ pub(super) struct TestSelection {
 impl TestSelection {
     /// Selects the tests for changed files.
     pub(super) fn of_files(
-        workspace: &Workspace,
+        workspace: &CargoWorkspace,
         files: Vec<PathBuf>,
         is_manifest: impl Fn(&Path) -> bool,
     ) -> Self {
@@ -49,7 +49,7 @@ impl TestSelection {
     }
 
     /// Selects the tests for crates.
-    pub(super) fn of_crates(workspace: &Workspace, members: BTreeSet<String>) -> Self {
+    pub(super) fn of_crates(workspace: &CargoWorkspace, members: BTreeSet<String>) -> Self {
         Self { dependants: workspace.dependants(&members), whole: members, ..Self::default() }
     }
 
@@ -72,7 +72,7 @@ impl TestSelection {
     }
 
     /// Arguments for cargo. They compile more than is selected, since `--test` takes a name without its crate.
-    pub(super) fn cargo_arguments(&self, workspace: &Workspace) -> Vec<String> {
+    pub(super) fn cargo_arguments(&self, workspace: &CargoWorkspace) -> Vec<String> {
         let units = if self.whole.is_empty() { &[][..] } else { &["--lib", "--bins"] };
         let tests =
             self.integration_tests(workspace).into_iter().flat_map(|test| ["--test".to_owned(), test]);
@@ -80,7 +80,7 @@ impl TestSelection {
     }
 
     /// The names of integration tests to compile, in any crate.
-    fn integration_tests(&self, workspace: &Workspace) -> BTreeSet<String> {
+    fn integration_tests(&self, workspace: &CargoWorkspace) -> BTreeSet<String> {
         let all =
             workspace.members.values().flat_map(|member| member.tests.keys().map(move |test| (member, test)));
         all.filter(|(member, test)| self.has(member, TestKind::Integration(test)))
@@ -89,7 +89,7 @@ impl TestSelection {
     }
 
     /// The unselected integration tests of each dependent crate.
-    pub(super) fn left_out<'w>(&self, workspace: &'w Workspace) -> Vec<(&'w str, Vec<&'w str>)> {
+    pub(super) fn left_out<'w>(&self, workspace: &'w CargoWorkspace) -> Vec<(&'w str, Vec<&'w str>)> {
         let of = |member: &'w WorkspaceMember| -> Vec<&'w str> {
             let tests = member.tests.keys().map(String::as_str);
             tests.filter(|test| !self.has(member, TestKind::Integration(test))).collect()
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     /// A crate, and one that depends on it with two tests, one of them quick.
-    fn workspace() -> Workspace {
+    fn workspace() -> CargoWorkspace {
         let main = |name: &str| (name.to_owned(), PathBuf::from(format!("tests/{name}.rs")));
         let core = WorkspaceMember {
             name: "core".into(),
@@ -123,7 +123,7 @@ mod tests {
             quick: ["house".to_owned()].into(),
         };
         let members = [core, tests].map(|member| (member.name.clone(), member)).into();
-        Workspace { root: "/tree".into(), members }
+        CargoWorkspace { root: "/tree".into(), members }
     }
 
     fn of_files(files: &[&str]) -> TestSelection {

@@ -32,8 +32,7 @@ pub(super) trait WindowReduction<E>: Sync {
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
 
-/// Columns that are built before the windows over them are reduced. Not so few that they are still in the store buffer then, and
-/// at most 16 KiB of f32, half of a 32 KiB L1.
+/// Columns that are built before the windows over them are reduced. At most 16 KiB of f32, half of a 32 KiB L1.
 const COLUMNS_AT_ONCE: usize = 4096;
 
 /// Reduces all windows. `with_padding` counts the padding among the elements of a window.

@@ -9,7 +9,7 @@ use crate::gemm::{
     gemm_scratch_size, multiply_rows, row_tile_size,
 };
 
-/// More weights than this make a second thread pay off, even for one row: 1 MiB of f32, the size of an L2.
+/// More weights than this make a second thread pay off, even for one row. They are 1 MiB of f32.
 const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
 /// Alignment of vectors of weights.
 const CACHE_LINE: usize = 64;

@@ -11,7 +11,7 @@ use oarlock_host::sanitize_text;
 use serde_json::{Value, json};
 
 use super::computation;
-use super::diagnosis::{Diagnosis, FailureCause, outcome_to_json};
+use super::diagnosis::{DeviceDiagnosis, FailureCause, outcome_to_json};
 use super::trial::TrialFault;
 use super::trial_summary::count_devices;
 use super::watchdog::{COMPUTATION_TIMEOUT, wait_for_answer};
@@ -23,7 +23,7 @@ const ROUNDS_PER_DEVICE: u32 = 5;
 
 pub(super) struct ConcurrentTrial {
     pub(super) device_type: String,
-    devices: Vec<(String, Result<String, Diagnosis>)>,
+    devices: Vec<(String, Result<String, DeviceDiagnosis>)>,
 }
 
 impl ConcurrentTrial {
@@ -45,7 +45,8 @@ impl ConcurrentTrial {
             );
             let outcome = heard.and_then(|outcome| outcome.map_err(FailureCause::Fault));
             let plugin = &device.host_device().plugin().info().name;
-            let outcome = outcome.map_err(|cause| Diagnosis::from_cause(&cause, plugin, core.runtime.host()));
+            let outcome =
+                outcome.map_err(|cause| DeviceDiagnosis::from_cause(&cause, plugin, core.runtime.host()));
             (device.name().to_owned(), outcome)
         };
         let device_type = devices.first().map_or("", Device::device_type).to_owned();
@@ -78,7 +79,7 @@ impl ConcurrentTrial {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let device = |(name, outcome): &(String, Result<String, Diagnosis>)| {
+        let device = |(name, outcome): &(String, Result<String, DeviceDiagnosis>)| {
             outcome_to_json(json!({ "device": name }), outcome)
         };
         let devices: Vec<Value> = self.devices.iter().map(device).collect();

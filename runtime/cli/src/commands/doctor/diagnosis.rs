@@ -20,12 +20,12 @@ pub(super) enum FailureCause {
     Died,
 }
 
-pub(super) struct Diagnosis {
+pub(super) struct DeviceDiagnosis {
     pub(super) cause: String,
     pub(super) remedy: String,
 }
 
-impl Diagnosis {
+impl DeviceDiagnosis {
     /// `plugin` owns the device; the kernel to blame may be another plugin's.
     pub(super) fn from_cause(cause: &FailureCause, plugin: &str, host: &Host) -> Self {
         match cause {
@@ -94,11 +94,11 @@ impl Diagnosis {
 }
 
 /// Adds the outcome of a step to `fields`.
-pub(super) fn outcome_to_json(mut fields: Value, outcome: &Result<String, Diagnosis>) -> Value {
+pub(super) fn outcome_to_json(mut fields: Value, outcome: &Result<String, DeviceDiagnosis>) -> Value {
     fields["ok"] = outcome.is_ok().into();
     match outcome {
         Ok(found) => fields["found"] = found.as_str().into(),
-        Err(Diagnosis { cause, remedy }) => {
+        Err(DeviceDiagnosis { cause, remedy }) => {
             fields["found"] = cause.as_str().into();
             fields["remedy"] = remedy.as_str().into();
         }
@@ -132,15 +132,16 @@ mod tests {
             "its error: `npu`: expected a driver, found none; install `npu-driver`; then log in again";
         let refusal =
             |reason, found| Refusal::new(reason, "/x.so", "a plugin that starts", found, "ask its vendor");
-        let finding = Diagnosis::from_refusal(&refusal(RefusalReason::PluginError, found));
+        let finding = DeviceDiagnosis::from_refusal(&refusal(RefusalReason::PluginError, found));
         assert_eq!(finding.remedy, "install `npu-driver`; then log in again");
         assert_eq!(
             finding.cause,
             "`/x.so`: expected a plugin that starts, found its error: `npu`: expected a driver, found none"
         );
-        let finding = Diagnosis::from_refusal(&refusal(RefusalReason::PluginError, "its error: `npu`: no"));
+        let finding =
+            DeviceDiagnosis::from_refusal(&refusal(RefusalReason::PluginError, "its error: `npu`: no"));
         assert_eq!(finding.remedy, "ask its vendor");
-        let finding = Diagnosis::from_refusal(&refusal(RefusalReason::WritableByOthers, "`/a; b`"));
+        let finding = DeviceDiagnosis::from_refusal(&refusal(RefusalReason::WritableByOthers, "`/a; b`"));
         assert_eq!((finding.cause.ends_with("`/a; b`"), finding.remedy.as_str()), (true, "ask its vendor"));
     }
 }

@@ -3,7 +3,7 @@
 use oarlock_host::{PluginDevice, sanitize_text};
 use serde_json::{Value, json};
 
-use super::diagnosis::{Diagnosis, outcome_to_json};
+use super::diagnosis::{DeviceDiagnosis, outcome_to_json};
 use super::trial::TrialStep;
 use super::watchdog;
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYLE};
@@ -14,14 +14,14 @@ pub(super) struct DeviceExamination {
     pub(super) device_type: String,
     pub(super) device: String,
     plugin: String,
-    steps: Vec<(TrialStep, Result<String, Diagnosis>)>,
+    steps: Vec<(TrialStep, Result<String, DeviceDiagnosis>)>,
 }
 
 impl DeviceExamination {
     pub(super) fn examine_device(device: &PluginDevice, core: &CoreSession) -> Self {
         let info = device.plugin().info();
         let checked = watchdog::try_device(device, &core.runtime, &core.messages);
-        let finding = |cause| Diagnosis::from_cause(&cause, &info.name, core.runtime.host());
+        let finding = |cause| DeviceDiagnosis::from_cause(&cause, &info.name, core.runtime.host());
         let step = |checked: watchdog::StepOutcome| (checked.step, checked.outcome.map_err(finding));
         Self {
             device_type: device.device_type().to_owned(),
@@ -72,7 +72,7 @@ impl DeviceExamination {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let step = |(step, outcome): &(TrialStep, Result<String, Diagnosis>)| {
+        let step = |(step, outcome): &(TrialStep, Result<String, DeviceDiagnosis>)| {
             outcome_to_json(json!({ "step": step.step_name() }), outcome)
         };
         let steps: Vec<Value> = self.steps.iter().map(step).collect();

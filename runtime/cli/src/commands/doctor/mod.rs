@@ -14,7 +14,7 @@ use oarlock_host::LoadReport;
 use serde_json::{Value, json, to_value};
 
 use self::concurrent_trial::ConcurrentTrial;
-use self::diagnosis::Diagnosis;
+use self::diagnosis::DeviceDiagnosis;
 use self::examination::DeviceExamination;
 use self::plugin_environment::PluginEnvironment;
 use self::trial_summary::{DoctorSummary, WorkingDevices, count_devices};
@@ -206,7 +206,7 @@ fn print_refused(report: &LoadReport, output: &mut CommandOutput) {
         let style = if report.is_fault(refusal) { BAD_STYLE } else { QUIET_STYLE };
         let reason = output.paint_text(style, &json_name(&refusal.reason));
         output.write_line(&format!("  {reason}"));
-        Diagnosis::from_refusal(refusal).print_diagnosis("", 4, output);
+        DeviceDiagnosis::from_refusal(refusal).print_diagnosis("", 4, output);
     }
 }
 
